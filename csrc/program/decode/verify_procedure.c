@@ -1,18 +1,18 @@
-// The steps of one procedure: operands in range, types that agree, jumps that stay inside. Whether a slot holds
-// something when it is read is looked at while running.
+// Verifies the steps of one procedure: operands are in range, types agree, jumps stay inside. Whether a slot has a
+// value when it is read is checked at run time.
 #include "program/decode/verify.h"
 
 typedef struct verifier_s {
   const pyd_program_t* program;
   pyd_procedure_t* p;
-  uint32_t step;        // being looked at
-  uint64_t* pool_left;  // words of the pool that no step has named so far
+  uint32_t step;        // being verified
+  uint64_t* pool_left;  // words of the pool that no step has claimed so far
 } verifier_t;
 
 #define CORRUPT(v, format, ...) pyd_status_make(PYD_CODE_CORRUPT, "step %u: " format, (v)->step, __VA_ARGS__)
 
-// Words that a step names. Together the steps name no more than there are, so that their number times the longest
-// record bounds nothing here.
+// Claims |words| words of the pool at |at| for one step. All steps together may claim no more words than the pool has:
+// the time to verify overlapping records could otherwise grow with the product of steps and words.
 static pyd_status_t claim_pool(const verifier_t* v, uint32_t at, uint64_t words) {
   PYD_COUNT_WORK(words);
   pyd_status_t status = pyd_verify_pool("step", v->step, v->p->pool_count, at, words);
@@ -25,8 +25,8 @@ static pyd_status_t claim_pool(const verifier_t* v, uint32_t at, uint64_t words)
   return status;
 }
 
-// {n; n records of |width| words} at |at|.
-static pyd_status_t check_counted(const verifier_t* v, uint32_t at, uint32_t width, uint32_t* out_count) {
+// Claims a counted array in the pool at |at|: a word with the count n, and n records of |width| words.
+static pyd_status_t claim_records(const verifier_t* v, uint32_t at, uint32_t width, uint32_t* out_count) {
   *out_count = 0;
   pyd_status_t status = claim_pool(v, at, 1);
   if (!pyd_ok(status)) return status;
@@ -42,17 +42,18 @@ static pyd_status_t check_slot(const verifier_t* v, uint32_t slot, uint32_t kind
   return CORRUPT(v, "slot %u is %s", slot, kind ? "a tensor, a scalar is needed" : "a scalar, a tensor is needed");
 }
 
-static bool agree(const pyd_slot_type_t* slot, uint32_t kind, uint32_t dtype, uint32_t rank) {
+// Returns whether a slot has this kind and, for tensors, this element type and rank.
+static bool has_type(const pyd_slot_type_t* slot, uint32_t kind, uint32_t dtype, uint32_t rank) {
   return slot->kind == kind && (kind == 1 || (slot->dtype == dtype && slot->rank == rank));
 }
 
-// |slot| may carry PYD_LAST_USE when it |is_read|.
+// Checks that |slot| exists and has the type that |what| |index| needs. A slot that |is_read| may carry PYD_LAST_USE.
 static pyd_status_t check_type(const verifier_t* v, const char* what, uint32_t index, uint32_t slot, bool is_read,
                                uint32_t kind, uint32_t dtype, uint32_t rank) {
   if (is_read) slot &= ~PYD_LAST_USE;
   if (slot >= v->p->slot_count) return CORRUPT(v, "slot %u, the procedure has %u", slot, v->p->slot_count);
   const pyd_slot_type_t* type = &v->p->slots[slot];
-  if (agree(type, kind, dtype, rank)) return PYD_STATUS_OK;
+  if (has_type(type, kind, dtype, rank)) return PYD_STATUS_OK;
   return CORRUPT(v, "slot %u does not have the type of %s %u: kind %u, dtype 0x%08X, rank %u; expected %u, 0x%08X, %u",
                  slot, what, index, type->kind, type->dtype, type->rank, kind, dtype, rank);
 }
@@ -68,11 +69,11 @@ static pyd_status_t check_scalars(const verifier_t* v, const uint32_t* slots, ui
   return status;
 }
 
-static pyd_status_t check_target(const verifier_t* v, uint32_t step) {
+static pyd_status_t check_jump(const verifier_t* v, uint32_t step) {
   return step < v->p->step_count ? PYD_STATUS_OK : CORRUPT(v, "step %u, the procedure has %u", step, v->p->step_count);
 }
 
-static void raise_to(uint32_t* limit, uint32_t value) {
+static void update_max(uint32_t* limit, uint32_t value) {
   if (*limit < value) *limit = value;
 }
 
@@ -91,17 +92,17 @@ static pyd_status_t verify_run(const verifier_t* v, const pyd_step_t* step) {
   for (uint32_t i = 0; i < results && pyd_ok(status); ++i) {
     if (slots[args + i] != PYD_NONE) status = check_value(v, "result", i, slots[args + i], false, &fn->info.results[i]);
   }
-  raise_to(&v->p->max_dims, fn->info.dims_count);
-  raise_to(&v->p->max_scalars, fn->scalar_count);
-  raise_to(&v->p->max_regs, fn->reg_count);
-  raise_to(&v->p->max_args, args);
-  raise_to(&v->p->max_results, results);
+  update_max(&v->p->max_dims, fn->info.dims_count);
+  update_max(&v->p->max_scalars, fn->scalar_count);
+  update_max(&v->p->max_regs, fn->reg_count);
+  update_max(&v->p->max_args, args);
+  update_max(&v->p->max_results, results);
   return status;
 }
 
 static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count;
-  pyd_status_t status = check_counted(v, step->a, 2, &count);
+  pyd_status_t status = claim_records(v, step->a, 2, &count);
   const uint32_t* pairs = v->p->pool + step->a + 1;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
     uint32_t target = pairs[2 * i];
@@ -109,7 +110,7 @@ static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
     const pyd_slot_type_t* type = &v->p->slots[target];
     status = check_type(v, "move", i, pairs[2 * i + 1], true, type->kind, type->dtype, type->rank);
   }
-  raise_to(&v->p->max_moves, count);
+  update_max(&v->p->max_moves, count);
   return status;
 }
 
@@ -117,7 +118,7 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count = 0;
   pyd_status_t status = check_slot(v, step->a, 1);
   if (pyd_ok(status)) status = check_slot(v, step->b, 0);
-  if (pyd_ok(status)) status = check_counted(v, step->c, 1, &count);
+  if (pyd_ok(status)) status = claim_records(v, step->c, 1, &count);
   if (!pyd_ok(status)) return status;
   const pyd_slot_type_t* tensor = &v->p->slots[step->b];
   uint32_t bits = tensor->dtype & 0xFFFFFF;
@@ -144,12 +145,12 @@ static pyd_status_t verify_observe(const verifier_t* v, const pyd_step_t* step) 
   uint32_t count;
   if (step->a >= v->program->check_count)
     return CORRUPT(v, "check %u, the program has %u", step->a, v->program->check_count);
-  pyd_status_t status = check_counted(v, step->b, 1, &count);
+  pyd_status_t status = claim_records(v, step->b, 1, &count);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
     uint32_t slot = v->p->pool[step->b + 1 + i];
     if (slot >= v->p->slot_count) status = CORRUPT(v, "slot %u, the procedure has %u", slot, v->p->slot_count);
   }
-  // As many as its kind compares: two for the last two kinds.
+  // Kinds of checks from 3 on compare two values.
   uint32_t wanted = pyd_ok(status) && v->program->checks[step->a].kind >= 3 ? 2 : 1;
   if (pyd_ok(status) && count != wanted)
     status = CORRUPT(v, "check %u takes %u values, got %u", step->a, wanted, count);
@@ -204,11 +205,11 @@ static pyd_status_t verify_step(const verifier_t* v) {
   switch ((pyd_step_op_t)step->op) {
     case PYD_STEP_RUN: return verify_run(v, step);
     case PYD_STEP_MOVE: return verify_move(v, step);
-    case PYD_STEP_JUMP: return check_target(v, step->a);
+    case PYD_STEP_JUMP: return check_jump(v, step->a);
     case PYD_STEP_BRANCH:
       status = check_slot(v, step->a, 1);
-      if (pyd_ok(status)) status = check_target(v, step->b);
-      return pyd_ok(status) ? check_target(v, step->c) : status;
+      if (pyd_ok(status)) status = check_jump(v, step->b);
+      return pyd_ok(status) ? check_jump(v, step->c) : status;
     case PYD_STEP_READ: return verify_read(v, step);
     case PYD_STEP_LOAD: return verify_global(v, step->b, step->a, false);
     case PYD_STEP_STORE: return verify_global(v, step->a, step->b, true);
@@ -238,7 +239,7 @@ pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t*
   for (uint32_t i = 0; i < p->info.arg_count && pyd_ok(status); ++i) {
     if (p->arg_slots[i] < p->slot_count) {
       const pyd_slot_type_t* slot = &p->slots[p->arg_slots[i]];
-      if (agree(slot, p->info.args[i].kind, p->info.args[i].dtype, p->info.args[i].rank)) continue;
+      if (has_type(slot, p->info.args[i].kind, p->info.args[i].dtype, p->info.args[i].rank)) continue;
     }
     status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: slot %u does not exist or has another type", i,
                              p->arg_slots[i]);

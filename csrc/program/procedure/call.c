@@ -1,4 +1,4 @@
-// Steps one after another. Whatever fails ends the call; nothing that it did is seen then.
+// Calls of procedures: runs the steps one after another. A failed call stores nothing to globals.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +10,15 @@ static bool is_interrupted(const pyd_interrupt_t* interrupt) {
   return interrupt && interrupt->is_wanted(interrupt->self) != 0;
 }
 
+// Runs steps from the first one until RETURN or a failure. The interrupt is polled at backward jumps only, which
+// every loop has.
 static pyd_status_t run_steps(pyd_frame_t* frame) {
   const pyd_procedure_t* p = frame->p;
-  uint32_t at = 0;
+  uint32_t index = 0;
   pyd_status_t status = PYD_STATUS_OK;
   for (;;) {
-    const pyd_step_t* step = &p->steps[at];
-    uint32_t next = at + 1;
+    const pyd_step_t* step = &p->steps[index];
+    uint32_t next = index + 1;
     if (step->op == PYD_STEP_RETURN) {
       status = pyd_frame_return(frame, step);
       if (pyd_ok(status)) return status;
@@ -29,51 +31,54 @@ static pyd_status_t run_steps(pyd_frame_t* frame) {
     } else {
       status = pyd_frame_step(frame, step);
     }
-    if (pyd_ok(status) && next <= at && is_interrupted(frame->interrupt)) {
+    if (pyd_ok(status) && next <= index && is_interrupted(frame->interrupt)) {
       status = pyd_status_make(PYD_CODE_INTERRUPTED, "the call was interrupted");
     }
     if (!pyd_ok(status)) {
-      if (pyd_status_code(status) == PYD_CODE_KERNEL) return status;  // it says where
-      return pyd_status_annotate(status, "procedure '%.*s', step %u: %s", STRING(p->info.name), at,
+      if (pyd_status_code(status) == PYD_CODE_KERNEL) return status;  // names function and workgroup already
+      return pyd_status_annotate(status, "procedure '%.*s', step %u: %s", STRING(p->info.name), index,
                                  pyd_status_text(status));
     }
-    at = next;
+    index = next;
   }
 }
 
-// Whether |tensor| is the only one that uses its memory, and what callers get of it in |memory| is no more than a
-// block.
-static bool is_ready(const pyd_tensor_t* tensor, pyd_memory_t memory) {
+// Returns whether |tensor| can be handed to the caller without a copy: no other tensor shares its block, and it is
+// stored in |memory|, on a device from the beginning of a block on.
+static bool is_exclusive_result(const pyd_tensor_t* tensor, pyd_memory_t memory) {
   if (tensor->memory.device != memory.device || (memory.device && tensor->offset)) return false;
   return pyd_tensor_is_alone(tensor) ||
          (pyd_tensor_is_single(tensor) && tensor->base && pyd_tensor_is_alone(tensor->base));
 }
 
-// A result shares its memory with nothing else: what a constant, a global, an argument or another result has is copied.
-static pyd_status_t make_results_alone(const pyd_frame_t* frame) {
+// Copies each result that shares its memory with a constant, a global, an argument or another result, so that the
+// caller owns all results exclusively.
+static pyd_status_t copy_shared_results(const pyd_frame_t* frame) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < frame->p->info.result_count && pyd_ok(status); ++i) {
     pyd_tensor_t *tensor = frame->invocation->results[i].tensor, *copy;
-    if (!tensor || is_ready(tensor, frame->results)) continue;
-    status = pyd_tensor_copy(frame->results, tensor, &copy);
+    if (!tensor || is_exclusive_result(tensor, frame->result_memory)) continue;
+    status = pyd_tensor_copy(frame->result_memory, tensor, &copy);
     if (pyd_ok(status)) pyd_cell_set_tensor(&frame->invocation->results[i], copy);
   }
   return status;
 }
 
-// A tensor argument where the tensors of the call are: over the caller's memory, or a copy of it on the device.
-static pyd_status_t take_argument(pyd_memory_t memory, pyd_shape_t shape, const void* data, void* block,
+// Creates the tensor of an argument: over |block|, device memory of the caller, if that is not NULL; else over |data|,
+// host memory of the caller, or a copy of it if tensors of the call are stored on a device.
+static pyd_status_t wrap_argument(pyd_memory_t memory, pyd_shape_t shape, const void* data, void* block,
                                   pyd_tensor_t** out_tensor) {
   if (block) return pyd_tensor_wrap_block(memory, shape, block, NULL, true, out_tensor);
-  pyd_tensor_t* given;
-  pyd_status_t status = pyd_tensor_wrap(shape, data, true, &given);
-  *out_tensor = given;
+  pyd_tensor_t* host_tensor;
+  pyd_status_t status = pyd_tensor_wrap(shape, data, true, &host_tensor);
+  *out_tensor = host_tensor;
   if (!pyd_ok(status) || !memory.device) return status;
-  status = pyd_tensor_copy(memory, given, out_tensor);
-  pyd_tensor_release(given);
+  status = pyd_tensor_copy(memory, host_tensor, out_tensor);
+  pyd_tensor_release(host_tensor);
   return status;
 }
 
+// Checks the inputs of the call against the signature, and stores them in the slots of the arguments.
 static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs) {
   const pyd_program_function_t* info = &frame->p->info;
   for (uint32_t i = 0; i < info->arg_count; ++i) {
@@ -88,8 +93,8 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
     pyd_status_t status = pyd_program_check_argument(info, i, inputs[i].dims, &bytes);
     if (!pyd_ok(status)) return status;
     const pyd_shape_t shape = {type->dtype, type->rank, inputs[i].dims};
-    status =
-        take_argument(frame->state->memory, shape, inputs[i].data, frame->blocks ? frame->blocks[i] : NULL, &tensor);
+    status = wrap_argument(frame->state->memory, shape, inputs[i].data,
+                           frame->input_blocks ? frame->input_blocks[i] : NULL, &tensor);
     if (!pyd_ok(status)) {
       char who[128];
       pyd_plan_name_value("argument", i, type->name, who, sizeof(who));
@@ -100,41 +105,43 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
   return PYD_STATUS_OK;
 }
 
-// The arrays of a frame from |base| on; measures when it is NULL. What is named first is cleared.
+// Lays out the arrays of a frame in memory from |base| on, or only measures when |base| is NULL. Returns the size in
+// bytes; |*out_cleared| is the size of the leading arrays, which the caller has to clear.
 static size_t lay_out(pyd_frame_t* frame, uint8_t* base, size_t* out_cleared) {
   const pyd_procedure_t* p = frame->p;
-  pyd_carve_t block = {base, 0, sizeof(uint64_t)};
-  PYD_CARVE(&block, frame->slots, p->slot_count);
-  PYD_CARVE(&block, frame->moves, p->max_moves);
-  bool has_own = p->has_stores || p->loads_mutable;
-  PYD_CARVE(&block, frame->own, has_own ? frame->state->program->global_count : 0);
-  *out_cleared = block.size;
-  PYD_CARVE(&block, frame->dims, p->max_dims);
-  PYD_CARVE(&block, frame->scalars, p->max_scalars);
-  PYD_CARVE(&block, frame->regs, p->max_regs);
-  PYD_CARVE(&block, frame->staged, p->max_args);
-  PYD_CARVE(&block, frame->made, p->max_results);
-  if (!has_own) frame->own = NULL;
-  return block.size;
+  pyd_carve_t carve = {base, 0, sizeof(uint64_t)};
+  PYD_CARVE(&carve, frame->slots, p->slot_count);
+  PYD_CARVE(&carve, frame->moves, p->max_moves);
+  bool needs_globals = p->has_stores || p->loads_mutable;
+  PYD_CARVE(&carve, frame->local_globals, needs_globals ? frame->state->program->global_count : 0);
+  *out_cleared = carve.size;
+  PYD_CARVE(&carve, frame->dims, p->max_dims);
+  PYD_CARVE(&carve, frame->scalars, p->max_scalars);
+  PYD_CARVE(&carve, frame->regs, p->max_regs);
+  PYD_CARVE(&carve, frame->staged, p->max_args);
+  PYD_CARVE(&carve, frame->new_results, p->max_results);
+  if (!needs_globals) frame->local_globals = NULL;
+  return carve.size;
 }
 
-// All steps, and results that are the caller's alone.
-static pyd_status_t run_whole(pyd_frame_t* frame) {
+// Runs all steps, clears the slots, and makes the results exclusive to the caller.
+static pyd_status_t run_to_results(pyd_frame_t* frame) {
   pyd_status_t status = run_steps(frame);
   for (uint32_t i = 0; i < frame->p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
-  return pyd_ok(status) ? make_results_alone(frame) : status;
+  return pyd_ok(status) ? copy_shared_results(frame) : status;
 }
 
-// Calls that store come one after another.
+// Runs a procedure that stores to globals inside the gate of the state, which admits one such call at a time, and
+// commits its stores if it succeeds.
 static pyd_status_t run_storing(pyd_frame_t* frame) {
   pyd_scope_t scope;
   pyd_status_t status = pyd_state_enter(frame->state, frame->interrupt, &scope);
   if (!pyd_ok(status)) {
     return pyd_status_annotate(status, "procedure '%.*s': %s", STRING(frame->p->info.name), pyd_status_text(status));
   }
-  status = run_whole(frame);
+  status = run_to_results(frame);
   if (pyd_ok(status)) {
-    pyd_state_commit(frame->state, frame->own);
+    pyd_state_commit(frame->state, frame->local_globals);
   } else {
     pyd_state_abandon(frame->state);
   }
@@ -142,23 +149,25 @@ static pyd_status_t run_storing(pyd_frame_t* frame) {
   return status;
 }
 
-// With the frame in memory.
+// Runs a call whose frame has its arrays, and clears all cells at the end.
 static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
   pyd_status_t status = set_arguments(frame, inputs);
   if (pyd_ok(status) && frame->p->has_stores) {
     status = run_storing(frame);
   } else if (pyd_ok(status)) {
-    if (frame->p->loads_mutable) status = pyd_state_snapshot(frame->state, frame->p, frame->own);
-    if (pyd_ok(status)) status = run_whole(frame);
+    if (frame->p->loads_mutable) status = pyd_state_snapshot(frame->state, frame->p, frame->local_globals);
+    if (pyd_ok(status)) status = run_to_results(frame);
   }
   for (uint32_t i = 0; i < frame->p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
-  for (uint32_t i = 0; frame->own && i < frame->state->program->global_count; ++i) pyd_cell_clear(&frame->own[i]);
+  for (uint32_t i = 0; frame->local_globals && i < frame->state->program->global_count; ++i)
+    pyd_cell_clear(&frame->local_globals[i]);
   return status;
 }
 
-// |frame| says the state, the interrupt, the blocks and where results are to be.
-static pyd_status_t call_one(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs,
-                             pyd_invocation_t** out_invocation) {
+// Allocates the frame's arrays, on the stack if they fit, and the invocation, and runs the call. The caller has set the
+// fields of |frame| that describe the call: state, interrupt, observer, input blocks and the memory for results.
+static pyd_status_t allocate_and_run(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs,
+                                     pyd_invocation_t** out_invocation) {
   const pyd_state_t* state = frame.state;
   _Alignas(16) uint8_t stack[4096];
   const pyd_procedure_t* p = &state->program->procedures[procedure];
@@ -187,6 +196,7 @@ static pyd_status_t call_one(pyd_frame_t frame, uint32_t procedure, const pyd_in
   return status;
 }
 
+// Runs a call, as an event of the trace if that is on.
 static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs,
                          pyd_invocation_t** out_invocation) {
   const pyd_state_t* state = frame.state;
@@ -196,9 +206,9 @@ static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_
                            state->program->procedure_count);
   }
   pyd_trace_t* trace = pyd_sched_trace(state->sched);
-  if (!pyd_trace_is_on(trace)) return call_one(frame, procedure, inputs, out_invocation);
+  if (!pyd_trace_is_on(trace)) return allocate_and_run(frame, procedure, inputs, out_invocation);
   pyd_trace_event_t event = pyd_event_begin(PYD_TRACE_CALL, state->program->procedures[procedure].info.name);
-  pyd_status_t status = call_one(frame, procedure, inputs, out_invocation);
+  pyd_status_t status = allocate_and_run(frame, procedure, inputs, out_invocation);
   pyd_event_end(trace, &event, status);
   return status;
 }
@@ -206,22 +216,23 @@ static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation) {
   const pyd_memory_t process = {.pool = state->memory.pool};
-  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .results = process}, procedure, inputs,
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .result_memory = process}, procedure, inputs,
               out_invocation);
 }
 
 pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                           void* const* blocks, const pyd_interrupt_t* interrupt,
                                           pyd_invocation_t** out_invocation) {
-  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .blocks = blocks, .results = state->memory},
-              procedure, inputs, out_invocation);
+  return call(
+      (pyd_frame_t){.state = state, .interrupt = interrupt, .input_blocks = blocks, .result_memory = state->memory},
+      procedure, inputs, out_invocation);
 }
 
 pyd_status_t pyd_procedure_call_timed(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                       const pyd_interrupt_t* interrupt, pyd_procedure_observer_t* observer,
                                       pyd_invocation_t** out_invocation) {
   const pyd_memory_t process = {.pool = state->memory.pool};
-  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .results = process, .observer = observer},
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .result_memory = process, .observer = observer},
               procedure, inputs, out_invocation);
 }
 

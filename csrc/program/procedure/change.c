@@ -1,14 +1,17 @@
-// Updates of globals in place, by the call inside the gate. The bytes that a change overwrites are saved first, so that
-// a failure can undo it, and callers that read meanwhile get a copy of the old value: of what did not change, and of
-// what was saved.
+// Updates of globals in place, by the call inside the gate. The bytes that a change overwrites are saved first. A
+// failure restores them. Callers that read the global meanwhile get a copy of the old value, from the unchanged and the
+// saved bytes.
 #include <stdlib.h>
 
 #include "program/procedure/state.h"
 
-enum { kMostChanges = 1024 };  // of one call; later ones copy the value once, and need no saving then
+// Changes in place per call. A call with more of them copies the global once and then changes the copy, so that the
+// list of saved ranges, which every reader walks, stays short.
+enum { kMaxChanges = 1024 };
 
+// The saved old bytes of one range that was changed in place.
 struct pyd_change_s {
-  pyd_change_t* next;         // the one before
+  pyd_change_t* next;         // the previous change
   const pyd_tensor_t* owner;  // of the block, which a global holds
   uint64_t offset;            // into the block
   pyd_tensor_t* saved;
@@ -21,23 +24,26 @@ bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor)
   return false;
 }
 
-// Whether |tensor|, in a slot that is read for the last time, and a global are the only ones that use their block.
-// Under the mutex.
-static bool is_only_global(const pyd_state_t* state, const pyd_tensor_t* tensor) {
-  const pyd_tensor_t *owner = pyd_tensor_owner(tensor), *kept = NULL;
-  for (uint32_t i = 0; i < state->program->global_count && !kept; ++i) {
+// Returns whether one global and the slot with |tensor|, which is read for the last time, are the only references to
+// the tensor's block. The caller holds the mutex.
+static bool is_shared_with_global_only(const pyd_state_t* state, const pyd_tensor_t* tensor) {
+  const pyd_tensor_t *owner = pyd_tensor_owner(tensor), *shared_global = NULL;
+  for (uint32_t i = 0; i < state->program->global_count && !shared_global; ++i) {
     const pyd_tensor_t* global = state->globals[i].tensor;
-    if (global && pyd_tensor_owner(global) == owner) kept = global;
+    if (global && pyd_tensor_owner(global) == owner) shared_global = global;
   }
-  if (!kept || !owner->block || owner->is_fixed || tensor->offset || kept->offset) return false;
+  if (!shared_global || !owner->block || owner->is_fixed || tensor->offset || shared_global->offset) return false;
   // References from the slot, from the global, and from each of the two that is a view.
-  uint32_t of_owner = (tensor == owner) + (kept == owner) + (tensor != owner) + (kept != owner && kept != tensor);
-  if (atomic_load_explicit(&owner->references, memory_order_acquire) != of_owner) return false;
-  if (tensor != owner && atomic_load_explicit(&tensor->references, memory_order_acquire) != 1u + (kept == tensor))
+  uint32_t expected_references = (tensor == owner) + (shared_global == owner) + (tensor != owner) +
+                                 (shared_global != owner && shared_global != tensor);
+  if (atomic_load_explicit(&owner->references, memory_order_acquire) != expected_references) return false;
+  if (tensor != owner &&
+      atomic_load_explicit(&tensor->references, memory_order_acquire) != 1u + (shared_global == tensor))
     return false;
-  return kept == owner || kept == tensor || pyd_tensor_is_single(kept);
+  return shared_global == owner || shared_global == tensor || pyd_tensor_is_single(shared_global);
 }
 
+// Saves the bytes of |range| before they are overwritten.
 static pyd_status_t save(pyd_state_t* state, const pyd_tensor_t* owner, const pyd_range_t* range) {
   const int64_t size = (int64_t)range->bytes;
   pyd_change_t* change = malloc(sizeof(*change));
@@ -63,42 +69,42 @@ pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const py
   *out_tensor = NULL;
   pthread_mutex_lock(&state->changing);
   pthread_mutex_lock(&state->mutex);
-  bool can = state->change_count + count <= kMostChanges && is_only_global(state, tensor);
-  if (can) state->is_changing = true;
+  bool is_possible = state->change_count + count <= kMaxChanges && is_shared_with_global_only(state, tensor);
+  if (is_possible) state->is_changing = true;
   pthread_mutex_unlock(&state->mutex);
-  pyd_tensor_t* made = NULL;
+  pyd_tensor_t* changed = NULL;
   pyd_status_t status = PYD_STATUS_OK;
-  if (can) status = pyd_tensor_view(tensor, 0, false, shape, &made);
-  for (uint32_t i = 0; can && i < count && pyd_ok(status); ++i) {
+  if (is_possible) status = pyd_tensor_view(tensor, 0, false, shape, &changed);
+  for (uint32_t i = 0; is_possible && i < count && pyd_ok(status); ++i) {
     status = save(state, pyd_tensor_owner(tensor), &ranges[i]);
     ++state->change_count;
   }
   pthread_mutex_unlock(&state->changing);
   if (pyd_ok(status)) {
-    *out_tensor = made;
-  } else if (made) {
-    pyd_tensor_release(made);
+    *out_tensor = changed;
+  } else if (changed) {
+    pyd_tensor_release(changed);
   }
   return status;
 }
 
-// Copies what no change has overwritten of the |bytes| bytes that begin where the block of |source| does.
+// Copies the bytes of |source| that no change has overwritten to |target|, one unchanged range after the other.
 static pyd_status_t copy_unchanged(const pyd_state_t* state, const pyd_tensor_t* source, const pyd_tensor_t* target) {
-  for (uint64_t at = 0; at < source->bytes;) {
-    uint64_t end = source->bytes, covered = at;
+  for (uint64_t position = 0; position < source->bytes;) {
+    uint64_t end = source->bytes, covered = position;
     for (const pyd_change_t* change = state->changes; change; change = change->next) {
       if (change->owner != pyd_tensor_owner(source)) continue;
-      if (change->offset > at && change->offset < end) end = change->offset;
-      if (change->offset <= at && change->offset + change->saved->bytes > covered)
+      if (change->offset > position && change->offset < end) end = change->offset;
+      if (change->offset <= position && change->offset + change->saved->bytes > covered)
         covered = change->offset + change->saved->bytes;
     }
-    if (covered > at) {
-      at = covered;
+    if (covered > position) {
+      position = covered;
       continue;
     }
-    pyd_status_t status = pyd_tensor_move(source, at, target, at, end - at);
+    pyd_status_t status = pyd_tensor_move(source, position, target, position, end - position);
     if (!pyd_ok(status)) return status;
-    at = end;
+    position = end;
   }
   return PYD_STATUS_OK;
 }
@@ -122,7 +128,7 @@ pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell) {
   return status;
 }
 
-static void forget(pyd_state_t* state) {
+static void drop_changes(pyd_state_t* state) {
   while (state->changes) {
     pyd_change_t* change = state->changes;
     state->changes = change->next;
@@ -133,7 +139,7 @@ static void forget(pyd_state_t* state) {
   state->is_changing = false;
 }
 
-void pyd_state_keep_changes(pyd_state_t* state) { forget(state); }
+void pyd_state_keep_changes(pyd_state_t* state) { drop_changes(state); }
 
 void pyd_state_undo_changes(pyd_state_t* state) {
   for (const pyd_change_t* change = state->changes; change; change = change->next) {
@@ -145,5 +151,5 @@ void pyd_state_undo_changes(pyd_state_t* state) {
     }
     break;
   }
-  forget(state);
+  drop_changes(state);
 }

@@ -1,4 +1,4 @@
-// The step that runs a function over slots.
+// The RUN step: calls a function with the tensors and scalars in slots, and stores its results in slots.
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +6,7 @@
 #include "program/call/call.h"
 #include "program/procedure/invocation.h"
 
+// One execution of a RUN step.
 typedef struct run_s {
   pyd_frame_t* frame;
   uint32_t function;
@@ -14,11 +15,14 @@ typedef struct run_s {
   const uint32_t* outputs;  // slots or NONE
 } run_t;
 
-static pyd_cell_t* input(const run_t* run, uint32_t index) {
+// Returns the cell that argument |index| of the function is read from.
+static pyd_cell_t* input_cell(const run_t* run, uint32_t index) {
   return &run->frame->slots[run->inputs[index] & ~PYD_LAST_USE];
 }
 
-static pyd_status_t gather(const run_t* run) {
+// Collects the sizes of all tensor arguments and the values of all scalar arguments into the frame, which select the
+// plan.
+static pyd_status_t gather_arguments(const run_t* run) {
   int64_t* dims = run->frame->dims;
   uint64_t* scalars = run->frame->scalars;
   for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
@@ -35,14 +39,15 @@ static pyd_status_t gather(const run_t* run) {
   return PYD_STATUS_OK;
 }
 
+// Clears the slots that this step reads for the last time.
 static void drop_inputs(const run_t* run) {
   for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
-    if (run->inputs[i] & PYD_LAST_USE) pyd_cell_clear(input(run, i));
+    if (run->inputs[i] & PYD_LAST_USE) pyd_cell_clear(input_cell(run, i));
   }
 }
 
-// A function that is arithmetic and nothing else.
-static pyd_status_t compute(const run_t* run) {
+// Runs a function that has neither commands nor buffers, only scalar instructions, without a plan.
+static pyd_status_t run_scalar_function(const run_t* run) {
   pyd_frame_t* frame = run->frame;
   pyd_status_t status =
       pyd_function_interpret(frame->state->program, run->fn, frame->dims, frame->scalars, frame->regs);
@@ -55,20 +60,22 @@ static pyd_status_t compute(const run_t* run) {
   return status;
 }
 
-// Whether a call cannot take |tensor| where it lies. Calls of devices take whole blocks.
-static bool is_unfit(const pyd_tensor_t* tensor, uint32_t alignment) {
+// Returns whether |tensor| cannot be bound where it is stored: its address is less aligned than the plan needs, or it
+// begins inside a device block, because calls on devices bind whole blocks.
+static bool needs_copy(const pyd_tensor_t* tensor, uint32_t alignment) {
   if (tensor->memory.device) return tensor->offset != 0;
   return alignment > 1 && (uintptr_t)tensor->data % alignment != 0;
 }
 
+// Binds the tensor arguments to the call, and sets its scalars. Tensors that cannot be bound in place are copied.
 static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   pyd_frame_t* frame = run->frame;
   memset(frame->staged, 0, run->fn->info.arg_count * sizeof(*frame->staged));
   for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
-    const pyd_tensor_t* tensor = input(run, i)->tensor;
+    const pyd_tensor_t* tensor = input_cell(run, i)->tensor;
     if (!tensor) continue;
     const void* data = tensor->memory.device ? pyd_tensor_owner(tensor)->block : tensor->data;
-    if (tensor->bytes && is_unfit(tensor, pyd_plan_arg_alignment(lease.entry->plan, i))) {
+    if (tensor->bytes && needs_copy(tensor, pyd_plan_arg_alignment(lease.entry->plan, i))) {
       pyd_tensor_t* copy;
       pyd_status_t status = pyd_tensor_copy(frame->state->memory, tensor, &copy);
       if (!pyd_ok(status)) return status;
@@ -81,67 +88,74 @@ static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   return PYD_STATUS_OK;
 }
 
-// The argument that result |index| is tied to when the function is the last to read it, and reads it once; else NULL.
-static pyd_tensor_t* updated(const run_t* run, uint32_t index) {
+// Returns the tensor of the argument that result |index| is tied to, if this step is the last to read it and passes it
+// once only; else NULL. The result may then reuse its memory.
+static pyd_tensor_t* last_use_of_tied(const run_t* run, uint32_t index) {
   uint32_t tied = run->fn->info.results[index].tied;
   if (tied == PYD_NONE || !(run->inputs[tied] & PYD_LAST_USE) || run->frame->staged[tied]) return NULL;
   for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
     if (i != tied && ((run->inputs[i] ^ run->inputs[tied]) & ~PYD_LAST_USE) == 0) return NULL;
   }
-  return input(run, tied)->tensor;
+  return input_cell(run, tied)->tensor;
 }
 
-// Whether result |index| may have the memory of its argument: no other reference to it exists, and it is large enough.
+// Returns whether result |index|, of |bytes| bytes, can reuse the block of its tied argument: nothing else refers to
+// the block, and it is large enough.
 static bool can_take_over(const run_t* run, uint32_t index, uint64_t bytes) {
-  const pyd_tensor_t* tensor = updated(run, index);
+  const pyd_tensor_t* tensor = last_use_of_tied(run, index);
   return tensor && pyd_tensor_is_alone(tensor) && tensor->capacity >= bytes;
 }
 
-enum { kMostRanges = 16 };
+enum { kMaxRanges = 16 };  // written ranges that an update of a global in place may have; each is saved separately
+enum {
+  kMaxWrittenShare = 4
+};  // update in place only if at most 1/4 of the bytes are written, as these are saved first
 
-// |*out_made|: result |index| in the memory of its argument, which a global has, when little of it is written; else
-// NULL.
-static pyd_status_t change_global(const run_t* run, pyd_state_lease_t lease, uint32_t index, pyd_shape_t shape,
-                                  uint64_t bytes, pyd_tensor_t** out_made) {
+// Creates result |index| over the memory of its tied argument, although a global has it too, when the function writes
+// little of it. |*out_made| stays NULL when that is not possible.
+static pyd_status_t update_global_in_place(const run_t* run, pyd_state_lease_t lease, uint32_t index, pyd_shape_t shape,
+                                           uint64_t bytes, pyd_tensor_t** out_made) {
   uint32_t count;
-  pyd_range_t ranges[kMostRanges];
+  pyd_range_t ranges[kMaxRanges];
   uint64_t written = 0;
   *out_made = NULL;
-  pyd_tensor_t* tensor = run->frame->p->has_stores ? updated(run, index) : NULL;
+  pyd_tensor_t* tensor = run->frame->p->has_stores ? last_use_of_tied(run, index) : NULL;
   if (!tensor || tensor->bytes != bytes) return PYD_STATUS_OK;
-  if (!pyd_plan_find_written(lease.entry->plan, index, kMostRanges, ranges, &count)) return PYD_STATUS_OK;
+  if (!pyd_plan_find_written(lease.entry->plan, index, kMaxRanges, ranges, &count)) return PYD_STATUS_OK;
   for (uint32_t i = 0; i < count; ++i) written += ranges[i].bytes;
-  if (written > bytes / 4) return PYD_STATUS_OK;
+  if (written > bytes / kMaxWrittenShare) return PYD_STATUS_OK;
   return pyd_state_change(run->frame->state, tensor, ranges, count, shape, out_made);
 }
 
+// Creates the tensor results, in the memory of their tied arguments where possible, and binds them to the call.
 static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
   pyd_frame_t* frame = run->frame;
   pyd_status_t status = PYD_STATUS_OK;
-  memset(frame->made, 0, run->fn->info.result_count * sizeof(*frame->made));
+  memset(frame->new_results, 0, run->fn->info.result_count * sizeof(*frame->new_results));
   for (uint32_t i = 0; i < run->fn->info.result_count && pyd_ok(status); ++i) {
     const pyd_program_value_t* type = &run->fn->info.results[i];
     if (type->kind != 0) continue;
     const pyd_shape_t shape = {type->dtype, type->rank, pyd_plan_result_dims(lease.entry->plan, i)};
     uint64_t bytes = pyd_plan_result_bytes(lease.entry->plan, i);
     if (can_take_over(run, i, bytes)) {
-      pyd_cell_t* cell = input(run, run->fn->info.results[i].tied);
-      status = pyd_tensor_remake(cell->tensor, shape, &frame->made[i]);
+      pyd_cell_t* cell = input_cell(run, run->fn->info.results[i].tied);
+      status = pyd_tensor_remake(cell->tensor, shape, &frame->new_results[i]);
       if (pyd_ok(status)) *cell = (pyd_cell_t){NULL, 0, false};
     } else {
-      status = change_global(run, lease, i, shape, bytes, &frame->made[i]);
-      if (pyd_ok(status) && !frame->made[i])
-        status = pyd_tensor_make(frame->state->memory, shape, bytes, &frame->made[i]);
+      status = update_global_in_place(run, lease, i, shape, bytes, &frame->new_results[i]);
+      if (pyd_ok(status) && !frame->new_results[i])
+        status = pyd_tensor_make(frame->state->memory, shape, bytes, &frame->new_results[i]);
     }
-    if (pyd_ok(status)) pyd_call_bind_result(lease.call, i, pyd_tensor_owner(frame->made[i])->block);
+    if (pyd_ok(status)) pyd_call_bind_result(lease.call, i, pyd_tensor_owner(frame->new_results[i])->block);
   }
   return status;
 }
 
+// Stores the results of the call in their slots, and releases those that no slot takes.
 static void set_outputs(const run_t* run, pyd_state_lease_t lease) {
   for (uint32_t i = 0; i < run->fn->info.result_count; ++i) {
-    pyd_tensor_t* made = run->frame->made[i];
-    run->frame->made[i] = NULL;
+    pyd_tensor_t* made = run->frame->new_results[i];
+    run->frame->new_results[i] = NULL;
     if (run->outputs[i] == PYD_NONE) {
       pyd_tensor_release(made);
     } else if (made) {
@@ -152,6 +166,8 @@ static void set_outputs(const run_t* run, pyd_state_lease_t lease) {
   }
 }
 
+// Runs the call with a time for each command and reports the times. The observer's own time is summed separately, so
+// that it does not count as part of the call.
 static pyd_status_t run_timed(const pyd_frame_t* frame, pyd_state_lease_t lease) {
   const pyd_plan_t* plan = lease.entry->plan;
   pyd_command_time_t* times = calloc((size_t)plan->command_count + 1, sizeof(*times));
@@ -177,13 +193,13 @@ static pyd_status_t run_call(const pyd_frame_t* frame, pyd_state_lease_t lease) 
 pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_function_t* fn = &frame->state->program->functions[step->a];
   const run_t run = {frame, step->a, fn, frame->p->pool + step->b, frame->p->pool + step->b + fn->info.arg_count};
-  pyd_status_t status = gather(&run);
+  pyd_status_t status = gather_arguments(&run);
   if (!pyd_ok(status)) return status;
-  if (fn->command_count == 0 && fn->buffer_count == 0) return compute(&run);
+  if (fn->command_count == 0 && fn->buffer_count == 0) return run_scalar_function(&run);
   pyd_state_lease_t lease;
   status = pyd_state_lease(frame->state, run.function, frame->dims, frame->scalars, &lease);
   if (!pyd_ok(status)) return status;
-  memset(frame->made, 0, fn->info.result_count * sizeof(*frame->made));
+  memset(frame->new_results, 0, fn->info.result_count * sizeof(*frame->new_results));
   status = bind_inputs(&run, lease);
   if (pyd_ok(status)) status = make_results(&run, lease);
   if (pyd_ok(status)) status = run_call(frame, lease);
@@ -192,7 +208,7 @@ pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
     set_outputs(&run, lease);
   }
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) pyd_tensor_release(frame->staged[i]);
-  for (uint32_t i = 0; i < fn->info.result_count; ++i) pyd_tensor_release(frame->made[i]);
+  for (uint32_t i = 0; i < fn->info.result_count; ++i) pyd_tensor_release(frame->new_results[i]);
   pyd_state_return(frame->state, lease);
   return status;
 }

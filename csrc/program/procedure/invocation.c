@@ -1,4 +1,4 @@
-// The slots of a call of a procedure, and what remains of the call.
+// Access to the slots of a running call, and to the results and observations of one that has ended.
 #include "program/procedure/invocation.h"
 
 #include <stdlib.h>
@@ -15,7 +15,8 @@ void pyd_invocation_free(pyd_invocation_t* invocation) {
   free(invocation);
 }
 
-static void describe(const pyd_cell_t* cell, uint32_t dtype, pyd_value_t* out) {
+// Describes the value in |cell| to a caller, without passing ownership.
+static void describe_cell(const pyd_cell_t* cell, uint32_t dtype, pyd_value_t* out) {
   const pyd_tensor_t* tensor = cell->tensor;
   *out = (pyd_value_t){.kind = !tensor, .dtype = dtype, .word = cell->word};
   if (!tensor) return;
@@ -27,7 +28,7 @@ static void describe(const pyd_cell_t* cell, uint32_t dtype, pyd_value_t* out) {
 
 bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, pyd_value_t* out_value) {
   if (index >= invocation->p->info.result_count) return false;
-  describe(&invocation->results[index], invocation->p->info.results[index].dtype, out_value);
+  describe_cell(&invocation->results[index], invocation->p->info.results[index].dtype, out_value);
   return true;
 }
 
@@ -55,7 +56,7 @@ bool pyd_invocation_observed(const pyd_invocation_t* invocation, uint32_t index,
                              pyd_value_t* out_value) {
   if (index >= invocation->observation_count || value >= invocation->observations[index].count) return false;
   const pyd_observation_t* observation = &invocation->observations[index];
-  describe(&observation->cells[value], observation->types[value].dtype, out_value);
+  describe_cell(&observation->cells[value], observation->types[value].dtype, out_value);
   return true;
 }
 

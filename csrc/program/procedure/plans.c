@@ -1,4 +1,4 @@
-// The plans and calls that a loaded program keeps.
+// The cache of plans, and of idle calls of each plan, that a loaded program keeps for its procedures.
 #include <stdlib.h>
 
 #include "program/plan/plan.h"
@@ -21,17 +21,19 @@ static pyd_state_entry_t* find_entry(const pyd_state_cache_t* cache, uint64_t ke
   return NULL;
 }
 
-// Puts |entry| into the cache; returns the one that had its place when it is no longer in use.
-static pyd_state_entry_t* keep_entry(pyd_state_cache_t* cache, pyd_state_entry_t* entry) {
+// Inserts |entry| into the cache in place of the oldest one. Returns the evicted entry if it is no longer in use; else
+// its last user frees it.
+static pyd_state_entry_t* insert_entry(pyd_state_cache_t* cache, pyd_state_entry_t* entry) {
   pyd_state_entry_t* old = cache->entries[cache->next];
   cache->entries[cache->next] = entry;
   cache->next = (cache->next + 1) % PYD_STATE_PLANS;
-  entry->is_kept = true;
+  entry->is_cached = true;
   if (!old) return NULL;
-  old->is_kept = false;
+  old->is_cached = false;
   return old->users ? NULL : old;
 }
 
+// Returns an idle call of the cached plan for these sizes, or creates call and plan.
 static pyd_status_t lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
                           pyd_state_lease_t* out_lease) {
   pyd_state_cache_t* cache = &state->caches[function];
@@ -56,8 +58,8 @@ static pyd_status_t lease(pyd_state_t* state, uint32_t function, const int64_t* 
     }
     *entry = (pyd_state_entry_t){.key = key, .plan = plan, .users = 1};
     pthread_mutex_lock(&state->mutex);
-    // Another thread may have made the same meanwhile: two of them do no harm.
-    pyd_state_entry_t* old = keep_entry(cache, entry);
+    // Another thread may have inserted an equal plan meanwhile; two entries for the same sizes do no harm.
+    pyd_state_entry_t* old = insert_entry(cache, entry);
     pthread_mutex_unlock(&state->mutex);
     pyd_state_free_entry(old);
   }
@@ -80,11 +82,11 @@ pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_
 void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease) {
   pyd_state_entry_t* entry = lease.entry;
   pthread_mutex_lock(&state->mutex);
-  if (lease.call && entry->is_kept && entry->idle_count < PYD_STATE_IDLE_CALLS) {
+  if (lease.call && entry->is_cached && entry->idle_count < PYD_STATE_IDLE_CALLS) {
     entry->idle[entry->idle_count++] = lease.call;
     lease.call = NULL;
   }
-  bool is_last = --entry->users == 0 && !entry->is_kept;
+  bool is_last = --entry->users == 0 && !entry->is_cached;
   pthread_mutex_unlock(&state->mutex);
   pyd_call_free(lease.call);
   if (is_last) pyd_state_free_entry(entry);

@@ -19,6 +19,7 @@ pyd_status_t pyd_state_constant(const pyd_state_t* state, uint32_t index, pyd_sh
   return pyd_ok(status) ? pyd_tensor_wrap(shape, data, false, out_tensor) : status;
 }
 
+// Gives globals their initial values. A tensor without a constant stays empty until the first store.
 static pyd_status_t set_globals(pyd_state_t* state) {
   const pyd_program_t* program = state->program;
   pyd_status_t status = PYD_STATUS_OK;
@@ -81,7 +82,7 @@ void pyd_state_free(pyd_state_t* state) {
   free(state);
 }
 
-// Whoever holds |changing| may wait for the interpreter lock of Python on a device, which the caller of fork has.
+// On a device |changing| is not taken: its holder may wait for Python's interpreter lock, which the forking thread has.
 void pyd_state_fork_prepare(pyd_state_t* state) {
   pyd_gate_fork_prepare(&state->gate);
   if (!state->memory.device) pthread_mutex_lock(&state->changing);
@@ -97,12 +98,14 @@ void pyd_state_fork_child(pyd_state_t* state) {
   if (state->memory.device) {
     pthread_mutex_init(&state->changing, NULL);
   } else {
-    if (!state->gate.is_taken) pyd_state_undo_changes(state);  // the call that was inside will not store anything
+    // If the call inside belonged to another thread, it ended with the parent's threads, and its changes are undone.
+    if (!state->gate.is_taken) pyd_state_undo_changes(state);
     pthread_mutex_unlock(&state->changing);
   }
   pthread_mutex_unlock(&state->mutex);
-  pthread_mutex_init(&state->submit_mutex, NULL);  // not held over the fork: its holder may wait for the task system
-  state->last = NULL;                              // lost, as all that were submitted before
+  // Initialized anew, as it is not held over the fork: its holder may wait for the task system.
+  pthread_mutex_init(&state->submit_mutex, NULL);
+  state->last = NULL;  // a task submitted before the fork exists in the parent only
 }
 
 pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope) {
@@ -132,13 +135,15 @@ pyd_status_t pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out
   bool is_old = state->is_changing && pyd_state_has_changed(state, out->tensor);
   pthread_mutex_unlock(&state->mutex);
   if (!is_old) return PYD_STATUS_OK;
-  pthread_mutex_lock(&state->changing);  // the caller is the one that changes it
+  // Only the call inside the gate loads without a snapshot: it has changed the global, but not stored it yet.
+  pthread_mutex_lock(&state->changing);
   pyd_status_t status = pyd_state_copy_old(state, out);
   pthread_mutex_unlock(&state->changing);
   if (!pyd_ok(status)) pyd_cell_clear(out);
   return status;
 }
 
+// Stores the values of the globals that |p| loads in the cells |out|. The caller holds the mutex.
 static void share_loaded(const pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
   for (uint32_t i = 0; i < p->step_count; ++i) {
     const pyd_step_t* step = &p->steps[i];
@@ -169,7 +174,7 @@ void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
     if (!cells[i].is_set) continue;
     pyd_cell_t old = state->globals[i];
     state->globals[i] = cells[i];
-    cells[i] = old;  // let go by the caller, outside the lock
+    cells[i] = old;  // released below, outside the lock, because that may free device memory
   }
   pyd_state_keep_changes(state);
   unlock_both(state);

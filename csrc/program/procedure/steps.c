@@ -1,4 +1,4 @@
-// One step, apart from those that say which is next.
+// The steps of procedures, apart from RUN and from those that choose the next step.
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,21 +6,22 @@
 
 typedef long long ll_t;
 
+// MOVE: copies values between slots in parallel. All sources are read before any target is written.
 static pyd_status_t move(pyd_frame_t* frame, const pyd_step_t* step) {
   uint32_t count = frame->p->pool[step->a];
   const uint32_t* pairs = frame->p->pool + step->a + 1;
   pyd_status_t status = PYD_STATUS_OK;
-  uint32_t taken = 0;
-  for (; taken < count; ++taken) {
+  uint32_t read_count = 0;
+  for (; read_count < count; ++read_count) {
     pyd_cell_t* cell;
-    status = pyd_frame_read(frame, pairs[2 * taken + 1] & ~PYD_LAST_USE, &cell);
+    status = pyd_frame_read(frame, pairs[2 * read_count + 1] & ~PYD_LAST_USE, &cell);
     if (!pyd_ok(status)) break;
-    pyd_cell_share(cell, &frame->moves[taken]);
+    pyd_cell_share(cell, &frame->moves[read_count]);
   }
-  for (uint32_t i = 0; i < taken; ++i) {
+  for (uint32_t i = 0; i < read_count; ++i) {
     if (pairs[2 * i + 1] & PYD_LAST_USE) pyd_cell_clear(&frame->slots[pairs[2 * i + 1] & ~PYD_LAST_USE]);
   }
-  for (uint32_t i = 0; i < taken; ++i) {
+  for (uint32_t i = 0; i < read_count; ++i) {
     pyd_cell_clear(&frame->slots[pairs[2 * i]]);
     frame->slots[pairs[2 * i]] = frame->moves[i];
     frame->moves[i] = (pyd_cell_t){NULL, 0, false};
@@ -28,6 +29,7 @@ static pyd_status_t move(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
+// Returns the status for an element index that is out of range, with the location of the read in the source, if known.
 static pyd_status_t refuse_index(const pyd_frame_t* frame, const pyd_step_t* step, ll_t index, uint32_t axis,
                                  ll_t size) {
   pyd_string_t where = {"", 0};
@@ -41,45 +43,48 @@ static pyd_status_t refuse_index(const pyd_frame_t* frame, const pyd_step_t* ste
   return where.length ? pyd_status_add_name(status, PYD_STATUS_LOCATION, where.data, where.length) : status;
 }
 
+// READ: stores one element of a tensor in a scalar slot.
 static pyd_status_t read_element(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t *cell, *index;
   pyd_status_t status = pyd_frame_read(frame, step->b, &cell);
   if (!pyd_ok(status)) return status;
   const pyd_tensor_t* tensor = cell->tensor;
-  uint64_t at = 0;
+  uint64_t position = 0;
   for (uint32_t axis = 0; axis < tensor->rank; ++axis) {
     status = pyd_frame_read(frame, frame->p->pool[step->c + 1 + axis], &index);
     if (!pyd_ok(status)) return status;
     if (index->word >= (uint64_t)tensor->dims[axis]) {
       return refuse_index(frame, step, (ll_t)index->word, axis, (ll_t)tensor->dims[axis]);
     }
-    at = at * (uint64_t)tensor->dims[axis] + index->word;
+    position = position * (uint64_t)tensor->dims[axis] + index->word;
   }
   uint64_t word = 0;
-  status = pyd_tensor_element(tensor, at, &word);
+  status = pyd_tensor_element(tensor, position, &word);
   if (pyd_ok(status)) pyd_cell_set_word(&frame->slots[step->a], word);
   return status;
 }
 
+// LOAD: stores the value of a global in a slot, as this call sees it.
 static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
-  pyd_cell_t found = {NULL, 0, false};
-  if (frame->own && frame->own[step->b].is_set) {
-    pyd_cell_share(&frame->own[step->b], &found);
+  pyd_cell_t value = {NULL, 0, false};
+  if (frame->local_globals && frame->local_globals[step->b].is_set) {
+    pyd_cell_share(&frame->local_globals[step->b], &value);
   } else {
-    pyd_status_t status = pyd_state_load(frame->state, step->b, &found);
+    pyd_status_t status = pyd_state_load(frame->state, step->b, &value);
     if (!pyd_ok(status)) return status;
   }
-  if (!found.is_set) {
+  if (!value.is_set) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "global '@%.*s' is loaded before anything was stored to it",
                            STRING(frame->state->program->globals[step->b].name));
   }
   pyd_cell_clear(&frame->slots[step->a]);
-  frame->slots[step->a] = found;
+  frame->slots[step->a] = value;
   return PYD_STATUS_OK;
 }
 
-// |cell| for an owner that outlives the call, in |memory|: the caller's memory is copied.
-static pyd_status_t keep(pyd_memory_t memory, const pyd_cell_t* cell, pyd_cell_t* out) {
+// Stores the value of |cell| in |out| for an owner that outlives the call. Memory of the caller is copied, as is device
+// memory if |memory| is that of this process.
+static pyd_status_t retain_or_copy(pyd_memory_t memory, const pyd_cell_t* cell, pyd_cell_t* out) {
   const pyd_tensor_t* tensor = cell->tensor;
   if (!tensor || (!tensor->is_lent && (!tensor->memory.device || memory.device))) {
     pyd_cell_share(cell, out);
@@ -91,10 +96,11 @@ static pyd_status_t keep(pyd_memory_t memory, const pyd_cell_t* cell, pyd_cell_t
   return status;
 }
 
+// STORE: notes the value of a slot as the new value of a global, which the end of the call commits.
 static pyd_status_t store(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_global_t* global = &frame->state->program->globals[step->a];
   uint32_t slot = step->b & ~PYD_LAST_USE;
-  pyd_cell_t *cell, kept = {NULL, 0, false};
+  pyd_cell_t *cell, value = {NULL, 0, false};
   pyd_status_t status = pyd_frame_read(frame, slot, &cell);
   if (!pyd_ok(status)) return status;
   for (uint32_t axis = 0; cell->tensor && axis < global->type.rank; ++axis) {
@@ -102,14 +108,15 @@ static pyd_status_t store(pyd_frame_t* frame, const pyd_step_t* step) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "global '@%.*s': axis %u: expected %lld elements, got %lld",
                            STRING(global->name), axis, (ll_t)global->type.dims[axis], (ll_t)cell->tensor->dims[axis]);
   }
-  status = keep(frame->state->memory, cell, &kept);
+  status = retain_or_copy(frame->state->memory, cell, &value);
   if (!pyd_ok(status)) return status;
-  pyd_cell_clear(&frame->own[step->a]);
-  frame->own[step->a] = kept;
+  pyd_cell_clear(&frame->local_globals[step->a]);
+  frame->local_globals[step->a] = value;
   if (step->b & PYD_LAST_USE) pyd_cell_clear(cell);
   return status;
 }
 
+// OBSERVE: records values for a check, with copies that the caller can read.
 static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_invocation_t* invocation = frame->invocation;
   if (invocation->observation_count == invocation->observation_capacity) {
@@ -121,24 +128,25 @@ static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
     invocation->observations = grown;
     invocation->observation_capacity = (uint32_t)capacity;
   }
-  pyd_observation_t made = {.check = step->a, .count = frame->p->pool[step->b]};
+  pyd_observation_t observation = {.check = step->a, .count = frame->p->pool[step->b]};
   const pyd_memory_t process = {.pool = frame->state->memory.pool};
   pyd_status_t status = PYD_STATUS_OK;
-  for (uint32_t i = 0; i < made.count && pyd_ok(status); ++i) {
+  for (uint32_t i = 0; i < observation.count && pyd_ok(status); ++i) {
     uint32_t slot = frame->p->pool[step->b + 1 + i];
     pyd_cell_t* cell;
-    made.types[i] = frame->p->slots[slot];
+    observation.types[i] = frame->p->slots[slot];
     status = pyd_frame_read(frame, slot, &cell);
-    if (pyd_ok(status)) status = keep(process, cell, &made.cells[i]);
+    if (pyd_ok(status)) status = retain_or_copy(process, cell, &observation.cells[i]);
   }
   if (pyd_ok(status)) {
-    invocation->observations[invocation->observation_count++] = made;
+    invocation->observations[invocation->observation_count++] = observation;
   } else {
-    for (uint32_t i = 0; i < made.count; ++i) pyd_cell_clear(&made.cells[i]);
+    for (uint32_t i = 0; i < observation.count; ++i) pyd_cell_clear(&observation.cells[i]);
   }
   return status;
 }
 
+// CONSTANT: stores a constant of the program in a slot.
 static pyd_status_t make_constant(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_slot_type_t* type = &frame->p->slots[step->a];
   int64_t dims[PYD_PROGRAM_MAX_RANK];
@@ -153,6 +161,7 @@ static pyd_status_t make_constant(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
+// VIEW: stores a tensor in a slot that shares the memory of another one, with other sizes and an offset in bytes.
 static pyd_status_t view(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_slot_type_t* type = &frame->p->slots[step->a];
   const uint32_t* words = frame->p->pool + step->c;
@@ -211,7 +220,7 @@ pyd_status_t pyd_frame_step(pyd_frame_t* frame, const pyd_step_t* step) {
     case PYD_STEP_DROP: pyd_cell_clear(&frame->slots[step->a]); return status;
     case PYD_STEP_JUMP:
     case PYD_STEP_BRANCH:
-    case PYD_STEP_RETURN: break;  // are the loop's
+    case PYD_STEP_RETURN: break;  // run by run_steps() in call.c
   }
   return status;
 }

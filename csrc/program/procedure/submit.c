@@ -1,4 +1,4 @@
-// A call of a procedure as a task. The thread that takes it goes through its steps as a caller would.
+// A call of a procedure as a task. The thread that takes the task runs all steps, as a caller would.
 #include "pydispatch/submit.h"
 
 #include <string.h>
@@ -6,11 +6,12 @@
 #include "program/procedure/state.h"
 #include "program/traced.h"
 
+// The payload of the task: a copy of the inputs, and the invocation once it has run.
 typedef struct submission_s {
   pyd_state_t* state;
   uint32_t procedure;
   pyd_invocation_t* invocation;
-  pyd_input_t inputs[];  // and their sizes
+  pyd_input_t inputs[];  // followed by the sizes that they point to
 } submission_t;
 
 static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
@@ -28,6 +29,7 @@ static void drop(void* self) { pyd_invocation_free(((submission_t*)self)->invoca
 
 static const pyd_task_kind_t kKind = {.advance = advance, .run = run, .drop = drop};
 
+// Copies the inputs and their sizes into the payload. Tensor data stays in the memory of the caller.
 static void copy_inputs(submission_t* s, const pyd_procedure_t* p, const pyd_input_t* inputs) {
   int64_t* dims = (int64_t*)(s->inputs + p->info.arg_count);
   for (uint32_t i = 0; i < p->info.arg_count; ++i) {
@@ -39,8 +41,8 @@ static void copy_inputs(submission_t* s, const pyd_procedure_t* p, const pyd_inp
   }
 }
 
-// Calls that would wait for one another at the gate are ordered instead, so that no thread waits there for a submitted
-// one.
+// Submits a call that would wait for others at the gate as a successor of the last such call, so that no thread blocks
+// at the gate for a submitted call.
 static pyd_status_t submit_in_order(pyd_state_t* state, pyd_task_t* task, const pyd_submit_options_t* options) {
   pyd_submit_options_t ordered = options ? *options : (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
   pthread_mutex_lock(&state->submit_mutex);

@@ -17,8 +17,8 @@ void pyd_memory_release(pyd_memory_t memory, void* block) {
   }
 }
 
-// A tensor without memory.
-static pyd_status_t make(pyd_shape_t shape, pyd_tensor_t** out_tensor) {
+// Allocates a tensor without memory for its elements. INVALID_ARGUMENT if a size is negative or the sizes overflow.
+static pyd_status_t allocate_header(pyd_shape_t shape, pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;
   uint64_t bytes;
   for (uint32_t i = 0; i < shape.rank; ++i) {
@@ -39,7 +39,7 @@ static pyd_status_t make(pyd_shape_t shape, pyd_tensor_t** out_tensor) {
 }
 
 pyd_status_t pyd_tensor_wrap(pyd_shape_t shape, const void* data, bool is_lent, pyd_tensor_t** out_tensor) {
-  pyd_status_t status = make(shape, out_tensor);
+  pyd_status_t status = allocate_header(shape, out_tensor);
   if (!pyd_ok(status)) return status;
   (*out_tensor)->data = data;
   (*out_tensor)->is_fixed = true;
@@ -59,7 +59,7 @@ pyd_status_t pyd_tensor_wrap_block(pyd_memory_t memory, pyd_shape_t shape, void*
   return status;
 }
 
-// |tensor|, which has no memory yet, gets a block with any content.
+// Gives |tensor|, which has no memory yet, a block with arbitrary content.
 static void take_block(pyd_tensor_t* tensor, pyd_memory_t memory, void* block, uint64_t capacity) {
   tensor->memory = memory;
   tensor->block = block;
@@ -70,7 +70,7 @@ static void take_block(pyd_tensor_t* tensor, pyd_memory_t memory, void* block, u
 pyd_status_t pyd_tensor_make(pyd_memory_t memory, pyd_shape_t shape, uint64_t capacity, pyd_tensor_t** out_tensor) {
   pyd_tensor_t* tensor;
   void* block;
-  pyd_status_t status = make(shape, &tensor);
+  pyd_status_t status = allocate_header(shape, &tensor);
   *out_tensor = NULL;
   if (!pyd_ok(status)) return status;
   if (capacity < tensor->bytes) capacity = tensor->bytes;
@@ -85,7 +85,7 @@ pyd_status_t pyd_tensor_make(pyd_memory_t memory, pyd_shape_t shape, uint64_t ca
 }
 
 pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, pyd_shape_t shape, pyd_tensor_t** out_tensor) {
-  pyd_status_t status = make(shape, out_tensor);
+  pyd_status_t status = allocate_header(shape, out_tensor);
   if (!pyd_ok(status)) return status;
   take_block(*out_tensor, source->memory, source->block, source->capacity);
   free(source);
@@ -94,7 +94,7 @@ pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, pyd_shape_t shape, pyd_tens
 
 pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whole, pyd_shape_t shape,
                              pyd_tensor_t** out_tensor) {
-  pyd_status_t status = make(shape, out_tensor);
+  pyd_status_t status = allocate_header(shape, out_tensor);
   if (!pyd_ok(status)) return status;
   pyd_tensor_t* tensor = *out_tensor;
   bool fits = offset <= source->bytes && tensor->bytes <= source->bytes - offset;
@@ -114,18 +114,20 @@ pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whol
   return status;
 }
 
-pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t at, const pyd_tensor_t* target, uint64_t to,
-                             uint64_t bytes) {
+pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t source_offset, const pyd_tensor_t* target,
+                             uint64_t target_offset, uint64_t bytes) {
   const pyd_device_memory_t* device = target->memory.device;
   void *from = pyd_tensor_owner(source)->block, *into = pyd_tensor_owner(target)->block;
   if (!bytes) return PYD_STATUS_OK;
-  if (device) return device->copy(device->self, from, source->offset + at, into, target->offset + to, bytes);
-  memcpy((uint8_t*)into + target->offset + to, source->data + at, bytes);
+  if (device)
+    return device->copy(device->self, from, source->offset + source_offset, into, target->offset + target_offset,
+                        bytes);
+  memcpy((uint8_t*)into + target->offset + target_offset, source->data + source_offset, bytes);
   return PYD_STATUS_OK;
 }
 
-// The bytes of |source| into |target|, wherever they are.
-static pyd_status_t fill(const pyd_tensor_t* target, const pyd_tensor_t* source) {
+// Copies the bytes of |source| to |target| between any two memories: device, process, or the same.
+static pyd_status_t copy_bytes(const pyd_tensor_t* target, const pyd_tensor_t* source) {
   const pyd_device_memory_t *to = target->memory.device, *from = source->memory.device;
   if (!source->bytes) return PYD_STATUS_OK;
   if (from && !to && !source->data) {
@@ -139,7 +141,7 @@ static pyd_status_t fill(const pyd_tensor_t* target, const pyd_tensor_t* source)
 
 pyd_status_t pyd_tensor_copy(pyd_memory_t memory, const pyd_tensor_t* source, pyd_tensor_t** out_tensor) {
   pyd_status_t status = pyd_tensor_make(memory, pyd_tensor_shape(source), source->bytes, out_tensor);
-  if (pyd_ok(status)) status = fill(*out_tensor, source);
+  if (pyd_ok(status)) status = copy_bytes(*out_tensor, source);
   if (pyd_ok(status) || !*out_tensor) return status;
   pyd_tensor_release(*out_tensor);
   *out_tensor = NULL;
@@ -160,9 +162,10 @@ static bool is_float(uint32_t dtype) { return dtype >> 24 >= 0x21; }
 pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint64_t* out_word) {
   uint32_t bits = tensor->dtype & 0xFFFFFF;
   bool is_truth = bits == 1 || tensor->dtype >> 24 == 0x13;
-  // Of elements in bytes, and of those that are packed, the first one lowest.
+  // Elements of less than 8 bits are packed, the first one in the lowest bits, but for booleans, which take a byte
+  // each.
   uint64_t size = is_truth || bits < 8 ? 1 : bits / 8, at = !is_truth && bits < 8 ? index * bits / 8 : index * size;
-  uint64_t word = 0;  // on a little-endian machine, the one kind this runs on, its value is in the low bytes
+  uint64_t word = 0;  // on little-endian machines, the only ones supported, the element is in the low bytes
   if (tensor->data) {
     memcpy(&word, tensor->data + at, size);
   } else {

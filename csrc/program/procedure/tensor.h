@@ -1,4 +1,4 @@
-// Tensors of procedures: memory with sizes, shared by count, never changed once they are made.
+// Tensors of procedures: memory with sizes, reference-counted and immutable.
 #ifndef PYD_PROGRAM_TENSOR_H_
 #define PYD_PROGRAM_TENSOR_H_
 
@@ -6,7 +6,7 @@
 
 #include "program/internal.h"
 
-// Where tensors are made: in the memory of a device, or in a pool of this process.
+// Where tensors are allocated: in the memory of a device, or in a pool of this process.
 typedef struct pyd_memory_s {
   pyd_pool_t* pool;
   const pyd_device_memory_t* device;  // NULL: this process
@@ -17,12 +17,12 @@ void pyd_memory_release(pyd_memory_t memory, void* block);  // |block| may be NU
 
 typedef struct pyd_tensor_s {
   atomic_uint references;
-  struct pyd_tensor_s* base;  // whose memory it uses; NULL: its own, a constant's or the caller's
+  struct pyd_tensor_s* base;  // of a view: the tensor whose memory it shares; else NULL
   pyd_memory_t memory;
-  void* block;          // its own; of a device also a constant's or the caller's; or NULL
-  uint64_t capacity;    // of the block
-  bool is_fixed;        // a constant's memory, or the caller's
-  bool is_lent;         // the caller's memory, for the time of the call
+  void* block;          // its block; NULL for a view, and for memory of this process that it does not own
+  uint64_t capacity;    // of the block, in bytes
+  bool is_fixed;        // memory of a constant or of the caller, which must not be reused
+  bool is_lent;         // memory of the caller, valid during the call only
   uint64_t offset;      // into the block
   const uint8_t* data;  // its bytes in this process; may be NULL on a device
   uint64_t bytes;
@@ -31,14 +31,14 @@ typedef struct pyd_tensor_s {
   int64_t dims[];
 } pyd_tensor_t;
 
-// What a slot, a global or an observation holds.
+// The value of a slot, a global or an observation.
 typedef struct pyd_cell_s {
-  pyd_tensor_t* tensor;  // held; NULL for a scalar
+  pyd_tensor_t* tensor;  // a reference; NULL for a scalar
   uint64_t word;
   bool is_set;
 } pyd_cell_t;
 
-// What a tensor is.
+// Element type and sizes of a tensor.
 typedef struct pyd_shape_s {
   uint32_t dtype, rank;
   const int64_t* dims;
@@ -48,26 +48,27 @@ static inline pyd_shape_t pyd_tensor_shape(const pyd_tensor_t* tensor) {
   return (pyd_shape_t){tensor->dtype, tensor->rank, tensor->dims};
 }
 
-// Over memory of this process that is somebody else's: a constant's, or the caller's when it |is_lent|.
+// Creates a tensor over memory of this process that it does not own: a constant's, or the caller's when |is_lent|.
 pyd_status_t pyd_tensor_wrap(pyd_shape_t shape, const void* data, bool is_lent, pyd_tensor_t** out_tensor);
-// Over a block of a device, a constant's or the caller's, which has the bytes |data| in this process (or NULL). It
-// takes the block over, on failure too, unless it |is_lent|.
+// Creates a tensor over a device block of a constant or, when |is_lent|, of the caller. |data|: the same bytes in this
+// process, or NULL. Takes ownership of the block, also on failure, unless |is_lent|.
 pyd_status_t pyd_tensor_wrap_block(pyd_memory_t memory, pyd_shape_t shape, void* block, const void* data, bool is_lent,
                                    pyd_tensor_t** out_tensor);
-// With |capacity| bytes, at least as many as its elements take.
+// Creates a tensor with a block of its own of |capacity| bytes, or of the size of its elements if that is more.
 pyd_status_t pyd_tensor_make(pyd_memory_t memory, pyd_shape_t shape, uint64_t capacity, pyd_tensor_t** out_tensor);
-// Takes over the block of |source|, which pyd_tensor_is_alone and is released.
+// Creates a tensor of |shape| with the block of |source|, which must be pyd_tensor_is_alone() and is freed.
 pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, pyd_shape_t shape, pyd_tensor_t** out_tensor);
-// Other sizes over the bytes of |source| from |offset| on. INVALID_ARGUMENT when they end past it, or, with
-// |is_whole|, before its end.
+// Creates a view of |shape| over the bytes of |source| from |offset| on. INVALID_ARGUMENT when it ends past |source|,
+// or, with |is_whole|, before the end of |source|.
 pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whole, pyd_shape_t shape,
                              pyd_tensor_t** out_tensor);
-// The same bytes in |memory|.
+// Creates a copy of |source| in |memory|.
 pyd_status_t pyd_tensor_copy(pyd_memory_t memory, const pyd_tensor_t* source, pyd_tensor_t** out_tensor);
-// |bytes| bytes from |at| on of |source| to |to| in |target|, which are in the same memory.
-pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t at, const pyd_tensor_t* target, uint64_t to,
-                             uint64_t bytes);
-// One element as a register value; |index| is inside.
+// Copies |bytes| bytes from offset |source_offset| of |source| to offset |target_offset| of |target|; both tensors are
+// in the same memory.
+pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t source_offset, const pyd_tensor_t* target,
+                             uint64_t target_offset, uint64_t bytes);
+// Reads element |index|, in row-major order, as a register value. |index| is in range.
 pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint64_t* out_word);
 
 // The tensor whose block |tensor| uses.
@@ -85,7 +86,7 @@ void pyd_tensor_release(pyd_tensor_t* tensor);
 static inline bool pyd_tensor_is_single(const pyd_tensor_t* tensor) {
   return atomic_load_explicit(&tensor->references, memory_order_acquire) == 1;
 }
-// Whether its memory is a block of its own that no other reference shares.
+// Returns whether |tensor| owns a block that no other reference shares.
 static inline bool pyd_tensor_is_alone(const pyd_tensor_t* tensor) {
   return tensor->block && !tensor->is_fixed && pyd_tensor_is_single(tensor);
 }
@@ -94,14 +95,14 @@ static inline void pyd_cell_clear(pyd_cell_t* cell) {
   if (cell->tensor) pyd_tensor_release(cell->tensor);
   *cell = (pyd_cell_t){NULL, 0, false};
 }
-// Takes |tensor| over.
+// Replaces the value of |cell| by |tensor|, whose reference it takes over.
 static inline void pyd_cell_set_tensor(pyd_cell_t* cell, pyd_tensor_t* tensor) {
   pyd_tensor_t* old = cell->tensor;
   *cell = (pyd_cell_t){tensor, 0, true};
   if (old) pyd_tensor_release(old);
 }
 static inline void pyd_cell_set_word(pyd_cell_t* cell, uint64_t word) { *cell = (pyd_cell_t){NULL, word, true}; }
-// |out| holds nothing.
+// Stores the value of |cell| in the empty cell |out|, with a reference of its own.
 static inline void pyd_cell_share(const pyd_cell_t* cell, pyd_cell_t* out) {
   *out = *cell;
   if (out->tensor) pyd_tensor_retain(out->tensor);
