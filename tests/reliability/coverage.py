@@ -25,7 +25,9 @@ sys.path[:0] = [str(ROOT / "tests" / "c"), str(ROOT / "tests" / "fuzz")]
 import run as c_tests  # noqa: E402
 
 BUILD = ROOT / "build" / "coverage"
-FLAGS = ["-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-w"]
+FLAGS = ["-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-mllvm", "-runtime-counter-relocation=true", "-w"]
+"""With counters that can be mapped into the profile file, so that they include processes that end by _exit, as children
+of forks do."""
 LIBRARIES = ["-pthread", "-ldl", "-lm"]
 FILES = ("elf/", "artifact/", "fatelf/", "plugin/", "sched/", "program/decode/", "program/plan/contract",
          "program/bytes", "program/opcodes")  # fmt: skip
@@ -67,8 +69,8 @@ def build_object(source: Path, flags: tuple[str, ...] = ()) -> Path:
 
 
 def run_binary(binary: Path, arguments: list[str], folder: Path) -> None:
-    """Runs one binary; it writes its counts beside itself. A failure is not this script's business, but is named."""
-    environment = {**os.environ, "LLVM_PROFILE_FILE": f"{binary}-%p.profraw"}
+    """Run one binary, whose counters are mapped into a file beside it (%c). A failure is only reported."""
+    environment = {**os.environ, "LLVM_PROFILE_FILE": f"{binary}-%p%c.profraw"}
     ran = subprocess.run(
         [str(binary), *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=900
     )
