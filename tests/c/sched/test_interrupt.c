@@ -296,7 +296,7 @@ static void test_no_slot(pyd_sched_t* sched) {
   CHECK(!failure.code && work.ran == 50, "%d ran", (int)work.ran);
   atomic_store(&sched->used, 0);
   pyd_sched_job_t job = {.body = behind};
-  CHECK(!run_piece(&job, 5, 9, &failure) && failure.code == 4 && failure.index == 5, "%d", (int)failure.index);
+  CHECK(!run_chunk(&job, 5, 9, &failure) && failure.code == 4 && failure.index == 5, "%d", (int)failure.index);
 }
 
 static void* live(void* thread) {

@@ -117,27 +117,27 @@ static void test_price(void) {
   pyd_sched_t* sched = make_sched(1, 0);
   CHECK(sched->wake_threshold == least, "%llu", (unsigned long long)sched->wake_threshold);
   for (uint64_t want = 2 * least; want <= most; want *= 2) {
-    learn_price(sched, true, false);
+    update_wake_threshold(sched, true, false);
     CHECK(sched->wake_threshold == want, "waking without gain: %llu", (unsigned long long)sched->wake_threshold);
   }
-  learn_price(sched, true, false);
+  update_wake_threshold(sched, true, false);
   CHECK(sched->wake_threshold == most, "above the most: %llu", (unsigned long long)sched->wake_threshold);
-  learn_price(sched, false, false);
+  update_wake_threshold(sched, false, false);
   CHECK(sched->wake_threshold == most, "nobody was woken: %llu", (unsigned long long)sched->wake_threshold);
 
   // A job that was kept from waking lowers it by 1/64; one that is shorter than any wake threshold does not.
-  remember_alone(sched, least / 2);
+  note_serial_work(sched, least / 2);
   CHECK(sched->wake_threshold == most, "%llu", (unsigned long long)sched->wake_threshold);
-  remember_alone(sched, 2 * least);
+  note_serial_work(sched, 2 * least);
   CHECK(sched->wake_threshold == most - most / PYD_SCHED_WAKE_THRESHOLD_DECAY, "%llu",
         (unsigned long long)sched->wake_threshold);
 
   atomic_store(&sched->wake_threshold, most);
   for (uint64_t want = most / 2; want >= least; want /= 2) {
-    learn_price(sched, want % 2, true);
+    update_wake_threshold(sched, want % 2, true);
     CHECK(sched->wake_threshold == want, "a gain: %llu", (unsigned long long)sched->wake_threshold);
   }
-  learn_price(sched, true, true);
+  update_wake_threshold(sched, true, true);
   CHECK(sched->wake_threshold == least, "below the least: %llu", (unsigned long long)sched->wake_threshold);
   pyd_sched_destroy(sched);
 }
@@ -148,18 +148,19 @@ static void test_jobs_in_a_row(void) {
   const uint64_t each = 4000000;  // 4 us: between what is worth sharing with a spinning thread and waking one
   sched->sleepers = 1;            // as if parked; nothing is published here
   now = 1;
-  CHECK(worth(sched) == sched->wake_threshold, "at first");
+  CHECK(sharing_threshold(sched) == sched->wake_threshold, "at first");
   int jobs = 0;
-  while (worth(sched) == sched->wake_threshold) {
+  while (sharing_threshold(sched) == sched->wake_threshold) {
     now += each / 1000;
-    remember_alone(sched, each);
+    note_serial_work(sched, each);
     ++jobs;
   }
   CHECK(jobs == 10, "%d jobs of 4 us", jobs);  // 5 times the wake threshold of 8 us
-  CHECK(worth(sched) == UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING, "%llu", (unsigned long long)worth(sched));
+  CHECK(sharing_threshold(sched) == UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING, "%llu",
+        (unsigned long long)sharing_threshold(sched));
   now += PYD_SCHED_SPIN_MAX;
-  remember_alone(sched, each);
-  CHECK(sched->serial_work == each && worth(sched) == sched->wake_threshold, "%llu after a pause",
+  note_serial_work(sched, each);
+  CHECK(sched->serial_work == each && sharing_threshold(sched) == sched->wake_threshold, "%llu after a pause",
         (unsigned long long)sched->serial_work);
   sched->sleepers = 0;
   pyd_sched_destroy(sched);
@@ -202,7 +203,7 @@ static void test_what_is_worth_sharing(void) {
   self.worker = 2, slot.opened = 1999;
   for (int i = 0; i < 500; ++i) measure_delay(sched, &self, &slot);
   CHECK(sched->worth_waking == known, "%llu", (unsigned long long)sched->worth_waking);
-  learn_price(sched, true, true);
+  update_wake_threshold(sched, true, true);
   CHECK(sched->wake_threshold == known, "the wake threshold is at least that: %llu",
         (unsigned long long)sched->wake_threshold);
   pyd_sched_destroy(sched);
