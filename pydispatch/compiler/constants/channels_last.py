@@ -1,12 +1,12 @@
-"""Convolutions whose channels come first become convolutions with channels last, where their kernels are faster.
+"""Conversion of convolutions from channels-first to channels-last layout, for which the kernels are faster.
 
-Products of bytes take groups of steps that lie side by side: with channels last they are channels of one place, for all
-places of a window. Floats are multiplied with vectors of columns: with channels last these are filters, which fill
-them however small an image is, and lie in panels where they are constants. One worker of a Zen 5, f32, 3x3, time with
-channels first / last: 56x56x64 1.10, 28x28x128 1.16, 14x14x256 1.19, 7x7x512 1.35; with what transposes both ends.
+Byte products sum groups of adjacent steps: with channels last, these are channels of one pixel, for every position of a
+window. Float products use vectors of columns: with channels last, these are filters. They fill the vectors however
+small an image is, and constant filters can be packed into panels. Time channels first / channels last on one worker of
+a Zen 5, f32, 3x3, with the transpositions of both ends: 56x56x64 1.10, 28x28x128 1.16, 14x14x256 1.19, 7x7x512 1.35.
 
-What is made of the result is computed in the same order (`sink.py`), and windows of each channel (pooling, depthwise
-convolutions) follow, so that a network is transposed at its ends alone: a ResNet-50 took 40.7 ms and takes 35.5, a
+Operations on the result use the same order (`sink.py`), and so do windows of single channels (pooling, depthwise
+convolutions). A network is therefore transposed only at its ends: a ResNet-50 took 40.7 ms and takes 35.5, a
 MobileNetV2 4.1 and 3.0.
 """
 
@@ -35,28 +35,29 @@ from pydispatch.ir.structured import GENERIC, Structured, as_structured, structu
 from pydispatch.ir.values import shape_of
 
 GROUP = 4
-"""Channels of bytes that are multiplied at once."""
+"""Channels that one dot-product instruction on bytes multiplies and adds."""
 
 FEWEST = 16
-"""Channels, and filters, below which vectors are better filled along places."""
+"""Minimum number of channels, and of filters: with fewer, pixels fill the vectors better than channels."""
 
 MANY = 32
-"""Channels and filters for which transposing the ends of a convolution of floats costs little of its work."""
+"""Minimum number of channels, and of filters, of a float convolution that pays for the transpositions at its ends."""
 
 FEW_PLACES = 256
-"""Of an image, up to which a product with all of them, a convolution with a window of one place, has columns that leave
-much of its vectors and blocks empty. Above, either order is as fast."""
+"""Maximum number of pixels for which a 1x1 convolution pays: with so few, channels first leaves much of the vectors and
+blocks empty. With more pixels, both orders are equally fast."""
 
 FORMED = ("flow.dispatch.region", "flow.dispatch.workgroups")
-"""Dispatches that a program states itself."""
+"""Operations of dispatches that the program itself forms."""
 
 
 @dataclass(frozen=True)
 class WindowReduction:
-    """An operation on windows of an image with channels before places, or a product with all places of one.
+    """A reduction over windows of an image that has its channels before its spatial dimensions, or a product with each
+    pixel of such an image.
 
-    channel: the dimension of the image that has its channels; row: that of the result. pays: alone, transposed at its
-    ends; else it follows others.
+    channel: the dimension of the image that holds its channels. row: the dimension of the result that holds them. pays:
+    whether the rewrite pays even with transpositions at both ends; otherwise only next to one that pays.
     """
 
     op: GenericOp
@@ -67,24 +68,25 @@ class WindowReduction:
 
 
 def put_channels_last(function: Operation, floats: bool) -> None:
-    """Rewrite the convolutions of a host function for which it pays, in place. Sums of bytes are the same, those of
-    floats add in the order of the new loops.
+    """Rewrite the convolutions of a host function to channels-last layout in place, where that pays. Sums of bytes stay
+    exact; sums of floats are added in the order of the new loops.
 
-    floats: also those of f32 and f64, with constant filters. A function with dispatches formed by hand stays as it is,
-    and one with convolutions in groups, whose few channels do not fill vectors: a ResNeXt took 1.15 times as long.
+    floats: whether to rewrite f32 and f64 convolutions with constant filters too. Functions that form dispatches
+    themselves are left unchanged, and functions with grouped convolutions, whose few channels per group do not fill
+    vectors: a ResNeXt became 1.15 times slower.
     """
     if not any(_has_windows(op) for op in walk(function)) or any(op.name in FORMED for op in walk(function)):
         return
     simplify(function)
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == GENERIC and op.parent is not None]
     known = known_of(function)
-    candidates = [w for op in ops if (w := _windows(op, known, floats)) is not None]
+    candidates = [w for op in ops if (w := _window_reduction(op, known, floats)) is not None]
     if not any(w.pays for w in candidates) or any(_in_groups(op) for op in ops):
         return
     for candidate in candidates:
-        now = _windows(candidate.op, known, floats)  # its image may be what one rewritten before gives
+        now = _window_reduction(candidate.op, known, floats)  # an earlier rewrite may have replaced its image
         if now is not None:
-            _rewrite(now)
+            _rewrite_channels_last(now)
     erase_unused(function)
     simplify(function)
     known = known_of(function)
@@ -94,30 +96,32 @@ def put_channels_last(function: Operation, floats: bool) -> None:
 
 
 def _has_windows(op: Operation) -> bool:
+    """Return whether an operation is a reduction that reads an operand through sliding windows."""
     g = as_structured(op) if op.name == GENERIC else None
-    return g is not None and g.reduces and any(map(_moves, g.maps[: len(g.inputs)]))
+    return g is not None and g.reduces and any(map(_has_sliding_index, g.maps[: len(g.inputs)]))
 
 
 def _in_groups(op: GenericOp) -> bool:
-    """Return whether a convolution sums some of the channels for some of its filters."""
+    """Return whether a convolution is grouped: each filter reduces only some of the channels."""
     c = contraction_of(op)
     if c is None or not set(c.outer) & c.a.dims & c.b.dims:
         return False
-    images = [m for m in c.generic.maps[: len(op.inputs)] if _moves(m)]
+    images = [m for m in c.generic.maps[: len(op.inputs)] if _has_sliding_index(m)]
     return any(isinstance(r, AffineDimExpr) and r.position in c.generic.loops for m in images for r in m.results)
 
 
-def _windows(op: GenericOp, known: KnownConstants, floats: bool) -> WindowReduction | None:
+def _window_reduction(op: GenericOp, known: KnownConstants, floats: bool) -> WindowReduction | None:
+    """Return a generic as a window reduction that can be rewritten; None for other operations."""
     g = structured(op)
-    if not g.reduces or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or not _sizes_known(g):
+    if not g.reduces or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or not _has_static_sizes(g):
         return None
     c = contraction_of(op)
     convolution = None if c is None or len(op.inputs) != 2 else _convolution(op, c, known, floats)
-    return convolution or (_each_channel(op, g) if floats else None)
+    return convolution or (_channelwise_windows(op, g) if floats else None)
 
 
-def _sizes_known(generic: Structured) -> bool:
-    """Return whether all sizes are known but that of the batch, the first dimension of the result."""
+def _has_static_sizes(generic: Structured) -> bool:
+    """Return whether all sizes are static, except for the batch size, which is the first dimension of the result."""
     batch = generic.maps[-1].results[:1]
     return all(
         n >= 0 or m.results[axis : axis + 1] == batch
@@ -128,13 +132,13 @@ def _sizes_known(generic: Structured) -> bool:
 def _convolution(
     op: GenericOp, contraction: Contraction, known: KnownConstants, floats: bool
 ) -> WindowReduction | None:
-    """Return the windows of a sum over windows and channels of an image, times a filter with its rows first; None for
-    others.
+    """Return a convolution (a sum over windows and channels of an image, times a filter whose rows come first) as a
+    window reduction; None for other contractions.
     """
     g = contraction.generic
     out = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
     for filter_, image in ((contraction.a, contraction.b), (contraction.b, contraction.a)):
-        row, exprs = _row(filter_, set(g.loops)), g.maps[image.main].results
+        row, exprs = _filter_row_dim(filter_, set(g.loops)), g.maps[image.main].results
         if row is None or row not in out or row in image.dims:
             continue
         spatial = out[out.index(row) + 1 :]
@@ -147,7 +151,7 @@ def _convolution(
         if moving[0] < channels[0] or (len(spatial) < 2 and not window):
             continue
         size = shape_of(g.inputs[image.main])[channels[0]]
-        if _bytes(contraction, image) and sizes[row] >= FEWEST <= size and size % GROUP == 0 and window:
+        if _multiplies_bytes(contraction, image) and sizes[row] >= FEWEST <= size and size % GROUP == 0 and window:
             pays = True
         elif floats and image.direct and filter_.direct and known.is_known(g.inputs[filter_.main]):
             element = cast("TensorType[Attribute]", g.inputs[image.main].type).element_type
@@ -160,25 +164,26 @@ def _convolution(
     return None
 
 
-def _row(filter_: Factor, loops: set[int]) -> int | None:
-    """Return the dimension of the rows of a filter, which come first, before all dimensions that are summed; None for
-    others.
+def _filter_row_dim(filter_: Factor, loops: set[int]) -> int | None:
+    """Return the loop dimension of a filter's rows. It must index the first dimension of the filter, and the reduced
+    loops all others; else return None.
     """
     dims = [x.terms[0][0] if len(x.terms) == 1 and x.is_identity(x.terms[0][0]) else -1 for x in filter_.coordinates]
     return dims[0] if dims and dims[0] not in loops and set(dims[1:]) == loops and len(dims) == len(loops) + 1 else None
 
 
-def _bytes(contraction: Contraction, image: Factor) -> bool:
+def _multiplies_bytes(contraction: Contraction, image: Factor) -> bool:
+    """Return whether a contraction multiplies bytes of the image and accumulates in i32."""
     element = cast("TensorType[Attribute]", contraction.generic.inputs[image.main].type).element_type
     return contraction.acc == i32 and isinstance(element, IntegerType) and element.width.data == 8
 
 
-def _each_channel(op: GenericOp, generic: Structured) -> WindowReduction | None:
-    """Return the windows of an operation on each channel alone (pooling, a depthwise convolution), which pay where
-    others do; None for others.
+def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction | None:
+    """Return an operation on each channel alone (pooling, a depthwise convolution) as a window reduction, which pays
+    only next to others; None for other operations.
     """
     out = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
-    images = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if _moves(m)]
+    images = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if _has_sliding_index(m)]
     if len(images) != 1:
         return None
     exprs = generic.maps[generic.inputs.index(images[0])].results
@@ -193,7 +198,8 @@ def _each_channel(op: GenericOp, generic: Structured) -> WindowReduction | None:
     return None if row == len(out) - 1 else WindowReduction(op, images[0], channels[-1], row, False)
 
 
-def _moves(map_: AffineMap) -> bool:
+def _has_sliding_index(map_: AffineMap) -> bool:
+    """Return whether a map has an index that is more than one loop dimension, such as that of a sliding window."""
     return any(not isinstance(r, AffineDimExpr) for r in map_.results)
 
 
@@ -204,7 +210,7 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
     """
     g = structured(op)
     out = g.maps[-1].results
-    images = [m for m in g.maps[: len(g.inputs)] if _moves(m)]
+    images = [m for m in g.maps[: len(g.inputs)] if _has_sliding_index(m)]
     if not g.reduces or not out or len(images) != 1:
         return
     steps = [d for r in images[0].results for d in sorted(r.used_dims()) if d in g.loops]
@@ -223,8 +229,10 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
     op.properties["indexing_maps"] = affine_maps(maps)
 
 
-def _rewrite(windows: WindowReduction) -> None:
-    """Write the operation so, where its sums begin with equal values."""
+def _rewrite_channels_last(windows: WindowReduction) -> None:
+    """Replace a window reduction by one in channels-last layout, followed by a transposition to the old layout. Leave
+    it unchanged if its initial values are no fill, which cannot be permuted.
+    """
     op, g = windows.op, structured(windows.op)
     out, image = g.maps[-1], g.inputs.index(windows.image)
     order = [d for d in range(len(out.results)) if d != windows.row] + [windows.row]
@@ -240,4 +248,5 @@ def _rewrite(windows: WindowReduction) -> None:
 
 
 def _reordered(map_: AffineMap, order: Sequence[int]) -> AffineMap:
+    """Return a map with its results permuted: result i of the new map is result `order[i]` of the old one."""
     return AffineMap(map_.num_dims, 0, tuple(map_.results[d] for d in order))

@@ -1,6 +1,7 @@
-"""Small tensors that are computed from constants alone are computed by NumPy while compiling.
+"""Evaluation at compile time, by NumPy, of small tensors that depend on constants alone.
 
-Sums, products, quotients and roots are rounded as kernels round them; functions are computed in f64 and rounded once.
+Sums, products, quotients and roots are rounded as kernels round them; other functions are computed in f64 and rounded
+once.
 """
 
 from __future__ import annotations
@@ -34,20 +35,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Array = Any
-"""A NumPy array, or a number of NumPy: what a value is, or what it is at all points of a generic's loops."""
+"""A NumPy array or scalar: a value, or a scalar of a generic's body evaluated at all points of its loops."""
 
 
 MOST_ELEMENTS = 1 << 20
-"""Of anything on the way to a value."""
+"""Maximum number of elements of a value and of every intermediate tensor; more would make compiling slow."""
 
 
 class Unknown(Exception):
-    """Elements that are not known, or an operation that is not computed here."""
+    """Signal that a value cannot be computed at compile time: its elements are unknown or its operation is not
+    supported.
+    """
 
 
 def folded(chain: Sequence[Operation], value: SSAValue) -> arith.ConstantOp | None:
-    """Compute a value with NumPy, and return it as a constant; None where NumPy does not compute it. chain: the
-    operations that compute it, producers first.
+    """Compute a value with NumPy and return it as a constant; None where NumPy does not compute it.
+
+    chain: the operations that compute the value, producers first.
     """
     known: dict[SSAValue, Array] = {}
     try:
@@ -64,15 +68,18 @@ def folded(chain: Sequence[Operation], value: SSAValue) -> arith.ConstantOp | No
 
 
 def _results(op: Operation, known: Mapping[SSAValue, Array]) -> list[Array]:
+    """Compute the results of an operation from the `known` values. Raises Unknown for an operation that is not
+    supported.
+    """
     if op.name == GENERIC:
         return _generic(structured(op), known)
     if op.name in ("arith.constant", "flow.tensor.constant"):
-        return [_constant(op)]
+        return [_constant_array(op)]
     (result,) = op.results
     if not isinstance(result.type, TensorType):
         return [_scalar(op, known)]
     if op.name == "tensor.empty":
-        return [np.zeros(shape_of(result), _type(result.type.element_type))]
+        return [np.zeros(shape_of(result), _numpy_dtype(result.type.element_type))]
     if op.name == "tensor.splat":
         return [np.full(shape_of(result), known[op.operands[0]])]
     if op.name in ("tensor.expand_shape", "tensor.collapse_shape", "flow.tensor.reshape"):
@@ -80,7 +87,8 @@ def _results(op: Operation, known: Mapping[SSAValue, Array]) -> list[Array]:
     return [_scalar(op, known)]
 
 
-def _type(type_: Attribute) -> np.dtype[Any]:
+def _numpy_dtype(type_: Attribute) -> np.dtype[Any]:
+    """Return the NumPy dtype of an element type. Raises Unknown where there is none."""
     if isinstance(type_, IntegerType):
         if type_.width.data in (8, 16, 32, 64):
             return np.dtype(f"i{type_.width.data // 8}")
@@ -92,15 +100,18 @@ def _type(type_: Attribute) -> np.dtype[Any]:
     return np.dtype(floats[cast(Any, type_)])
 
 
-def _constant(op: Operation) -> Array:
+def _constant_array(op: Operation) -> Array:
+    """Return the array of a constant operation; splats are broadcast. Raises Unknown if its elements are not in the
+    program.
+    """
     value = op.properties["value"]
     if isinstance(value, IntegerAttr | FloatAttr):
-        return np.asarray(value.value.data).astype(_type(value.type))
+        return np.asarray(value.value.data).astype(_numpy_dtype(value.type))
     if isinstance(value, NumPyArrayAttr):
         value = value.dense()
     if not isinstance(value, DenseIntOrFPElementsAttr):
         raise Unknown
-    array: NDArray[Any] = np.frombuffer(value.data.data, _type(value.get_element_type()))
+    array: NDArray[Any] = np.frombuffer(value.data.data, _numpy_dtype(value.get_element_type()))
     shape = value.get_shape()
     return array.reshape(shape) if array.size == prod(shape) else np.broadcast_to(array, shape)
 
@@ -109,13 +120,13 @@ def _constant(op: Operation) -> Array:
 
 
 def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array]:
-    """Compute the results of a generic without reductions, each operand over all loops at once. Raises Unknown for
-    others.
+    """Compute the results of a generic without reductions, evaluating each scalar at all points of the loops at once.
+    Raises Unknown for other generics.
     """
     extents = [n for n in generic.extents if n is not None]
     if len(extents) != len(generic.extents) or prod(extents) > MOST_ELEMENTS:
         raise Unknown
-    if not generic.is_parallel or not all(_permutes(m) for m in generic.output_maps):
+    if not generic.is_parallel or not all(_is_permutation(m) for m in generic.output_maps):
         raise Unknown
     points: dict[SSAValue, Array] = dict(known)
     for argument, operand, map_ in zip(generic.block.args, generic.operands, generic.maps, strict=True):
@@ -127,7 +138,7 @@ def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array
             row = np.arange(extents[dim], dtype=np.int64)
             points[op.results[0]] = row.reshape([-1 if d == dim else 1 for d in range(len(extents))])
         else:
-            points[op.results[0]] = _constant(op) if op.name == "arith.constant" else _scalar(op, points)
+            points[op.results[0]] = _constant_array(op) if op.name == "arith.constant" else _scalar(op, points)
     results = []
     for value, map_ in zip(last.operands, generic.output_maps, strict=True):
         order = [cast(AffineDimExpr, r).position for r in map_.results]
@@ -135,12 +146,15 @@ def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array
     return results
 
 
-def _permutes(map_: AffineMap) -> bool:
+def _is_permutation(map_: AffineMap) -> bool:
+    """Return whether a map uses each loop dimension."""
     return {r.position for r in map_.results if isinstance(r, AffineDimExpr)} == {*range(map_.num_dims)}
 
 
 def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
-    """Return an operand with a dimension for each loop, of size 1 for those that it does not have."""
+    """Return an operand with one dimension for each loop; loops that do not index the operand get size 1. Raises
+    Unknown for other indices than constants and distinct loop dimensions.
+    """
     dims: list[int] = []
     for expression in map_.results:
         if isinstance(expression, AffineConstantExpr):
@@ -158,13 +172,13 @@ def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
 
 
 def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
-    """Compute an operation on numbers, for all points at once. Raises Unknown for others."""
+    """Compute an elementwise or scalar operation on arrays. Raises Unknown for other operations."""
     row = _EXACT.get(op.name) or _CONVERTED.get(op.name)
     function = _ROUNDED.get(op.name)
     if len(op.results) != 1 or op.regions or (row is None and function is None):
         raise Unknown
     type_ = op.results[0].type
-    result = _type(type_.element_type if isinstance(type_, TensorType) else type_)
+    result = _numpy_dtype(type_.element_type if isinstance(type_, TensorType) else type_)
     operands = [known[v] for v in op.operands]
     if function is not None:
         return function(*(x.astype(np.float64) for x in operands)).astype(result)
@@ -174,7 +188,8 @@ def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
     return np.asarray(row(*operands)).astype(result)
 
 
-def _unsigned(x: Array) -> Array:
+def _as_unsigned(x: Array) -> Array:
+    """Return a view of an integer array as unsigned; booleans stay booleans."""
     return x if x.dtype == np.bool_ else x.view(f"u{x.dtype.itemsize}")
 
 
@@ -187,13 +202,13 @@ _EXACT: dict[str, Callable[..., Array]] = {
 }  # fmt: skip
 
 _CONVERTED: dict[str, Callable[..., Array]] = {
-    "arith.extf": np.asarray, "arith.truncf": np.asarray, "arith.sitofp": np.asarray, "arith.uitofp": _unsigned,
-    "arith.extsi": np.asarray, "arith.extui": _unsigned, "arith.trunci": np.asarray, "arith.index_cast": np.asarray,
+    "arith.extf": np.asarray, "arith.truncf": np.asarray, "arith.sitofp": np.asarray, "arith.uitofp": _as_unsigned,
+    "arith.extsi": np.asarray, "arith.extui": _as_unsigned, "arith.trunci": np.asarray, "arith.index_cast": np.asarray,
 }  # fmt: skip
-"""Its results have another type."""
+"""Conversions: NumPy functions to apply before the conversion to the result's type."""
 
 _ROUNDED: dict[str, Callable[..., Array]] = {
     "math.rsqrt": lambda x: 1 / np.sqrt(x), "math.exp": np.exp, "math.log": np.log, "math.tanh": np.tanh,
     "math.sin": np.sin, "math.cos": np.cos, "math.powf": np.power,
 }  # fmt: skip
-"""Functions."""
+"""Functions that are computed in f64 and then rounded once to the result's type."""

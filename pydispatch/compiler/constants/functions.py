@@ -1,4 +1,4 @@
-"""The private functions of a module whose results are constants."""
+"""Private functions of a module whose results become constants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pydispatch.ir.functions import FUNCTIONS, symbol_name
 class DerivedFunctions:
     """Builder of the functions that derive constants in `module`; equal functions are added once.
 
-    made: the added functions, by name. transposed: the transposed matrix of each function that only transposes.
+    made: the added functions by name. transposed: for each function that only transposes a matrix, that matrix.
     """
 
     module: ModuleOp
@@ -35,8 +35,10 @@ class DerivedFunctions:
         self._names = {symbol_name(op) for op in self.module.body.block.ops if op.name in FUNCTIONS}
 
     def add(self, ops: Sequence[Operation], values: Sequence[SSAValue]) -> str:
-        """Add a function of `ops`, which belong to no block, that returns `values`, and return its name; that of an
-        equal function where there is one.
+        """Add a function that consists of `ops` and returns `values`, and return its name. If an equal function exists,
+        return the name of that one.
+
+        ops: detached operations, producers first.
         """
         body = Block([*ops, util.ReturnOp(operands=[list(values)])])
         function = util.FuncOp(
@@ -62,8 +64,8 @@ class DerivedFunctions:
 
 
 def constant_of(name: str, result: int, value: OpResult, type_: TensorType[Attribute]) -> tensors.TensorConstantOp:
-    """Insert the constant that a function derives before the operation whose result `value` it stands for, and return
-    it.
+    """Insert a constant before the operation that defines `value`, and return it. Its elements are result number
+    `result` of the function `name`, computed when the program is loaded.
     """
     constant = tensors.TensorConstantOp(result_types=[type_], properties={"value": DerivedAttr.of(name, result, type_)})
     set_location(constant, value.op)

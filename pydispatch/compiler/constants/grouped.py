@@ -1,7 +1,8 @@
-"""Constant factors of products of narrow integers as kernels multiply them: converted, in panels of groups of steps.
+"""Constant factors of narrow-integer products in the form that kernels multiply: converted, in panels of grouped steps.
 
-A dispatch function computes such a factor from an argument: a byte is widened, a zero point taken off. The whole of it
-moves into the function that derives the constant; what is left is an argument of packed elements, widened again.
+A dispatch function computes such a factor from an argument, for example widens a byte and subtracts a zero point. This
+computation moves into the function that derives the constant. The dispatch keeps an argument of packed elements, which
+it widens again.
 """
 
 from __future__ import annotations
@@ -29,10 +30,9 @@ from pydispatch.ir.values import shape_of
 
 @dataclass(frozen=True)
 class Grouped:
-    """The right-hand factor of a contraction, which is computed from one argument of the dispatch function alone.
+    """The right-hand factor of a contraction, computed from a single argument of the dispatch function.
 
-    made: the operations before the contraction that compute it, producers first; main: number of the contraction's
-    input that they make.
+    made: the operations before the contraction that compute the factor, producers first.
     """
 
     contraction: Contraction
@@ -51,7 +51,9 @@ class Grouped:
 
 
 def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequence[Level]) -> Grouped | None:
-    """Return the factor of a function whose kernel multiplies groups in the same way on all levels."""
+    """Return the right-hand factor of a contraction if it depends on one argument alone and the kernels of all ISA
+    levels multiply it in the same groups; else None.
+    """
     arithmetics = {arithmetic_of(contraction, level) for level in levels}
     arithmetic = next(iter(arithmetics))
     if (
@@ -73,17 +75,17 @@ def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequ
     if len(arguments) != 1:
         return None
     (argument,) = arguments
-    return Grouped(contraction, arithmetic, argument, ops) if _only_for(argument, ops, contraction.op) else None
+    return Grouped(contraction, arithmetic, argument, ops) if _is_read_only_by(argument, ops, contraction.op) else None
 
 
 def _captured(contraction: Contraction) -> list[SSAValue]:
-    """Return the values that the factor's code reads from outside of the contraction."""
+    """Return the values from outside the contraction that the factor's scalar code reads."""
     inside = set(_values(contraction.generic.block))
     return [v for op in contraction.b.code for v in op.operands if v not in inside]
 
 
 def _read_by(op: Operation) -> list[SSAValue]:
-    """Return the values that an operation and those inside it read from outside."""
+    """Return the values from outside an operation that it and its nested operations read."""
     inside = {v for inner in walk(op) for region in inner.regions for b in region.blocks for v in _values(b)}
     return [v for inner in walk(op) for v in inner.operands if v not in inside]
 
@@ -91,8 +93,8 @@ def _read_by(op: Operation) -> list[SSAValue]:
 def _slice(
     function: func.FuncOp, values: Sequence[SSAValue]
 ) -> tuple[tuple[Operation, ...], set[BlockArgument]] | None:
-    """Return the operations of a function that compute `values`, in order, and the arguments that these read; None
-    where there is no such list.
+    """Return the backward slice of `values` in a function: the operations that compute them, in program order, and the
+    arguments that these read. Return None if a value depends on an argument of another block.
     """
     body = function.body.block
     ops: set[Operation] = set()
@@ -110,10 +112,8 @@ def _slice(
     return tuple(op for op in body.ops if op in ops), arguments
 
 
-def _only_for(argument: BlockArgument, slice_ops: Sequence[Operation], last: Operation) -> bool:
-    """Return whether nothing but the operations `slice_ops`, which `last` alone uses, reads what is computed from an
-    argument.
-    """
+def _is_read_only_by(argument: BlockArgument, slice_ops: Sequence[Operation], last: Operation) -> bool:
+    """Return whether every value computed from `argument` is used only by the operations `slice_ops` and by `last`."""
     pending: list[SSAValue] = [argument]
     while pending:
         for use in pending.pop().uses:
@@ -127,8 +127,8 @@ def _only_for(argument: BlockArgument, slice_ops: Sequence[Operation], last: Ope
 
 
 def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
-    """Build the operations that compute the factor as the kernel multiplies it, from `source`. The last one has the
-    factor.
+    """Build the operations that convert `source`, a value of the dispatch argument, to the factor in its packed type.
+    The result of the last operation is the factor.
     """
     c, arithmetic = grouped.contraction, grouped.arithmetic
     mapping: dict[SSAValue, SSAValue] = {grouped.argument: source}
@@ -160,7 +160,7 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
 
 
 def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
-    """Make a grouped contraction multiply packed elements, widened in its body.
+    """Replace a contraction by one that reads `packed` elements and widens them in its body.
 
     Operations that computed the unpacked factor and have no other use are erased.
     """
@@ -189,8 +189,8 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
 
 
 def _widened(element: SSAValue, to: Attribute, arithmetic: Arithmetic) -> list[Operation]:
-    """Build the operations that convert a packed element to the factor that it stands for; none where the types are
-    equal. The last one has the factor.
+    """Build the operations that widen a packed element to the type `to` and add its offset back; none if the types are
+    equal. The result of the last operation is the factor.
     """
     if element.type == to:
         return []
@@ -204,11 +204,12 @@ def _widened(element: SSAValue, to: Attribute, arithmetic: Arithmetic) -> list[O
 
 
 def _values(block: Block) -> list[SSAValue]:
+    """Return the arguments of a block and the results of its operations, in order."""
     return [*block.args, *(result for op in block.ops for result in op.results)]
 
 
 def _erase_unused(ops: Sequence[Operation]) -> None:
-    """ops: producers first."""
+    """Erase the operations without used results. ops: producers first."""
     for op in reversed(ops):
         if not any(result.uses.get_length() for result in op.results):
             erase_op(op)

@@ -26,13 +26,13 @@ from pydispatch.ir.op_info import Cost
 from pydispatch.ir.values import shape_of
 
 FOLDED_ELEMENTS = 4096
-"""Of a value that is computed while compiling, and of each constant that it is made of."""
+"""Maximum number of elements of a value that is computed while compiling, and of each constant that it depends on."""
 
 LEAST_BYTES = 4 << 10
-"""Of a result of cheap steps: a smaller one costs less to compute in the kernels that read it than to have."""
+"""Minimum bytes of a hoisted result of inexpensive operations; kernels recompute smaller ones faster than load them."""
 
 REDUCED = 16
-"""How much smaller than what it is made of a sum over constants is at least, to be worth having at any size."""
+"""Factor by which a reduction must shrink its constant operands to be hoisted at any size."""
 
 TABLE_BYTES = 1 << 20
 """Largest result of expensive operations (divisions, functions) that is stored although it is larger than its operands,
@@ -40,27 +40,32 @@ such as the sines and cosines of positions."""
 
 
 def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
-    """Rewrite the host functions of `module`. functions: take what is derived, together what is computed together."""
+    """Hoist constant expressions out of the host functions of `module`.
+
+    functions: receives the functions that derive the constants; values with common operations share one function.
+    """
     hosts = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     for host in hosts:
         if DERIVED not in host.attributes:
             _fold(host)
             known = known_of(host)
-            for values in _together(known, _chosen(known, host)):
+            for values in _grouped_by_chain(known, _chosen(known, host)):
                 _derive(known, values, functions)
 
 
 def _fold(host: Operation) -> None:
-    """Small values become constants of the program's text."""
+    """Replace small values that depend on constants alone by constants that are computed now."""
     known = known_of(host)
     for op in [op for op in known.sources if op.name not in CONSTANTS]:
         for value in op.results:
-            if _is_read(known, value, host) and _is_small(known, value):
-                from pydispatch.compiler.constants.fold import folded  # by NumPy, which most small programs do without
+            if _is_used_at_run_time(known, value, host) and _is_small(known, value):
+                from pydispatch.compiler.constants.fold import (
+                    folded,
+                )  # imports NumPy, which most small programs never need
 
                 constant = folded(known.chain(op), value)
                 if constant is not None:
-                    _replace(value, constant)
+                    _replace_by_constant(value, constant)
                     known.add(constant)  # later operations are computed from it
     _erase_unused(known.sources)
 
@@ -76,7 +81,8 @@ def _is_small(known: KnownConstants, value: OpResult) -> bool:
     return fits and (cost >= Cost.DIVISION or count <= max(SMALL_CONSTANT, sum(source_sizes)))
 
 
-def _replace(value: OpResult, constant: Operation) -> None:
+def _replace_by_constant(value: OpResult, constant: Operation) -> None:
+    """Insert a constant before the operation that defines `value`, and replace all uses of `value` by it."""
     set_location(constant, value.op)
     constant.results[0].name_hint = value.name_hint
     block = value.op.parent
@@ -86,25 +92,25 @@ def _replace(value: OpResult, constant: Operation) -> None:
 
 
 def _erase_unused(ops: Iterable[Operation]) -> None:
-    """ops: producers first."""
+    """Erase the operations without used results. ops: producers first."""
     for op in reversed(list(ops)):
         if not any(r.uses.get_length() for r in op.results):
             erase_op(op)
 
 
 def _chosen(known: KnownConstants, function: Operation) -> list[OpResult]:
-    """Return the values to derive: used by operations that do not compute on constants alone, or inputs of operations
-    that are not derived.
+    """Return the values to hoist: those that operations on runtime values use and for which hoisting pays. Where it
+    does not pay, the operands of the value are considered instead.
     """
     chosen: dict[OpResult, None] = {}
     seen: set[Operation] = set()
-    pending = [r for op in known.sources for r in op.results if _is_read(known, r, function)]
+    pending = [r for op in known.sources for r in op.results if _is_used_at_run_time(known, r, function)]
     while pending:
         value = pending.pop()
         op = value.op
         if op.name in CONSTANTS or not isinstance(value.type, TensorType):
             continue
-        if _pays(known, value):
+        if _hoisting_pays(known, value):
             chosen[value] = None
         elif op not in seen:
             seen.add(op)
@@ -112,8 +118,8 @@ def _chosen(known: KnownConstants, function: Operation) -> list[OpResult]:
     return list(chosen)
 
 
-def _is_read(known: KnownConstants, value: OpResult, function: Operation) -> bool:
-    """Return whether something other than an operation on constants alone uses a value."""
+def _is_used_at_run_time(known: KnownConstants, value: OpResult, function: Operation) -> bool:
+    """Return whether an operation on runtime values, or a return, uses a value."""
     for use in value.uses:
         user: Operation | None = use.operation
         while user is not None and user.parent_op() is not function:
@@ -123,7 +129,10 @@ def _is_read(known: KnownConstants, value: OpResult, function: Operation) -> boo
     return False
 
 
-def _pays(known: KnownConstants, value: OpResult) -> bool:
+def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
+    """Return whether storing a value is better than computing it in every call. Expensive results pay up to
+    TABLE_BYTES; others if they are no larger than their constant operands, but large enough to matter.
+    """
     cost, size = known.costs[value.op], bytes_of(value)
     if cost is Cost.FREE:  # views and fills
         return False
@@ -133,8 +142,8 @@ def _pays(known: KnownConstants, value: OpResult) -> bool:
     return LEAST_BYTES <= size <= source_bytes or source_bytes >= max(LEAST_BYTES, REDUCED * size)
 
 
-def _together(known: KnownConstants, values: Iterable[OpResult]) -> list[list[OpResult]]:
-    """Return the values in groups; those that are computed by common operations are in one."""
+def _grouped_by_chain(known: KnownConstants, values: Iterable[OpResult]) -> list[list[OpResult]]:
+    """Partition values so that those computed by common operations are in one group."""
     group_of: dict[Operation, list[OpResult]] = {}
     members: dict[int, list[Operation]] = {}
     for value in values:
@@ -149,7 +158,7 @@ def _together(known: KnownConstants, values: Iterable[OpResult]) -> list[list[Op
 
 
 def _derive(known: KnownConstants, values: list[OpResult], functions: DerivedFunctions) -> None:
-    """Put constants in the place of values that one function derives."""
+    """Replace `values` by constants that one new function derives."""
     chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
     name = _transposition(values, functions) or functions.add(*_copied(chain, values))
     for index, value in enumerate(values):
@@ -159,6 +168,7 @@ def _derive(known: KnownConstants, values: list[OpResult], functions: DerivedFun
 
 
 def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[list[Operation], list[SSAValue]]:
+    """Clone the operations of `chain` with their locations; return the clones and the new `values`."""
     mapping: dict[SSAValue, SSAValue] = {}
     copies = []
     for op in chain:
@@ -169,8 +179,8 @@ def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[lis
 
 
 def _transposition(values: Sequence[OpResult], functions: DerivedFunctions) -> str | None:
-    """Add the function that derives a transposed matrix, whose sizes are no part of the kernel, and return its name;
-    None for other values.
+    """Add a function that derives the transpose of a constant matrix, and return its name; None for other values. Its
+    kernel does not know the sizes, so that all matrices share it.
     """
     source = transposed_by(values[0].op) if len(values) == 1 else None
     matrix = matrix_of(source.op) if source is not None and source.op.name in CONSTANTS else None

@@ -17,25 +17,26 @@ from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.values import shape_of
 
 COMPUTED = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flow.tensor.bitcast")
-"""What may run before the first call: operations of these dialects, as long as they are one straight list."""
+"""Prefixes of operations that may run before the first call, provided that they form straight-line code."""
 
 
 @dataclass
 class KnownConstants:
-    """Dataflow facts about the operations that compute on constants alone.
+    """The operations of a host function that depend on constants alone.
 
-    sources: the constants that each operation depends on, without scalars, splats and small constants, which are parts
-    of kernels. costs: the cost of the most expensive step of each operation.
+    sources: the constants that each operation depends on, without scalars, splats and small constants, which are
+    embedded in kernels. costs: the cost of the most expensive operation in the backward slice of each operation.
     """
 
     sources: dict[Operation, frozenset[Operation]] = field(default_factory=dict)
     costs: dict[Operation, Cost] = field(default_factory=dict)
 
     def is_known(self, value: SSAValue) -> bool:
+        """Return whether a value depends on constants alone."""
         return isinstance(value, OpResult) and value.op in self.sources
 
     def add(self, op: Operation) -> None:
-        """Note an operation if it computes on constants alone. Its operands were added before."""
+        """Record an operation if it depends on constants alone. Call this for its operands first."""
         if op.name in CONSTANTS:
             self.sources[op] = frozenset() if is_fill(op) else frozenset([op])
             self.costs[op] = Cost.FREE
@@ -55,7 +56,7 @@ class KnownConstants:
         self.costs[op] = max([own, *(info_of(i).cost for i in inner), *(self.costs[o] for o in operands)])
 
     def chain(self, op: Operation) -> list[Operation]:
-        """Return an operation and everything that it is computed from, producers first."""
+        """Return the backward slice of an operation, including itself, producers first."""
         order: dict[Operation, None] = {}
         stack = [(op, False)]
         while stack:
@@ -71,7 +72,7 @@ class KnownConstants:
 
 
 def known_of(function: Operation) -> KnownConstants:
-    """Return the operations that compute on constants alone in the blocks of a host function."""
+    """Return the operations of a host function that depend on constants alone."""
     known = KnownConstants()
     for block in function.regions[0].blocks:
         for op in block.ops:
@@ -80,26 +81,27 @@ def known_of(function: Operation) -> KnownConstants:
 
 
 def _may_run_early(op: Operation) -> bool:
-    """Return whether the program behaves the same when an operation runs before, or without, the call that it is part
-    of.
+    """Return whether an operation may be executed speculatively: it has no side effects and does not trap, or it is a
+    terminator.
     """
     info = info_of(op)
     return (info.is_pure and not info.traps) or op.has_trait(IsTerminator)
 
 
 def _is_inside(value: SSAValue, nested: set[Operation]) -> bool:
+    """Return whether a value is defined by an operation of `nested`, or is an argument of a block inside of one."""
     owner = value.owner if isinstance(value, OpResult) else value.owner.parent_op()
     return owner in nested
 
 
 def _is_static(value: SSAValue) -> bool:
-    """Return whether a value is a tensor of known sizes, or a scalar that is no element of a tensor."""
+    """Return whether a value is a tensor of static shape, or a scalar that is not extracted from a tensor."""
     if isinstance(value.type, TensorType):
         return value.type.has_static_shape()
     return isinstance(value, OpResult) and value.op.name != "tensor.extract"
 
 
 def bytes_of(value: SSAValue) -> int:
-    """Return the bytes of a tensor of known sizes."""
+    """Return the size in bytes of a tensor of static shape."""
     assert isinstance(value.type, TensorType)
     return buffer_bytes(math.prod(shape_of(value)), dtype_of(value.type.element_type))

@@ -1,7 +1,7 @@
-"""Constant factors of products are laid out in panels, once, instead of in every call.
+"""Packing of constant factors of products into column panels, once instead of in every call.
 
-Kernels for CPUs read columns of a factor a few at a time (`kernels/matmul/panels.py`). Where these do not lie side by
-side, each call would walk over many pages or copy the factor first.
+Kernels for CPUs read a few columns of a factor at a time (`kernels/matmul/panels.py`). Where these columns are not
+contiguous, each call would touch many pages, or copy the factor first.
 """
 
 from __future__ import annotations
@@ -36,22 +36,24 @@ from pydispatch.ir.values import shape_of
 
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "flow.tensor.reshape")
 
-LEAST_BYTES, LEAST_TURNED_BYTES = 64 << 10, 1 << 10
-"""Of a factor: a smaller one is in the cache, however it lies. One whose rows are the columns of the product is copied
-by every workgroup before it is read: 3x3 convolutions of 32x32x32 with a filter of 36 KiB ran at 119 GFLOP/s without
-panels, 220 with them (AMD EPYC Zen 5, one worker)."""
+MIN_BYTES, MIN_TRANSPOSED_BYTES = 64 << 10, 1 << 10
+"""Minimum size of a packed factor, and of a transposed one. A smaller factor stays in the cache in any layout. A
+transposed factor, whose rows are the columns of the product, is otherwise copied by every workgroup: 3x3 convolutions
+of 32x32x32 with a filter of 36 KiB ran at 119 GFLOP/s without panels, 220 with them (AMD EPYC Zen 5, one worker)."""
 
-LEAST_RAGGED = 4
-"""Panels of a product's factor from which on the last one may be filled with zeros. 66 products of 16 rows by 24 to 544
-columns, one in four of which has whole panels, took 2.59 ms, with the others' in panels, too, 1.79 (Zen 5)."""
+MIN_PANELS_WITH_REMAINDER = 4
+"""Minimum number of panels of a factor whose last panel is padded with zeros; with fewer, the padding costs too much.
+66 products of 16 rows by 24 to 544 columns took 2.59 ms when only the quarter with full panels was packed, and 1.79 ms
+with all packed (Zen 5)."""
 
 FEW_PANELS = 2
-"""Of a factor's row, which is read whole: blocks of all columns follow each other in memory without panels, too. With
-them 8x65536x64 took 610 us, without 478; 64x16384x64 644 and 591; 3x3 filters of 56x56x64 898 and 891 (Zen 5)."""
+"""Maximum width, in panels, of a factor that is left unpacked: its rows are read whole, so that memory is read in order
+without panels too. Time with / without panels: 8x65536x64 610 and 478 us, 64x16384x64 644 and 591, 3x3 filters of
+56x56x64 898 and 891 (Zen 5)."""
 
 FEW_ROWS = 2
-"""Rows of results up to which panels do not pay where the factor is in the second-level cache: one or two rows wait for
-the additions of a single panel. A larger factor passes from memory once, in the order in which panels lie.
+"""Maximum number of result rows for which a factor that fits the L2 cache is left unpacked: with one or two rows, the
+latency of the additions of a single panel dominates. A larger factor is streamed from memory once, in panel order.
 
 f32, one worker of an AVX-512 EPYC, time with panels / without: 1x512x512 1.10, 1x768x768 0.89, 1x768x3072 0.65;
 4x768x768 0.65, 8x768x768 0.62, 16x768x768 0.98, 64x768x768 1.00; 8x768x3072 0.48, 32x768x3072 0.73, 128x768x3072 0.93;
@@ -61,8 +63,11 @@ f32, one worker of an AVX-512 EPYC, time with panels / without: 1x512x512 1.10, 
 
 @dataclass(frozen=True)
 class Packed:
-    """An argument of a dispatch function that its contraction alone reads, and its panels. index: of the argument;
-    type: of the tensor that lies in panels; grouped: how that follows from the argument, None where it is that."""
+    """An argument of a dispatch function that only its contraction reads, and the panel layout to store it in.
+
+    index: of the argument. type: of the tensor before packing. grouped: how the factor is computed from the argument;
+    None if the argument is the factor.
+    """
 
     function: func.FuncOp
     index: int
@@ -76,8 +81,10 @@ class Packed:
 
 
 def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequence[Level]) -> None:
-    """Rewrite dispatch functions that read a factor which all their dispatches give as a constant. levels: of all
-    targets."""
+    """Pack into panels the factors that all dispatches of a function pass as constants.
+
+    levels: the ISA levels of all targets.
+    """
     dispatches = _dispatches(module)
     for executable in [op for op in module.body.block.ops if isinstance(op, flow.ExecutableOp)]:
         for function in [op for op in walk(executable) if isinstance(op, func.FuncOp)]:
@@ -85,13 +92,13 @@ def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequen
             uses = dispatches.get((executable.sym_name.data, function.sym_name.data), [])
             if packed is not None and uses and all(_constant(op, packed) is not None for op in uses):
                 for op in uses:
-                    _give_panels(op, packed, functions)
+                    _pass_panels(op, packed, functions)
                 _use_panels(packed)
     _drop_unused(module, functions)
 
 
 def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
-    """Erase the functions whose constants nothing uses any more."""
+    """Erase the derived functions whose constants are no longer used."""
     constants = (op.properties.get("value") for op in walk(module) if op.name in CONSTANTS)
     used = {c.function.data for c in constants if isinstance(c, DerivedAttr)}
     for name in [name for name in functions.made if name not in used]:
@@ -112,7 +119,7 @@ def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]
 
 
 def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
-    """Return the argument of a function to store in panels, with their layout; None where that does not pay."""
+    """Return the argument of a dispatch function to pack into panels, with its layout; None if packing does not pay."""
     if not function.body.blocks:
         return None
     match = contraction_in(function)
@@ -137,35 +144,45 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
 def _layout(
     contraction: Contraction, type_: TensorType[Attribute], grouped: Grouped | None, levels: Sequence[Level]
 ) -> Layout | None:
-    """Return the panels of a factor; None where they do not pay."""
+    """Return how to pack constant B into column panels at compile time, or None where packing does not pay.
+
+    With dot-product instructions, K is interleaved by the group size. Half-width panels are used where they divide the
+    columns and full ones do not.
+    """
     if contraction.n is None or not _is_whole(contraction):
         return None
     (axis,) = contraction.b.positions_of(contraction.n)
     columns = type_.get_shape()[axis]
     if grouped is not None:
-        (steps,), group = contraction.b.positions_of(contraction.k), grouped.arithmetic.group
+        (steps,), group_size = contraction.b.positions_of(contraction.k), grouped.arithmetic.group
         width = PANEL_BYTES // i32.size
-        whole = columns % width == 0 and type_.get_shape()[steps] % group == 0
-        return Layout(axis, width, group, steps) if whole and prod(type_.get_shape()) >= LEAST_TURNED_BYTES else None
+        whole = columns % width == 0 and type_.get_shape()[steps] % group_size == 0
+        return (
+            Layout(axis, width, group_size, steps)
+            if whole and prod(type_.get_shape()) >= MIN_TRANSPOSED_BYTES
+            else None
+        )
     element = cast(
         "Float32Type | Float64Type", type_.element_type if contraction.acc == Float64Type() else Float32Type()
     )
     width = PANEL_BYTES // element.size
     if columns % width and columns % (width // 2) == 0 and not contraction.b.is_last(contraction.n):
         width //= 2  # 16, 48 or 80 channels
-    if columns % width and (contraction.reductions or columns < LEAST_RAGGED * width):
+    if columns % width and (contraction.reductions or columns < MIN_PANELS_WITH_REMAINDER * width):
         return None
-    return Layout(axis, width) if _pays(contraction, type_, element.size, levels) else None
+    return Layout(axis, width) if _packing_pays(contraction, type_, element.size, levels) else None
 
 
 def _is_whole(contraction: Contraction) -> bool:
-    """Return whether the factor's tensor is read at dimensions of the product, each once."""
+    """Return whether each dimension of the factor's tensor is indexed by a single loop dimension, without stride or
+    offset.
+    """
     return all(len(x.terms) == 1 and x.terms[0][1] == 1 and x.constant == 0 for x in contraction.b.coordinates)
 
 
 def _is_plain(contraction: Contraction, type_: TensorType[Attribute], half: SSAValue | None) -> bool:
-    """Return whether the factor is an element of the argument and nothing else, in the type of the sums or one that
-    blocks widen.
+    """Return whether the factor is an element of the argument, either of the accumulator's type or of one that blocks
+    widen while loading.
     """
     floats = (
         isinstance(contraction.acc, Float32Type | Float64Type)
@@ -175,15 +192,15 @@ def _is_plain(contraction: Contraction, type_: TensorType[Attribute], half: SSAV
     return (floats or half is not None) and not set(contraction.outer) & contraction.b.dims
 
 
-def _pays(contraction: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:
-    """size: bytes of an element."""
+def _packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:
+    """Return whether packing factor B is faster than reading it in place. size: bytes of an element."""
     *_, columns = type_.get_shape()
     total = prod(type_.get_shape()) * size
     rows = 1 if contraction.m is None else contraction.generic.extents[contraction.m]
     rows = None if rows is None else rows * prod(contraction.generic.extents[d] or 1 for d in contraction.outer)
-    if not contraction.b.is_last(contraction.n):  # each row of the factor is a column of the product
-        return total >= LEAST_TURNED_BYTES and (rows is None or rows > 4)
-    if total < LEAST_BYTES or columns * size <= FEW_PANELS * PANEL_BYTES:
+    if not contraction.b.is_last(contraction.n):  # B is transposed
+        return total >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 4)
+    if total < MIN_BYTES or columns * size <= FEW_PANELS * PANEL_BYTES:
         return False
     if (rows is not None and rows > FEW_ROWS) or total > min(level.model.l2.share for level in levels):
         return True
@@ -216,20 +233,20 @@ def _use_panels(packed: Packed) -> None:
 
 
 def _constant(op: flow.DispatchOp, packed: Packed) -> OpResult | None:
-    """Return the constant, or view of one, that a dispatch passes for the packed argument; None when it passes
-    something else.
+    """Return the constant, or view of a constant, that a dispatch passes for the packed argument; None if it passes
+    another value.
     """
     value = op.arguments[packed.index]
     return value if isinstance(value, OpResult) and is_constant(value) else None
 
 
-def _give_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunctions) -> None:
-    """Pass a derived constant, which holds the packed panels, to the dispatch instead of the matrix."""
+def _pass_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunctions) -> None:
+    """Replace the matrix that a dispatch passes by a derived constant that holds its packed panels."""
     value = _constant(op, packed)
     assert value is not None
     ops = [] if packed.grouped is not None else _panels_of_matrix(value, packed, functions)
     if not ops:
-        ops, source = _made_again(value, functions)
+        ops, source = _rematerialized(value, functions)
         if packed.grouped is not None:
             ops += packed_elements(packed.grouped, source)
             source = ops[-1].results[0]
@@ -244,8 +261,9 @@ def _give_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunction
 
 
 def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctions) -> list[Operation]:
-    """Build the operations that compute the panels of a constant, or of a transposed one, along its first or last
-    dimension; none for others.
+    """Build the operations that compute the panels of a constant matrix, or of a derived transpose, along its first or
+    last dimension. The kernel does not know the sizes, so that all such constants share it. Return no operations for
+    other values.
     """
     source: SSAValue = value
     while isinstance(source, OpResult) and source.op.name in RESHAPES:
@@ -269,7 +287,7 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
 
 
 def _erase_unused(value: SSAValue) -> None:
-    """Erase what nothing reads of a view and its source."""
+    """Erase the operation of an unused value, then those of its operands as far as they become unused."""
     while isinstance(value, OpResult) and not value.uses.get_length():
         op, operands = value.op, list(value.op.operands)
         erase_op(op)
@@ -278,14 +296,14 @@ def _erase_unused(value: SSAValue) -> None:
         value = operands[0]
 
 
-def _made_again(value: OpResult, functions: DerivedFunctions) -> tuple[list[Operation], SSAValue]:
-    """Build operations that make a constant or a view of one again, and return them and the value: they derive it, so
-    that it need not be stored, or copy the constant.
+def _rematerialized(value: OpResult, functions: DerivedFunctions) -> tuple[list[Operation], SSAValue]:
+    """Clone the operations that compute a constant or a view of one; return them and the new value. The operations of a
+    derived constant are cloned instead of the constant, so that the unpacked constant is not stored.
     """
     if value.op.operands:
         (operand,) = value.op.operands
         assert isinstance(operand, OpResult)
-        ops, source = _made_again(operand, functions)
+        ops, source = _rematerialized(operand, functions)
         view = value.op.clone({operand: source})
         return [*ops, view], view.results[0]
     attribute = value.op.properties["value"]

@@ -1,4 +1,4 @@
-"""Constants in another order of their elements: code whose kernel does not know the sizes, so that all share one."""
+"""Transposition and packing of constant matrices by kernels with dynamic sizes, which all constants share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydispatch.ir.values import shape_of
 
 @dataclass(frozen=True)
 class Matrix:
-    """A constant as rows and columns of elements, in the order in which they lie. value: of the constant."""
+    """A constant as a row-major matrix of `rows` by `columns` elements. value: the attribute of the constant."""
 
     value: Attribute
     type: TensorType[Attribute]
@@ -37,9 +37,7 @@ def matrix_of(op: Operation) -> Matrix | None:
 
 
 def transposed_by(op: Operation) -> OpResult | None:
-    """Return the value that a generic transposes, when it does that to two dimensions and nothing else; None for
-    others.
-    """
+    """Return the source of a generic that only transposes a matrix; None for other operations."""
     if op.name != GENERIC:
         return None
     g = structured(op)
@@ -53,7 +51,10 @@ def transposed_by(op: Operation) -> OpResult | None:
 
 
 class _Code:
-    """Operations that are not inserted yet."""
+    """A builder of detached operations on a matrix with dynamic sizes.
+
+    ops: the operations, in order. matrix: the current matrix. dims: its number of rows and columns.
+    """
 
     def __init__(self, matrix: Matrix) -> None:
         self.ops: list[Operation] = []
@@ -89,7 +90,7 @@ class _Code:
         return self.put(tensor.DimOp(self.matrix, self.number(axis)))
 
     def pad(self, axis: int, size: SSAValue) -> None:
-        """Zeros behind the elements of the matrix, up to a size along an axis."""
+        """Pad the matrix with zeros at the end of `axis`, up to `size`."""
         missing = self.put(arith.SubiOp(size, self.dims[axis]))
         high: list[int | SSAValue] = [0, 0]
         high[axis] = missing
@@ -117,7 +118,7 @@ class _Code:
 
 
 def transposed(matrix: Matrix) -> list[Operation]:
-    """Build the operations that transpose a matrix. The last one has the columns as rows."""
+    """Build the operations that transpose a matrix. The result of the last operation is the transposed matrix."""
     code = _Code(matrix)
     rows, columns = code.dims
     code.copy([columns, rows], [-1, -1], [AffineExpr.dimension(1), AffineExpr.dimension(0)])
@@ -125,8 +126,10 @@ def transposed(matrix: Matrix) -> list[Operation]:
 
 
 def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> list[Operation]:
-    """Build the operations that compute the panels of a tensor without groups, which is the matrix in another shape.
-    The last one has the panels. layout: of the matrix; result: the type of the panels.
+    """Build the operations that pack a matrix into panels without groups. The result of the last operation holds the
+    panels.
+
+    layout: of the panels in terms of the matrix. result: the type of the panels, which may have another shape.
     """
     code, axis, width = _Code(matrix), layout.axis, layout.width
     count = code.dims[axis]

@@ -1,8 +1,8 @@
-"""Transposed tensors move behind what is computed of them, which is computed in the order before.
+"""Sinking of transpositions: operations on a transposed tensor are computed in the original order and transposed after.
 
-What follows: elementwise operations, concatenations, slices, gathers (the nearest pixels of a larger image) and
-dimensions of size 1 that come or go. Transposed copies that meet cancel out, so that a network whose convolutions have
-channels last is transposed at its ends alone.
+Transpositions sink below elementwise operations, concatenations, slices, gathers (such as nearest-neighbour resizing)
+and reshapes that add or drop dimensions of size 1. Transpositions that meet cancel out, so that a network whose
+convolutions have channels last is transposed only at its ends.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def replace(op: Operation, copy: SSAValue) -> None:
-    """Put a transposed tensor in the place of a result, and behind all that can be computed in its order."""
-    pending = [_put(op, copy)]
+    """Replace the result of `op` by `copy`, a transposed tensor, and sink the transposition below its readers as far as
+    possible.
+    """
+    pending = [_replace_result(op, copy)]
     while pending:
         copy = pending.pop()
         order = _order_of(copy)
@@ -36,13 +38,14 @@ def replace(op: Operation, copy: SSAValue) -> None:
             assert order is not None
             reader = use.operation
             if use.index >= len(reader.operands) or reader.operands[use.index] is not copy:
-                continue  # it was another use of what is replaced
-            result = _behind(reader, copy, order)
+                continue  # an earlier iteration rewrote this reader
+            result = _sink_below(reader, copy, order)
             if result is not None:
                 pending.append(result)
 
 
-def _put(op: Operation, value: SSAValue) -> SSAValue:
+def _replace_result(op: Operation, value: SSAValue) -> SSAValue:
+    """Replace the single result of `op` by `value`, erase `op`, and return `value`."""
     op.results[0].replace_all_uses_with(value)
     erase_op(op)
     return value
@@ -57,11 +60,14 @@ def _order_of(value: SSAValue) -> list[int] | None:
 
 
 def _source(copy: SSAValue) -> SSAValue:
+    """Return the tensor of which `copy` is a transposed copy."""
     return cast(Operation, copy.owner).operands[0]
 
 
-def _behind(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue | None:
-    """Compute what reads a transposed copy in the order before; the transposed copy that takes its place."""
+def _sink_below(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue | None:
+    """Rewrite a reader of a transposed copy to compute in the original order, followed by a transposition. Return the
+    transposed result, or None if the reader cannot be rewritten.
+    """
     home = cast(Operation, copy.owner).parent
     if isinstance(reader, tensor.ExtractOp):
         around = reader.parent_op()
@@ -75,15 +81,15 @@ def _behind(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue | N
     elif isinstance(reader, tensor.ExtractSliceOp):
         result = _sliced(reader, copy, order)
     elif isinstance(reader, tensor.ExpandShapeOp):
-        order = _with_units(reader, order)
+        order = _order_with_units(reader, order)
         result = _expanded(reader, reader, order)
     elif isinstance(reader, tensor.CollapseShapeOp):
-        kept_axes = _lacking(reader)
+        kept_axes = _kept_source_dims(reader)
         order = [] if kept_axes is None else [kept_axes.index(a) for a in order if a in kept_axes]
         result = None if kept_axes is None else _collapsed(reader, reader, order)
     else:
         return None
-    return None if result is None else _put(reader, transposed(result, order, reader))
+    return None if result is None else _replace_result(reader, transposed(result, order, reader))
 
 
 def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
@@ -103,12 +109,12 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     source, through = _source(copy), read_through_copies(user)
     if through is None:
         return None
-    reader = structured(cast(Operation, _put(user, through).owner))
+    reader = structured(cast(Operation, _replace_result(user, through).owner))
     if source not in reader.inputs:
         return None
     order = [r.position for r in reader.maps[reader.inputs.index(source)].results if isinstance(r, AffineDimExpr)]
     result = computed_in(reader.op, order)
-    return None if result is None else _put(reader.op, result)
+    return None if result is None else _replace_result(reader.op, result)
 
 
 def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
@@ -145,11 +151,11 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
         read.operands = [_source(copy), *(indices[a] for a in order)]
     missing = [d for d in range(len(g.iterators)) if d not in loops]
     result = computed_in(op, [*missing, *loops])
-    return None if result is None else _put(op, result)
+    return None if result is None else _replace_result(op, result)
 
 
 def _loops(value: SSAValue, generic: Structured) -> list[int]:
-    """Return the loops that an index inside a generic depends on."""
+    """Return the sorted loop dimensions that an index inside a generic depends on."""
     if isinstance(value, BlockArgument):
         map_ = generic.maps[value.index] if value.block is generic.block else None
         return [] if map_ is None else sorted({d for r in map_.results for d in r.used_dims()})
@@ -162,8 +168,9 @@ def _loops(value: SSAValue, generic: Structured) -> list[int]:
 
 
 def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
-    """Create a tensor with its dimensions in another order, before `op`, and return it. It is transposed before it is
-    padded.
+    """Return `value` with its dimensions permuted by `order`; new operations are inserted before `op`.
+
+    Transpositions are moved before padding and unit reshapes, and cancel existing ones.
     """
     owner = value.owner
     if order == sorted(order):
@@ -183,10 +190,8 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
 
 
 def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
-    """Create the result of a collapse_shape that drops dimensions of size 1, with its dimensions in another order; None
-    for others.
-    """
-    source, shape, own = shape_of(collapse.src), shape_of(collapse.result), _lacking(collapse)
+    """Create the permuted result of a collapse_shape that only drops dimensions of size 1; return None for others."""
+    source, shape, own = shape_of(collapse.src), shape_of(collapse.result), _kept_source_dims(collapse)
     if own is None or min(source) < 0:
         return None
     units = [a for a in range(len(source)) if a not in own]
@@ -199,9 +204,7 @@ def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]
 
 
 def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
-    """Create the result of an expand_shape that adds dimensions of size 1, with its dimensions in another order; None
-    for others.
-    """
+    """Create the permuted result of an expand_shape that only adds dimensions of size 1; return None for others."""
     shape, source = shape_of(expand.result), shape_of(expand.src)
     if min(shape) < 0:
         return None
@@ -221,9 +224,8 @@ def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> 
     return before(tensor.ExpandShapeOp(inner, [], groups, sizes, type_), op)
 
 
-def _lacking(collapse: tensor.CollapseShapeOp) -> list[int] | None:
+def _kept_source_dims(collapse: tensor.CollapseShapeOp) -> list[int] | None:
     """Return, for each dimension of a collapsed tensor, the only source dimension of its group whose size is not 1.
-
     Return None when a group has several such dimensions.
     """
     source, own = shape_of(collapse.src), []
@@ -233,8 +235,8 @@ def _lacking(collapse: tensor.CollapseShapeOp) -> list[int] | None:
     return own if [source[a] for a in own] == list(shape_of(collapse.result)) else None
 
 
-def _with_units(expand: tensor.ExpandShapeOp, order: list[int]) -> list[int]:
-    """Return the order of all dimensions: those of size 1 that are new, then those of the source in their order."""
+def _order_with_units(expand: tensor.ExpandShapeOp, order: list[int]) -> list[int]:
+    """Extend a permutation of the source of an expand_shape to its result: the new dimensions of size 1 come first."""
     shape, groups = shape_of(expand.result), [[d.value.data for d in g.data] for g in expand.reassociation.data]
     own = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]
     return [*(a for a in range(len(shape)) if a not in own), *(own[a] for a in order)]

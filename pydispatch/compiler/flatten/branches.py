@@ -1,7 +1,6 @@
-"""Structured control flow of host functions (`scf`) → blocks with branches (`cf`), and selects in place of cheap
-branches.
+"""Lowering of structured control flow (`scf`) in host functions to blocks with branches (`cf`), and if-conversion.
 
-The result has only blocks that end in `cf.br`, `cf.cond_br` or a return. A choice between scalars that cost nothing
+The result has only blocks that end in `cf.br`, `cf.cond_br` or a return. An `scf.if` with inexpensive scalar code
 becomes `arith.select`, so that many functions stay without branches.
 """
 
@@ -22,7 +21,7 @@ from pydispatch.ir.op_info import info_of
 
 
 def lower_branches(region: Region) -> None:
-    """Rewrite the body of a host function in place, see above."""
+    """Lower the control flow of a host function's body in place."""
     for choice in [o for o in region.walk(reverse=True) if isinstance(o, scf.IfOp)]:
         _select(choice)
     block = region.blocks.first
@@ -36,12 +35,13 @@ def lower_branches(region: Region) -> None:
 
 
 def simplify(region: Region) -> None:
-    """Drop blocks that are never reached and joins those that follow each other without a choice."""
+    """Erase unreachable blocks, and merge each block into its predecessor if they are each other's only neighbour."""
     _drop_unreachable(region)
     _merge(region)
 
 
 def successors(block: Block) -> Sequence[Block]:
+    """Return the successors of a block."""
     last = block.last_op
     return () if last is None else last.successors
 
@@ -49,7 +49,8 @@ def successors(block: Block) -> Sequence[Block]:
 # -- scf.if without branches
 
 
-def _is_cheap(op: Operation) -> bool:
+def _is_speculatable(op: Operation) -> bool:
+    """Return whether an operation may run unconditionally: it has no side effects, cannot trap, and has no tensors."""
     if op.name == "tensor.dim":
         return True
     tensors = any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
@@ -61,7 +62,7 @@ def _select(op: scf.IfOp) -> None:
     regions = [r for r in op.regions if r.blocks]
     if any(isinstance(r.type, TensorType) for r in op.results) or any(len(r.blocks) != 1 for r in regions):
         return
-    if not all(_is_cheap(o) for r in regions for o in r.block.ops if o.next_op is not None):
+    if not all(_is_speculatable(o) for r in regions for o in r.block.ops if o.next_op is not None):
         return
     block = op.parent
     assert block is not None
@@ -86,7 +87,9 @@ def _select(op: scf.IfOp) -> None:
 
 
 def _split(op: Operation) -> tuple[Block, Block]:
-    """Split the block of `op` before it; returns both blocks. The arguments of the second are the results of `op`."""
+    """Split the block of `op` after it and detach `op`; return both blocks. Arguments of the second block replace the
+    results of `op`.
+    """
     block = op.parent
     assert block is not None and op.next_op is not None
     after = block.split_before(op.next_op, arg_types=[r.type for r in op.results])
@@ -97,18 +100,20 @@ def _split(op: Operation) -> tuple[Block, Block]:
     return block, after
 
 
-def _end(block: Block, op: Operation, like: Operation) -> None:
+def _append(block: Block, op: Operation, like: Operation) -> None:
+    """Add `op` at the end of `block`, with the source location of `like`."""
     set_location(op, like)
     block.add_op(op)
 
 
-def _add(block: Block, op: Operation, like: Operation) -> SSAValue:
-    _end(block, op, like)
+def _append_value(block: Block, op: Operation, like: Operation) -> SSAValue:
+    """Add `op` at the end of `block`, with the source location of `like`, and return its result."""
+    _append(block, op, like)
     return op.results[0]
 
 
-def _move(region: Region, after: Block) -> Block:
-    """Move the blocks of `region` before `after`; returns the first of them."""
+def _move_blocks(region: Region, after: Block) -> Block:
+    """Move the blocks of `region` before `after`, and return the first of them."""
     first = region.blocks.first
     assert first is not None
     region.move_blocks_before(after)
@@ -116,21 +121,24 @@ def _move(region: Region, after: Block) -> Block:
 
 
 def _redirect(first: Block, after: Block, terminator: str, target: Block) -> None:
-    """Branch to `target`, with the yielded values, from each block in [first, after) that ends with `terminator`."""
+    """Replace the terminator of each block in [first, after) that ends with `terminator` by a branch to `target` with
+    the yielded values.
+    """
     block: Block | None = first
     while block is not None and block is not after:
         last = block.last_op
         if last is not None and last.name == terminator:
             values = list(last.operands)
             last.detach()
-            _end(block, cf.BranchOp(target, *values), last)
+            _append(block, cf.BranchOp(target, *values), last)
             last.erase(safe_erase=False)
         elif last is None and terminator == "scf.yield":
             block.add_op(cf.BranchOp(target))
         block = block.next_block
 
 
-def _implicit_yield(region: Region) -> None:
+def _add_implicit_yield(region: Region) -> None:
+    """Add an `scf.yield` to the last block of a region that has no terminator."""
     last = region.blocks.last
     if last is not None and (last.last_op is None or last.last_op.name not in TERMINATORS):
         last.add_op(scf.YieldOp())
@@ -141,6 +149,7 @@ TERMINATORS = ("scf.yield", "scf.condition", "cf.br", "cf.cond_br", "cf.switch",
 
 
 def _lower_if(op: Operation) -> None:
+    """Lower `scf.if` to a conditional branch; an absent else region branches to the continuation."""
     assert isinstance(op, scf.IfOp)
     block, after = _split(op)
     targets = []
@@ -148,38 +157,41 @@ def _lower_if(op: Operation) -> None:
         if not region.blocks:
             targets.append(after)
             continue
-        _implicit_yield(region)
-        first = _move(region, after)
+        _add_implicit_yield(region)
+        first = _move_blocks(region, after)
         _redirect(first, after, "scf.yield", after)
         targets.append(first)
-    _end(block, cf.ConditionalBranchOp(op.cond, targets[0], [], targets[1], []), op)
+    _append(block, cf.ConditionalBranchOp(op.cond, targets[0], [], targets[1], []), op)
     op.erase(safe_erase=False)
 
 
 def _lower_for(op: Operation) -> None:
+    """Lower `scf.for` to a header block that compares and a body that increments. A step that is not a positive
+    constant is checked at run time.
+    """
     assert isinstance(op, scf.ForOp)
     block, after = _split(op)
     step = op.step.owner
     value = step.properties.get("value") if isinstance(step, arith.ConstantOp) else None
     if not isinstance(value, IntegerAttr) or value.value.data <= 0:
-        zero = _add(block, arith.ConstantOp(IntegerAttr(0, cast(Any, op.step.type))), op)
-        positive = _add(block, arith.CmpiOp(op.step, zero, "sgt"), op)
-        _end(block, cf.AssertOp(positive, "the step of a loop must be positive"), op)
-    _implicit_yield(op.body)
+        zero = _append_value(block, arith.ConstantOp(IntegerAttr(0, cast(Any, op.step.type))), op)
+        positive = _append_value(block, arith.CmpiOp(op.step, zero, "sgt"), op)
+        _append(block, cf.AssertOp(positive, "the step of a loop must be positive"), op)
+    _add_implicit_yield(op.body)
     header = Block(arg_types=[a.type for a in op.body.block.args])
     parent = block.parent
     assert parent is not None
     parent.insert_block_before(header, after)
-    first = _move(op.body, after)
+    first = _move_blocks(op.body, after)
     for old, new in zip(first.args, header.args, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
     for argument in reversed(list(first.args)):
         first.erase_arg(argument)
-    _end(block, cf.BranchOp(header, op.lb, *op.iter_args), op)
+    _append(block, cf.BranchOp(header, op.lb, *op.iter_args), op)
     unsigned = "unsignedCmp" in op.properties or "unsignedCmp" in op.attributes
-    more = _add(header, arith.CmpiOp(header.args[0], op.ub, "ult" if unsigned else "slt"), op)
-    _end(header, cf.ConditionalBranchOp(more, first, [], after, list(header.args[1:])), op)
+    more = _append_value(header, arith.CmpiOp(header.args[0], op.ub, "ult" if unsigned else "slt"), op)
+    _append(header, cf.ConditionalBranchOp(more, first, [], after, list(header.args[1:])), op)
     last = first
     while last.next_block is not after:
         assert last.next_block is not None
@@ -188,77 +200,81 @@ def _lower_for(op: Operation) -> None:
     assert end is not None
     values = list(end.operands)
     end.detach()
-    following = _add(last, arith.AddiOp(header.args[0], op.step), op)
-    _end(last, cf.BranchOp(header, following, *values), end)
+    following = _append_value(last, arith.AddiOp(header.args[0], op.step), op)
+    _append(last, cf.BranchOp(header, following, *values), end)
     end.erase(safe_erase=False)
     op.erase(safe_erase=False)
 
 
 def _lower_while(op: Operation) -> None:
+    """Lower `scf.while`: each `scf.condition` becomes a conditional branch to the body or the continuation."""
     assert isinstance(op, scf.WhileOp)
     block, after = _split(op)
-    _implicit_yield(op.after_region)
-    before = _move(op.before_region, after)
-    body = _move(op.after_region, after)
+    _add_implicit_yield(op.after_region)
+    before = _move_blocks(op.before_region, after)
+    body = _move_blocks(op.after_region, after)
     _redirect(body, after, "scf.yield", before)
-    _end(block, cf.BranchOp(before, *op.arguments), op)
+    _append(block, cf.BranchOp(before, *op.arguments), op)
     inner: Block | None = before
     while inner is not None and inner is not body:
         last = inner.last_op
         if isinstance(last, scf.ConditionOp):
             condition, values = last.condition, list(last.args)
             last.detach()
-            _end(inner, cf.ConditionalBranchOp(condition, body, values, after, values), last)
+            _append(inner, cf.ConditionalBranchOp(condition, body, values, after, values), last)
             last.erase(safe_erase=False)
         inner = inner.next_block
     op.erase(safe_erase=False)
 
 
 def _lower_region(op: Operation) -> None:
+    """Lower `scf.execute_region` to a branch into its blocks."""
     assert isinstance(op, scf.ExecuteRegionOp)
     block, after = _split(op)
-    first = _move(op.region, after)
+    first = _move_blocks(op.region, after)
     _redirect(first, after, "scf.yield", after)
-    _end(block, cf.BranchOp(first), op)
+    _append(block, cf.BranchOp(first), op)
     op.erase(safe_erase=False)
 
 
-def _chain(
+def _append_comparisons(
     block: Block, flag: SSAValue, cases: Sequence[int], targets: Sequence[tuple[Block, Sequence[SSAValue]]],
     default: tuple[Block, Sequence[SSAValue]], like: Operation,
 ) -> None:  # fmt: skip
-    """End `block` with one comparison after another."""
+    """End `block` with a chain of equality comparisons: one conditional branch per case, then the default."""
     if not cases:
-        _end(block, cf.BranchOp(default[0], *default[1]), like)
+        _append(block, cf.BranchOp(default[0], *default[1]), like)
     for index, (case, (target, values)) in enumerate(zip(cases, targets, strict=True)):
-        wanted = _add(block, arith.ConstantOp(IntegerAttr(case, cast(Any, flag.type))), like)
-        same = _add(block, arith.CmpiOp(flag, wanted, "eq"), like)
+        wanted = _append_value(block, arith.ConstantOp(IntegerAttr(case, cast(Any, flag.type))), like)
+        same = _append_value(block, arith.CmpiOp(flag, wanted, "eq"), like)
         if index + 1 == len(cases):
-            _end(block, cf.ConditionalBranchOp(same, target, values, *default), like)
+            _append(block, cf.ConditionalBranchOp(same, target, values, *default), like)
             return
         following = Block()
         region = block.parent
         assert region is not None
         region.insert_block_after(following, block)
-        _end(block, cf.ConditionalBranchOp(same, target, values, following, []), like)
+        _append(block, cf.ConditionalBranchOp(same, target, values, following, []), like)
         block = following
 
 
 def _lower_index_switch(op: Operation) -> None:
+    """Lower `scf.index_switch` to a chain of comparisons."""
     assert isinstance(op, scf.IndexSwitchOp)
     block, after = _split(op)
     firsts = []
     for region in (op.default_region, *op.case_regions):
-        _implicit_yield(region)
-        first = _move(region, after)
+        _add_implicit_yield(region)
+        first = _move_blocks(region, after)
         _redirect(first, after, "scf.yield", after)
         firsts.append(first)
     cases = [int(n) for n in cast(Any, op.cases).get_values()]
-    _chain(block, op.arg, cases, [(first, []) for first in firsts[1:]], (firsts[0], []), op)
+    _append_comparisons(block, op.arg, cases, [(first, []) for first in firsts[1:]], (firsts[0], []), op)
     op.erase(safe_erase=False)
 
 
 def _lower_switch(op: Operation) -> None:
+    """Lower `cf.switch` to a chain of comparisons."""
     assert isinstance(op, cf.SwitchOp)
     block = op.parent
     assert block is not None
@@ -268,30 +284,30 @@ def _lower_switch(op: Operation) -> None:
         targets.append((target, [next(values) for _ in range(int(count))]))
     default = op.default_block, list(op.default_operands)
     op.detach()
-    _chain(block, op.flag, cases, targets, default, op)
+    _append_comparisons(block, op.flag, cases, targets, default, op)
     op.erase(safe_erase=False)
 
 
 def _lower_unreachable(op: Operation) -> None:
-    """Lower an unreachable operation to an assertion that always fails, followed by a branch that never runs."""
+    """Lower `util.unreachable` to an assertion that always fails, followed by a branch that never runs."""
     block = op.parent
     assert block is not None
     message = op.properties.get("message")
     op.detach()
-    false = _add(block, arith.ConstantOp(IntegerAttr(0, 1)), op)
+    false = _append_value(block, arith.ConstantOp(IntegerAttr(0, 1)), op)
     text = message.data if isinstance(message, StringAttr) else "a place that cannot be reached was reached"
-    _end(block, cf.AssertOp(false, text), op)
+    _append(block, cf.AssertOp(false, text), op)
     region = block.parent
     assert region is not None
     forever = Block()
     region.insert_block_after(forever, block)
-    _end(block, cf.BranchOp(forever), op)
-    _end(forever, cf.BranchOp(forever), op)
+    _append(block, cf.BranchOp(forever), op)
+    _append(forever, cf.BranchOp(forever), op)
     op.erase(safe_erase=False)
 
 
 def refuse(op: Operation) -> None:
-    """CompileError for loops without an order."""
+    """Raise CompileError for a parallel loop, which has no iteration order."""
     raise CompileError(f"'{op.name}' is not supported in host code", location_of(op),
                        "loops of the host are scf.for and scf.while; parallel ones belong into a dispatch")  # fmt: skip
 
@@ -313,6 +329,7 @@ ROWS: dict[str, Callable[[Operation], None]] = {
 
 
 def _reachable(region: Region) -> set[Block]:
+    """Return the blocks that are reachable from the entry block."""
     first = region.blocks.first
     seen: set[Block] = set()
     pending = [first] if first is not None else []
@@ -325,9 +342,10 @@ def _reachable(region: Region) -> set[Block]:
 
 
 def _drop_unreachable(region: Region) -> None:
+    """Erase the unreachable blocks."""
     reachable = _reachable(region)
     dead = [block for block in region.blocks if block not in reachable]
-    for block in dead:  # which may use values of each other
+    for block in dead:  # dead blocks may use values of each other
         for op in block.ops:
             op.drop_all_references()
     for block in dead:
@@ -336,7 +354,9 @@ def _drop_unreachable(region: Region) -> None:
 
 def _merge(region: Region) -> None:
     """Merge each block whose only predecessor branches to it unconditionally into that predecessor."""
-    jumps = Counter(s for block in region.blocks for s in successors(block))  # to each block; merging keeps the others
+    jumps = Counter(
+        s for block in region.blocks for s in successors(block)
+    )  # predecessors of each block; merging leaves them unchanged
     block = region.blocks.first
     while block is not None:
         last = block.last_op

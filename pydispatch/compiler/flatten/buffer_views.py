@@ -1,4 +1,6 @@
-"""Functions over `!hal.buffer_view` → functions over tensors: callers pass and receive arrays either way."""
+"""Conversion of functions over `!hal.buffer_view` to functions over tensors; callers pass and receive arrays either
+way.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,16 @@ IMPORT, EXPORT, ALIAS = "hal.tensor.import", "hal.tensor.export", "hal.tensor.al
 
 
 def buffer_views_to_tensors(functions: Mapping[str, Operation]) -> None:
-    """Rewrite host functions in place. CompileError for a buffer view of which no type is known, and for memory of
-    the caller that is written to."""
+    """Convert host functions in place. Raise CompileError for a buffer view of unknown tensor type, and for writes to
+    the caller's memory.
+    """
     done: set[str] = set()
     for name in functions:
         _convert(name, functions, done)
 
 
 def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> None:
-    """Convert a function after those that it calls: what these take and return are tensors then."""
+    """Convert a function after its callees, whose signatures are over tensors by then."""
     function = functions.get(name)
     if name in done or function is None or not function.regions[0].blocks:
         return
@@ -47,7 +50,7 @@ def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> N
     entry = function.regions[0].blocks[0]
     for argument in entry.args:
         if _is_view(argument):
-            _argument(entry, argument)
+            _convert_argument(entry, argument)
     for op in list(walk(function)):
         if op.name == IMPORT and (value := _exported(op.operands[0])) is not None:
             _import_of_export(op, value)
@@ -55,7 +58,7 @@ def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> N
 
 
 def _return_tensors(function: Operation) -> None:
-    """Make a function return tensors in place of the buffer views that they were exported to."""
+    """Make a function return the exported tensors instead of buffer views."""
     type = cast(FunctionType, function.properties["function_type"])
     outputs = list(type.outputs)
     blocks = list(function.regions[0].blocks)
@@ -71,7 +74,7 @@ def _return_tensors(function: Operation) -> None:
 
 
 def _exported(value: SSAValue) -> SSAValue | None:
-    """Return the tensor that a buffer view is made of; None for other values."""
+    """Return the tensor that a buffer view was exported from; None for other values."""
     return value.op.operands[0] if isinstance(value, OpResult) and value.op.name == EXPORT else None
 
 
@@ -88,25 +91,24 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
     operands: list[SSAValue] = []
     for value, input in zip(call.operands, type.inputs, strict=True):
         if _is_view(value) and isinstance(input, TensorType):
-            (value,) = _put(call, TensorImportOp(operands=[value, [], []], result_types=[input]))
+            (value,) = _insert_before(call, TensorImportOp(operands=[value, [], []], result_types=[input]))
         operands.append(value)
     exported = [_is_view(r) and isinstance(t, TensorType) for r, t in zip(call.results, type.outputs, strict=True)]
     results = [t if is_tensor else r.type for r, t, is_tensor in zip(call.results, type.outputs, exported, strict=True)]
     new_call = cast(Any, call).create(
         operands=operands, result_types=results, properties=call.properties, attributes=call.attributes
     )
-    for old, new, is_tensor in zip(call.results, _put(call, new_call), exported, strict=True):
+    for old, new, is_tensor in zip(call.results, _insert_before(call, new_call), exported, strict=True):
         if is_tensor:
-            (new,) = _put(call, TensorExportOp(operands=[new, []], result_types=[old.type]))
+            (new,) = _insert_before(call, TensorExportOp(operands=[new, []], result_types=[old.type]))
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
     erase_op(call)
 
 
 def _import_of_export(op: Operation, value: SSAValue) -> None:
-    """Replace the import of an exported tensor by that tensor, with a cast if its static sizes differ.
-
-    Raise CompileError if the element types or ranks differ.
+    """Replace the import of an exported tensor by that tensor, with a cast if its static sizes differ. Raise
+    CompileError if the element types or ranks differ.
     """
     type = cast("TensorType[Any]", op.results[0].type)
     if value.type != type:
@@ -114,12 +116,15 @@ def _import_of_export(op: Operation, value: SSAValue) -> None:
         if (exported.element_type, exported.get_num_dims()) != (type.element_type, type.get_num_dims()):
             raise CompileError(f"a buffer view of {exported} is imported as {type}", location_of(op),
                                "import it with its type")  # fmt: skip
-        (value,) = _put(op, tensor.CastOp(value, type))
+        (value,) = _insert_before(op, tensor.CastOp(value, type))
     op.results[0].replace_all_uses_with(value)
     erase_op(op)
 
 
-def _argument(block: Block, argument: SSAValue) -> None:
+def _convert_argument(block: Block, argument: SSAValue) -> None:
+    """Convert an argument from a buffer view to the tensor type that the function imports it as. Raise CompileError if
+    there is no such type, or several.
+    """
     uses = [use.operation for use in argument.uses]
     if not uses:
         return
@@ -137,9 +142,9 @@ def _argument(block: Block, argument: SSAValue) -> None:
         if op.name == IMPORT:
             op.results[0].replace_all_uses_with(new)
         elif op.name == "hal.buffer_view.dim":
-            _dim(op, new)
+            _replace_dim(op, new)
         elif op.name == "hal.buffer_view.rank":
-            op.results[0].replace_all_uses_with(_index(op, cast(Any, new.type).get_num_dims()))
+            op.results[0].replace_all_uses_with(_index_constant(op, cast(Any, new.type).get_num_dims()))
         elif op.name in RETURNS:
             op.operands = [new if value is argument else value for value in op.operands]
             continue
@@ -153,8 +158,8 @@ def _argument(block: Block, argument: SSAValue) -> None:
     block.erase_arg(cast(Any, argument))
 
 
-def _put(op: Operation, new: Operation) -> Sequence[SSAValue]:
-    """Insert `new` before `op`; its results."""
+def _insert_before(op: Operation, new: Operation) -> Sequence[SSAValue]:
+    """Insert `new` before `op`, and return its results."""
     block = op.parent
     assert block is not None
     set_location(new, op)
@@ -162,13 +167,14 @@ def _put(op: Operation, new: Operation) -> Sequence[SSAValue]:
     return new.results
 
 
-def _index(op: Operation, value: int) -> SSAValue:
+def _index_constant(op: Operation, value: int) -> SSAValue:
     """Insert an index constant before `op`, and return it."""
-    return _put(op, arith.ConstantOp(IntegerAttr(value, IndexType())))[0]
+    return _insert_before(op, arith.ConstantOp(IntegerAttr(value, IndexType())))[0]
 
 
-def _dim(op: Operation, value: SSAValue) -> None:
+def _replace_dim(op: Operation, value: SSAValue) -> None:
+    """Replace `hal.buffer_view.dim` by `tensor.dim` of the tensor `value`."""
     axis = op.properties.get("index", op.attributes.get("index"))
     assert isinstance(axis, IntegerAttr)
-    (size,) = _put(op, tensor.DimOp(value, _index(op, axis.value.data)))
+    (size,) = _insert_before(op, tensor.DimOp(value, _index_constant(op, axis.value.data)))
     op.results[0].replace_all_uses_with(size)

@@ -1,4 +1,4 @@
-"""Calls of functions that are declared and have no body → `flow.call` of host commands."""
+"""Conversion of calls of functions without a body to `flow.call` operations of host commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from pydispatch.ir.functions import CALLS, callee_name
 
 
 def find_commands(functions: Mapping[str, Operation]) -> None:
-    """Rewrite the calls of host functions without a body. CompileError for one that does not fit its declaration."""
+    """Convert the calls of host functions without a body. Raise CompileError for a call that does not match its
+    declaration.
+    """
     for function in functions.values():
         for op in list(walk(function)):
             if isinstance(op, CallOp):
@@ -27,7 +29,10 @@ def find_commands(functions: Mapping[str, Operation]) -> None:
 
 
 def _declare(call: CallOp, functions: Mapping[str, Operation]) -> None:
-    if call.declared is not None:  # made by a pass, which states the type
+    """Store the declared type in a `flow.call`. Raise CompileError if no function without a body has its name, or the
+    types differ.
+    """
+    if call.declared is not None:  # created by a pass, which sets the type
         return
     declaration = functions.get(callee_name(call))
     if declaration is None:
@@ -40,12 +45,12 @@ def _declare(call: CallOp, functions: Mapping[str, Operation]) -> None:
         raise CompileError(
             f"'@{callee_name(call)}' has a body", location_of(call), "flow.call calls host commands; write util.call"
         )
-    _check(call, declaration)
+    _check_signature(call, declaration)
     call.properties["declared"] = declaration.properties["function_type"]
 
 
-def _check(call: Operation, declaration: Operation) -> None:
-    """CompileError unless a call fits its declaration."""
+def _check_signature(call: Operation, declaration: Operation) -> None:
+    """Raise CompileError unless the types and tied operands of a call are those of its declaration."""
     declared = declaration.properties["function_type"]
     assert isinstance(declared, FunctionType)
     arguments = call.arguments if isinstance(call, CallOp) else call.operands
@@ -71,7 +76,9 @@ def _ties(op: Operation, results: int) -> list[int]:
 
 
 def _to_command(call: Operation, declaration: Operation) -> None:
-    """`util.call` and `func.call` state no sizes: those of tied results are their operands'."""
+    """Replace `util.call` or `func.call` by `flow.call` with explicit dynamic sizes. Results may have dynamic sizes
+    only if they are tied to an operand; else raise CompileError.
+    """
     declared = declaration.properties["function_type"]
     assert isinstance(declared, FunctionType)
     block = call.parent
@@ -81,7 +88,7 @@ def _to_command(call: Operation, declaration: Operation) -> None:
         call.properties["tied_operands"] = declaration.properties.get("tied_operands")  # type: ignore[assignment]
         if call.properties["tied_operands"] is None:
             del call.properties["tied_operands"]
-    _check(call, declaration)
+    _check_signature(call, declaration)
 
     def dims(value: SSAValue, type: Attribute) -> list[SSAValue]:
         sizes: list[SSAValue] = []

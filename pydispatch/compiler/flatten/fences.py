@@ -1,4 +1,4 @@
-"""Functions with fences → functions without: a call returns when its work is done, so nothing waits for a fence."""
+"""Removal of fences from functions: a call returns when its work is complete, so that no fence is needed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from pydispatch.ir.dialects.hal.tensor import TensorAliasOp, TensorImportOp
 from pydispatch.ir.functions import CALLS, callee_name
 
 ASYNC = "$async"
-"""What the name of a function ends with that takes fences, when a function that waits for it has the plain name."""
+"""Suffix of the function with fences where the function without the suffix calls it and waits for it."""
 
 MAKES = ("hal.fence.create", "hal.fence.join", "util.null", "hal.devices.get")
 """Operations that are dropped when only fences needed them."""
 
 
 def remove_fences(functions: Mapping[str, Operation]) -> None:
-    """Rewrite host functions in place. CompileError for a fence that is returned, stored, or chosen between."""
+    """Remove fences from host functions in place. Raise CompileError for a fence that is returned, stored or
+    selected.
+    """
     for name, function in functions.items():
-        _hide_twin(name, function, functions)
+        _hide_async_variant(name, function, functions)
     creations: list[Operation] = []
     for function in functions.values():
         for op in list(walk(function)):
@@ -42,11 +44,11 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
         for block in function.regions[0].blocks:
             for value in (*block.args, *(result for op in block.ops for result in op.results)):
                 _check_unused(value)
-        _drop_arguments(function)
+        _drop_fence_arguments(function)
 
 
-def _hide_twin(name: str, function: Operation, functions: Mapping[str, Operation]) -> None:
-    """`@main$async` is private when `@main` calls it: the two are one function."""
+def _hide_async_variant(name: str, function: Operation, functions: Mapping[str, Operation]) -> None:
+    """Make `@main$async` private if `@main` calls it, since both are variants of one function."""
     plain = functions.get(name.removesuffix(ASYNC))
     calls = [op for op in (() if plain is None else walk(plain)) if op.name in CALLS]
     if name.endswith(ASYNC) and any(callee_name(op) == name for op in calls):
@@ -75,8 +77,8 @@ def _without_fences(op: Operation) -> None:
         op.operands = [op.operands[index] for index in kept]
 
 
-def _drop_arguments(function: Operation) -> None:
-    """Take the fences out of the signature of a function."""
+def _drop_fence_arguments(function: Operation) -> None:
+    """Remove the fences from the signature of a function."""
     type = cast(FunctionType, function.properties["function_type"])
     kept = [index for index, input in enumerate(type.inputs) if not isinstance(input, FenceType)]
     if len(kept) == len(type.inputs):
@@ -95,7 +97,7 @@ def _drop_arguments(function: Operation) -> None:
 
 
 def _retie(op: Operation, kept: Sequence[int]) -> None:
-    """Renumber the operands or arguments that results are tied to. kept: previous numbers of the remaining ones."""
+    """Renumber the operands or arguments that results are tied to. kept: the previous numbers of the remaining ones."""
     tied = op.properties.get("tied_operands")
     if isinstance(tied, DenseArrayBase):
         new = {old: index for index, old in enumerate(kept)}
@@ -103,6 +105,7 @@ def _retie(op: Operation, kept: Sequence[int]) -> None:
 
 
 def _check_unused(value: SSAValue) -> None:
+    """Raise CompileError if a value is a fence that still has a use."""
     for use in value.uses if _is_fence(value) else ():
         raise CompileError(
             f"'{use.operation.name}' is not supported on fences", location_of(use.operation),

@@ -1,4 +1,4 @@
-"""Globals that nothing stores to are constants."""
+"""Folding of globals that are never stored to into constants."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ def globals_of(module: ModuleOp) -> dict[str, util.GlobalOp]:
 
 
 def name_of(op: Operation) -> str:
-    """Return the global that a load or store names."""
+    """Return the name of the global that a load or store accesses."""
     return cast(str, cast(Any, op.properties["global"]).root_reference.data)
 
 
 def fold_globals(module: ModuleOp) -> None:
-    """Replace loads of globals that nothing stores to by constants."""
+    """Replace loads of globals that are never stored to by constants. Raise CompileError for a load of an undefined
+    global.
+    """
     known = globals_of(module)
     if not known:
         return

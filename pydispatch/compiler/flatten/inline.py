@@ -1,7 +1,8 @@
-"""Inlines all calls between host functions. A host program has no calls.
+"""Inlining of all calls between host functions: a host program has no calls.
 
-Fences and buffer views are taken out first, and structured control flow becomes blocks, so that later phases only see
-host functions over tensors as lists of blocks.
+Fences and buffer views are removed first, and structured control flow is lowered to blocks. Later phases therefore see
+only host functions over tensors, as lists of blocks.
+
 Initializers become private functions with the attribute `INITIALIZER`.
 """
 
@@ -29,7 +30,7 @@ from pydispatch.ir.functions import CALLS, FUNCTIONS, RETURNS, callee_name, symb
 
 INITIALIZER = "pyd.initializer"
 DERIVED = "pyd.derived"
-"""The attribute of private functions whose results are constants, see `compiler/constants`."""
+"""Attribute of private functions whose results become constants, see `compiler/constants`."""
 
 MOST_ADDED_OPERATIONS = 1 << 16
 """How many operations inlining may add to a module. More of them compile for minutes and take gigabytes; with a smaller
@@ -37,12 +38,12 @@ limit, models that call a block for each of many layers would be refused."""
 
 
 def inline_calls(module: ModuleOp) -> None:
-    """Rewrite the host functions of `module` in place and drops the private ones.
+    """Inline the calls of the host functions of `module` in place, and erase the private functions.
 
-    CompileError, at the call, for a function that is missing, has no body, or is recursive; at the function, for calls
-    that add more than MOST_ADDED_OPERATIONS.
+    Raise CompileError, at the call, for a function that is missing, has no body, or is recursive; at the function, for
+    calls that add more than MOST_ADDED_OPERATIONS.
     """
-    initializers = _initializers(module)
+    initializers = _initializers_to_functions(module)
     functions = {symbol_name(op): op for op in module.body.block.ops if op.name in FUNCTIONS}
     remove_fences(functions)
     buffer_views_to_tensors(functions)
@@ -61,8 +62,8 @@ def inline_calls(module: ModuleOp) -> None:
     fold_globals(module)
 
 
-def _initializers(module: ModuleOp) -> list[str]:
-    """Make functions of the initializers; returns their names."""
+def _initializers_to_functions(module: ModuleOp) -> list[str]:
+    """Convert the initializers of a module to private functions, and return their names."""
     names: list[str] = []
     taken = {symbol_name(op) for op in module.body.block.ops if op.name in FUNCTIONS}
     for op in list(module.body.block.ops):
@@ -91,21 +92,24 @@ def _initializers(module: ModuleOp) -> list[str]:
 
 
 def _is_private(function: Operation) -> bool:
-    """Return whether only calls of the module run a function."""
+    """Return whether a function is called only inside the module."""
     return DERIVED not in function.attributes and function.properties.get("sym_visibility") == StringAttr("private")
 
 
 def _calls(ops: Iterable[Operation]) -> list[Operation]:
+    """Return the calls in operations and their regions."""
     return [inner for op in ops for inner in walk(op) if inner.name in CALLS]
 
 
 def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -> None:
-    """Check every call, and count the operations of `roots` once no call is left, before any is copied."""
+    """Check every call, and raise CompileError if inlining all calls of `roots` would add too many operations. Nothing
+    is copied yet.
+    """
     calls = {name: _calls([function]) for name, function in functions.items()}
     own = {name: sum(1 for _ in walk(function)) for name, function in functions.items()}
     grown: dict[str, int] = {}
     for name in functions:
-        _count(name, functions, calls, own, grown)
+        _count_inlined(name, functions, calls, own, grown)
     added = sum(grown[name] - own[name] for name in roots)
     if added <= MOST_ADDED_OPERATIONS:
         return
@@ -124,14 +128,17 @@ def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -
     )  # fmt: skip
 
 
-def _count(
+def _count_inlined(
     root: str,
     functions: dict[str, Operation],
     calls: dict[str, list[Operation]],
     own: dict[str, int],
     grown: dict[str, int],
 ) -> None:
-    """Add to `grown` how many operations `root`, and what it calls, have once no call is left; callees come first."""
+    """Store in `grown` the number of operations of `root`, and of each function that it calls, after inlining.
+
+    calls: the calls in each function. own: the number of operations of each function before. grown: gets callees first.
+    """
     way = {} if root in grown else {root: iter(calls[root])}
     while way:
         name, left = next(reversed(way.items()))
@@ -139,20 +146,24 @@ def _count(
         if call is None:
             grown[name] = own[name] + sum(grown[callee_name(inner_call)] for inner_call in calls[name])
             del way[name]
-        elif (callee := _callee(call, functions, way)) not in grown:
+        elif (callee := _checked_callee(call, functions, way)) not in grown:
             way[callee] = iter(calls[callee])
 
 
 def _inline_into(function: Operation, functions: dict[str, Operation]) -> None:
-    """Replace every call in a function, and those in the copies. The callees keep theirs."""
+    """Inline every call in a function, and the calls in the inlined copies. The callees themselves are unchanged."""
     pending = _calls([function])
     while pending:
         call = pending.pop()
         pending += _calls(_replace(call, functions[callee_name(call)]))
 
 
-def _callee(call: Operation, functions: dict[str, Operation], callers: Collection[str]) -> str:
-    """Return the name of the called function. callers: the functions on the way to the call, in order."""
+def _checked_callee(call: Operation, functions: dict[str, Operation], callers: Collection[str]) -> str:
+    """Return the name of the called function. Raise CompileError if it is missing, has no body, is recursive, or has
+    another signature.
+
+    callers: the functions on the current call path, in order.
+    """
     name = callee_name(call)
     if name not in functions:
         raise CompileError(
@@ -189,6 +200,7 @@ def _replace(call: Operation, function: Operation) -> list[Operation]:
 
 
 def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
+    """Inline a function of one block; return the copied operations."""
     source, block = function.regions[0].block, call.parent
     assert block is not None
     copies: list[Operation] = []
@@ -208,7 +220,7 @@ def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
 
 
 def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
-    """Insert the blocks of the function between the two halves of the calling block."""
+    """Inline a function of several blocks between the two halves of the calling block; return the copied operations."""
     block = call.parent
     assert block is not None and call.next_op is not None
     after = block.split_before(call.next_op, arg_types=[r.type for r in call.results])

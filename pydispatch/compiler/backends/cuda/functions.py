@@ -115,7 +115,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
         return LinkedKernels(code, "cubin", (), [], generated.blocks, generated.shared, generated.alignment)
     check_static(unresolved, functions, LANGUAGE, inputs.names(), inputs.files())
     imports, calls = imports_at_load(unresolved, functions, variant, LANGUAGE)
-    _check_rest(unresolved, imports, variant, inputs)
+    _require_all_resolved(unresolved, imports, variant, inputs)
     if inputs.libraries:
         problem = tools.assemble_problem(text.encode(), where, target, is_open=bool(unresolved))
         if problem:
@@ -128,7 +128,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
 
 
 def _check_names(module: ModuleOp) -> None:
-    """CompileError for a function of others whose name PTX cannot have."""
+    """Raise CompileError for a declared function whose name is not a PTX identifier."""
     for function in module.body.block.ops:
         if isinstance(function, FuncOp) and is_declaration(function):
             name = bare_symbol(function)
@@ -170,8 +170,8 @@ def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
 
 
 def _with_threads(export: Export, module: ModuleOp, inputs: Inputs) -> Export:
-    """Return the export with a block of one thread where it states none and calls a function over buffers that knows
-    nothing of threads: C that was written for a CPU, where it is called once for each workgroup.
+    """Return the export with a workgroup of one thread if it states no workgroup size and calls a serial function over
+    buffers: C that was written for a CPU, where one call computes a whole workgroup. Return other exports unchanged.
     """
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     own = functions.get(export.name)
@@ -185,6 +185,7 @@ def _with_threads(export: Export, module: ModuleOp, inputs: Inputs) -> Export:
 
 
 def _library(data: bytes, file: ObjectFile) -> PtxLibrary:
+    """Parse the PTX of an object file; raise CompileError if it is malformed."""
     try:
         return link.open_library(data, file.name)
     except (ArtifactError, InvalidArgumentError) as error:
@@ -201,8 +202,10 @@ def _functions_of(file: ObjectFile) -> list[str]:
         raise CompileError(str(error), file.location) from None
 
 
-def _check_rest(unresolved: Sequence[str], imports: Sequence[str], variant: Variant, inputs: Inputs) -> None:
-    """CompileError for what an object needs, and neither another one nor the program asks for."""
+def _require_all_resolved(unresolved: Sequence[str], imports: Sequence[str], variant: Variant, inputs: Inputs) -> None:
+    """Raise CompileError if an undefined symbol is left that no other object defines and the program does not import.
+    In `imports`, `?name` marks an optional import.
+    """
     missing = [name for name in unresolved if name not in imports and f"?{name}" not in imports]
     if missing:
         raise CompileError(
