@@ -15,7 +15,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.irdl.declarative_assembly_format import ParsingState, PrintingState
+from xdsl.irdl.declarative_assembly_format import CustomDirective, ParsingState, PrintingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
@@ -71,7 +71,7 @@ class DestinationOp(IRDLOperation):
     outputs = var_operand_def(ShapedType)
     res = var_result_def(TensorType)
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
-    custom_directives = (ListedTypes, Numbers, Sides)
+    custom_directives: tuple[type[CustomDirective], ...] = (ListedTypes, Numbers, Sides)
 
     def verify_(self) -> None:
         check_results(self.outputs, [r.type for r in self.res])
