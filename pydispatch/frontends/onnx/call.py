@@ -1,4 +1,4 @@
-"""A node while it is converted: its attributes with their types checked, its version, and what errors say of it."""
+"""The node that an operator conversion works on: typed access to attributes and operands, and error messages."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _REQUIRED: Any = object()
 
 
 def type_of(attribute: model.AttributeProto) -> str:
-    """Return the name of the field that holds an attribute's value. Old files do not state it: then the field that is
-    set.
+    """Return the name of the AttributeProto field that holds an attribute's value.
+
+    Files of old ONNX versions do not state the type; then the result is the field that is set, "i" if none is.
     """
     if attribute.type:
         if attribute.type not in _TYPES:
@@ -39,29 +40,31 @@ def type_of(attribute: model.AttributeProto) -> str:
 
 
 class NodeContext(Protocol):
-    """Interface of the graph traversal that operator conversions use."""
+    """Interface of the tracer that operator conversions use."""
 
     builder: Builder
     inputs: Mapping[str, Tensor]
-    """The inputs of the model that are arguments."""
+    """The graph inputs that are arguments of the program, by name."""
 
     def constant(self, tensor: model.TensorProto, what: str) -> Tensor:
-        """Return a tensor of the file. what: its name in errors."""
+        """Return a tensor of the file as a constant or weight. `what` is its name in errors."""
 
     def read_indices(self, of: Tensor) -> list[SSAValue]:
-        """Return the elements of a vector of integers, read in each call, as values of type index."""
+        """Return the elements of a computed integer vector, read in each call, as values of type index."""
 
     def graph(
         self, graph: model.GraphProto, inputs: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
     ) -> list[Tensor]:
-        """Write a graph in place. inputs: its inputs by name; outer: the values around it."""
+        """Emit a subgraph at the current insertion point and return its outputs. `outer` has the values of the
+        enclosing graph.
+        """
 
 
 class NodeCall:
-    """A node of an operator.
+    """A node, as the conversion of its operator sees it.
 
-    version: of the operator set. results: how many outputs the node names. b: the builder that the conversion writes
-    with.
+    `version` is the version of the operator set, `results` the number of outputs that the node names, and `b` the
+    builder that the conversion emits operations with.
     """
 
     def __init__(
@@ -86,68 +89,70 @@ class NodeCall:
     # -- attributes
 
     def has(self, name: str) -> bool:
-        """Return whether an attribute is given."""
+        """Return whether the node has an attribute `name`."""
         self._read.add(name)
         return name in self.attributes
 
     def integer(self, name: str, default: Any = _REQUIRED) -> int:
-        """Return an integer attribute. Without a default the attribute is required."""
-        return self._get(name, "i", default)
+        """Return an integer attribute. It is required if no default is passed."""
+        return self._attribute_value(name, "i", default)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return an integer attribute as a truth value."""
-        return bool(self._get(name, "i", default))
+        """Return an integer attribute as a bool."""
+        return bool(self._attribute_value(name, "i", default))
 
     def real(self, name: str, default: Any = _REQUIRED) -> float:
-        """Return a float attribute."""
-        return self._get(name, "f", default)
+        """Return a float attribute. It is required if no default is passed."""
+        return self._attribute_value(name, "f", default)
 
     def text(self, name: str, default: Any = _REQUIRED, choices: Sequence[str] = ()) -> str:
-        """Return a string attribute, one of `choices` when these are given."""
-        value = self._get(name, "s", default)
-        text = value if isinstance(value, str) else _decoded(value)
+        """Return a string attribute. Raise CompileError if `choices` is passed and does not contain it."""
+        value = self._attribute_value(name, "s", default)
+        text = value if isinstance(value, str) else _decode_utf8(value)
         if choices and text not in choices:
             raise self.fail(f"attribute '{name}' is '{text:.60}'; known are {', '.join(choices)}")
         return text
 
     def integers(self, name: str, default: Any = _REQUIRED) -> list[int]:
-        """Return an attribute that is a list of integers."""
-        return [int(n) for n in self._get(name, "ints", default)]
+        """Return an attribute that is a list of integers. It is required if no default is passed."""
+        return [int(n) for n in self._attribute_value(name, "ints", default)]
 
     def maybe_integers(self, name: str) -> list[int] | None:
-        """Return an attribute that is a list of integers; None when it is left out."""
+        """Return an attribute that is a list of integers; None if the node omits it."""
         return self.integers(name) if self.has(name) else None
 
     def reals(self, name: str, default: Any = _REQUIRED) -> list[float]:
-        """Return an attribute that is a list of floats."""
-        return [float(n) for n in self._get(name, "floats", default)]
+        """Return an attribute that is a list of floats. It is required if no default is passed."""
+        return [float(n) for n in self._attribute_value(name, "floats", default)]
 
     def texts(self, name: str, default: Any = _REQUIRED) -> list[str]:
-        """Strings."""
-        return [n if isinstance(n, str) else _decoded(n) for n in self._get(name, "strings", default)]
+        """Return an attribute that is a list of strings. It is required if no default is passed."""
+        return [n if isinstance(n, str) else _decode_utf8(n) for n in self._attribute_value(name, "strings", default)]
 
     def tensor(self, name: str) -> Tensor:
         """Return a tensor attribute as a constant."""
-        return self.tracer.constant(self._get(name, "t", _REQUIRED), self.node.name)
+        return self.tracer.constant(self._attribute_value(name, "t", _REQUIRED), self.node.name)
 
     def graph(self, name: str) -> model.GraphProto:
-        """Return a graph attribute, which the operator runs."""
-        return self._get(name, "g", _REQUIRED)
+        """Return the subgraph that is stored in an attribute."""
+        return self._attribute_value(name, "g", _REQUIRED)
 
     def ignore(self, *names: str) -> None:
-        """Mark attributes as read that do not affect the conversion."""
+        """Mark attributes as read whose values do not affect the conversion."""
         self._read |= set(names)
 
     def check_all_read(self) -> None:
-        """Check that the conversion has read every attribute of the node; raise CompileError otherwise.
-
-        An attribute that was not read may change the meaning of the node.
+        """Raise CompileError if the conversion has not read an attribute of the node, because it may change the node's
+        meaning.
         """
         left = sorted(set(self.attributes) - self._read)
         if left:
             raise self.fail(f"attribute '{left[0]}' is not known to version {self.version} of the operator")
 
-    def _get(self, name: str, field: str, default: Any) -> Any:
+    def _attribute_value(self, name: str, field: str, default: Any) -> Any:
+        """Return the value of an attribute and mark it as read. `field` is the AttributeProto field that the conversion
+        expects.
+        """
         self._read.add(name)
         attribute = self.attributes.get(name)
         if attribute is None:
@@ -165,9 +170,9 @@ class NodeCall:
     # -- operands
 
     def numbers(self, of: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """Return the elements of an operand that decides the form of the result.
+        """Return the elements of an operand that must be constant because the result's shape or code depends on them.
 
-        CompileError when they are computed.
+        Raise CompileError if the operand is computed; `what` names it if it has no name in the model.
         """
         elements = self.maybe_numbers(of)
         if elements is None:
@@ -179,22 +184,27 @@ class NodeCall:
         return elements
 
     def known_by(self, name: str) -> str:
-        """Return how a caller makes a value known, as the end of a note; empty where no constant would."""
+        """Return the end of an error's note that tells how to make `name` constant by passing `constants`.
+
+        It is empty if no graph input contributes to the value.
+        """
         origins = [n for n in self.values.origins(name) if n in self.tracer.inputs]
         origins = [n for n in origins if self.values.find(n) is self.tracer.inputs[n]]
         constants = ", ".join(f"'{n}': array" for n in origins)
         return f", or give it where the model is compiled: constants={{{constants}}}" if origins else ""
 
     def maybe_numbers(self, of: Tensor) -> np.ndarray[Any, Any] | None:
-        """Return the elements of an operand, None when they are computed."""
+        """Return the elements of an operand; None if they are computed at run time."""
         return of.weight.array if of.weight is not None else of.numbers
 
     def maybe_sizes(self, of: Tensor) -> list[Size] | None:
-        """Return the elements of a vector of sizes, None when they are computed."""
+        """Return the elements of a vector as sizes; None if they are computed at run time."""
         return of.sizes() if of.weight is None else [int(n) for n in of.weight.array.reshape(-1)]
 
     def sizes(self, of: Tensor, what: str) -> list[Size]:
-        """Return the elements of a vector of sizes; those that are computed are read back in each call."""
+        """Return the elements of a vector as sizes. A computed vector is read back in each call and gives dynamic
+        sizes.
+        """
         known = self.maybe_sizes(of)
         if known is not None:
             return known
@@ -203,24 +213,27 @@ class NodeCall:
         return [self.b.size_of(value) for value in self.tracer.read_indices(of)]
 
     def axis(self, axis: int, rank: int, what: str = "axis") -> int:
-        """Return an axis counted from the front."""
+        """Return a non-negative axis for one that may count from the end (-1 is the last). Raise CompileError if out of
+        range.
+        """
         if not -rank <= axis < rank:
             raise self.fail(f"{what} {axis} is not within the {rank} axes of its operand")
         return axis % rank
 
     def axes(self, axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
-        """Return distinct axes, counted from the front."""
+        """Return distinct non-negative axes for axes that may count from the end."""
         result = [self.axis(int(axis), rank, what) for axis in axes]
         if len(set(result)) != len(result):
             raise self.fail(f"{what} {list(axes)} name an axis twice")
         return result
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
-        """Return the error that this node cannot be compiled."""
+        """Return a CompileError about this node; the caller raises it."""
         return self.b.fail(f"{self.node.op_type}: {message}", note)
 
 
-def _decoded(data: memoryview) -> str:
+def _decode_utf8(data: memoryview) -> str:
+    """Decode a string attribute. Raise ModelFault if it is no valid UTF-8."""
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError:

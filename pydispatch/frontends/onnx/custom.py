@@ -1,4 +1,4 @@
-"""Nodes that a kernel of the user's computes."""
+"""Nodes of an ONNX model that are computed by kernels of the user."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from pydispatch.suggestions import close_matches
 
 
 class CustomCallContext(Protocol):
-    """Interface of the graph traversal that calls of user kernels use."""
+    """Interface of the tracer that calls of user kernels need."""
 
     builder: Builder
     options: ReadOptions
 
     def type_of_info(self, info: model.ValueInfoProto) -> tuple[DType, tuple[int | str, ...] | None]:
-        """Return the type that the file states for a value."""
+        """Return the declared element type and shape of a value; the shape is None if the rank is unknown."""
 
 
 class UserKernels:
-    """The kernels that the user gives, by the names of operators, and which of them the model has."""
+    """Names of the kernels that the user supplies, with a record of which ones the model's nodes use.
+
+    The names are those of operators, with a domain prefix `domain::` except for ai.onnx.
+    """
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = {_without_default_domain(name): name for name in names}
@@ -38,8 +41,9 @@ class UserKernels:
         self._seen: dict[str, str] = {}
 
     def named(self, domain: str, node: model.NodeProto, layer: str) -> str | None:
-        """Return the user's name of the kernel for a node, and mark it as used; None where there is none. layer: what
-        errors call the node.
+        """Return the user's name of the kernel for a node and mark the kernel as used; None if there is no kernel.
+
+        `layer` is the node's name, which hints show.
         """
         name = kernel_name(domain, node)
         if self._names:
@@ -50,10 +54,10 @@ class UserKernels:
         return self._names[name]
 
     def hints(self) -> dict[str, str]:
-        """Return a hint for each user kernel that no node uses.
+        """Return a hint for each supplied kernel that no node uses.
 
-        The hint lists operators of the model with similar names, and one layer of each. If no name is similar, the hint
-        lists all operators of the model.
+        A hint lists up to three operators of the model with similar names, each with a layer that uses it. If no name
+        is similar, it lists all operators of the model.
         """
         hints = {}
         for name, spelling in self._names.items():
@@ -69,12 +73,12 @@ class UserKernels:
 
 
 def kernel_name(domain: str, node: model.NodeProto) -> str:
-    """Return the name in `kernels` of a node's operator."""
+    """Return the key in `kernels` for a node's operator: `domain::op_type`, without a prefix for ai.onnx."""
     return f"{domain}::{node.op_type}" if domain else node.op_type
 
 
 def _without_default_domain(name: str) -> str:
-    """Return the name of an operator of ONNX itself without its domain."""
+    """Remove the prefix of the domain ai.onnx from an operator's name."""
     return name.removeprefix("ai.onnx::").removeprefix("::")
 
 
@@ -87,10 +91,10 @@ def call(
     values: Values,
     convert: Callable[[], Sequence[Tensor | None]] | None,
 ) -> list[Tensor]:
-    """Add a call of the user's kernel for an operator, and return its results.
+    """Emit a call of a user kernel in place of a node and return the results.
 
-    The types of its results are those that the user or the graph states, or those of the operator that the kernel
-    replaces. convert: writes that operator; None for an operator that only the user knows.
+    The result types are, in this order: those that the user states with the kernel; those that `convert` derives; those
+    that the graph declares. `convert` emits the operator that the kernel replaces; None if no conversion exists.
     """
     present = [x for x in operands if x is not None]
     names = [key for key in node.input if key]
@@ -100,10 +104,10 @@ def call(
     if results is None and convert is not None:
         results = _types_of(tracer, convert, len(node.output))
     elif results is None:
-        stated = [_stated(tracer, output, operands, values) for output in node.output]
+        stated = [_declared_type(tracer, output, operands, values) for output in node.output]
         assumed = None in stated
         if assumed and not (tracer.options.assumes_types and present):
-            raise _unstated(tracer, name, node.output[stated.index(None)], present)
+            raise _undeclared_result(tracer, name, node.output[stated.index(None)], present)
         results = [(present[0].dtype, present[0].shape) if type_ is None else type_ for type_ in stated]
     if len(results) != len(node.output):
         raise tracer.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
@@ -115,16 +119,16 @@ def call(
 def _types_of(
     tracer: CustomCallContext, convert: Callable[[], Sequence[Tensor | None]], count: int
 ) -> list[tuple[DType, Shape]]:
-    """Return the types of the results of an operator, determined in a block that is discarded."""
+    """Return the result types of an operator by emitting it into a block that is then discarded."""
     with tracer.builder.inside(Block()):
         tensors = list(convert())[:count]
     return [(x.dtype, x.shape) for x in tensors if x is not None]
 
 
-def _stated(
+def _declared_type(
     tracer: CustomCallContext, output: str, operands: Sequence[Tensor | None], values: Values
 ) -> tuple[DType, tuple[Size, ...]] | None:
-    """Return the type that the graph states for a result; None where the graph states no type."""
+    """Return the type that the graph declares for a result; None if it declares none or the rank is unknown."""
     info = values.stated.get(output)
     if info is None:
         return None
@@ -132,7 +136,8 @@ def _stated(
     return None if shape is None else (dtype, tuple(_size_named(tracer, n, operands) for n in shape))
 
 
-def _unstated(tracer: CustomCallContext, name: str, output: str, operands: Sequence[Tensor]) -> Exception:
+def _undeclared_result(tracer: CustomCallContext, name: str, output: str, operands: Sequence[Tensor]) -> Exception:
+    """Return the error for a custom operation whose result type is neither declared nor stated by the user."""
     types = ", ".join(map(str, operands))
     names = {spelling.rpartition("::")[2].lower(): spelling for spelling in tracer.options.kernels}
     like = close_matches(name.rpartition("::")[2].lower(), names, 1, 0.7)
@@ -145,7 +150,7 @@ def _unstated(tracer: CustomCallContext, name: str, output: str, operands: Seque
 
 
 def _size_named(tracer: CustomCallContext, n: int | str, operands: Sequence[Tensor | None]) -> Size:
-    """Return a size that the graph states: a number, or the size of an operand that has this name."""
+    """Return a declared size: a number itself, or the operand size with the symbolic name `n`."""
     if isinstance(n, int):
         return n
     known = {str(m): m for x in operands if x is not None for m in x.shape}

@@ -1,4 +1,4 @@
-"""ONNX models as sources: files, and objects of the package onnx."""
+"""Frontend for ONNX models, given as files or as `onnx.ModelProto` objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydispatch.frontends.source import Frontend, ReadOptions
 
 
 class Onnx(Frontend):
-    """`.onnx` files, and `onnx.ModelProto`."""
+    """Frontend that reads `.onnx` files and `onnx.ModelProto` objects."""
 
     suffixes = (".onnx",)
 

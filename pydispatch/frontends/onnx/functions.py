@@ -1,4 +1,4 @@
-"""Functions of a model, whose bodies are inlined into their callers: nodes as a call has them."""
+"""Instantiation of the model-local functions of an ONNX model, whose bodies are inlined at each call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydispatch.errors import CompileError
 from pydispatch.frontends.onnx import model
 
 DEPTH = 64
-"""How many functions may be in functions, and graphs in graphs."""
+"""Maximum nesting depth of function calls and of subgraphs; it bounds the recursion of the reader."""
 
 
 def bound_node(
@@ -18,7 +18,11 @@ def bound_node(
     too_deep: Callable[[], CompileError],
     depth: int = 0,
 ) -> model.NodeProto:
-    """Return a node of a function in which references to attributes are replaced by the attributes of the call."""
+    """Return a copy of a function's node with references to attributes replaced by the attributes of the calling node.
+
+    An attribute that the call omits is omitted in the copy. The attributes of nodes in subgraphs are bound too.
+    `too_deep` makes the error for subgraphs that are nested deeper than DEPTH.
+    """
     if depth > DEPTH:
         raise too_deep()
     attributes = []
@@ -35,6 +39,6 @@ def bound_node(
     return replace(node, attribute=attributes)
 
 
-def without(node: model.NodeProto, name: str) -> model.NodeProto:
-    """Return a node with one operand left out."""
+def without_operand(node: model.NodeProto, name: str) -> model.NodeProto:
+    """Return a copy of a node in which the operand `name` is omitted."""
     return replace(node, input=["" if operand == name else operand for operand in node.input])

@@ -1,4 +1,6 @@
-"""The messages of an ONNX file, with the fields that a compiler asks for. Numbers of fields are those of onnx.proto."""
+"""Dataclasses for the protobuf messages of an ONNX file. Only the fields that the compiler reads are declared, with
+their field numbers from onnx.proto.
+"""
 
 # ruff: noqa: RUF009 (the calls in these classes declare fields)
 
@@ -14,7 +16,7 @@ from pydispatch.frontends.onnx.protobuf import BYTES, DOUBLE, FLOAT, INT, TEXT, 
 
 @dataclass
 class StringStringEntryProto(Message):
-    """A pair of texts."""
+    """A key and a value, both strings."""
 
     key: str = one(1, TEXT)
     value: str = one(2, TEXT)
@@ -22,7 +24,7 @@ class StringStringEntryProto(Message):
 
 @dataclass
 class OperatorSetIdProto(Message):
-    """A domain ("" and "ai.onnx" are the same) and the version of its operators that a model uses."""
+    """An imported operator set: its domain and version. The domains "" and "ai.onnx" are the same."""
 
     domain: str = one(1, TEXT)
     version: int = one(2, INT)
@@ -30,7 +32,7 @@ class OperatorSetIdProto(Message):
 
 @dataclass
 class TensorProto(Message):
-    """Elements in one of the fields for data, or in a file beside the model."""
+    """A tensor. Its elements are in exactly one of the data fields, or in an external file next to the model."""
 
     dims: np.ndarray[Any, Any] = many(1, INT)
     data_type: int = one(2, INT)
@@ -48,14 +50,14 @@ class TensorProto(Message):
 
 @dataclass
 class SparseTensorProto(Message):
-    """Elements with their indices; only the name is read."""
+    """A sparse tensor. Only the name of its values is read, for the error message that refuses it."""
 
     values: TensorProto | None = message(1, lambda: TensorProto)
 
 
 @dataclass
 class DimensionProto(Message):
-    """A size: a number (the last of `dim_value`), a name, or neither."""
+    """The size of one axis: a number (the last `dim_value`, if it is repeated), a symbolic name, or unknown."""
 
     dim_value: np.ndarray[Any, Any] = many(1, INT)
     dim_param: str = one(2, TEXT)
@@ -63,14 +65,14 @@ class DimensionProto(Message):
 
 @dataclass
 class TensorShapeProto(Message):
-    """The sizes of a tensor."""
+    """The shape of a tensor: one dimension per axis."""
 
     dim: list[DimensionProto] = messages(1, lambda: DimensionProto)
 
 
 @dataclass
 class TensorTypeProto(Message):
-    """An element type and a shape; None is an unknown rank."""
+    """The element type and shape of a tensor. A `shape` of None means that the rank is unknown."""
 
     elem_type: int = one(1, INT)
     shape: TensorShapeProto | None = message(2, lambda: TensorShapeProto)
@@ -78,12 +80,12 @@ class TensorTypeProto(Message):
 
 @dataclass
 class OtherTypeProto(Message):
-    """A type that is none of a tensor; only that it is there matters."""
+    """Any type other than a dense tensor. Its contents are not read; only its presence matters."""
 
 
 @dataclass
 class TypeProto(Message):
-    """The type of a value: one of the fields."""
+    """The type of a value. Exactly one of the fields is set."""
 
     tensor_type: TensorTypeProto | None = message(1, lambda: TensorTypeProto)
     sequence_type: OtherTypeProto | None = message(4, lambda: OtherTypeProto)
@@ -95,7 +97,7 @@ class TypeProto(Message):
 
 @dataclass
 class ValueInfoProto(Message):
-    """The name and type of a value."""
+    """The name of a value and its declared type."""
 
     name: str = one(1, TEXT)
     type: TypeProto | None = message(2, lambda: TypeProto)
@@ -103,8 +105,9 @@ class ValueInfoProto(Message):
 
 @dataclass
 class AttributeProto(Message):
-    """A constant of a node, in the field that `type` names; `ref_attr_name` in a function stands for one of its
-    caller."""
+    """A constant attribute of a node. `type` names the field that holds the value. Inside a function, `ref_attr_name`
+    refers to an attribute of the calling node.
+    """
 
     name: str = one(1, TEXT)
     f: float = one(2, FLOAT)
@@ -124,7 +127,7 @@ class AttributeProto(Message):
 
 @dataclass
 class NodeProto(Message):
-    """A call of an operator; "" among the inputs and outputs is one that is left out."""
+    """A call of an operator. The name "" in `input` or `output` marks an optional operand or result that is omitted."""
 
     input: list[str] = many(1, TEXT)
     output: list[str] = many(2, TEXT)
@@ -137,7 +140,7 @@ class NodeProto(Message):
 
 @dataclass
 class GraphProto(Message):
-    """Nodes in an order in which each comes after what it uses."""
+    """A graph. Its nodes are in topological order: each node follows the producers of its operands."""
 
     node: list[NodeProto] = messages(1, lambda: NodeProto)
     name: str = one(2, TEXT)
@@ -150,7 +153,7 @@ class GraphProto(Message):
 
 @dataclass
 class FunctionProto(Message):
-    """An operator that the model itself defines."""
+    """An operator that is defined in the model itself, by a list of nodes."""
 
     name: str = one(1, TEXT)
     input: list[str] = many(4, TEXT)
@@ -165,7 +168,7 @@ class FunctionProto(Message):
 
 @dataclass
 class ModelProto(Message):
-    """A file: a graph, functions, and the versions of the operators that they use."""
+    """The root message of an ONNX file: a graph, model-local functions, and the imported operator sets."""
 
     ir_version: int = one(1, INT)
     producer_name: str = one(2, TEXT)

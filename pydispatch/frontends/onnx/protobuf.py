@@ -1,7 +1,7 @@
-"""Protocol Buffers: messages that are declared as dataclasses, read from untrusted bytes.
+"""Protocol Buffers decoder for messages that are declared as dataclasses. Input bytes are untrusted.
 
-Only what a class declares is kept; other fields are skipped, as the format wants. Bytes and packed numbers are views of
-the data that is read, so that weights of a mapped file stay where they are.
+Fields that a class does not declare are skipped. Byte fields and packed numbers are views of the input, so that the
+weights of a memory-mapped file are not copied.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-_DEPTH = 100  # messages in messages, the limit of other readers
+_MAX_DEPTH = 100  # nesting of messages, the default limit of protobuf's own decoders
 _WIRE_NAMES = {0: "a varint", 1: "8 bytes", 2: "a length", 5: "4 bytes"}
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
@@ -22,14 +22,14 @@ M = TypeVar("M", bound="Message")
 
 
 class FormatError(ValueError):
-    """Bytes that are no message of the class. The text names the message and the byte."""
+    """Error: the bytes are no valid encoding of a message. The text names the message and the byte offset."""
 
 
 @dataclass(frozen=True)
 class FieldKind:
     """Encoding of a field's value.
 
-    `wire` is its wire type. `dtype` is the element type of the array for a repeated number.
+    `wire` is its wire type. `dtype` is the element type of the array of a repeated number; None for texts and bytes.
     """
 
     name: str
@@ -49,48 +49,54 @@ _NO_NUMBERS: dict[str, np.ndarray[Any, Any]] = {kind.name: np.zeros(0, kind.dtyp
 
 @dataclass(frozen=True)
 class _Field:
+    """Declaration of a field: the attribute that stores it, its kind or message class, and whether it is repeated."""
+
     name: str
     kind: FieldKind | Callable[[], type[Message]]
     repeated: bool
 
 
 def one(field_number: int, kind: FieldKind) -> Any:
-    """Declare a field with one number, text or bytes; its default when it is absent."""
+    """Declare a field with a single number, text or bytes. An absent field has the kind's default."""
     return dataclasses.field(default=_DEFAULTS[kind.name], metadata={field_number: (kind, False)})
 
 
 def many(field_number: int, kind: FieldKind) -> Any:
-    """Declare a repeated field: an array of numbers, or a list."""
+    """Declare a repeated field: a NumPy array for numbers, a list for texts and bytes."""
     make = functools.partial(_NO_NUMBERS.__getitem__, kind.name) if kind.dtype else list
     return dataclasses.field(default_factory=make, metadata={field_number: (kind, True)})
 
 
 def message(field_number: int, kind: Callable[[], type[Message]]) -> Any:
-    """Declare a field with one message of a class, which may be declared later; None when it is absent."""
+    """Declare a field with a single message; None if it is absent. `kind` returns the class, which may be declared
+    later.
+    """
     return dataclasses.field(default=None, metadata={field_number: (kind, False)})
 
 
 def messages(field_number: int, kind: Callable[[], type[Message]]) -> Any:
-    """Declare a repeated field of messages."""
+    """Declare a repeated field of messages: a list. `kind` returns the class, which may be declared later."""
     return dataclasses.field(default_factory=list, metadata={field_number: (kind, True)})
 
 
 @dataclass
 class Message:
-    """A message. Its subclasses are dataclasses with fields made by `one`, `many`, `message` and `messages`."""
+    """Base class of messages. A subclass is a dataclass whose fields are declared by `one`, `many`, `message` and
+    `messages`.
+    """
 
     _declared: ClassVar[dict[int, _Field] | None] = None
 
     @classmethod
     def read(cls: type[M], data: memoryview) -> M:
-        """Raise FormatError. data: bytes; what is read keeps it alive."""
+        """Decode a message; its views keep `data` alive. Raise FormatError if the bytes are invalid."""
         message_ = cls()
         _MessageReader(data).fill(message_, 0, len(data), 0)
         return message_
 
     @classmethod
     def declared(cls) -> dict[int, _Field]:
-        """Return the fields by number."""
+        """Return the declared fields by field number."""
         if "_declared" not in cls.__dict__:
             cls._declared = {
                 field_number: _Field(field.name, *how)
@@ -101,48 +107,55 @@ class Message:
 
 
 class _MessageReader:
+    """Recursive decoder of one buffer. Positions are byte offsets into it."""
+
     def __init__(self, data: memoryview) -> None:
         self.data = data
 
-    def fill(self, into: Message, at: int, end: int, depth: int) -> None:
-        """Read the fields of a message from data[at:end]; those that are already there are extended or replaced."""
-        if depth > _DEPTH:
-            raise FormatError(f"messages are nested deeper than {_DEPTH} at byte {at}")
+    def fill(self, into: Message, position: int, end: int, depth: int) -> None:
+        """Decode data[position:end] into a message. Repeated fields are extended, other fields are replaced."""
+        if depth > _MAX_DEPTH:
+            raise FormatError(f"messages are nested deeper than {_MAX_DEPTH} at byte {position}")
         declared = into.declared()
         numbers: dict[_Field, list[Any]] = {}
-        while at < end:
-            start = at
-            tag, at = self._varint(at, end)
+        while position < end:
+            start = position
+            tag, position = self._varint(position, end)
             field_number, wire = tag >> 3, tag & 7
             if wire not in _WIRE_NAMES or field_number == 0:
                 raise FormatError(f"byte {start} of {type(into).__name__} begins no field")
             field = declared.get(field_number)
-            value, after = self._value(wire, at, end)
+            value, after = self._value(wire, position, end)
             if field is not None:
                 try:
-                    self._store(into, field, wire, value, (at, after), numbers, depth)
+                    self._store(into, field, wire, value, (position, after), numbers, depth)
                 except UnicodeDecodeError:
                     raise FormatError(f"{type(into).__name__}.{field.name} at byte {start} is no UTF-8 text") from None
-            at = after
+            position = after
         for field, parts in numbers.items():
             setattr(into, field.name, _joined(getattr(into, field.name), parts, field.kind.dtype))  # type: ignore[union-attr]
 
-    def _value(self, wire: int, at: int, end: int) -> tuple[Any, int]:
-        """Decode a varint, or the bytes of a field, and return the value and where it ends."""
+    def _value(self, wire: int, position: int, end: int) -> tuple[Any, int]:
+        """Decode one field's value: an integer for a varint, else bytes. Return it and the position after it."""
         if wire == _VARINT:
-            return self._varint(at, end)
+            return self._varint(position, end)
         if wire == _LENGTH:
-            length, at = self._varint(at, end)
+            length, position = self._varint(position, end)
         else:
             length = 8 if wire == _FIXED64 else 4
-        if length > end - at:
-            raise FormatError(f"{length} bytes are announced at byte {at}, {end - at} are there")
-        return self.data[at : at + length], at + length
+        if length > end - position:
+            raise FormatError(f"{length} bytes are announced at byte {position}, {end - position} are there")
+        return self.data[position : position + length], position + length
 
     def _store(
         self, into: Message, field: _Field, wire: int, value: Any, span: tuple[int, int],
         numbers: dict[_Field, list[Any]], depth: int,
     ) -> None:  # fmt: skip
+        """Store a decoded value in its field.
+
+        Elements of repeated numbers are collected in `numbers` and joined at the end of the message. `span` is where
+        the value begins and ends. Raise FormatError if the wire type does not fit the field.
+        """
         kind = field.kind
         expected = kind.wire if isinstance(kind, FieldKind) else _LENGTH
         packed = isinstance(kind, FieldKind) and kind.dtype is not None and field.repeated and wire == _LENGTH
@@ -169,7 +182,8 @@ class _MessageReader:
     def _store_message(
         self, into: Message, field: _Field, kind: type[Message], span: tuple[int, int], length: int, depth: int
     ) -> None:
-        # A message that comes twice is one message, with the fields of both.
+        """Decode a nested message, which is the last `length` bytes of `span`, and store it in its field."""
+        # Protobuf merges several occurrences of a non-repeated message into one.
         current = None if field.repeated else getattr(into, field.name)
         item = kind() if current is None else current
         self.fill(item, span[1] - length, span[1], depth + 1)
@@ -178,26 +192,29 @@ class _MessageReader:
         else:
             setattr(into, field.name, item)
 
-    def _varint(self, at: int, end: int) -> tuple[int, int]:
+    def _varint(self, position: int, end: int) -> tuple[int, int]:
+        """Decode a varint as an unsigned 64-bit number. Return it and the position after it."""
         value = shift = 0
         data = self.data
-        while at < end and shift < 70:
-            byte = data[at]
+        while position < end and shift < 70:  # at most 10 bytes of 7 bits
+            byte = data[position]
             value |= (byte & 0x7F) << shift
-            at += 1
+            position += 1
             if byte < 0x80:
-                return value & (1 << 64) - 1, at
+                return value & (1 << 64) - 1, position
             shift += 7
-        raise FormatError(f"a number does not end before byte {at}")
+        raise FormatError(f"a number does not end before byte {position}")
 
 
 def _number(kind: FieldKind, value: Any) -> Any:
+    """Return the number of a field that is not packed: a varint as int64, or a little-endian float."""
     if kind.wire == _VARINT:
         return value - (1 << 64) if value >> 63 else value
     return np.frombuffer(value, kind.dtype)[0].item()
 
 
 def _packed(kind: FieldKind, data: memoryview, end: int) -> np.ndarray[Any, Any]:
+    """Decode a packed repeated field. `end` is the position after it, for errors."""
     if kind.wire == _VARINT:
         return _packed_varints(np.frombuffer(data, np.uint8), end)
     if len(data) % kind.dtype.itemsize:
@@ -206,7 +223,10 @@ def _packed(kind: FieldKind, data: memoryview, end: int) -> np.ndarray[Any, Any]
 
 
 def _packed_varints(data: np.ndarray[Any, Any], end: int) -> np.ndarray[Any, Any]:
-    """Decode all numbers of a run of varints. Each byte holds seven bits of its number, the lowest ones first."""
+    """Decode all numbers of a sequence of varints without a loop over them.
+
+    Each byte has seven bits of its number, the lowest ones first; a byte below 0x80 is the last one of its number.
+    """
     last = np.flatnonzero(data < 0x80)
     if len(data) and (not len(last) or last[-1] != len(data) - 1):
         raise FormatError(f"a number does not end before byte {end}")
@@ -222,13 +242,14 @@ def _packed_varints(data: np.ndarray[Any, Any], end: int) -> np.ndarray[Any, Any
 
 
 def _joined(current: np.ndarray[Any, Any], parts: list[Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Append the collected parts of a repeated number to the array that the field has; a single array is not copied."""
     if len(parts) == 1 and isinstance(parts[0], np.ndarray) and not len(current):
         return parts[0]
-    return np.concatenate([current, *(np.atleast_1d(np.asarray(part, dtype)) for part in _runs(parts, dtype))])
+    return np.concatenate([current, *(np.atleast_1d(np.asarray(part, dtype)) for part in _merge_scalars(parts, dtype))])
 
 
-def _runs(parts: list[Any], dtype: Any) -> list[np.ndarray[Any, Any]]:
-    """Merge adjacent single numbers into arrays, and return these and the arrays among the parts in order."""
+def _merge_scalars(parts: list[Any], dtype: Any) -> list[np.ndarray[Any, Any]]:
+    """Return the parts in order, with adjacent scalars merged into arrays."""
     runs: list[np.ndarray[Any, Any]] = []
     single: list[Any] = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""A model file → a program."""
+"""Entry point of the ONNX frontend: reads a model file into a program."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ from pydispatch.frontends.source import ReadOptions
 
 
 def read(source: str | os.PathLike[str] | bytes, options: ReadOptions | None = None) -> ModuleOp:
-    """Return the program of a model. Its function is `main`; weights stay where the file has them.
+    """Return the program of an ONNX model.
 
-    source: the path of a model, or its bytes; files with weights are looked for beside the model alone. Raises
-    CompileError that names the file and the node.
+    The function is named `main`. Weights remain memory-mapped views of the files.
+
+    Args:
+        source: The path of a model, or its bytes. External weights can only be found if a path is passed.
+        options: Shapes, constants and kernels from the caller.
+
+    Raises:
+        CompileError: The file is invalid or a node is not supported; the error names the file and the node.
     """
     path = None if isinstance(source, (bytes, bytearray, memoryview)) else Path(source)
     filename = str(path) if path is not None else "<onnx>"

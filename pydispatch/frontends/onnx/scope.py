@@ -1,4 +1,4 @@
-"""The values that nodes of a graph see."""
+"""Lexical scopes of an ONNX graph: the values that its nodes can name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pydispatch.frontends.onnx import model
 
 
 class Values:
-    """The values of a graph by name; those of the graphs around it are seen too. makers: the node that computes each
-    name; stated: the types that the graph states."""
+    """The values of a graph by name. Lookups continue in the enclosing graphs.
+
+    `producers` maps each name to the node that computes it. `stated` has the types that the graph declares.
+    """
 
     def __init__(
         self,
@@ -19,12 +21,12 @@ class Values:
         stated: Mapping[str, model.ValueInfoProto] | None = None,
     ) -> None:
         self.outer = outer
-        self.makers = {name: node for node in nodes for name in node.output}
+        self.producers = {name: node for node in nodes for name in node.output}
         self.stated = stated or {}
         self.by_name: dict[str, Tensor] = {}
 
     def find(self, name: str) -> Tensor | None:
-        """Return the value of a name; None when nothing above has it."""
+        """Return the value of a name in this graph or an enclosing one; None if no value of that name exists yet."""
         scope: Values | None = self
         while scope is not None:
             if name in scope.by_name:
@@ -33,7 +35,7 @@ class Values:
         return None
 
     def origins(self, name: str) -> list[str]:
-        """Return the names that a value is computed from and that no node computes."""
+        """Return the names of the graph inputs and initializers that a value is computed from."""
         origins: dict[str, None] = {}
         seen: set[str] = set()
         pending = [name]
@@ -42,17 +44,18 @@ class Values:
             if name in seen:
                 continue
             seen.add(name)
-            producer = self._maker(name)
+            producer = self._producer(name)
             if producer is None:
                 origins[name] = None
             else:
                 pending += reversed(producer.input)
         return [name for name in origins if name]
 
-    def _maker(self, name: str) -> model.NodeProto | None:
+    def _producer(self, name: str) -> model.NodeProto | None:
+        """Return the node that computes a name, in this graph or an enclosing one; None for inputs and initializers."""
         scope: Values | None = self
         while scope is not None:
-            if name in scope.makers:
-                return scope.makers[name]
+            if name in scope.producers:
+                return scope.producers[name]
             scope = scope.outer
         return None

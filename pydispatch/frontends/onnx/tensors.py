@@ -1,4 +1,4 @@
-"""Tensors of a model file as arrays: from the fields of the message, or mapped from a file beside the model."""
+"""Conversion of the tensors of an ONNX file to NumPy arrays, from message fields or memory-mapped external files."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _NAMES = {
     13: "u64", 14: "c64", 15: "c128", 16: "bf16", 17: "f8E4M3FN", 18: "f8E4M3FNUZ", 19: "f8E5M2", 20: "f8E5M2FNUZ",
     21: "u4", 22: "i4", 23: "f4E2M1FN", 24: "f8E8M0FNU", 25: "u2", 26: "i2",
 }  # fmt: skip
-"""The element types by their numbers in a file; 8 is a string."""
+"""Names of the element types by their `TensorProto.DataType` codes. Code 8, a string, is not supported."""
 
 _FIELDS = {"f32": "float_data", "c64": "float_data", "f64": "double_data", "c128": "double_data", "i64": "int64_data",
            "u32": "uint64_data", "u64": "uint64_data"}  # fmt: skip
-"""Where numbers are that are not raw bytes; the others are in int32_data."""
+"""The field that stores the elements of each type if `raw_data` is not used; all other types use int32_data."""
 
-_EXTERNAL = 1  # data_location
+_EXTERNAL = 1  # the value of data_location for elements in an external file
 
 
 class ModelFault(ValueError):
-    """Error in one element of a model; the caller adds the name of that element."""
+    """Error in one element of a model. The caller adds the name of that element to the message."""
 
 
 def dtype_of(code: int) -> DType:
-    """Return the element type of a number in a file. Raises Fault for strings and unknown ones."""
+    """Return the DType for a `TensorProto.DataType` code. Raise ModelFault for strings and unknown codes."""
     if code == 8:
         raise ModelFault(
             "its elements are strings, which no device computes with; look them up before the model is called"
@@ -45,24 +45,28 @@ def dtype_of(code: int) -> DType:
     return DTYPES[name]
 
 
-def number_of(dtype: DType) -> int:
+def code_of(dtype: DType) -> int:
     """Return the number of an element type in files."""
     return next(code for code, name in _NAMES.items() if name == dtype.name)
 
 
 class Files:
-    """The files beside a model that hold elements, each mapped once. folder: None where the model came without a
-    path."""
+    """External data files of a model; each is memory-mapped once.
+
+    `folder` is the model's folder, or None if the model was passed as bytes.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.mapped: dict[Path, memoryview] = {}
 
     def part(self, entries: dict[str, str]) -> memoryview:
-        """Return the bytes that `location`, `offset` and `length` name. Raises Fault."""
+        """Return the bytes that an `external_data` entry selects by `location`, `offset` and `length`. Raise ModelFault
+        if they do not exist.
+        """
         location = entries.get("location", "")
         data = self._file(location)
-        offset, length = _count(entries, "offset", 0), _count(entries, "length", None)
+        offset, length = _entry_number(entries, "offset", 0), _entry_number(entries, "length", None)
         if offset > len(data) or (length is not None and length > len(data) - offset):
             raise ModelFault(
                 f"bytes {offset} to {offset + (length or 0)} of '{location}' are asked for; it has {len(data)}"
@@ -70,6 +74,9 @@ class Files:
         return data[offset:] if length is None else data[offset : offset + length]
 
     def _file(self, location: str) -> memoryview:
+        """Return the mapped file at `location`, a path relative to the model's folder. Raise ModelFault if the path
+        leaves that folder, for example through a symbolic link.
+        """
         if self.folder is None:
             raise ModelFault(f"its elements are in the file '{location}': give the path of the model, not its bytes")
         if not location or "\0" in location or Path(location).is_absolute():
@@ -84,7 +91,7 @@ class Files:
 
 
 def map_file(path: Path) -> memoryview:
-    """Return the bytes of a file, mapped. Raises Fault when it cannot be read."""
+    """Memory-map a file and return its bytes. Raise ModelFault if it cannot be read."""
     try:
         with files.open_mapped(path) as stream:
             if os.fstat(stream.fileno()).st_size == 0:
@@ -95,7 +102,10 @@ def map_file(path: Path) -> memoryview:
 
 
 def array_of(tensor: model.TensorProto, external: Files) -> tuple[DType, np.ndarray[Any, Any]]:
-    """Return the elements as `DType.numpy` has them, a view of the file where that is possible. Raises Fault."""
+    """Return the element type of a tensor and its elements in the representation `DType.numpy`.
+
+    The array is a view of the file where the layout permits. Raise ModelFault if the elements are invalid or absent.
+    """
     dtype = dtype_of(tensor.data_type)
     shape = tuple(int(n) for n in tensor.dims)
     if len(shape) > 32 or any(n < 0 for n in shape):
@@ -103,26 +113,33 @@ def array_of(tensor: model.TensorProto, external: Files) -> tuple[DType, np.ndar
     count = math.prod(shape)
     if tensor.data_location == _EXTERNAL:
         data = external.part({entry.key: entry.value for entry in tensor.external_data})
-        array = _of_bytes(dtype, data, count, longer=not any(entry.key == "length" for entry in tensor.external_data))
+        array = _array_from_bytes(
+            dtype, data, count, may_be_longer=not any(entry.key == "length" for entry in tensor.external_data)
+        )
     elif len(tensor.raw_data):
-        array = _of_bytes(dtype, tensor.raw_data, count)
+        array = _array_from_bytes(dtype, tensor.raw_data, count)
     else:
-        array = _of_numbers(dtype, tensor, count)
+        array = _array_from_field(dtype, tensor, count)
     return dtype, array.reshape(shape)
 
 
-def _of_bytes(dtype: DType, data: memoryview, count: int, longer: bool = False) -> np.ndarray[Any, Any]:
+def _array_from_bytes(dtype: DType, data: memoryview, count: int, may_be_longer: bool = False) -> np.ndarray[Any, Any]:
+    """Return `count` little-endian elements as a flat array.
+
+    The size of `data` must match exactly. With `may_be_longer`, bytes after the last element are ignored.
+    """
     size = _packed_size(dtype, count)
-    if len(data) != size and not (longer and len(data) > size):
+    if len(data) != size and not (may_be_longer and len(data) > size):
         raise ModelFault(f"{count} elements of type {dtype} take {size} bytes; {len(data)} are there")
     if dtype.bits < 8 and not dtype.is_bool:
-        return _unpacked(dtype, np.frombuffer(data, np.uint8, size), count)
+        return _unpack_sub_bytes(dtype, np.frombuffer(data, np.uint8, size), count)
     if dtype.is_bool:
         return np.frombuffer(data, np.uint8, count) != 0
     return np.frombuffer(data, dtype.numpy.newbyteorder("<"), count)
 
 
-def _of_numbers(dtype: DType, tensor: model.TensorProto, count: int) -> np.ndarray[Any, Any]:
+def _array_from_field(dtype: DType, tensor: model.TensorProto, count: int) -> np.ndarray[Any, Any]:
+    """Return `count` elements from the typed data field of a tensor (float_data, int32_data, ...) as a flat array."""
     name = _FIELDS.get(dtype.name, "int32_data")
     numbers: np.ndarray[Any, Any] = getattr(tensor, name)
     small = dtype.bits < 8 and not dtype.is_bool
@@ -130,7 +147,7 @@ def _of_numbers(dtype: DType, tensor: model.TensorProto, count: int) -> np.ndarr
     if len(numbers) != expected:
         raise ModelFault(f"{count} elements of type {dtype} are {expected} numbers in {name}; {len(numbers)} are there")
     if small:
-        return _unpacked(dtype, numbers.astype(np.uint8), count)
+        return _unpack_sub_bytes(dtype, numbers.astype(np.uint8), count)
     if dtype.is_complex:
         return np.ascontiguousarray(numbers).view(dtype.numpy)
     if dtype.is_bool:
@@ -141,12 +158,15 @@ def _of_numbers(dtype: DType, tensor: model.TensorProto, count: int) -> np.ndarr
 
 
 def _packed_size(dtype: DType, count: int) -> int:
+    """Return how many bytes `count` elements take in a file. Types of less than 8 bits are packed without gaps."""
     bits = 8 if dtype.is_bool else dtype.bits * (2 if dtype.is_complex else 1)
     return -(-count * bits // 8)
 
 
-def _unpacked(dtype: DType, data: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """Unpack elements of less than a byte to bytes, the first one in the lowest bits."""
+def _unpack_sub_bytes(dtype: DType, data: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
+    """Unpack `count` elements of less than 8 bits to one byte each. The first element is in the lowest bits of its
+    byte.
+    """
     shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
     values = ((data[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
     if dtype.numpy.kind != "i":
@@ -155,7 +175,10 @@ def _unpacked(dtype: DType, data: np.ndarray[Any, Any], count: int) -> np.ndarra
     return (values ^ sign).astype(np.int8) - np.int8(sign)
 
 
-def _count(entries: dict[str, str], key: str, default: Any) -> Any:
+def _entry_number(entries: dict[str, str], key: str, default: Any) -> Any:
+    """Return a number of bytes from an `external_data` entry, or `default` if `key` is absent. At most 18 digits are
+    accepted, so that the number fits 64 bits.
+    """
     text = entries.get(key)
     if text is None:
         return default

@@ -1,4 +1,4 @@
-"""Walks a model once, in order, and writes what each node computes."""
+"""Tracer of an ONNX model: visits the nodes in order and emits the operations that compute them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import custom, model
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.custom import UserKernels, kernel_name
-from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without
+from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without_operand
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import Files, ModelFault, array_of, dtype_of
 from pydispatch.frontends.ops import elementwise
@@ -29,12 +29,14 @@ from pydispatch.frontends.source import ReadOptions
 from pydispatch.logs import caller_level
 
 Conversion = Callable[..., Any]
-"""Gets a `NodeCall` and the operands, None for those left out; gives a result, or a sequence of them."""
+"""Function that emits one operator. It is passed a `NodeCall` and the operands, None for an omitted one, and returns
+one result or a sequence of results."""
 
-_KNOWN_ELEMENTS = 1024  # constants of at most so many elements take part in arithmetic while the program is written
-_OLDEST, _NEWEST = 1, 26
-_TESTED = range(11, 24)
-"""Operator sets that are compared with onnxruntime; others are read in the same way, with a warning."""
+_MAX_FOLDED_ELEMENTS = 1024  # a tensor of at most so many elements is a constant that can be folded, not a weight
+_MIN_OPSET, _MAX_OPSET = 1, 26
+_VARIADIC = 1 << 30  # the maximum number of operands of a variadic operator
+_TESTED_OPSETS = range(11, 24)
+"""Versions of the operator set whose results the tests compare with onnxruntime; for the others a warning is given."""
 
 
 class OnnxTracer:
@@ -62,21 +64,26 @@ class OnnxTracer:
         self.depth = 0
 
     def main(self) -> None:
-        """Write the function `main`."""
+        """Emit the function `main` of the program.
+
+        The constants and shapes that the caller supplies replace inputs and input shapes of the graph.
+        """
         graph, inputs, constants = self.source.graph, self.options.inputs, self.options.constants
         if graph is None or not graph.output:
             raise self.builder.fail("the model has no graph with outputs")
         opsets = self._opsets(self.source.opset_import)
         self._check_names(graph, [*inputs, *constants])
         initial = {tensor.name for tensor in graph.initializer} | set(constants)
-        arguments = [self._input(info, inputs.get(info.name)) for info in graph.input if info.name not in initial]
+        arguments = [
+            self._declare_input(info, inputs.get(info.name)) for info in graph.input if info.name not in initial
+        ]
         if len({a.name for a in arguments}) != len(arguments):
             raise self.builder.fail("two inputs of the graph have the same name")
         values = dict(zip((a.name for a in arguments), self.builder.begin(arguments), strict=True))
         self.inputs = dict(values)
         for info in graph.input:
             if info.name in constants:
-                values[info.name] = self._given(info, constants[info.name])
+                values[info.name] = self._constant_input(info, constants[info.name])
         results = self.graph(graph, values, None, opsets)
         outputs: dict[str, Tensor] = {}
         for info, result in zip(graph.output, results, strict=True):
@@ -91,7 +98,14 @@ class OnnxTracer:
     def graph(
         self, graph: model.GraphProto, inputs: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
     ) -> list[Tensor]:
-        """Write a graph in place. inputs: its inputs by name; outer: the values around a graph in a node."""
+        """Emit the nodes of a graph at the current insertion point and return the graph's outputs.
+
+        Args:
+            graph: The graph.
+            inputs: The graph's inputs by name.
+            outer: The values of the enclosing graph, which a subgraph may use; None for the main graph.
+            opsets: The operator set version of each domain.
+        """
         if graph.sparse_initializer:
             raise self.builder.fail("the graph has sparse initializers; store them dense")
         stated = {info.name: info for info in (*graph.value_info, *graph.output)}
@@ -105,6 +119,9 @@ class OnnxTracer:
         return [self._value(values, info.name, "the graph's output") for info in graph.output]
 
     def _nodes(self, nodes: Sequence[model.NodeProto], values: Values, opsets: Mapping[str, int]) -> None:
+        """Emit nodes in order and define their outputs in `values`. Errors name the node as the layer, and its operand
+        types.
+        """
         self.depth += 1
         if self.depth > DEPTH:
             raise self.builder.fail(f"graphs and functions are nested deeper than {DEPTH}")
@@ -116,16 +133,22 @@ class OnnxTracer:
         self.depth -= 1
 
     def _types(self, node: model.NodeProto, values: Values) -> str:
+        """Return the types of a node's operands as text for error messages."""
         return ", ".join(str(values.find(name)) for name in node.input)
 
     def _node(self, node: model.NodeProto, layer: str, values: Values, opsets: Mapping[str, int]) -> None:
+        """Emit one node.
+
+        It is computed by one of three: a kernel of the user's, a function of the model that is inlined, or the
+        conversion of its operator. A node of a domain without conversions always needs a kernel.
+        """
         operands = [self._value(values, name, "its operand") if name else None for name in node.input]
         while operands and operands[-1] is None:
             operands.pop()
         domain = _domain(node.domain)
         attributes = self._attributes(node)
         function = self.functions.get((domain, node.op_type, node.overload))
-        is_own = domain in opsets and domain not in self.operators and function is None
+        is_custom = domain in opsets and domain not in self.operators and function is None
 
         def convert() -> Sequence[Tensor | None]:
             if function is not None:
@@ -139,9 +162,9 @@ class OnnxTracer:
             return [results] if isinstance(results, Tensor) else results
 
         kernel = self.kernels.named(domain, node, layer)
-        if is_own or kernel is not None:
+        if is_custom or kernel is not None:
             name = kernel or kernel_name(domain, node)
-            replaced = None if is_own else convert
+            replaced = None if is_custom else convert
             results: Sequence[Tensor | None] = custom.call(self, name, node, operands, attributes, values, replaced)
         else:
             results = convert()
@@ -154,6 +177,9 @@ class OnnxTracer:
                 self._define(values, name, result)
 
     def _conversion(self, domain: str, node: model.NodeProto, operands: Sequence[Tensor | None]) -> Conversion:
+        """Return the conversion of a node's operator. Raise CompileError if the operator is unknown or the number of
+        operands is wrong.
+        """
         conversion = self.operators.get(domain, {}).get(node.op_type)
         if conversion is None:
             name = kernel_name(domain, node)
@@ -161,15 +187,24 @@ class OnnxTracer:
                 f"operator {name}({', '.join(map(str, operands))}) is not known",
                 f"give the kernel that computes it: kernels={{'{name}': ...}}",
             )
-        least, most = _arity(conversion)
-        missing = len(operands) < least or any(operands[n] is None for n in _needed(conversion) if n < len(operands))
-        if missing or len(operands) > most:
-            expected = f"{least}" if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
+        min_count, max_count = _arity(conversion)
+        required = _required_positions(conversion)
+        missing = len(operands) < min_count or any(operands[n] is None for n in required if n < len(operands))
+        if missing or len(operands) > max_count:
+            if min_count == max_count:
+                expected = f"{min_count}"
+            elif max_count == _VARIADIC:
+                expected = f"{min_count} or more"
+            else:
+                expected = f"{min_count} to {max_count}"
             count = sum(operand is not None for operand in operands)
             raise self.builder.fail(f"{node.op_type}: {count} operands are given, {expected} are expected")
         return conversion
 
     def _attributes(self, node: model.NodeProto) -> dict[str, model.AttributeProto]:
+        """Return the attributes of a node by name. Raise CompileError for duplicates and for unresolved references to
+        attributes of a function.
+        """
         attributes: dict[str, model.AttributeProto] = {}
         for attribute in node.attribute:
             if attribute.name in attributes:
@@ -188,7 +223,7 @@ class OnnxTracer:
         operands: Sequence[Tensor | None],
         attributes: dict[str, model.AttributeProto],
     ) -> list[Tensor]:
-        """Inline the body of a function of the model."""
+        """Inline the body of a model-local function at a call and return the function's outputs."""
         if len(operands) > len(function.input):
             raise self.builder.fail(
                 f"function {function.name}: {len(operands)} operands are given, {len(function.input)} are expected"
@@ -201,25 +236,30 @@ class OnnxTracer:
             if operand is not None:
                 self._define(values, name, operand)
         for name in function.input:
-            if name not in values.by_name:  # an operand that the call leaves out is left out in the body
-                nodes = [without(node, name) for node in nodes]
+            if name not in values.by_name:  # an operand that the call omits is omitted in the body too
+                nodes = [without_operand(node, name) for node in nodes]
         self._nodes(nodes, values, self._opsets(function.opset_import))
         return [self._value(values, name, f"the output of function {function.name}") for name in function.output]
 
     # -- values
 
     def constant(self, tensor: model.TensorProto, what: str) -> Tensor:
-        """Return a tensor of the file. what: its name in errors and among the weights."""
+        """Return a tensor of the file as a constant if it is small, else as a weight. `what` names it in errors and
+        among the weights.
+        """
         try:
             dtype, array = array_of(tensor, self.external_files)
         except ModelFault as fault:
             raise self.builder.fail(f"tensor '{what}': {fault}") from None
-        if array.size <= _KNOWN_ELEMENTS:
+        if array.size <= _MAX_FOLDED_ELEMENTS:
             return self.builder.constant(array, dtype)
         return self.builder.weight(what, array, dtype)
 
     def read_indices(self, of: Tensor) -> list[SSAValue]:
-        """Return the elements of a vector of integers, read in each call, as values of type index."""
+        """Return the elements of a computed integer vector as SSA values of type index.
+
+        Each call of the program reads them back. The length of the vector must be static.
+        """
         count = of.shape[0] if of.rank else 1
         if of.rank > 1 or isinstance(count, Expr):
             raise self.builder.fail(f"{of} is read while it is computed; expected a vector whose length is known")
@@ -232,14 +272,18 @@ class OnnxTracer:
         return indices
 
     def _define(self, values: Values, name: str, value: Tensor) -> None:
+        """Bind a name of the current graph to a value. Raise CompileError if the name is already bound."""
         if name in values.by_name:
             raise self.builder.fail(f"the value '{name}' is defined twice")
         values.by_name[name] = value
 
     def _value(self, values: Values, name: str, what: str) -> Tensor:
+        """Return the value of a name. Raise CompileError if no earlier node defines it; `what` says in the message how
+        the name is used.
+        """
         tensor_ = values.find(name)
         if tensor_ is None:
-            if name in values.makers:
+            if name in values.producers:
                 raise self.builder.fail(
                     f"{what} '{name}' is computed by a later node", "a graph has no cycles, and its nodes are in order"
                 )
@@ -248,8 +292,8 @@ class OnnxTracer:
 
     # -- inputs and outputs
 
-    def _given(self, info: model.ValueInfoProto, elements: Any) -> Tensor:
-        """Return an input whose elements the caller has stated."""
+    def _constant_input(self, info: model.ValueInfoProto, elements: Any) -> Tensor:
+        """Return an input of the graph as a constant with the elements that the caller passed in `constants`."""
         dtype, declared = self.type_of_info(info)
         try:
             constant = self.builder.constant(elements, dtype)
@@ -263,12 +307,16 @@ class OnnxTracer:
         return constant
 
     def _check_names(self, graph: model.GraphProto, names: Sequence[str]) -> None:
+        """Raise CompileError if one of `names` is no input of the graph."""
         known = [info.name for info in graph.input]
         for name in names:
             if name not in known:
                 raise self.builder.fail(f"the model has no input '{name}'; it has {', '.join(known)}")
 
-    def _input(self, info: model.ValueInfoProto, shape: Sequence[int | str] | None) -> Input:
+    def _declare_input(self, info: model.ValueInfoProto, shape: Sequence[int | str] | None) -> Input:
+        """Return the declaration of an input. `shape` is the shape that the caller passed in `inputs`; None selects the
+        shape in the model.
+        """
         dtype, declared = self.type_of_info(info)
         if shape is None and declared is None:
             raise self.builder.fail(
@@ -281,8 +329,9 @@ class OnnxTracer:
         return Input(info.name, dtype, tuple(sizes))
 
     def type_of_info(self, info: model.ValueInfoProto) -> tuple[DType, tuple[int | str, ...] | None]:
-        """Return the element type and shape of an input or output. A size without a number or a name is named after the
-        value and the axis.
+        """Return the declared element type and shape of a value; the shape is None if the rank is unknown.
+
+        An axis without a number or a symbolic name gets the size name `<value>.<axis>`.
         """
         type = info.type.tensor_type if info.type is not None else None
         if type is None:
@@ -304,7 +353,10 @@ class OnnxTracer:
         return dtype, tuple(sizes)
 
     def _as_declared(self, result: Tensor, info: model.ValueInfoProto) -> Tensor:
-        """Return an output with the sizes that the model declares, instead of the sizes derived from its nodes."""
+        """Return an output with static sizes from its declaration in place of dynamic sizes derived from its nodes.
+
+        Raise CompileError if the declared type contradicts the derived one.
+        """
         if info.type is None:
             return result
         dtype, declared = self.type_of_info(info)
@@ -320,17 +372,20 @@ class OnnxTracer:
         return self.builder.as_shape(result, shape)
 
     def _opsets(self, imports: Sequence[model.OperatorSetIdProto]) -> dict[str, int]:
+        """Return the version of each imported domain. Raise CompileError for unsupported versions of ai.onnx, and warn
+        about untested ones.
+        """
         versions = {_domain(opset.domain): opset.version for opset in imports}
-        version = versions.get("", _OLDEST)
-        if not _OLDEST <= version <= _NEWEST:
+        version = versions.get("", _MIN_OPSET)
+        if not _MIN_OPSET <= version <= _MAX_OPSET:
             raise self.builder.fail(
-                f"the model uses version {version} of the operators; versions {_OLDEST} to {_NEWEST} are known",
+                f"the model uses version {version} of the operators; versions {_MIN_OPSET} to {_MAX_OPSET} are known",
                 "onnx.version_converter.convert_version makes a model of another version",
             )
-        if "" in versions and version not in _TESTED:
+        if "" in versions and version not in _TESTED_OPSETS:
             warnings.warn(
-                f"the model uses version {version} of ONNX's operators; versions {_TESTED[0]} to {_TESTED[-1]} are "
-                "tested. Compare its results with onnxruntime, or convert it with "
+                f"the model uses version {version} of ONNX's operators; versions {_TESTED_OPSETS[0]} to "
+                f"{_TESTED_OPSETS[-1]} are tested. Compare its results with onnxruntime, or convert it with "
                 "onnx.version_converter.convert_version",
                 CompileWarning,
                 stacklevel=caller_level(),
@@ -338,16 +393,18 @@ class OnnxTracer:
         return versions
 
     def _too_deep(self) -> CompileError:
+        """Return the error for graphs that are nested too deep."""
         return self.builder.fail(f"graphs are nested deeper than {DEPTH}")
 
 
 def _domain(name: str) -> str:
+    """Return the canonical name of an operator domain: "" for ai.onnx."""
     return "" if name == "ai.onnx" else name
 
 
 @cache
-def _needed(conversion: Conversion) -> list[int]:
-    """Return the positions of operands that may not be left out."""
+def _required_positions(conversion: Conversion) -> list[int]:
+    """Return the positions of the operands that a node may not omit, derived from the parameters of the conversion."""
     required = [
         p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty and "None" not in str(p.annotation)
         for p in _parameters(conversion)
@@ -357,11 +414,12 @@ def _needed(conversion: Conversion) -> list[int]:
 
 @cache
 def _arity(conversion: Conversion) -> tuple[int, int]:
-    """Return the least and the greatest number of operands."""
+    """Return the minimum and maximum number of operands; the maximum is _VARIADIC for a variable number."""
     parameters = _parameters(conversion)
-    many = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    return 1 + max(_needed(conversion), default=-1), 1 << 30 if many else len(parameters)
+    is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return 1 + max(_required_positions(conversion), default=-1), _VARIADIC if is_variadic else len(parameters)
 
 
 def _parameters(conversion: Conversion) -> list[inspect.Parameter]:
+    """Return the parameters of a conversion that stand for operands: all but the NodeCall."""
     return list(inspect.signature(conversion).parameters.values())[1:]

@@ -1,4 +1,4 @@
-"""The operators that are known: a table for each subject, from an operator's name to its conversion."""
+"""Operator conversions: one table per subject, from the name of an operator to its conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention and what goes with it."""
+"""Conversions of attention and of rotary position embeddings."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ def _attention(
     past_value: Tensor | None = None,
     lengths: Tensor | None = None,
 ) -> Sequence[Tensor]:
-    """lengths: how many keys of each sequence count."""
-    flat = query.rank == 3
-    if flat:
+    """Return attention, the keys and values with those of the past prepended, and the scores.
+
+    Operands have 4 axes [batch, heads, length, size], or 3 axes [batch, length, heads * size]. `lengths` is the number
+    of valid keys of each sequence.
+    """
+    has_merged_heads = query.rank == 3
+    if has_merged_heads:
         heads, shared = call.integer("q_num_heads"), call.integer("kv_num_heads")
         query, key, value = (
             attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
@@ -39,14 +43,14 @@ def _attention(
         key = shapes.concat(call.b, [past_key, key], 2)
     if past_value is not None:
         value = shapes.concat(call.b, [past_value, value], 2)
-    masks = [_widened(call, mask, key.shape[2])] if mask is not None else []
+    masks = [_pad_mask(call, mask, key.shape[2])] if mask is not None else []
     if call.flag("is_causal"):
-        before: Size | Tensor = past_key.shape[2] if past_key is not None else 0
-        if lengths is not None and past_key is None:  # the queries are the last ones of each sequence
+        past_length: Size | Tensor = past_key.shape[2] if past_key is not None else 0
+        if lengths is not None and past_key is None:  # the queries are the last elements of each sequence
             count = reductions.size_as(call.b, query.shape[2], I64)
-            whole = shapes.reshape(call.b, lengths, [lengths.shape[0], 1, 1, 1])
-            before = formula(call.b, lambda n, m: n.to(I64) - m, whole, count)
-        masks.append(attention.causal_mask(call.b, query.shape[2], key.shape[2], before))
+            length = shapes.reshape(call.b, lengths, [lengths.shape[0], 1, 1, 1])
+            past_length = formula(call.b, lambda n, m: n.to(I64) - m, length, count)
+        masks.append(attention.causal_mask(call.b, query.shape[2], key.shape[2], past_length))
     if lengths is not None:
         masks.append(attention.length_mask(call.b, lengths, key.shape[2]))
     precision = dtype_of(call.integer("softmax_precision")) if call.has("softmax_precision") else None
@@ -58,11 +62,11 @@ def _attention(
     result, scores = attention.attend(
         call.b, query, key, value, masks, scale=scale, softcap=softcap, precision=precision, stage=stage
     )
-    return [attention.join_heads(call.b, result) if flat else result, key, value, scores]
+    return [attention.join_heads(call.b, result) if has_merged_heads else result, key, value, scores]
 
 
-def _widened(call: NodeCall, mask: Tensor, keys: Size) -> Tensor:
-    """Pad a mask to `keys` keys; the added keys are masked out."""
+def _pad_mask(call: NodeCall, mask: Tensor, keys: Size) -> Tensor:
+    """Pad the last axis of a mask to `keys` keys; the added keys are masked out."""
     width = mask.shape[-1]
     if width == 1 or isinstance(width, Expr) or isinstance(keys, Expr) or width >= keys:
         return mask
@@ -79,9 +83,13 @@ def rotate(
     interleaved: bool,
     width: int,
 ) -> Tensor:
-    """Rotate pairs of the first `width` elements of [batch, length, heads, size] by angles.
+    """Apply a rotary position embedding to the first `width` elements of x [batch, length, heads, size].
 
-    cosines, sines: [batch, length, width / 2], or tables [positions, width / 2] with positions [batch, length] in them.
+    Pairs of elements are rotated by angles: elements 2i and 2i + 1 if `interleaved`, else i and i + width / 2.
+
+    Args:
+        cosines, sines: [batch, length, width / 2], or tables [positions, width / 2] that position_ids index.
+        position_ids: [batch, length], or None.
     """
     b = call.b
     size = x.shape[3]
@@ -121,12 +129,16 @@ def rotate_any(
     interleaved: bool,
     width: int,
 ) -> Tensor:
-    """`rotate` of [batch, heads, length, size] or [batch, length, heads * size]. width: 0 for all elements."""
+    """Apply `rotate` to x [batch, heads, length, size] or [batch, length, heads * size]. A width of 0 stands for all
+    elements.
+    """
     if x.rank == 4:
         transposed = shapes.transpose(call.b, x, [0, 2, 1, 3])
-        rotated = rotate(call, transposed, cosines, sines, position_ids, interleaved, width or _known(call, x.shape[3]))
+        rotated = rotate(
+            call, transposed, cosines, sines, position_ids, interleaved, width or _static(call, x.shape[3])
+        )
         return shapes.transpose(call.b, rotated, [0, 2, 1, 3])
-    total = _known(call, x.shape[2])
+    total = _static(call, x.shape[2])
     if x.rank != 3 or heads < 1 or total % heads:
         raise call.fail(f"{x} cannot be divided among {heads} heads")
     head_size = total // heads
@@ -136,7 +148,8 @@ def rotate_any(
     )
 
 
-def _known(call: NodeCall, size: Size) -> int:
+def _static(call: NodeCall, size: Size) -> int:
+    """Return a size of the heads. Raise CompileError if it is dynamic."""
     if isinstance(size, Expr):
         raise call.fail("the sizes of heads must be known")
     return size
@@ -145,6 +158,7 @@ def _known(call: NodeCall, size: Size) -> int:
 def _rotary_embedding(
     call: NodeCall, x: Tensor, cosines: Tensor, sines: Tensor, positions: Tensor | None = None
 ) -> Tensor:
+    """Rotate x by the angles in the tables of cosines and sines."""
     interleaved, width = call.flag("interleaved"), call.integer("rotary_embedding_dim", 0)
     return rotate_any(call, x, cosines, sines, positions, call.integer("num_heads", 0), interleaved, width)
 

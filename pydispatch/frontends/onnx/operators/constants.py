@@ -1,4 +1,4 @@
-"""Operators that make tensors of nothing, or of sizes."""
+"""Conversions of operators that create tensors from constants or from sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydispatch.frontends.ops.formulas import Element, formula, positions
 
 
 def _constant(call: NodeCall) -> Tensor:
-    """Return the tensor that one of the attributes states."""
+    """Return the constant that is stored in one of the node's attributes."""
     if call.has("value"):
         return call.tensor("value")
     if call.has("value_float"):
@@ -32,6 +32,7 @@ def _constant(call: NodeCall) -> Tensor:
 
 
 def _constant_of_shape(call: NodeCall, shape: Tensor) -> Tensor:
+    """Return a tensor of a given shape with all elements equal."""
     sizes = call.sizes(shape, "shape")
     if any(not isinstance(n, Expr) and n < 0 for n in sizes):
         raise call.fail(f"a shape has a negative size: {sizes}")
@@ -40,7 +41,7 @@ def _constant_of_shape(call: NodeCall, shape: Tensor) -> Tensor:
 
 
 def _range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
-    """start, start + delta, ... while below the limit."""
+    """Return the numbers start, start + delta, ... below `limit` (above it, if delta is negative)."""
     dtype = start.dtype
     if dtype.is_integer and all(call.maybe_sizes(t) is not None for t in (start, limit, delta)):
         (first,), (last,), (step,) = (call.sizes(t, "start") for t in (start, limit, delta))
@@ -57,6 +58,9 @@ def _range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Tenso
 
 
 def _count_of_range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
+    """Return ceil((limit - start) / delta), at least 0: a constant if the operands are constant, else a
+    dynamic size.
+    """
     known = [n for n in (call.maybe_numbers(t) for t in (start, limit, delta)) if n is not None]
     if len(known) == 3:
         first, last, step = (float(n.reshape(-1)[0]) for n in known)
@@ -72,16 +76,19 @@ def _count_of_range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor)
 
 
 def _scalar(call: NodeCall, x: Tensor) -> Tensor:
+    """Return a tensor with one element as a scalar."""
     return shapes.reshape(call.b, x, [])
 
 
 def _eye_like(call: NodeCall, x: Tensor) -> Tensor:
+    """Return a matrix of the shape of x with 1 on diagonal k and 0 elsewhere."""
     dtype = dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype
     k = call.integer("k", 0)
     return positions(call.b, lambda e: (e.at(1) - e.at(0)).is_equal(k).to(dtype), x.shape)
 
 
 def _shape(call: NodeCall, x: Tensor) -> Tensor:
+    """Return the sizes of the axes from `start` to `end` as an i64 vector; dynamic sizes stay symbolic."""
     start, end = call.integer("start", 0), call.integer("end", x.rank)
     sizes = x.shape[slice(start, end)]
     array = np.empty(len(sizes), object)
@@ -90,6 +97,7 @@ def _shape(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _size(call: NodeCall, x: Tensor) -> Tensor:
+    """Return the number of elements as an i64 scalar."""
     array = np.empty((), object)
     array[()] = product(x.shape)
     return call.b.constant(array, I64)

@@ -1,4 +1,4 @@
-"""Operators that compute each element from the elements at the same position."""
+"""Conversions of elementwise operators."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from pydispatch.frontends.ops import activations
 from pydispatch.frontends.ops import elementwise as ops
 from pydispatch.frontends.ops.formulas import Element, formula
 
-# -- tables of one function each
+# -- conversions that are made from one function
 
 
 def _unary(name: str) -> Conversion:
+    """Return the conversion of an operator that applies a unary function to each element."""
+
     def convert(call: NodeCall, x: Tensor) -> Tensor:
         return ops.unary(call.b, name, x)
 
@@ -26,6 +28,8 @@ def _unary(name: str) -> Conversion:
 
 
 def _binary(name: str) -> Conversion:
+    """Return the conversion of an operator that applies a binary function, with broadcasting."""
+
     def convert(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
         return ops.binary(call.b, name, x, y)
 
@@ -33,6 +37,8 @@ def _binary(name: str) -> Conversion:
 
 
 def _compare(order: str) -> Conversion:
+    """Return the conversion of a comparison, for example "lt"."""
+
     def convert(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
         return ops.compare(call.b, order, x, y)
 
@@ -40,6 +46,8 @@ def _compare(order: str) -> Conversion:
 
 
 def _variadic(name: str) -> Conversion:
+    """Return the conversion of an operator that combines any number of operands by a binary function."""
+
     def convert(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
         return reduce(lambda x, y: ops.binary(call.b, name, x, y), others, first)
 
@@ -47,6 +55,8 @@ def _variadic(name: str) -> Conversion:
 
 
 def _formula(written: Callable[[Element], Element]) -> Conversion:
+    """Return the conversion of an operator that applies a formula to each element."""
+
     def convert(call: NodeCall, x: Tensor) -> Tensor:
         return formula(call.b, written, x)
 
@@ -54,7 +64,10 @@ def _formula(written: Callable[[Element], Element]) -> Conversion:
 
 
 def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversion:
-    """Return the conversion of an operator that a formula computes, with attributes that are floats."""
+    """Return the conversion of an operator that applies a formula with float attributes.
+
+    `defaults` maps the attributes to their defaults, in the order of the formula's parameters.
+    """
 
     def convert(call: NodeCall, x: Tensor) -> Tensor:
         numbers = [call.real(name, default) for name, default in defaults.items()]
@@ -67,26 +80,30 @@ def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversi
 
 
 def _mean(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
+    """Return the elementwise mean of the operands."""
     total = _variadic("add")(call, first, *others)
     return formula(call.b, lambda v: v / float(1 + len(others)), total)
 
 
 def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-    """Return the remainder of a division; with fmod its sign is that of x, else that of y."""
+    """Return the remainder of a division. Its sign is that of x with the attribute fmod, else that of y."""
     if call.flag("fmod") or x.dtype.is_unsigned:
         return ops.binary(call.b, "rem", x, y)
     if x.is_symbolic or y.is_symbolic:
         return ops.binary(call.b, "rem", x, y)
 
-    def rest(lhs: Element, rhs: Element) -> Element:
-        left = lhs % rhs
-        return (left.is_unequal(0) & (left.compare("lt", 0) ^ rhs.compare("lt", 0))).where(left + rhs, left)
+    def floor_remainder(lhs: Element, rhs: Element) -> Element:
+        remainder = lhs % rhs
+        has_wrong_sign = remainder.is_unequal(0) & (remainder.compare("lt", 0) ^ rhs.compare("lt", 0))
+        return has_wrong_sign.where(remainder + rhs, remainder)
 
-    return formula(call.b, rest, x, y)
+    return formula(call.b, floor_remainder, x, y)
 
 
 def _pow(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-    """x to the power of y, in the type of x; with a float on either side, computed in floats."""
+    """Return x to the power of y in the type of x. It is computed in floats unless both operands are integers; constant
+    exponents 1, 2 and 3 become multiplications.
+    """
     if x.dtype.is_integer and y.dtype.is_integer:
         return ops.binary(call.b, "pow", x, ops.convert(call.b, y, x.dtype))
     if y.numbers is not None and y.numbers.size == 1 and x.dtype.is_float and y.dtype.has_numpy_values:
@@ -99,9 +116,7 @@ def _pow(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _bit_shift(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-    """Shift bits; those shifted out are lost, and the result is 0 where the distance is the width of the
-    type or more.
-    """
+    """Shift the bits of x by y. The result is 0 if the distance is the width of the type or more."""
     left = call.text("direction", choices=("LEFT", "RIGHT")) == "LEFT"
     bits = x.dtype.bits
 
@@ -112,24 +127,28 @@ def _bit_shift(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     return formula(call.b, shifted, x, y)
 
 
-def _clip(call: NodeCall, x: Tensor, least: Tensor | None = None, most: Tensor | None = None) -> Tensor:
-    """x within bounds; the upper one wins where they contradict each other."""
+def _clip(call: NodeCall, x: Tensor, lower: Tensor | None = None, upper: Tensor | None = None) -> Tensor:
+    """Clamp x to bounds, which are attributes before version 11. If they contradict each other, the upper
+    bound wins.
+    """
     if call.version < 11:
-        least = call.b.constant(call.real("min", -math.inf), x.dtype)
-        most = call.b.constant(call.real("max", math.inf), x.dtype)
-    if least is not None:
-        x = ops.binary(call.b, "max", x, least)
-    return x if most is None else ops.binary(call.b, "min", x, most)
+        lower = call.b.constant(call.real("min", -math.inf), x.dtype)
+        upper = call.b.constant(call.real("max", math.inf), x.dtype)
+    if lower is not None:
+        x = ops.binary(call.b, "max", x, lower)
+    return x if upper is None else ops.binary(call.b, "min", x, upper)
 
 
 # -- types
 
 
-_LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0, "f4E2M1FN": 6.0}
+_LARGEST_FINITE = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0, "f4E2M1FN": 6.0}
 
 
 def cast_to(call: NodeCall, x: Tensor, to: DType, saturate: bool = True) -> Tensor:
-    """Convert a tensor to another type. saturate: floats of 8 bits get their largest number for larger ones."""
+    """Convert a tensor to another type. With `saturate`, values out of the range of an 8-bit float become its largest
+    finite number.
+    """
     if x.dtype == to:
         return x
     if to.kind is Kind.FLOAT and to.bits <= 8:
@@ -145,41 +164,48 @@ def cast_to(call: NodeCall, x: Tensor, to: DType, saturate: bool = True) -> Tens
 
 
 def _byte_of(dtype: DType) -> DType:
+    """Return the type of 8 bits with the signedness of `dtype`."""
     return U8 if dtype.is_unsigned else I8
 
 
 def _to_small_float(call: NodeCall, x: Tensor, to: DType, saturate: bool) -> Tensor:
+    """Convert a tensor to a float of 8 bits or less. f4E2M1FN always saturates, because it has no infinity
+    and no NaN.
+    """
     x = ops.convert(call.b, x, F32)
-    largest = _LARGEST.get(to.name)
+    largest = _LARGEST_FINITE.get(to.name)
     if largest is not None and (saturate or to.name == "f4E2M1FN"):
-        # NaN stays: max and min give it on.
+        # max and min propagate NaN, so NaN is not clamped.
         x = formula(call.b, lambda v: v.max(-largest).min(largest), x)
     return ops.convert(call.b, x, to)
 
 
 def _cast(call: NodeCall, x: Tensor) -> Tensor:
-    return _cast_as_stated(call, x, dtype_of(call.integer("to")))
+    """Convert to the type that the attribute `to` states."""
+    return _cast_with_attributes(call, x, dtype_of(call.integer("to")))
 
 
 def _cast_like(call: NodeCall, x: Tensor, like: Tensor) -> Tensor:
-    return _cast_as_stated(call, x, like.dtype)
+    """Convert to the type of another operand."""
+    return _cast_with_attributes(call, x, like.dtype)
 
 
-def _cast_as_stated(call: NodeCall, x: Tensor, to: DType) -> Tensor:
+def _cast_with_attributes(call: NodeCall, x: Tensor, to: DType) -> Tensor:
+    """Convert x as the attributes saturate and round_mode state."""
     saturate = call.flag("saturate", True)
     rounding = call.text("round_mode", "up", ("up", "down", "nearest"))
     if to.name == "f8E8M0FNU" and x.dtype != to:
-        return _to_powers(call, ops.convert(call.b, x, F32), to, rounding, saturate)
+        return _to_exponents(call, ops.convert(call.b, x, F32), to, rounding, saturate)
     return cast_to(call, x, to, saturate)
 
 
-def _to_powers(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
-    """Convert floats to a type that has exponents only; signs are dropped, and infinities become NaN."""
+def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
+    """Convert floats to f8E8M0FNU, which has only an exponent. Signs are dropped, and infinities become NaN."""
 
     def power(value: Element) -> Element:
         bits = value.bits(U32)
         exponent, fraction = (bits.binary("shift_right_logical", 23) & 0xFF), bits & 0x7FFFFF
-        if rounding == "up":  # below the smallest normal number the fraction alone says which power it is
+        if rounding == "up":  # for subnormal numbers the fraction alone determines the power
             above = exponent + exponent.is_equal(0).where(fraction > 0x400000, fraction > 0).to(U32)
         elif rounding == "nearest":
             above = exponent + ((fraction > 0x400000) | (fraction.is_equal(0x400000) & (exponent > 0))).to(U32)
@@ -195,10 +221,12 @@ def _to_powers(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate: bo
 
 
 def _where(call: NodeCall, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return x where the condition holds, else y."""
     return ops.select(call.b, condition, x, y)
 
 
 def _is_inf(call: NodeCall, x: Tensor) -> Tensor:
+    """Return whether each element is an infinity of a detected sign."""
     below, above = call.flag("detect_negative", True), call.flag("detect_positive", True)
     if below and above:
         return ops.unary(call.b, "is_inf", x)
@@ -208,6 +236,7 @@ def _is_inf(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _identity(call: NodeCall, x: Tensor) -> Tensor:
+    """Return the operand itself."""
     return x
 
 
@@ -215,16 +244,20 @@ def _identity(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _gelu(call: NodeCall, x: Tensor) -> Tensor:
+    """Return the Gaussian error linear unit, exact or approximated by tanh."""
     approximate = call.text("approximate", "none", ("none", "tanh")) == "tanh"
     return formula(call.b, activations.tanh_gelu if approximate else activations.gelu, x)
 
 
 def _prelu(call: NodeCall, x: Tensor, slope: Tensor) -> Tensor:
+    """Return x where it is positive, else x * slope."""
     return formula(call.b, activations.leaky_relu, x, slope)
 
 
 def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
-    """Return the input itself, as in inference; the mask is true."""
+    """Return x itself, as in inference, and a mask of all true. Raise CompileError in training mode with a ratio above
+    0.
+    """
     call.ignore("seed", "ratio")
     if training is not None and bool(call.numbers(training, "training_mode").any()):
         kept = ratio is not None and not call.numbers(ratio, "ratio").any()

@@ -1,4 +1,4 @@
-"""Operators that take or replace elements at positions that tensors state."""
+"""Conversions of operators that read or replace elements at computed positions."""
 
 from __future__ import annotations
 
@@ -18,22 +18,26 @@ from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 
 
 def _check_integers(call: NodeCall, indices: Tensor) -> None:
+    """Raise CompileError if indices are not integers."""
     if not indices.dtype.is_integer:
         raise call.fail(f"its indices are {indices}; expected integers")
 
 
 def _gather(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
+    """Return the slices of x along an axis at the given indices."""
     _check_integers(call, indices)
     return gathers.take(call.b, x, indices, call.axis(call.integer("axis", 0), x.rank))
 
 
 def _gather_elements(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
+    """Return the elements of x whose position along one axis is given, and along the others is that of the index."""
     axis = call.axis(call.integer("axis", 0), x.rank)
     _check_within(call, x, indices, axis)
     return gathers.take_along(call.b, x, indices, axis)
 
 
 def _check_within(call: NodeCall, x: Tensor, indices: Tensor, axis: int) -> None:
+    """Raise CompileError unless indices have the rank of x and are, except along `axis`, at most as large."""
     _check_integers(call, indices)
     if indices.rank != x.rank:
         raise call.fail(f"its operands are {x} and indices {indices}; expected as many axes")
@@ -43,6 +47,7 @@ def _check_within(call: NodeCall, x: Tensor, indices: Tensor, axis: int) -> None
 
 
 def _gather_nd(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
+    """Return the slices of x at positions that the last axis of `indices` holds."""
     _check_integers(call, indices)
     batch = call.integer("batch_dims", 0)
     if not 0 <= batch < max(1, min(x.rank, indices.rank)) or not indices.rank:
@@ -50,52 +55,57 @@ def _gather_nd(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
     return gathers.take_nd(call.b, x, indices, batch)
 
 
-_COMBINE = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "min"}
+_REDUCTIONS = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
 def _scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Replace elements of x whose position along one axis is given by updates, or combine them."""
     axis = call.axis(call.integer("axis", 0), x.rank)
     _check_within(call, x, indices, axis)
-    combine = _COMBINE[call.text("reduction", "none", tuple(_COMBINE))]
+    combine = _REDUCTIONS[call.text("reduction", "none", tuple(_REDUCTIONS))]
     return scatters.put_along(call.b, x, indices, updates, axis, combine)
 
 
 def _scatter_nd(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Replace slices of x at given positions by updates, or combine them."""
     _check_integers(call, indices)
-    return scatters.put_nd(call.b, x, indices, updates, _COMBINE[call.text("reduction", "none", tuple(_COMBINE))])
+    return scatters.put_nd(call.b, x, indices, updates, _REDUCTIONS[call.text("reduction", "none", tuple(_REDUCTIONS))])
 
 
 def _tensor_scatter(call: NodeCall, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
-    """Update written into a cache [batch, ..., length, ...] from a position on that each batch states."""
+    """Write an update into a cache [batch, ..., length, ...] from a start position for each batch on; in mode
+    "circular" positions wrap around.
+    """
     axis = call.axis(call.integer("axis", -2), cache.rank)
-    around = call.text("mode", "linear", ("linear", "circular")) == "circular"
+    is_circular = call.text("mode", "linear", ("linear", "circular")) == "circular"
     start = begin if begin is not None else call.b.constant([0], I64)
     start = shapes.reshape(call.b, start, [start.shape[0], *[1] * (cache.rank - 1)])
     positions = shapes.iota(call.b, update.shape, axis, I64)
     size = reductions.size_as(call.b, cache.shape[axis], I64)
-    positions = formula(call.b, lambda i, s, n: (i + s) % n if around else i + s, positions, start, size)
+    positions = formula(call.b, lambda i, s, n: (i + s) % n if is_circular else i + s, positions, start, size)
     return scatters.put_along(call.b, cache, positions, update, axis)
 
 
 def _one_hot(call: NodeCall, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
-    """Return a tensor of two values: the second value where the position along a new axis is the index, elsewhere the
-    first one.
+    """Return values[1] where the position along a new axis equals the index, and values[0] elsewhere. A negative index
+    counts from the end.
     """
     axis = call.axis(call.integer("axis", -1), indices.rank + 1)
     (size,) = call.sizes(depth, "depth")
-    spread = shapes.expand_dims(call.b, elementwise.convert(call.b, indices, I64), [axis])
-    shape = tuple(size if d == axis else n for d, n in enumerate(spread.shape))
-    wide = reductions.size_as(call.b, size, I64)
-    spread = formula(call.b, lambda i, n: (i < 0).where(i + n, i), spread, wide)
+    expanded = shapes.expand_dims(call.b, elementwise.convert(call.b, indices, I64), [axis])
+    shape = tuple(size if d == axis else n for d, n in enumerate(expanded.shape))
+    length = reductions.size_as(call.b, size, I64)
+    expanded = formula(call.b, lambda i, n: (i < 0).where(i + n, i), expanded, length)
     off, on = (shapes.reshape(call.b, shapes.slice_axis(call.b, values, 0, n, n + 1), []) for n in (0, 1))
     positions = shapes.iota(call.b, shape, axis, I64)
-    return formula(call.b, lambda at, i, no, yes: at.is_equal(i).where(yes, no), positions, spread, off, on)
+    return formula(call.b, lambda at, i, no, yes: at.is_equal(i).where(yes, no), positions, expanded, off, on)
 
 
 def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
+    """Return the k largest or smallest elements along an axis and their indices."""
     axis = call.axis(call.integer("axis", -1), x.rank)
     largest = call.flag("largest", True)
-    call.ignore("sorted")  # sorted ones are as good
+    call.ignore("sorted")  # sorted results are valid in either case
     count = call.integer("k") if k is None else call.sizes(k, "k")[0]
     n = x.shape[axis]
     if not isinstance(count, Expr) and (count < 0 or (not isinstance(n, Expr) and count > n)):
@@ -104,13 +114,15 @@ def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tenso
 
 
 def _non_zero(call: NodeCall, x: Tensor) -> Tensor:
-    """Return the positions of elements that are not 0, a row for each axis."""
+    """Return the positions of the non-zero elements as [axes, elements]."""
     rows = selection.indices_of_nonzero(call.b, x if x.rank else shapes.reshape(call.b, x, [1]))
     return shapes.stack(call.b, rows, 0) if x.rank else shapes.full(call.b, 0, [0, *rows[0].shape], I64)
 
 
 def _compress(call: NodeCall, x: Tensor, condition: Tensor) -> Tensor:
-    """Return the slices along an axis whose condition is true."""
+    """Return the slices along an axis for which the condition is true; without an axis, those of the
+    flattened tensor.
+    """
     if call.has("axis"):
         axis = call.axis(call.integer("axis"), x.rank)
     else:
@@ -119,7 +131,7 @@ def _compress(call: NodeCall, x: Tensor, condition: Tensor) -> Tensor:
 
 
 def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
-    """Reverse the first elements along the time axis, as many as each batch states."""
+    """Reverse the first `lengths[batch]` elements along the time axis for each batch."""
     batch, time = call.axis(call.integer("batch_axis", 1), x.rank), call.axis(call.integer("time_axis", 0), x.rank)
     lengths_ = shapes.reshape(call.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
     last = call.b.index(x.shape[time] - 1)
@@ -135,7 +147,7 @@ def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
-    """Put elements back at the positions where MaxPool found them, with 0 elsewhere."""
+    """Put each element at the position that MaxPool returned for it, with 0 elsewhere."""
     kernel = call.integers("kernel_shape")
     rank = len(kernel)
     strides, pads = call.integers("strides", [1] * rank), call.integers("pads", [0] * (2 * rank))
@@ -144,35 +156,41 @@ def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None
     inferred = [(x.shape[2 + d] - 1) * strides[d] + kernel[d] - pads[d] - pads[rank + d] for d in range(rank)]
     out = [*x.shape[:2], *inferred]
     wanted = out if shape is None else call.sizes(shape, "output_shape")
-    # Positions are those in a result of the inferred shape.
+    # Indices are flattened positions in a tensor of the inferred shape, even if output_shape states another one.
     positions = shapes.reshape(call.b, indices, [product(indices.shape), 1])
     flat = shapes.full(call.b, 0.0, [product(wanted)], x.dtype)
     if shape is not None:
-        positions = _in_other_shape(call, positions, out, wanted)
+        positions = _reflattened(call, positions, out, wanted)
     unpooled = scatters.put_nd(call.b, flat, positions, shapes.reshape(call.b, x, [product(x.shape)]))
     return shapes.reshape(call.b, unpooled, wanted)
 
 
-def _in_other_shape(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
+def _reflattened(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
+    """Convert flattened positions in a tensor of shape `old` to flattened positions in a tensor of shape `new`."""
     sizes = [reductions.size_as(call.b, n, I64) for n in (*old, *new)]
 
-    def moved(at: Element, *sizes: Element) -> Element:
-        left, total, stride = at, at * 0, at * 0 + 1
+    def reflattened(position: Element, *sizes: Element) -> Element:
+        remaining, total, stride = position, position * 0, position * 0 + 1
         for d in reversed(range(len(old))):
-            total = total + left % sizes[d] * stride
-            left, stride = left / sizes[d], stride * sizes[len(old) + d]
+            total = total + remaining % sizes[d] * stride
+            remaining, stride = remaining / sizes[d], stride * sizes[len(old) + d]
         return total
 
-    return formula(call.b, moved, positions, *sizes)
+    return formula(call.b, reflattened, positions, *sizes)
 
 
 def _non_max_suppression(
-    call: NodeCall, boxes: Tensor, scores: Tensor, most: Tensor | None = None, overlap: Tensor | None = None,
-    least: Tensor | None = None,
+    call: NodeCall, boxes: Tensor, scores: Tensor, max_count: Tensor | None = None,
+    max_overlap: Tensor | None = None, min_score: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the best boxes of each class that overlap no better one too much: rows (batch, class, box).
+    """Return rows (batch, class, box) of the boxes that remain after non-maximum suppression in each class.
 
-    boxes: [batch, boxes, 4]; scores: [batch, classes, boxes].
+    Args:
+        boxes: [batch, boxes, 4].
+        scores: [batch, classes, boxes].
+        max_count: Maximum number of boxes per class; 0 if omitted.
+        max_overlap: Boxes whose intersection over union with a better box exceeds this are removed; 0 if omitted.
+        min_score: Boxes of this score or less are removed.
     """
     b = call.b
     centered = call.integer("center_point_box", 0) == 1
@@ -180,18 +198,18 @@ def _non_max_suppression(
         raise call.fail(f"its operands are {boxes} and {scores}")
     batch, classes, count = scores.shape
     size = classes * batch
-    limit = shapes.reshape(b, most if most is not None else b.constant(0, I64), [])
-    enough = shapes.reshape(b, overlap if overlap is not None else b.constant(0.0, F32), [])
+    limit = shapes.reshape(b, max_count if max_count is not None else b.constant(0, I64), [])
+    threshold = shapes.reshape(b, max_overlap if max_overlap is not None else b.constant(0.0, F32), [])
     valued, order = ordering.top_k(b, scores, count, 2)
     good = formula(b, lambda v: v.is_equal(v), valued)
-    if least is not None:
-        good = formula(b, lambda v, n: v > n, valued, shapes.reshape(b, least, []))
-    sides = [gathers.take_along(b, _spread(call, boxes, n, scores), order, 2) for n in range(4)]
+    if min_score is not None:
+        good = formula(b, lambda v, n: v > n, valued, shapes.reshape(b, min_score, []))
+    sides = [gathers.take_along(b, _coordinate_per_class(call, boxes, n, scores), order, 2) for n in range(4)]
     low_y, low_x, high_y, high_x = formulas(b, lambda *v: _corners(v, centered), *sides)
     flat = [shapes.reshape(b, t, [size, count]) for t in (low_y, low_x, high_y, high_x)]
     good = shapes.reshape(b, good, [size, count])
 
-    kept = regions.best_boxes(b, flat, good, enough, lambda common, both, limit: common > both * limit, limit)
+    kept = regions.best_boxes(b, flat, good, threshold, lambda common, both, limit: common > both * limit, limit)
     indices = selection.indices_of_true(b, shapes.reshape(b, kept, [size * count]))
     box = gathers.take(b, shapes.reshape(b, order, [size * count]), indices, 0)
     class_count, box_count = (reductions.size_as(b, n, I64) for n in (classes, count))
@@ -200,8 +218,8 @@ def _non_max_suppression(
     return shapes.concat(b, [shapes.expand_dims(b, t, [1]) for t in (image, kind, box)], 1)
 
 
-def _spread(call: NodeCall, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
-    """Return one coordinate of each box, repeated for each class."""
+def _coordinate_per_class(call: NodeCall, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
+    """Return coordinate `side` of each box, repeated for each class: [batch, classes, boxes]."""
     part = shapes.reshape(
         call.b, shapes.slice_axis(call.b, boxes, 2, side, side + 1), [boxes.shape[0], 1, boxes.shape[1]]
     )
@@ -209,7 +227,10 @@ def _spread(call: NodeCall, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
 
 
 def _corners(values: Sequence[Element], centered: bool) -> list[Element]:
-    """Return the lower and the upper corner of a box: of two corners in any order, or of a center and sizes."""
+    """Return y and x of the lower corner and y and x of the upper corner of a box.
+
+    The box is given by two opposite corners (y, x, y, x) or, if `centered`, by center and size (x, y, width, height).
+    """
     if centered:
         x, y, width, height = values
         return [y - height * 0.5, x - width * 0.5, y + height * 0.5, x + width * 0.5]
@@ -222,8 +243,8 @@ def _corners(values: Sequence[Element], centered: bool) -> list[Element]:
 
 
 def _unique(call: NodeCall, x: Tensor) -> list[Tensor]:
-    """Return the distinct elements, or slices along an axis; the first position of each; the distinct one that each
-    element is; and how often each one occurs.
+    """Return the distinct elements, or slices along an axis; the first position of each; for each element the index of
+    its distinct one; and how often each one occurs.
     """
     sort = call.flag("sorted", True)
     if call.has("axis"):

@@ -1,4 +1,4 @@
-"""Operators that reduce windows of elements."""
+"""Conversions of pooling operators, which reduce windows of elements."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.products import Window
 
 
-def _moving(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shape]:
-    """Return the sizes of the windows, how they move, and how many there are along each axis."""
+def _pooling_window(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shape]:
+    """Return the sizes of the windows, their geometry (strides, padding, dilations), and the number of windows along
+    each axis.
+    """
     kernel = call.integers("kernel_shape")
     if any(not 1 <= k <= 1 << 20 for k in kernel):
         raise call.fail(f"its kernel_shape is {kernel}")
@@ -29,45 +31,50 @@ def _moving(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shape]:
 
 
 def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
-    kernel, window, out = _moving(call, x)
-    columns = call.flag("storage_order")
+    """Return the maximum of each window, and with two results the position of the maximum in x, flattened."""
+    kernel, window, out = _pooling_window(call, x)
+    is_column_major = call.flag("storage_order")
     if call.results < 2:
         return [windows.pool(call.b, "max", x, kernel, window, out)]
-    result, positions = windows.max_pool_with_indices(call.b, x, kernel, window, out, columns=columns)
-    # Positions count from the first element of x, not of each channel.
+    result, positions = windows.max_pool_with_indices(call.b, x, kernel, window, out, columns=is_column_major)
+    # The indices of windows.max_pool_with_indices count within one channel; those of ONNX count within all of x.
     image, channels = (reductions.size_as(call.b, n, I64) for n in (product(x.shape[2:]), x.shape[1]))
 
-    def whole(p: Element, image: Element, channels: Element) -> Element:
+    def global_position(p: Element, image: Element, channels: Element) -> Element:
         return p + (p.position(0, I64) * channels + p.position(1, I64)) * image
 
-    return [result, formula(call.b, whole, positions, image, channels)]
+    return [result, formula(call.b, global_position, positions, image, channels)]
 
 
 def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
-    everything = call.flag("count_include_pad")
-    kernel, window, out = _moving(call, x)
+    """Return the mean of each window. With count_include_pad, padding counts as zeros, else it does not count."""
+    counts_padding = call.flag("count_include_pad")
+    kernel, window, out = _pooling_window(call, x)
     inner = normalization.wide(x.dtype)
     total = windows.pool(call.b, "add", elementwise.convert(call.b, x, inner), kernel, window, out)
-    if not _reaches_beyond(x, kernel, window, out, everything):
+    if not _needs_counts(x, kernel, window, out, counts_padding):
         size = float(np.prod(np.array(kernel)))
         return formula(call.b, lambda v: (v / size).to(x.dtype), total)
     spatial = len(out)
     ones = shapes.full(call.b, 1.0, (1, 1, *x.shape[2:]), inner)
     counted = window
-    if everything:
+    if counts_padding:
         ones = shapes.pad(call.b, ones, (0, 0, *window.low), (0, 0, *window.high), 1.0)
         counted = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
     counts = windows.pool(call.b, "add", ones, kernel, counted, out)
     return formula(call.b, lambda v, n: (v / n).to(x.dtype), total, counts)
 
 
-def _reaches_beyond(x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, everything: bool) -> bool:
-    """Return whether some window has elements that do not count."""
+def _needs_counts(x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, counts_padding: bool) -> bool:
+    """Return whether windows may differ in the number of elements that count, so that the counts must be computed.
+
+    With counts_padding, this is so only if ceil_mode lets the last window exceed the padded input.
+    """
     for d, k in enumerate(kernel):
         last = (out[d] - 1) * window.strides[d] + (k - 1) * window.dilations[d] + 1
         low, high = window.low[d], window.high[d]
         room = x.shape[2 + d] + low + high
-        if (not everything and (low != 0 or high != 0)) or (isinstance(last, Expr) and last != room):
+        if (not counts_padding and (low != 0 or high != 0)) or (isinstance(last, Expr) and last != room):
             return True
         if not isinstance(last, Expr) and not isinstance(room, Expr) and last > room:
             return True
@@ -75,32 +82,39 @@ def _reaches_beyond(x: Tensor, kernel: Sequence[Size], window: Window, out: Shap
 
 
 def _lp_pool(call: NodeCall, x: Tensor) -> Tensor:
+    """Return the p-norm of each window."""
     order = call.integer("p", 2)
-    kernel, window, out = _moving(call, x)
+    kernel, window, out = _pooling_window(call, x)
     powers = formula(call.b, lambda v: v * v if order == 2 else v.unary("abs").binary("pow", float(order)), x)
     total = windows.pool(call.b, "add", powers, kernel, window, out)
     return formula(call.b, lambda v: v.unary("sqrt") if order == 2 else v.binary("pow", 1.0 / order), total)
 
 
 def _spatial(call: NodeCall, x: Tensor) -> list[int]:
+    """Return the spatial axes of x [n, c, ...]."""
     return list(range(2, 2 + spatial_rank(call, x)))
 
 
 def _global_average(call: NodeCall, x: Tensor) -> Tensor:
+    """Return the mean over the spatial axes."""
     wide = elementwise.convert(call.b, x, normalization.wide(x.dtype))
     return elementwise.convert(call.b, reductions.mean(call.b, wide, _spatial(call, x), True), x.dtype)
 
 
 def _global_max(call: NodeCall, x: Tensor) -> Tensor:
+    """Return the maximum over the spatial axes."""
     return reductions.reduce(call.b, "max", x, _spatial(call, x), True)
 
 
 def _global_lp(call: NodeCall, x: Tensor) -> Tensor:
+    """Return the p-norm over the spatial axes."""
     return normalization.lp_norm(call.b, x, float(call.integer("p", 2)), _spatial(call, x), True)
 
 
 def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
-    """Put blocks beside each other in an image; where they overlap, they are summed."""
+    """Put blocks [n, channels * block elements, blocks] at their positions in an image; where they overlap, they are
+    summed.
+    """
     sizes = [int(n) for n in call.numbers(image, "image_shape").reshape(-1)]
     kernel = [int(n) for n in call.numbers(block, "block_shape").reshape(-1)]
     rank = len(kernel)
@@ -112,20 +126,20 @@ def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     if len(sizes) != rank or any(len(n) != rank for n in (strides, dilations)) or len(pads) != 2 * rank:
         raise call.fail(f"an image of {sizes} and blocks of {kernel} do not fit together")
     window = Window(tuple(strides), tuple(pads[:rank]), tuple(pads[rank:]), tuple(dilations))
-    steps = products.window_sizes(call.b, tuple(sizes), kernel, window)
-    per = math.prod(kernel)
+    block_counts = products.window_sizes(call.b, tuple(sizes), kernel, window)
+    block_size = math.prod(kernel)
     n, columns = x.shape[0], x.shape[1]
-    if isinstance(columns, Expr) or columns % per or x.rank != 3:
-        raise call.fail(f"its operand is {x}; expected [n, channels * {per}, blocks]")
-    blocks = shapes.reshape(call.b, x, [n * (columns // per), per, *steps])
-    # A transposed convolution whose filter number k has its only 1 at position k.
-    filters = call.b.constant(np.eye(per).reshape(per, 1, *kernel), x.dtype)
-    # What the last block does not reach stays 0.
+    if isinstance(columns, Expr) or columns % block_size or x.rank != 3:
+        raise call.fail(f"its operand is {x}; expected [n, channels * {block_size}, blocks]")
+    blocks = shapes.reshape(call.b, x, [n * (columns // block_size), block_size, *block_counts])
+    # This is a transposed convolution in which the filter of block element k has a single 1, at position k.
+    filters = call.b.constant(np.eye(block_size).reshape(block_size, 1, *kernel), x.dtype)
+    # Rows and columns after the last block stay 0; they are the output padding of the convolution.
     missing = [size - ((step - 1) * s + (k - 1) * d + 1 - low - high)
                for size, step, s, k, d, low, high in
-               zip(sizes, steps, strides, kernel, dilations, pads[:rank], pads[rank:], strict=True)]  # fmt: skip
+               zip(sizes, block_counts, strides, kernel, dilations, pads[:rank], pads[rank:], strict=True)]  # fmt: skip
     image_ = products.transposed_convolution(call.b, blocks, filters, window, output_padding=missing)
-    return shapes.reshape(call.b, image_, [n, columns // per, *sizes])
+    return shapes.reshape(call.b, image_, [n, columns // block_size, *sizes])
 
 
 TABLE: dict[str, Conversion] = {

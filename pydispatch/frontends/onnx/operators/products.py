@@ -1,4 +1,4 @@
-"""Operators that sum products: of matrices, of windows with filters."""
+"""Conversions of matrix products, convolutions and determinants."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from pydispatch.frontends.ops import elementwise, gathers, products, reductions,
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.products import Window
 
-_MOST = 1 << 20  # strides and dilations of a file
+_MAX_WINDOW_PARAMETER = 1 << 20  # bounds strides, dilations and pads, so that sizes stay within 64 bits
 
 
 def accumulator(dtype: DType) -> DType:
-    """Return the type that products of a type are summed in."""
+    """Return the type in which products of elements of `dtype` are summed: f32 for smaller floats, else
+    `dtype` itself.
+    """
     return F32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
 def matmul(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-    """Return the matrix product, summed in f32 for smaller floats."""
+    """Return the matrix product of x and y; floats smaller than f32 are summed in f32."""
     product_ = products.matmul(call.b, x, y, accumulator(x.dtype))
     return elementwise.convert(call.b, product_, x.dtype)
 
 
 def gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
-    """alpha x y + beta bias, either of x and y transposed."""
+    """Return alpha * x @ y + beta * bias; the attributes transA and transB transpose x and y."""
     if x.rank != 2 or y.rank != 2:
         raise call.fail(f"its operands are {x} and {y}; expected matrices")
     x = shapes.transpose(call.b, x) if call.flag("transA") else x
@@ -42,15 +44,20 @@ def gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Te
 
 
 def _times(value: Element, factor: float) -> Element:
+    """Multiply an element by a constant; emit nothing if the constant is 1."""
     return value if factor == 1.0 else value * (int(factor) if value.dtype.is_integer else factor)
 
 
 def _einsum(call: NodeCall, *operands: Tensor) -> Tensor:
+    """Return the sum of products that the attribute `equation` states in Einstein notation."""
     return products.einsum(call.b, call.text("equation"), *operands)
 
 
 def without_zero_point(call: NodeCall, x: Tensor, zero: Tensor | None, axis: int | None) -> Tensor:
-    """x minus its zero point, in i32. axis: that of a vector of zero points."""
+    """Return x minus its zero point, in i32.
+
+    `zero` is a scalar, or a vector along `axis`; None and constant zeros need no subtraction.
+    """
     wide = elementwise.convert(call.b, x, I32)
     if zero is None or (zero.numbers is not None and not zero.numbers.any()):
         return wide
@@ -62,6 +69,7 @@ def without_zero_point(call: NodeCall, x: Tensor, zero: Tensor | None, axis: int
 def _matmul_integer(
     call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
 ) -> Tensor:
+    """Return the matrix product, in i32, of two quantized matrices without their zero points."""
     rows = without_zero_point(call, x, x_zero, -2)
     return products.matmul(call.b, rows, without_zero_point(call, y, y_zero, -1), I32)
 
@@ -70,14 +78,16 @@ def _matmul_integer(
 
 
 def spatial_rank(call: NodeCall, x: Tensor) -> int:
-    """Return how many axes of x [n, c, ...] windows move over."""
+    """Return the number of spatial axes of x [n, c, ...]. Raise CompileError if it has none."""
     if x.rank < 3:
         raise call.fail(f"its operand is {x}; expected 3 axes or more")
     return x.rank - 2
 
 
 def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size], ceil: bool = False) -> Window:
-    """Return the window of a convolution or pooling, from strides, dilations, pads and auto_pad."""
+    """Return the window geometry of a convolution or pooling, from the attributes strides, dilations, pads and
+    auto_pad.
+    """
     rank = spatial_rank(call, x)
     strides = positive(call, "strides", rank)
     dilations = positive(call, "dilations", rank)
@@ -85,7 +95,7 @@ def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size], ceil: bool = Fa
         raise call.fail(f"its kernel has {len(kernel)} axes; expected {rank}")
     auto = call.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
     pads = call.integers("pads", [0] * (2 * rank))
-    if len(pads) != 2 * rank or any(abs(n) > _MOST for n in pads):
+    if len(pads) != 2 * rank or any(abs(n) > _MAX_WINDOW_PARAMETER for n in pads):
         raise call.fail(f"its pads are {pads}; expected {2 * rank} of them")
     low: list[Size] = list(pads[:rank])
     high: list[Size] = list(pads[rank:])
@@ -93,24 +103,27 @@ def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size], ceil: bool = Fa
         low, high = [0] * rank, [0] * rank
     elif auto != "NOTSET":
         for d in range(rank):
-            reach = (kernel[d] - 1) * dilations[d] + 1
+            extent = (kernel[d] - 1) * dilations[d] + 1
             out = ceil_div(x.shape[2 + d], strides[d])
-            total = maximum(0, (out - 1) * strides[d] + reach - x.shape[2 + d])
-            less = total // 2
-            low[d], high[d] = (less, total - less) if auto == "SAME_UPPER" else (total - less, less)
+            total = maximum(0, (out - 1) * strides[d] + extent - x.shape[2 + d])
+            smaller_half = total // 2
+            larger_half = total - smaller_half
+            low[d], high[d] = (smaller_half, larger_half) if auto == "SAME_UPPER" else (larger_half, smaller_half)
     return Window(tuple(strides), tuple(low), tuple(high), tuple(dilations))
 
 
 def positive(call: NodeCall, name: str, rank: int) -> list[int]:
-    """Return a number of at least 1 for each axis, which are 1 when they are left out."""
+    """Return an attribute with one integer from 1 to _MAX_WINDOW_PARAMETER per spatial axis; all are 1 if it is
+    omitted.
+    """
     numbers = call.integers(name, [1] * rank)
-    if len(numbers) != rank or any(not 1 <= n <= _MOST for n in numbers):
+    if len(numbers) != rank or any(not 1 <= n <= _MAX_WINDOW_PARAMETER for n in numbers):
         raise call.fail(f"its {name} are {numbers}; expected {rank} numbers from 1")
     return numbers
 
 
 def kernel_of(call: NodeCall, w: Tensor, x: Tensor) -> Sequence[Size]:
-    """Return the spatial sizes of filters, which kernel_shape repeats."""
+    """Return the spatial sizes of the filters w. Raise CompileError if the attribute kernel_shape contradicts them."""
     if w.rank != x.rank:
         raise call.fail(f"its operands are {x} and {w}; expected as many axes in both")
     stated = call.maybe_integers("kernel_shape")
@@ -120,7 +133,7 @@ def kernel_of(call: NodeCall, w: Tensor, x: Tensor) -> Sequence[Size]:
 
 
 def groups_of(call: NodeCall) -> int:
-    """Return the number of groups of channels."""
+    """Return the number of channel groups of a convolution."""
     groups = call.integer("group", 1)
     if groups < 1:
         raise call.fail(f"it has {groups} groups")
@@ -128,14 +141,14 @@ def groups_of(call: NodeCall) -> int:
 
 
 def conv(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return a convolution of x [n, c, ...] by w [f, c / groups, ...], plus a number for each filter."""
+    """Return the convolution of x [n, c, ...] by filters w [f, c / groups, ...], plus one bias element per filter."""
     window = window_of(call, x, kernel_of(call, w, x))
     convolved = products.convolution(call.b, x, w, window, groups=groups_of(call), dtype=accumulator(x.dtype))
     return with_bias(call, convolved, bias, x.dtype)
 
 
 def with_bias(call: NodeCall, x: Tensor, bias: Tensor | None, dtype: DType) -> Tensor:
-    """x [n, f, ...] plus a number for each f."""
+    """Add one bias element per channel to x [n, f, ...] and convert the sum to `dtype`."""
     if bias is None:
         return elementwise.convert(call.b, x, dtype)
     bias = shapes.reshape(call.b, bias, [bias.shape[0], *[1] * (x.rank - 2)])
@@ -145,13 +158,19 @@ def with_bias(call: NodeCall, x: Tensor, bias: Tensor | None, dtype: DType) -> T
 def conv_integer(
     call: NodeCall, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
 ) -> Tensor:
-    """Return a convolution of integers without their zero points; padding is a zero point too."""
+    """Return the i32 convolution of quantized x and w without their zero points. Padding stands for the zero point of
+    x.
+    """
     window = window_of(call, x, kernel_of(call, w, x))
     inputs, filters = without_zero_point(call, x, x_zero, 1), without_zero_point(call, w, w_zero, 0)
     return products.convolution(call.b, inputs, filters, window, groups=groups_of(call), dtype=I32)
 
 
 def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return the transposed convolution of x by filters w.
+
+    The pads are those of the attributes pads or auto_pad, or the ones that lead to the attribute output_shape.
+    """
     rank = spatial_rank(call, x)
     kernel = kernel_of(call, w, x)
     strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
@@ -164,19 +183,20 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
     low: list[Size] = list(pads[:rank])
     high: list[Size] = list(pads[rank:])
     for d in range(rank):
-        reach = (kernel[d] - 1) * dilations[d] + 1
-        full = (x.shape[2 + d] - 1) * strides[d] + extra[d] + reach
+        extent = (kernel[d] - 1) * dilations[d] + 1
+        unpadded = (x.shape[2 + d] - 1) * strides[d] + extra[d] + extent
         if wanted is not None:
-            total = full - wanted[len(wanted) - rank + d]
+            total = unpadded - wanted[len(wanted) - rank + d]
         elif auto in ("SAME_UPPER", "SAME_LOWER"):
-            total = full - x.shape[2 + d] * strides[d]
+            total = unpadded - x.shape[2 + d] * strides[d]
         else:
             continue
-        if not isinstance(total, Expr) and total < 0:  # a larger result: zeros at the end
+        if not isinstance(total, Expr) and total < 0:  # a negative pad appends zeros to the result
             low[d], high[d] = 0, total
             continue
-        less = total // 2
-        low[d], high[d] = (less, total - less) if auto == "SAME_UPPER" else (total - less, less)
+        smaller_half = total // 2
+        larger_half = total - smaller_half
+        low[d], high[d] = (smaller_half, larger_half) if auto == "SAME_UPPER" else (larger_half, smaller_half)
     if auto == "VALID" and wanted is None:
         low, high = [0] * rank, [0] * rank
     convolved = products.transposed_convolution(
@@ -189,14 +209,19 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
 # -- determinants
 
 
-_LARGEST_DETERMINANT = 32
+_MAX_DETERMINANT_ROWS = 32  # the elimination is unrolled: one step per row
 
 
 def _det(call: NodeCall, x: Tensor) -> Tensor:
-    """Return the determinants of [..., n, n], by elimination with the largest element of each column."""
+    """Return the determinants of matrices [..., n, n] by Gaussian elimination with partial pivoting.
+
+    Each step picks the row with the largest element in the first column, moves the first row to its place, multiplies
+    the determinant by the pivot (negated if rows were swapped), and continues with the remaining (n - 1) x (n - 1)
+    matrix.
+    """
     b, n = call.b, x.shape[-1]
-    if x.rank < 2 or isinstance(n, Expr) or x.shape[-2] != n or n > _LARGEST_DETERMINANT:
-        raise call.fail(f"its operand is {x}; expected square matrices of at most {_LARGEST_DETERMINANT} rows")
+    if x.rank < 2 or isinstance(n, Expr) or x.shape[-2] != n or n > _MAX_DETERMINANT_ROWS:
+        raise call.fail(f"its operand is {x}; expected square matrices of at most {_MAX_DETERMINANT_ROWS} rows")
     lead = x.shape[:-2]
     a = shapes.reshape(b, x, [product(lead), n, n])
     determinant = shapes.full(b, 1.0, [a.shape[0], 1, 1], x.dtype)
@@ -205,7 +230,7 @@ def _det(call: NodeCall, x: Tensor) -> Tensor:
         size = elementwise.unary(b, "abs", column)
         row = reductions.argument(b, "max", size, 1, keep=True)  # [batch, 1, 1]
         top = gathers.take_along(b, a, shapes.broadcast_to(b, row, [a.shape[0], 1, n - k]), 1)
-        # The row that was first goes to the position of the one with the largest element.
+        # The first row replaces the pivot row; the pivot row itself is `top`.
         first = shapes.slice_axis(b, a, 1, 0, 1)
         a = formula(b, lambda v, f, r: v.position(1, I64).is_equal(r).where(f, v), a, first, row)
         pivot = shapes.slice_axis(b, top, 2, 0, 1)

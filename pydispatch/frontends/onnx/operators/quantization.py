@@ -1,4 +1,4 @@
-"""Operators on numbers that stand for others by a scale and a zero point."""
+"""Conversions of quantized operators. A quantized number q stands for (q - zero point) * scale."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from pydispatch.frontends.ops.products import matmul
 
 
 def bounds(dtype: DType) -> tuple[float, float]:
-    """Return the least and the largest number of an integer type."""
+    """Return the smallest and the largest number of an integer type."""
     if dtype.is_unsigned:
         return 0.0, float((1 << dtype.bits) - 1)
     return float(-(1 << dtype.bits - 1)), float((1 << dtype.bits - 1) - 1)
 
 
 def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: DType, saturate: bool = True) -> Tensor:
-    """x / scale, rounded to even, plus the zero point, within the type. All broadcast to x."""
+    """Return x / scale, rounded half to even, plus the zero point, clamped to the range of type `to`.
+
+    Scale and zero point must broadcast to x. Floats of 8 bits saturate if `saturate` is set.
+    """
     inner = F32 if x.dtype.bits < 32 or not x.dtype.is_float else x.dtype
     operands = [x, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
     if to.is_float:
@@ -45,21 +48,23 @@ def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: 
 
 
 def dequantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
-    """(x - zero point) * scale, in the type of the scale. All broadcast to x."""
+    """Return (x - zero point) * scale in the type of the scale. Scale and zero point must broadcast to x."""
     inner = F32 if x.dtype.is_float else I32
     values = cast_to(call, x, inner)
     operands = [values, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
 
     def written(value: Element, s: Element, *z: Element) -> Element:
-        apart = value - z[0] if z else value
-        return (apart.to(F32) * s.to(F32)).to(scale.dtype)
+        shifted = value - z[0] if z else value
+        return (shifted.to(F32) * s.to(F32)).to(scale.dtype)
 
     return formula(call.b, written, *operands)
 
 
-def _spread(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
-    """Return scales or zero points so that they broadcast to x: one, a vector along an axis, or one for each block of
-    an axis.
+def _broadcast_to_axis(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
+    """Reshape scales or zero points so that they broadcast to x.
+
+    `t` is a scalar, a vector along `axis`, or, if `block` is not 0, has one number for each `block` elements of the
+    axis.
     """
     if t is None or t.rank == 0:
         return t
@@ -79,6 +84,7 @@ def _spread(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, block: int) 
 
 
 def _axis(call: NodeCall, x: Tensor, scale: Tensor) -> tuple[int, int]:
+    """Return the quantized axis and the block size (0 without blocks). For a scalar scale the axis does not matter."""
     axis, block = call.integer("axis", 1), call.integer("block_size", 0)
     if scale.rank == 0 or (scale.rank == 1 and scale.shape[0] == 1 and not block):
         return 0, block
@@ -86,34 +92,46 @@ def _axis(call: NodeCall, x: Tensor, scale: Tensor) -> tuple[int, int]:
 
 
 def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+    """Quantize x, per tensor, per axis or per block."""
     to = zero.dtype if zero is not None else dtype_of(call.integer("output_dtype", 0) or 2)
     call.ignore("output_dtype", "precision")
     axis, block = _axis(call, x, scale)
     saturate = call.flag("saturate", True)
-    return quantize(call, x, _need(call, scale, x, axis, block), _spread(call, zero, x, axis, block), to, saturate)
+    return quantize(
+        call,
+        x,
+        _broadcast_scale(call, scale, x, axis, block),
+        _broadcast_to_axis(call, zero, x, axis, block),
+        to,
+        saturate,
+    )
 
 
 def _dequantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+    """Dequantize x, per tensor, per axis or per block."""
     axis, block = _axis(call, x, scale)
     call.ignore("output_dtype")
-    return dequantize(call, x, _need(call, scale, x, axis, block), _spread(call, zero, x, axis, block))
+    return dequantize(
+        call, x, _broadcast_scale(call, scale, x, axis, block), _broadcast_to_axis(call, zero, x, axis, block)
+    )
 
 
-def _need(call: NodeCall, t: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
-    spread = _spread(call, t, x, axis, block)
+def _broadcast_scale(call: NodeCall, t: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
+    """Reshape scales like _broadcast_to_axis; the scale operand is always present."""
+    spread = _broadcast_to_axis(call, t, x, axis, block)
     assert spread is not None
     return spread
 
 
 def dynamic_quantize(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
-    """x as bytes between its own extremes, with 0 among them; gives the scale and the zero point too."""
-    least, most = (reductions.reduce(call.b, name, x) for name in ("min", "max"))
-    scale = formula(call.b, lambda a, n: (n.max(0.0) - a.min(0.0)) / 255.0, least, most)
+    """Quantize x to bytes by its own range, extended to contain 0. Return the bytes, the scale and the zero point."""
+    smallest, largest = (reductions.reduce(call.b, name, x) for name in ("min", "max"))
+    scale = formula(call.b, lambda a, n: (n.max(0.0) - a.min(0.0)) / 255.0, smallest, largest)
     scale = formula(call.b, lambda s: s.is_equal(0.0).where(1.0, s), scale)
     zero = formula(
         call.b,
         lambda a, s: (0.0 - a.min(0.0) / s).max(0.0).min(255.0).unary("round_even").to(I32).to(U8),
-        least,
+        smallest,
         scale,
     )
     return [quantize(call, x, scale, zero, U8), scale, zero]
@@ -122,7 +140,10 @@ def dynamic_quantize(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
 def requantize(
     call: NodeCall, x: Tensor, scales: Sequence[Tensor], out_scale: Tensor, out_zero: Tensor, to: DType
 ) -> Tensor:
-    """Return sums of products as numbers of another scale. scales: of both factors; all broadcast to x."""
+    """Quantize integer sums of products to a new scale and zero point.
+
+    `scales` are those of both factors; all scales broadcast to x.
+    """
 
     def written(value: Element, lhs: Element, rhs: Element, s: Element) -> Element:
         return value.to(F32) * (lhs.to(F32) * rhs.to(F32) / s.to(F32))
@@ -143,6 +164,7 @@ def _qlinear_matmul(
     scale: Tensor,
     zero: Tensor,
 ) -> Tensor:
+    """Return the product of two quantized matrices, quantized again."""
     rows, columns = products.without_zero_point(call, x, x_zero, -2), products.without_zero_point(call, y, y_zero, -1)
     product = matmul(call.b, rows, columns, I32)
     x_scale = _along(call, x_scale, product, product.rank - 2)
@@ -152,6 +174,7 @@ def _qlinear_matmul(
 
 
 def _along(call: NodeCall, t: Tensor, x: Tensor, axis: int) -> Tensor:
+    """Reshape a vector so that it broadcasts along one axis of x; scalars and vectors of one element become scalars."""
     if t.rank != 1 or t.shape[0] == 1:
         return shapes.reshape(call.b, t, []) if t.rank == 1 else t
     return shapes.reshape(call.b, t, [t.shape[0] if d == axis else 1 for d in range(x.rank)])
@@ -169,6 +192,7 @@ def _qlinear_conv(
     zero: Tensor,
     bias: Tensor | None = None,
 ) -> Tensor:
+    """Return the convolution of quantized x by quantized filters, quantized again."""
     convolved = products.conv_integer(call, x, w, x_zero, w_zero)
     convolved = products.with_bias(call, convolved, bias, I32)
     return requantize(call, convolved, [x_scale, _along(call, w_scale, convolved, 1)], scale, zero, zero.dtype)

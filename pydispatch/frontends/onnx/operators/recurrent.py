@@ -1,4 +1,4 @@
-"""Recurrent networks: LSTM, GRU and RNN."""
+"""Conversions of the recurrent networks LSTM, GRU and RNN."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 Activation = Callable[[Element], Element]
 Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
-"""step(products of one time step's inputs, states) → states, the first one the output."""
+"""Function that emits one time step. It is passed the products of the step's inputs by their weights, and the states.
+It returns the new states, of which state 0 is the output."""
 
-_UNROLLED = 512  # time steps that are written one by one
+_MAX_UNROLLED_STEPS = 512  # longer sequences are a loop: unrolling more makes compile time grow
 
 _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
     "relu": (activations.relu, ()),
@@ -35,7 +36,7 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
 
 
 def _activations(call: NodeCall, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
-    """Return the activation functions of each direction."""
+    """Return the activation functions of each direction. `defaults` are the names of those of one direction."""
     names = call.texts("activations", []) or list(defaults) * directions
     alphas, betas = call.reals("activation_alpha", []), call.reals("activation_beta", [])
     if len(names) != len(defaults) * directions:
@@ -47,11 +48,15 @@ def _activations(call: NodeCall, defaults: Sequence[str], directions: int) -> li
             raise call.fail(f"activation '{name:.40}' is not known")
         function, numbers = _ACTIVATIONS[name.lower()]
         parameters = [(alphas, betas)[n].pop(0) if (alphas, betas)[n] else default for n, default in enumerate(numbers)]
-        functions.append(_bound(function, parameters, limit))
+        functions.append(_bind_parameters(function, parameters, limit))
     return [functions[n * len(defaults) : (n + 1) * len(defaults)] for n in range(directions)]
 
 
-def _bound(function: Callable[..., Element], numbers: Sequence[float], limit: float | None) -> Activation:
+def _bind_parameters(function: Callable[..., Element], numbers: Sequence[float], limit: float | None) -> Activation:
+    """Return an activation with its parameters bound, whose input is clipped to [-limit, limit] unless
+    limit is None.
+    """
+
     def activation(value: Element) -> Element:
         return function(value if limit is None else value.max(-limit).min(limit), *numbers)
 
@@ -62,11 +67,19 @@ def _recurrent(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None, lengths: Tensor | None,
     initial: Sequence[Tensor | None], gates: int, cell: Callable[[int, Tensor, Tensor | None], Step],
 ) -> list[Tensor]:  # fmt: skip
-    """Run cells over x [length, batch, inputs] in one or both directions.
+    """Run a recurrent cell over x [length, batch, inputs] in one or both directions.
 
-    w, r: weights of the inputs and of the last output, [directions, gates * hidden, ...]. cell: from the number of a
-    direction, its r and its bias for the last output to a step. Gives the outputs [length, directions, batch, hidden]
-    and the last states.
+    Args:
+        w: Weights of the inputs, [directions, gates * hidden, inputs].
+        r: Recurrence weights, [directions, gates * hidden, hidden].
+        bias: Input bias and recurrence bias, [directions, 2 * gates * hidden].
+        lengths: Length of each sequence, [batch].
+        initial: Initial states, [directions, batch, hidden]; None for zeros.
+        gates: Number of gates of the cell.
+        cell: Returns the step function for a direction, its recurrence weights and its recurrence bias.
+
+    Returns:
+        The outputs [length, directions, batch, hidden] and the final states [directions, batch, hidden].
     """
     b = call.b
     direction = call.text("direction", "forward", ("forward", "reverse", "bidirectional"))
@@ -79,46 +92,48 @@ def _recurrent(
     hidden = r.shape[2]
     if w.shape[1] != gates * hidden:
         raise call.fail(f"its weights are {w} and {r}; expected {gates} gates of {hidden}")
-    states = [_first(call, t, count, x.shape[1], hidden, by_batch, x) for t in initial]
+    states = [_initial_state(call, t, count, x.shape[1], hidden, by_batch, x) for t in initial]
     outputs, last = [], []
     for n in range(count):
         backwards = direction == "reverse" or n == 1
-        inputs = products.matmul(b, x, shapes.transpose(b, _at(call, w, n)), accumulator(x.dtype))
-        halves = _halves(call, bias, n, gates, hidden)
+        inputs = products.matmul(b, x, shapes.transpose(b, _row(call, w, n)), accumulator(x.dtype))
+        halves = _split_bias(call, bias, n, gates, hidden)
         if halves[0] is not None:
             inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, halves[0])
-        step = cell(n, _at(call, r, n), halves[1])
+        step = cell(n, _row(call, r, n), halves[1])
         output, ends = _run(
-            call, elementwise.convert(b, inputs, x.dtype), [_at(call, t, n) for t in states], step, backwards, lengths
+            call, elementwise.convert(b, inputs, x.dtype), [_row(call, t, n) for t in states], step, backwards, lengths
         )
         outputs.append(output)
         last.append(ends)
-    everything = shapes.stack(b, outputs, 1)
+    all_outputs = shapes.stack(b, outputs, 1)
     final = [shapes.stack(b, [ends[n] for ends in last], 0) for n in range(len(states))]
     if by_batch:
-        everything = shapes.transpose(b, everything, [2, 0, 1, 3])
+        all_outputs = shapes.transpose(b, all_outputs, [2, 0, 1, 3])
         final = [shapes.transpose(b, t, [1, 0, 2]) for t in final]
-    return [everything, *final]
+    return [all_outputs, *final]
 
 
-def _at(call: NodeCall, t: Tensor, n: int) -> Tensor:
+def _row(call: NodeCall, t: Tensor, n: int) -> Tensor:
+    """Return row n of a tensor, without the first axis."""
     return shapes.reshape(call.b, shapes.slice_axis(call.b, t, 0, n, n + 1), t.shape[1:])
 
 
-def _halves(
+def _split_bias(
     call: NodeCall, bias: Tensor | None, n: int, gates: int, hidden: Size
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the input bias and the recurrence bias of direction `n`; None for both when there is no bias."""
+    """Return the input bias and the recurrence bias of direction `n`; None for both if there is no bias."""
     if bias is None:
         return None, None
-    own = _at(call, bias, n)
+    own = _row(call, bias, n)
     middle = hidden * gates
     return shapes.slice_axis(call.b, own, 0, 0, middle), shapes.slice_axis(call.b, own, 0, middle, middle + middle)
 
 
-def _first(
+def _initial_state(
     call: NodeCall, t: Tensor | None, count: int, batch: Size, hidden: Size, by_batch: bool, x: Tensor
 ) -> Tensor:
+    """Return an initial state as [directions, batch, hidden]; zeros if `t` is None."""
     if t is None:
         return shapes.full(call.b, 0.0, (count, batch, hidden), x.dtype)
     return shapes.transpose(call.b, t, [1, 0, 2]) if by_batch else t
@@ -127,9 +142,9 @@ def _first(
 def _run(
     call: NodeCall, inputs: Tensor, states: list[Tensor], step: Step, backwards: bool, lengths: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
-    """Run a cell over all time steps, and return its outputs and the states after the last step.
+    """Run a cell over all time steps. Return its outputs and the final states.
 
-    lengths: of each sequence of the batch.
+    `lengths` has the length of each sequence of the batch: beyond it, states do not change and outputs are 0.
     """
     b = call.b
     steps = inputs.shape[0]
@@ -138,12 +153,14 @@ def _run(
         new = step(row, old)
         if lengths is None:
             return new, new[0]
-        at = reductions.size_as(b, now, I64)
-        inside = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, [1]), at)
-        selected = [elementwise.select(b, inside, t, before) for t, before in zip(new, old, strict=True)]
-        return selected, formula(b, lambda i, v: i.where(v, 0.0), inside, new[0])
+        index = reductions.size_as(b, now, I64)
+        is_valid = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, [1]), index)
+        selected = [
+            elementwise.select(b, is_valid, updated, previous) for updated, previous in zip(new, old, strict=True)
+        ]
+        return selected, formula(b, lambda i, v: i.where(v, 0.0), is_valid, new[0])
 
-    if isinstance(steps, Expr) or steps > _UNROLLED:
+    if isinstance(steps, Expr) or steps > _MAX_UNROLLED_STEPS:
 
         def run(now: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             row = shapes.reshape(b, shapes.slice_axis(b, inputs, 0, now, now + 1), inputs.shape[1:])
@@ -156,27 +173,30 @@ def _run(
     outputs: list[Tensor] = []
     order = list(range(steps))
     for index in reversed(order) if backwards else order:
-        states, output = masked_step(index, _at(call, inputs, index), states)
+        states, output = masked_step(index, _row(call, inputs, index), states)
         outputs.append(output)
     if backwards:
         outputs.reverse()
     return shapes.stack(b, outputs, 0), states
 
 
-def _gates(call: NodeCall, t: Tensor, count: int) -> list[Tensor]:
+def _split_gates(call: NodeCall, t: Tensor, count: int) -> list[Tensor]:
+    """Split the last axis into `count` gates of equal size."""
     width = t.shape[-1]
     gate_size = width // count
     return shapes.split(call.b, t, t.rank - 1, [gate_size] * count)
 
 
-def _product(call: NodeCall, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
+def _recurrent_product(call: NodeCall, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
+    """Return h by the transposed recurrence weights r, plus the recurrence bias."""
     product = products.matmul(call.b, h, shapes.transpose(call.b, r), accumulator(h.dtype))
     if bias is None:
         return elementwise.convert(call.b, product, h.dtype)
     return formula(call.b, lambda v, k: (v + k.to(v.dtype)).to(h.dtype), product, bias)
 
 
-def _directions(call: NodeCall) -> int:
+def _direction_count(call: NodeCall) -> int:
+    """Return 2 for a bidirectional network, else 1."""
     return 2 if call.text("direction", "forward") == "bidirectional" else 1
 
 
@@ -184,13 +204,16 @@ def _rnn(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    functions = _activations(call, ["Tanh"], _directions(call))
+    """Lower RNN: h = f(W x + R h + bias)."""
+    functions = _activations(call, ["Tanh"], _direction_count(call))
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         (f,) = functions[n]
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
-            return [formula(call.b, lambda u, v: f(u + v), inputs, _product(call, states[0], weights, own_bias))]
+            return [
+                formula(call.b, lambda u, v: f(u + v), inputs, _recurrent_product(call, states[0], weights, own_bias))
+            ]
 
         return step
 
@@ -201,9 +224,9 @@ def _gru(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Gates are in the order update, reset, hidden."""
-    functions = _activations(call, ["Sigmoid", "Tanh"], _directions(call))
-    after = call.flag("linear_before_reset")
+    """Lower GRU. The gates are in the order update, reset, hidden."""
+    functions = _activations(call, ["Sigmoid", "Tanh"], _direction_count(call))
+    resets_product = call.flag("linear_before_reset")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         f, g = functions[n]
@@ -217,15 +240,15 @@ def _gru(
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
             old = states[0]
-            update, reset, candidate = _gates(call, inputs, 3)
-            own_update, own_reset = _gates(call, _product(call, old, both, both_bias), 2)
+            update, reset, candidate = _split_gates(call, inputs, 3)
+            own_update, own_reset = _split_gates(call, _recurrent_product(call, old, both, both_bias), 2)
             z = formula(call.b, lambda u, v: f(u + v), update, own_update)
             gate = formula(call.b, lambda u, v: f(u + v), reset, own_reset)
-            if after:
-                own = _product(call, old, last, last_bias)
+            if resets_product:
+                own = _recurrent_product(call, old, last, last_bias)
                 new = formula(call.b, lambda u, k, v: g(u + k * v), candidate, gate, own)
             else:
-                own = _product(call, elementwise.binary(call.b, "mul", gate, old), last, last_bias)
+                own = _recurrent_product(call, elementwise.binary(call.b, "mul", gate, old), last, last_bias)
                 new = formula(call.b, lambda u, v: g(u + v), candidate, own)
             return [formula(call.b, lambda k, u, v: (1.0 - k) * u + k * v, z, new, old)]
 
@@ -238,13 +261,15 @@ def _lstm(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None, state: Tensor | None = None, peepholes: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Gates are in the order input, output, forget, cell; peepholes of input, output, forget."""
-    functions = _activations(call, ["Sigmoid", "Tanh", "Tanh"], _directions(call))
+    """Lower LSTM. The gates are in the order input, output, forget, cell; the peepholes in the order input, output,
+    forget.
+    """
+    functions = _activations(call, ["Sigmoid", "Tanh", "Tanh"], _direction_count(call))
     coupled = call.flag("input_forget")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         f, g, k = functions[n]
-        peeps = _gates(call, _at(call, peepholes, n), 3) if peepholes is not None else None
+        peeps = _split_gates(call, _row(call, peepholes, n), 3) if peepholes is not None else None
 
         def gate(u: Tensor, v: Tensor, inner: Tensor, peep: int) -> Tensor:
             if peeps is None:
@@ -253,7 +278,10 @@ def _lstm(
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
             hidden, cell_state = states
-            of_input, of_state = _gates(call, inputs, 4), _gates(call, _product(call, hidden, weights, own_bias), 4)
+            of_input, of_state = (
+                _split_gates(call, inputs, 4),
+                _split_gates(call, _recurrent_product(call, hidden, weights, own_bias), 4),
+            )
             input_gate = gate(of_input[0], of_state[0], cell_state, 0)
             forget_gate = (
                 formula(call.b, lambda v: 1.0 - v, input_gate)

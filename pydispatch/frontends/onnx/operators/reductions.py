@@ -1,4 +1,4 @@
-"""Operators that combine elements along axes."""
+"""Conversions of reductions: operators that combine the elements along axes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, normalization, reductions, scans, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 
-Reduce = Callable[[NodeCall, Tensor, list[int], bool], Tensor]
+Reduce = Callable[[NodeCall, Tensor, list[int], bool], Tensor]  # (call, x, axes, whether reduced axes are kept)
 
 
 def _reduction(reduce: Reduce, operand_since: int = 18) -> Conversion:
-    """Return the conversion of a reduction with axes and keepdims. operand_since: the version since which its axes are
-    an operand.
+    """Return the conversion of a reduction with the attribute keepdims.
+
+    Its axes are an operand since version `operand_since` of the operator, and an attribute before.
     """
 
     def convert(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
         keep = call.flag("keepdims", True)
         stated = axes_operand(call, axes, operand_since)
-        nothing = call.flag("noop_with_empty_axes") if call.version >= operand_since else False
-        if not stated and not nothing:
+        is_noop = call.flag("noop_with_empty_axes") if call.version >= operand_since else False
+        if not stated and not is_noop:
             stated = list(range(x.rank))
         return reduce(call, x, call.axes(stated or [], x.rank), keep)
 
@@ -33,11 +34,14 @@ def _reduction(reduce: Reduce, operand_since: int = 18) -> Conversion:
 
 
 def _by_name(name: str) -> Reduce:
+    """Return a reduction by a function of one name, for example "add"."""
     return lambda c, x, axes, keep: reductions.reduce(c.b, name, x, axes, keep)
 
 
 def _sum_of(written: Callable[[Element], Element], after: Callable[[Element], Element] | None = None) -> Reduce:
-    """Return a reduction: the sum of a function of the elements, to which `after` is applied."""
+    """Return a reduction that sums a function of the elements and applies `after` to the sum. Small types are summed in
+    a wider one.
+    """
 
     def reduce_sum(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
         inner = normalization.wide(x.dtype)
@@ -50,21 +54,26 @@ def _sum_of(written: Callable[[Element], Element], after: Callable[[Element], El
 
 
 def _root(value: Element) -> Element:
+    """Return the square root, for integers rounded towards zero."""
     if value.dtype.is_integer:
         return value.to(F64).unary("sqrt").to(value.dtype)
     return value.unary("sqrt")
 
 
 def _mean(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    """Return the mean along axes, summed in a wider type."""
     wide = elementwise.convert(call.b, x, normalization.wide(x.dtype))
     return elementwise.convert(call.b, reductions.mean(call.b, wide, axes, keep), x.dtype)
 
 
 def _log_sum_exp(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    """Return the logarithm of the sum of the exponentials along axes."""
     return normalization.log_sum_exp(call.b, x, axes, keep)
 
 
 def _argument(name: str) -> Conversion:
+    """Return the conversion of ArgMax ("max") or ArgMin ("min")."""
+
     def convert(call: NodeCall, x: Tensor) -> Tensor:
         axis = call.axis(call.integer("axis", 0), x.rank)
         keep, last = call.flag("keepdims", True), call.flag("select_last_index")
@@ -90,14 +99,16 @@ def _softmax_like(function: Callable[[NodeCall, Tensor, int], Tensor]) -> Conver
 
 
 def _hardmax(call: NodeCall, x: Tensor, axis: int) -> Tensor:
-    """1 at the first of the largest elements along an axis."""
+    """Return 1 at the first of the largest elements along an axis, and 0 elsewhere."""
     position = reductions.argument(call.b, "max", x, axis, keep=True)
     return formula(call.b, lambda v, at: v.position(axis, I64).is_equal(at).to(x.dtype), x, position)
 
 
 def _cumulative(name: str) -> Conversion:
+    """Return the conversion of cumulative sums ("add") or products ("mul")."""
+
     def convert(call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
-        """Return sums (or products) of the elements up to each one, or from each one on."""
+        """Return the sums (or products) of the elements up to each one; with `reverse`, from each one on."""
         along = call.axis(int(call.numbers(axis, "axis").reshape(-1)[0]), x.rank)
         return scans.cumulative(call.b, name, x, along, call.flag("exclusive"), call.flag("reverse"))
 

@@ -1,4 +1,4 @@
-"""Operators that sample images at other positions than their elements have."""
+"""Conversions of Resize and Upsample, which sample images at other positions than those of their elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pydispatch.frontends.ops.resampling import Array, cubic_inner, cubic_outer,
 
 _MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
           "tf_crop_and_resize", "tf_half_pixel_for_nn")  # fmt: skip
-_DYNAMIC = ("asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners")
+_DYNAMIC_MODES = ("asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners")
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
@@ -45,6 +45,10 @@ class Sampling:
 def _resize(
     call: NodeCall, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
 ) -> Tensor:
+    """Resize some axes of x to the operand `sizes` or by the factors in `scales`.
+
+    Before version 11, `scales` is the second operand.
+    """
     if call.version < 11:
         roi, scales = None, roi
     mode = call.text("mode", "nearest", ("nearest", "linear", "cubic", "bilinear"))
@@ -67,19 +71,22 @@ def _resize(
             sampling.mode == "cubic"
             or sampling.antialias
             or policy != "stretch"
-            or sampling.transformation not in _DYNAMIC
+            or sampling.transformation not in _DYNAMIC_MODES
         ):
             call.numbers(sizes, "sizes")
-        wanted, ratios = _by_sizes(call, x, axes, call.sizes(sizes, "sizes"), policy)
+        wanted, ratios = _target_sizes(call, x, axes, call.sizes(sizes, "sizes"), policy)
     else:
         raise call.fail("it has neither scales nor sizes")
-    parts = (
-        _parts(call, roi, len(axes)) if sampling.transformation == "tf_crop_and_resize" else [(0.0, 1.0)] * len(axes)
+    crops = (
+        _crop_region(call, roi, len(axes))
+        if sampling.transformation == "tf_crop_and_resize"
+        else [(0.0, 1.0)] * len(axes)
     )
-    return _resize_axes(call, x, axes, wanted, ratios, sampling, parts, beyond)
+    return _resize_axes(call, x, axes, wanted, ratios, sampling, crops, beyond)
 
 
 def _upsample(call: NodeCall, x: Tensor, scales: Tensor | None = None) -> Tensor:
+    """Resize all axes of x by constant factors."""
     mode = call.text("mode", "nearest", ("nearest", "linear", "bilinear"))
     factors = call.reals("scales") if scales is None else [float(n) for n in call.numbers(scales, "scales").reshape(-1)]
     sampling = Sampling("linear" if mode == "bilinear" else mode, "asymmetric", "floor", -0.75, False, False)
@@ -88,7 +95,9 @@ def _upsample(call: NodeCall, x: Tensor, scales: Tensor | None = None) -> Tensor
 
 
 def _scaled(size: Size, factor: float) -> Size:
-    """Return the size times a factor, rounded down."""
+    """Return floor(size * factor). The factor of a dynamic size is approximated by a fraction with a denominator of at
+    most 1000.
+    """
     if not (math.isfinite(factor) and 0 < factor < 1 << 20):
         raise ValueError(f"a scale is {factor}")
     if not isinstance(size, Expr):
@@ -97,9 +106,13 @@ def _scaled(size: Size, factor: float) -> Size:
     return size * fraction.numerator // fraction.denominator
 
 
-def _by_sizes(
+def _target_sizes(
     call: NodeCall, x: Tensor, axes: Sequence[int], sizes: list[Size], policy: str
 ) -> tuple[list[Size], list[float | None]]:
+    """Return the target size and the scale of each axis; a scale is None if a size is dynamic.
+
+    The policies "not_larger" and "not_smaller" replace both by those of a common scale, which keeps the aspect ratio.
+    """
     old = [x.shape[d] for d in axes]
     if len(sizes) != len(axes):
         raise call.fail(f"{len(sizes)} sizes are given for {len(axes)} axes")
@@ -114,7 +127,8 @@ def _by_sizes(
     return [int(ratio * int(n) + 0.5) for n in old], [ratio] * len(old)  # type: ignore[arg-type]
 
 
-def _parts(call: NodeCall, roi: Tensor | None, count: int) -> list[tuple[float, float]]:
+def _crop_region(call: NodeCall, roi: Tensor | None, count: int) -> list[tuple[float, float]]:
+    """Return the start and end of the region of interest along each axis, as fractions of the axis."""
     if roi is None:
         raise call.fail("its region of interest is missing")
     numbers = [float(n) for n in call.numbers(roi, "roi").reshape(-1)]
@@ -133,7 +147,11 @@ def _resize_axes(
     parts: Sequence[tuple[float, float]],
     beyond: float,
 ) -> Tensor:
-    """Resize one axis after the other; each new element is a sum of a few old ones with weights."""
+    """Resize the axes one after the other.
+
+    wanted, ratios and parts have the target size, the scale and the region of interest of each axis; `beyond` is the
+    value of elements outside of the region of interest, for tf_crop_and_resize only.
+    """
     dtype = x.dtype
     exact = sampling.mode == "nearest"
     if not exact:
@@ -161,7 +179,10 @@ def _resize_axes(
 
 
 def _positions(old: int, new: int, scale: float, how: Sampling) -> Any:
-    """Return the positions of the new elements of a resized axis among the old ones."""
+    """Return the source position of each element of a resized axis, as float64.
+
+    `old` and `new` are the sizes of the axis, `scale` is their nominal ratio.
+    """
     i = np.arange(new, dtype=np.float64)
     length = scale * old
     if how.transformation == "align_corners":
@@ -169,8 +190,8 @@ def _positions(old: int, new: int, scale: float, how: Sampling) -> Any:
     if how.transformation == "asymmetric":
         return i / scale
     if how.transformation == "tf_crop_and_resize":
-        part = (how.end - how.start) * (old - 1)
-        return how.start * (old - 1) + (part / 2 if length == 1 else i * part / (length - 1))
+        extent = (how.end - how.start) * (old - 1)
+        return how.start * (old - 1) + (extent / 2 if length == 1 else i * extent / (length - 1))
     if how.transformation == "pytorch_half_pixel" and length == 1:
         return i * 0 - 0.5
     if how.transformation == "tf_half_pixel_for_nn":
@@ -180,44 +201,46 @@ def _positions(old: int, new: int, scale: float, how: Sampling) -> Any:
 
 
 def _sampled(call: NodeCall, x: Tensor, axis: int, positions: Array, scale: float, how: Sampling) -> Tensor:
+    """Resample an axis of static size at constant positions by nearest neighbour, linear or cubic interpolation."""
     old = int(x.shape[axis])  # type: ignore[arg-type]
     if how.mode == "nearest":
         rounded = {"round_prefer_floor": np.ceil(positions - 0.5), "round_prefer_ceil": np.floor(positions + 0.5),
                    "floor": np.floor(positions), "ceil": np.ceil(positions)}[how.nearest]  # fmt: skip
         return gathers.take(call.b, x, call.b.constant(np.clip(rounded, 0, old - 1).astype(np.int64)), axis)
-    first = np.ceil(positions) - 1  # the element before; the distance to it is above 0 and at most 1
-    offsets, weights = _weights(positions - first, scale, how)
-    taken = first[:, None].astype(np.int64) + offsets
+    base = np.ceil(positions) - 1  # the element before the position; the distance to it is in (0, 1]
+    offsets, weights = _weights(positions - base, scale, how)
+    indices = base[:, None].astype(np.int64) + offsets
     if how.exclude_outside:
-        weights = np.where((taken < 0) | (taken >= old), 0.0, weights)
+        weights = np.where((indices < 0) | (indices >= old), 0.0, weights)
         weights = weights / weights.sum(axis=1, keepdims=True)
-    taken = np.clip(taken, 0, old - 1)
-    return resampled(call.b, x, axis, taken, weights)
+    indices = np.clip(indices, 0, old - 1)
+    return resampled(call.b, x, axis, indices, weights)
 
 
 def _weights(distance: Array, scale: float, how: Sampling) -> tuple[Array, Array]:
-    """Return the offsets of the contributing elements from the one before each position, and their weights
-    at each position.
+    """Return the offsets of the contributing elements relative to the element before each position, and their weights.
+
+    `distance` is the distance of each position from that element. The weights are [positions, offsets].
     """
     scale = min(scale, 1.0) if how.antialias else 1.0
-    reach = 1 if how.mode == "linear" else 2
-    begin = math.floor(-reach / scale) + 1
+    radius = 1 if how.mode == "linear" else 2  # of the interpolation kernel, in elements
+    begin = math.floor(-radius / scale) + 1
     offsets = np.arange(begin, 2 - begin if how.mode == "cubic" else begin + 2 - 2 * begin)
-    apart = np.abs((offsets[None, :] - distance[:, None]) * scale)
-    weights = np.clip(1 - apart, 0, 1) if how.mode == "linear" else _cubic(apart, how.cubic)
+    distances = np.abs((offsets[None, :] - distance[:, None]) * scale)
+    weights = np.clip(1 - distances, 0, 1) if how.mode == "linear" else _cubic(distances, how.cubic)
     if how.antialias:
         weights = weights / weights.sum(axis=1, keepdims=True)
     return offsets, weights
 
 
 def _cubic(t: Array, a: float) -> Array:
-    """Keys' kernel of a distance."""
+    """Return Keys' cubic convolution kernel with coefficient `a` at distance t."""
     return np.where(t <= 1, cubic_inner(t, a), np.where(t < 2, cubic_outer(t, a), 0.0))
 
 
 def _sampled_dynamic(call: NodeCall, x: Tensor, axis: int, new: Size, ratio: float | None, how: Sampling) -> Tensor:
-    """Resize an axis with sizes that are known only in a call; positions are computed in f32."""
-    if how.mode == "cubic" or how.antialias or how.transformation not in _DYNAMIC:
+    """Resample an axis whose old or new size is dynamic. Positions are computed in f32 at run time."""
+    if how.mode == "cubic" or how.antialias or how.transformation not in _DYNAMIC_MODES:
         raise call.fail(
             f"axis {axis} of {x} has a size that calls decide; {how.mode} with {how.transformation} needs known sizes"
         )
@@ -238,20 +261,20 @@ def _sampled_dynamic(call: NodeCall, x: Tensor, axis: int, new: Size, ratio: flo
                 "round_prefer_ceil": lambda v: (v + 0.5).unary("floor"),
                 "floor": lambda v: v.unary("floor"), "ceil": lambda v: v.unary("ceil")}  # fmt: skip
 
-    def within(value: Element, n: Element) -> Element:
+    def clamped_index(value: Element, n: Element) -> Element:
         return value.to(I64).max(0).min(n - 1)
 
     positions = formula(b, position, shapes.iota(b, [new], 0, I64), old_size, new_size)
     if how.mode == "nearest":
-        index = formula(b, lambda v, n: within(rounding[how.nearest](v), n), positions, old_size)
+        index = formula(b, lambda v, n: clamped_index(rounding[how.nearest](v), n), positions, old_size)
         return gathers.take(b, x, index, axis)
-    below = formula(b, lambda v, n: within(v.unary("floor"), n), positions, old_size)
-    above = formula(b, lambda v, n: within(v.unary("floor") + 1.0, n), positions, old_size)
-    part = shapes.reshape(
+    below = formula(b, lambda v, n: clamped_index(v.unary("floor"), n), positions, old_size)
+    above = formula(b, lambda v, n: clamped_index(v.unary("floor") + 1.0, n), positions, old_size)
+    fraction = shapes.reshape(
         b, formula(b, lambda v: v - v.unary("floor"), positions), [new if d == axis else 1 for d in range(x.rank)]
     )
     low, high = gathers.take(b, x, below, axis), gathers.take(b, x, above, axis)
-    return formula(b, lambda u, v, t: u * (1.0 - t).to(u.dtype) + v * t.to(u.dtype), low, high, part)
+    return formula(b, lambda u, v, t: u * (1.0 - t).to(u.dtype) + v * t.to(u.dtype), low, high, fraction)
 
 
 TABLE: dict[str, Conversion] = {

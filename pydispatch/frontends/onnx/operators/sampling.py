@@ -1,4 +1,4 @@
-"""Operators that sample images at positions that tensors state."""
+"""Conversions of operators that sample images at computed positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from pydispatch.frontends.ops.sampling import GridSampler, grid_sample, sampled
 
 
 def _grid_sample(call: NodeCall, x: Tensor, grid: Tensor) -> Tensor:
-    """x [n, c, ...] at the positions of grid [n, ..., axes], from -1 to 1, the last axis first."""
+    """Sample x [n, c, ...] at the positions in grid [n, ..., axes], whose coordinates are from -1 to 1 with the last
+    axis of x first.
+    """
     mode = call.text("mode", "linear", ("linear", "bilinear", "nearest", "cubic", "bicubic"))
     beyond = call.text("padding_mode", "zeros", ("zeros", "border", "reflection"))
     corners = call.flag("align_corners")
@@ -23,14 +25,16 @@ def _grid_sample(call: NodeCall, x: Tensor, grid: Tensor) -> Tensor:
 
 
 def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
-    """Return the positions that matrices [n, axes, axes + 1] map a regular grid to."""
+    """Return the positions to which matrices theta [n, axes, axes + 1] map the points of a regular grid
+    from -1 to 1.
+    """
     sizes = [int(n) for n in call.numbers(size, "size").reshape(-1)][2:]
     corners = call.flag("align_corners")
     rank = len(sizes)
     if theta.shape[1:] != (rank, rank + 1) or any(n < 1 for n in sizes):
         raise call.fail(f"its matrices are {theta} for an image of {sizes}")
-    lines = [np.linspace(-1, 1, n) if corners and n > 1 else (2 * np.arange(n) + 1) / n - 1 for n in sizes]
-    mesh = np.meshgrid(*lines, indexing="ij")
+    coordinates = [np.linspace(-1, 1, n) if corners and n > 1 else (2 * np.arange(n) + 1) / n - 1 for n in sizes]
+    mesh = np.meshgrid(*coordinates, indexing="ij")
     grid = np.stack([*reversed(mesh), np.ones(sizes)], -1).reshape(-1, rank + 1)
     mapped = products.matmul(call.b, call.b.constant(grid, theta.dtype), shapes.transpose(call.b, theta, [0, 2, 1]))
     return shapes.reshape(call.b, mapped, [theta.shape[0], *sizes, rank])
@@ -40,7 +44,10 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
 
 
 def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
-    """Return the mean (or maximum) of samples in the cells of regions [rois, 4] of images."""
+    """Return the mean or maximum of the samples in each cell of regions of images.
+
+    x is [n, c, h, w], rois [regions, 4] and batch [regions]: the image that each region is in.
+    """
     b = call.b
     mode = call.text("mode", "avg", ("avg", "max"))
     high, wide = call.integer("output_height", 1), call.integer("output_width", 1)
@@ -54,7 +61,7 @@ def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor
     taps = regions.box_taps(b, x, rois, (high, wide), ratio, scale, half)
     if mode == "avg":
         return regions.mean_of_boxes(b, x, batch, taps, (high, wide), ratio)
-    # The largest of the weighted elements themselves.
+    # ONNX takes the maximum over the weighted neighbours of all samples, not over the interpolated samples.
     count, channels = rois.shape[0], x.shape[1]
     images, shape = shapes.reshape(b, batch, [count, 1, 1, 1]), (count, channels, high * ratio, wide * ratio)
     parts = [sampled(b, x, shape, [[u], [v]], images) for u in taps[0] for v in taps[1]]
@@ -70,8 +77,10 @@ def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor
 def _deform_conv(
     call: NodeCall, x: Tensor, w: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Return a convolution whose windows have their elements at positions moved by offsets [n, groups * kernel * axes,
-    ...].
+    """Return a deformable convolution: each element of a window is sampled at its position plus an offset.
+
+    offset is [n, offset groups * kernel elements * axes, ...]; mask, which scales the samples, is [n, offset groups *
+    kernel elements, ...].
     """
     b = call.b
     kernel = [int(k) for k in kernel_of(call, w, x)]  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Operators of signals: Fourier transforms, windows, mel filters."""
+"""Conversions of signal processing operators: Fourier transforms, window functions, mel filters."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, fourier, gathers, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 
-_LONGEST = 1 << 24
+_MAX_LENGTH = 1 << 24  # bounds the tables of factors that a transform of this length needs
 
 
 def _complex(call: NodeCall, x: Tensor) -> Tensor:
-    """[..., 1] or [..., 2] as real or complex numbers."""
+    """Return x [..., 1] as real numbers [...], or x [..., 2] as complex numbers [...]."""
     b, last = call.b, x.rank - 1
     count = x.shape[last] if x.rank > 1 else 0
     if isinstance(count, Expr) or count not in (1, 2):
@@ -33,19 +33,27 @@ def _complex(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _pairs(call: NodeCall, x: Tensor) -> Tensor:
-    """Complex numbers as pairs along a new last axis."""
+    """Return complex numbers [...] as real and imaginary parts [..., 2]."""
     parts = [call.b.wrap(x.dtype.real, x.shape, part) for part in call.b.parts(x)]
     return shapes.stack(call.b, parts, x.rank)
 
 
 def _length(call: NodeCall, of: Tensor, what: str) -> int:
+    """Return a constant operand as a length. Raise CompileError if it is computed or not from 1 to _MAX_LENGTH; `what`
+    names it.
+    """
     length = int(call.numbers(of, what).reshape(-1)[0])
-    if not 1 <= length <= _LONGEST:
+    if not 1 <= length <= _MAX_LENGTH:
         raise call.fail(f"its {what} is {length}")
     return length
 
 
-def _transformed(call: NodeCall, x: Tensor, axis: int, length: int | None, inverse: bool, one_sided: bool) -> Tensor:
+def _fft(call: NodeCall, x: Tensor, axis: int, length: int | None, inverse: bool, one_sided: bool) -> Tensor:
+    """Return the Fourier transform of x along an axis.
+
+    The axis is first cropped or zero-padded to `length`, unless that is None. With `one_sided`, only the size // 2 + 1
+    non-redundant frequencies of a real signal are returned.
+    """
     b, size = call.b, x.shape[axis]
     if length is not None and length != size:
         if isinstance(size, Expr):
@@ -60,7 +68,7 @@ def _transformed(call: NodeCall, x: Tensor, axis: int, length: int | None, inver
 
 
 def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
-    """x: [..., 1] real or [..., 2] complex."""
+    """Return the Fourier transform of x, which is [..., 1] if real and [..., 2] if complex, as pairs [..., 2]."""
     if call.version < 20:
         which = call.integer("axis", 1)
     else:
@@ -70,13 +78,15 @@ def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor |
     if along == x.rank - 1 or (inverse and one_sided):
         raise call.fail("an inverse transform of one side, or one along the last axis, is not supported")
     count = None if length is None else _length(call, length, "dft_length")
-    return _pairs(call, _transformed(call, _complex(call, x), along, count, inverse, one_sided))
+    return _pairs(call, _fft(call, _complex(call, x), along, count, inverse, one_sided))
 
 
 def _stft(
     call: NodeCall, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None
 ) -> Tensor:
-    """Return transforms of the parts of a signal [batch, length, 1 or 2] that a window sees as it moves."""
+    """Return the short-time Fourier transform of signals x [batch, length, 1 or 2] as [batch, frames,
+    frequencies, 2].
+    """
     b = call.b
     signal = _complex(call, x)
     total, hop = signal.shape[1], _length(call, step, "frame_step")
@@ -92,16 +102,20 @@ def _stft(
     frames = 1 + (total - size) // hop
     positions = hop * np.arange(frames)[:, None] + np.arange(size)[None, :]
     parts = [b.wrap(signal.dtype.real, signal.shape, part) for part in b.parts(signal)]
-    taken = [gathers.take(b, part, b.constant(positions), 1) for part in parts]
+    frame_parts = [gathers.take(b, part, b.constant(positions), 1) for part in parts]
     if window is not None:
-        taken = [elementwise.binary(b, "mul", t, window) for t in taken]
-    signals = taken[0] if len(taken) == 1 else b.wrap(signal.dtype, taken[0].shape, *(b.value(t) for t in taken))
-    return _pairs(call, _transformed(call, signals, 2, None, False, call.flag("onesided", True)))
+        frame_parts = [elementwise.binary(b, "mul", t, window) for t in frame_parts]
+    if len(frame_parts) == 1:
+        framed = frame_parts[0]
+    else:
+        framed = b.wrap(signal.dtype, frame_parts[0].shape, *(b.value(t) for t in frame_parts))
+    return _pairs(call, _fft(call, framed, 2, None, False, call.flag("onesided", True)))
 
 
 def _window(factors: Sequence[float]) -> Conversion:
-    """Return the conversion of a window function that is a sum of cosines. factors: of the constant, of one period, of
-    two.
+    """Return the conversion of a window function that is a sum of cosines.
+
+    `factors` are those of the constant, of the cosine with one period in the window, of the cosine with two periods.
     """
 
     def convert(call: NodeCall, size: Tensor) -> Tensor:
@@ -122,7 +136,7 @@ def _window(factors: Sequence[float]) -> Conversion:
 
 
 def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
-    """Triangles over the bins of a spectrum, evenly spread on the mel scale."""
+    """Return a matrix [frequencies, bins] of triangular filters that are evenly spaced on the mel scale."""
     to = dtype_of(call.integer("output_datatype", 1))
     count, size = _length(call, bins, "num_mel_bins"), _length(call, length, "dft_length")
     samples = _length(call, rate, "sample_rate")

@@ -1,4 +1,4 @@
-"""Operators over texts whose words are numbers."""
+"""Conversion of TfIdfVectorizer, for words that are given as integers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 
-_MOST_SKIPS = 64
-_LARGEST = 1 << 26  # elements of the matrix that puts counts into columns
+_MAX_SKIPS = 64  # each skip distance adds operations to the program
+_MAX_COLUMN_MATRIX = 1 << 26  # elements of the 0-1 matrix that moves the counts of n-grams to their columns
 
 
 def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
-    """Return how often the n-grams of a pool are in each row of x [rows, words], or in x [words]; with weights."""
+    """Return how often each n-gram of a pool occurs in x [words] or in each row of x [rows, words], optionally
+    weighted.
+
+    The counts of all n-grams are computed first; a product with a 0-1 matrix moves them to the columns that
+    ngram_indexes states.
+    """
     b = call.b
     mode = call.text("mode", choices=("TF", "IDF", "TFIDF"))
     shortest, longest, skips = (call.integer(n) for n in ("min_gram_length", "max_gram_length", "max_skip_count"))
@@ -30,12 +35,12 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     words = x.shape[-1] if x.rank in (1, 2) else None
     if words is None or isinstance(words, Expr):
         raise call.fail(f"its operand is {x}; expected one or two axes, the last of a known size")
-    if not 1 <= shortest <= longest <= len(begins) or not 0 <= skips <= _MOST_SKIPS:
+    if not 1 <= shortest <= longest <= len(begins) or not 0 <= skips <= _MAX_SKIPS:
         raise call.fail(
             f"it has {len(begins)} lengths of n-grams, of which {shortest} to {longest} count, {skips} skips"
         )
     size = max(columns, default=0) + 1
-    if min(columns, default=-1) < 0 or size * len(columns) > _LARGEST:
+    if min(columns, default=-1) < 0 or size * len(columns) > _MAX_COLUMN_MATRIX:
         raise call.fail(f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}")
     rows = x if x.rank == 2 else shapes.expand_dims(b, x, [0])
     counts, matrices, gram_count = [], [], 0
@@ -47,7 +52,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
             raise call.fail(f"it has {len(columns)} columns for more n-grams")
         if shortest <= length <= longest and len(grams):
             steps = range(1, skips + 2) if length > 1 else [1]
-            counts.append(_found(call, rows, words, grams, [s for s in steps if (length - 1) * s < words]))
+            counts.append(_count_grams(call, rows, words, grams, [s for s in steps if (length - 1) * s < words]))
             matrices.append(np.zeros((len(grams), size)))
             matrices[-1][np.arange(len(grams)), columns[gram_count : gram_count + len(grams)]] = 1
         gram_count += len(grams)
@@ -64,8 +69,10 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     return total if x.rank == 2 else shapes.squeeze(b, total, [0])
 
 
-def _found(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
-    """Return how often each n-gram is in each row, with the passed distances between its words: [rows, n-grams]."""
+def _count_grams(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
+    """Return how often each n-gram of `grams` occurs in each row, as [rows, n-grams]. `steps` are the allowed distances
+    between adjacent words of an n-gram.
+    """
     b, length = call.b, grams.shape[1]
     total = shapes.full(b, 0.0, (rows.shape[0], len(grams)), F32)
     for step in steps:

@@ -1,1 +1,1 @@
-"""Operators of the domain com.microsoft that optimizers and quantizers of onnxruntime write."""
+"""Conversions of operators of the domain com.microsoft, which onnxruntime's graph optimizers and quantizers emit."""

@@ -1,4 +1,4 @@
-"""Attention with the products around it, masks, and keys and values of the past."""
+"""Conversions of the attention operators of com.microsoft, with their projections, masks and key-value caches."""
 
 from __future__ import annotations
 
@@ -20,22 +20,27 @@ def _packed_attention(
     call: NodeCall, x: Tensor, weights: Tensor, bias: Tensor | None, mask: Tensor | None, past: Tensor | None,
     added: Tensor | None, project: Callable[[], Tensor] | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
-    """Attention of x [batch, length, size], whose queries, keys and values are one product with weights."""
+    """Return attention over x [batch, length, size], whose queries, keys and values are one product of x and `weights`,
+    and the updated cache of keys and values [2, batch, heads, length, size].
+
+    `project` computes that product; None for a plain matrix product. `added` is a bias of the scores. `past` is the
+    cache before the call.
+    """
     b = call.b
     heads = call.integer("num_heads")
     call.ignore("past_present_share_buffer", "rotary_embedding_dim")
     if call.flag("do_rotary"):
         raise call.fail("do_rotary is not supported")
-    both = project() if project is not None else products.matmul(call, x, weights)
+    projected = project() if project is not None else products.matmul(call, x, weights)
     if bias is not None:
-        both = elementwise.binary(b, "add", both, bias)
+        projected = elementwise.binary(b, "add", projected, bias)
     total = weights.shape[1]
     if isinstance(total, Expr):
         raise call.fail(f"the size of its weights {weights} must be known")
     sizes = call.maybe_integers("qkv_hidden_sizes") or [total // 3] * 3
     if sum(sizes) != total or len(sizes) != 3:
         raise call.fail(f"its sizes {sizes} are not those of its weights {weights}")
-    query, key, value = (attention.split_heads(call.b, t, heads) for t in shapes.split(b, both, 2, sizes))
+    query, key, value = (attention.split_heads(call.b, t, heads) for t in shapes.split(b, projected, 2, sizes))
     if past is not None:
         old = [shapes.reshape(b, shapes.slice_axis(b, past, 0, n, n + 1), past.shape[1:]) for n in (0, 1)]
         key, value = shapes.concat(b, [old[0], key], 2), shapes.concat(b, [old[1], value], 2)
@@ -47,6 +52,10 @@ def _packed_attention(
 
 
 def _masks(call: NodeCall, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
+    """Return the masks and biases of the scores.
+
+    A mask of one axis has the length of each sequence; the attribute `unidirectional` adds a causal mask.
+    """
     b = call.b
     masks = [] if added is None else [added]
     if mask is not None:
@@ -58,8 +67,8 @@ def _masks(call: NodeCall, query: Tensor, key: Tensor, mask: Tensor | None, adde
             masks.append(attention.length_mask(call.b, mask, key.shape[2]))
         elif mask.rank in (2, 3):
             middle = [1, 1] if mask.rank == 2 else [1, mask.shape[1]]
-            spread = shapes.reshape(b, mask, [mask.shape[0], *middle, mask.shape[-1]])
-            masks.append(elementwise.convert(b, spread, BOOL))
+            broadcast = shapes.reshape(b, mask, [mask.shape[0], *middle, mask.shape[-1]])
+            masks.append(elementwise.convert(b, broadcast, BOOL))
         else:
             raise call.fail(f"its mask is {mask}; expected 1 to 3 axes")
     if call.flag("unidirectional"):
@@ -71,6 +80,7 @@ def _attention(
     call: NodeCall, x: Tensor, weights: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
     past: Tensor | None = None, added: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
+    """Lower com.microsoft Attention; `added` is a bias of the scores."""
     return _packed_attention(call, x, weights, bias, mask, past, added)
 
 
@@ -86,6 +96,8 @@ def _qattention(
     w_zero: Tensor | None = None,
     past: Tensor | None = None,
 ) -> Sequence[Tensor]:
+    """Lower QAttention: attention whose projection is a product of quantized matrices."""
+
     def project() -> Tensor:
         return scaled(call, integer_product(call, x, weights, x_zero, w_zero), [x_scale, w_scale], None)
 
@@ -97,6 +109,9 @@ def _multi_head_attention(
     mask: Tensor | None = None, added: Tensor | None = None, past_key: Tensor | None = None,
     past_value: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
+    """Return attention of projected queries, keys and values [batch, length, heads * size], with the keys and values of
+    the past prepended.
+    """
     b = call.b
     heads = call.integer("num_heads")
     if key is None or value is None or query.rank != 3:
@@ -124,9 +139,11 @@ def _group_query_attention(
     past_value: Tensor | None, lengths: Tensor, total: Tensor, cosines: Tensor | None = None,
     sines: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
-    """Causal attention whose keys and values are put behind those of the past.
+    """Return causal attention whose query heads share key-value heads, and the keys and values with those of the past
+    prepended.
 
-    lengths: of each sequence, less 1; keys beyond are left out. Positions count from the length of the past.
+    `lengths` has, for each sequence, the number of valid keys minus 1; later keys are masked out. Rotary positions
+    start at the length of the past.
     """
     b = call.b
     heads, shared = call.integer("num_heads"), call.integer("kv_num_heads")
@@ -139,18 +156,18 @@ def _group_query_attention(
             raise call.fail(f"{query} cannot be divided among {heads} + 2 * {shared} heads")
         head_size = width // (heads + 2 * shared)
         query, key, value = shapes.split(b, query, 2, [heads * head_size, shared * head_size, shared * head_size])
-    before: Size = past_key.shape[2] if past_key is not None else 0
+    past_length: Size = past_key.shape[2] if past_key is not None else 0
     if call.flag("do_rotary"):
         if cosines is None or sines is None:
             raise call.fail("its tables of cosines and sines are missing")
         position_ids = shapes.iota(b, [1, query.shape[1]], 1, I64)
-        position_ids = formula(b, lambda i, n: i + n, position_ids, reductions.size_as(b, before, I64))
+        position_ids = formula(b, lambda i, n: i + n, position_ids, reductions.size_as(b, past_length, I64))
         interleaved = call.flag("rotary_interleaved")
         query = rotate_any(
-            call, query, cosines, sines, position_ids, heads, interleaved, 2 * _known(call, cosines.shape[1])
+            call, query, cosines, sines, position_ids, heads, interleaved, 2 * _static(call, cosines.shape[1])
         )
         key = rotate_any(
-            call, key, cosines, sines, position_ids, shared, interleaved, 2 * _known(call, cosines.shape[1])
+            call, key, cosines, sines, position_ids, shared, interleaved, 2 * _static(call, cosines.shape[1])
         )
     call.ignore("rotary_interleaved")
     queries, keys, values = (
@@ -159,20 +176,24 @@ def _group_query_attention(
     if past_key is not None and past_value is not None:
         keys, values = shapes.concat(b, [past_key, keys], 2), shapes.concat(b, [past_value, values], 2)
     counts = formula(b, lambda n: n + 1, lengths)
-    causal = attention.causal_mask(b, queries.shape[2], keys.shape[2], before, window)
+    causal = attention.causal_mask(b, queries.shape[2], keys.shape[2], past_length, window)
     masks = [causal, attention.length_mask(b, counts, keys.shape[2])]
     result, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, softcap=softcap)
     return [attention.join_heads(call.b, result), keys, values]
 
 
-def _known(call: NodeCall, size: Size) -> int:
+def _static(call: NodeCall, size: Size) -> int:
+    """Return a size of the rotary tables. Raise CompileError if it is dynamic."""
     if isinstance(size, Expr):
         raise call.fail("the size of its tables must be known")
     return size
 
 
 def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """positions: the first position, or one for each element of [batch, length]."""
+    """Rotate x by the angles in the tables of cosines and sines.
+
+    `positions` is the position of the first element, or one position for each element of [batch, length].
+    """
     b = call.b
     interleaved, width, heads = (
         call.flag("interleaved"),
@@ -186,8 +207,8 @@ def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Ten
         length = x.shape[1] if x.rank == 3 else x.shape[2]
         positions = formula(b, lambda i, n: i + n, shapes.iota(b, [1, length], 1, positions.dtype), positions)
     if not heads and x.rank == 3:
-        size = 2 * _known(call, cosines.shape[1])
-        heads = _known(call, x.shape[2]) // size
+        size = 2 * _static(call, cosines.shape[1])
+        heads = _static(call, x.shape[2]) // size
     return rotate_any(call, x, cosines, sines, positions, heads, interleaved, width)
 
 

@@ -1,4 +1,6 @@
-"""Operators that are several of ai.onnx in one: products, norms, functions of quantized numbers."""
+"""Conversions of operators of com.microsoft that fuse several operators of ai.onnx: products, norms, quantized
+functions.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,8 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 
 def _with_bias(written: Callable[[Element], Element]) -> Conversion:
+    """Return the conversion of an operator that applies a formula to x, or to x + bias."""
+
     def convert(call: NodeCall, x: Tensor, bias: Tensor | None = None) -> Tensor:
         if bias is None:
             return formula(call.b, written, x)
@@ -27,6 +31,7 @@ def _with_bias(written: Callable[[Element], Element]) -> Conversion:
 
 
 def _quick_gelu(call: NodeCall, x: Tensor) -> Tensor:
+    """Return x * sigmoid(alpha * x)."""
     alpha = call.real("alpha", 1.702)
     return formula(call.b, lambda v: activations.swish(v, alpha), x)
 
@@ -43,6 +48,7 @@ _ACTIVATIONS: dict[str, Callable[..., Element]] = {
 
 
 def _activated(call: NodeCall, x: Tensor, numbers: Sequence[float]) -> Tensor:
+    """Apply the activation that the attribute `activation` names; `numbers` are its parameters."""
     name = call.text("activation", "")
     if name not in _ACTIVATIONS:
         raise call.fail(f"activation '{name:.40}' is not known")
@@ -53,20 +59,23 @@ def _activated(call: NodeCall, x: Tensor, numbers: Sequence[float]) -> Tensor:
 
 
 def _fused_matmul(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
+    """Return alpha * x @ y; the attributes transA and transB transpose the last two axes of x and y."""
     if call.flag("transBatchA") or call.flag("transBatchB"):
         raise call.fail("transBatchA and transBatchB are not supported")
-    x = _last_swapped(call, x) if call.flag("transA") else x
-    y = _last_swapped(call, y) if call.flag("transB") else y
+    x = _transpose_matrices(call, x) if call.flag("transA") else x
+    y = _transpose_matrices(call, y) if call.flag("transB") else y
     alpha = call.real("alpha", 1.0)
     product = ops.matmul(call.b, x, y, products.accumulator(x.dtype))
     return formula(call.b, lambda v: (v * alpha).to(x.dtype), product)
 
 
-def _last_swapped(call: NodeCall, x: Tensor) -> Tensor:
+def _transpose_matrices(call: NodeCall, x: Tensor) -> Tensor:
+    """Swap the last two axes of x; return a vector unchanged."""
     return shapes.transpose(call.b, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2]) if x.rank > 1 else x
 
 
 def _fused_gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return a Gemm followed by an activation."""
     product = products.gemm(call, x, y, bias)
     names = ("activation_alpha", "activation_beta", "activation_gamma")
     return _activated(call, product, [call.real(name) for name in names if call.has(name)])
@@ -75,18 +84,21 @@ def _fused_gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None
 def _fused_conv(
     call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None, added: Tensor | None = None
 ) -> Tensor:
+    """Return a convolution plus a residual operand, followed by an activation."""
     convolved = products.conv(call, x, w, bias)
     convolved = convolved if added is None else elementwise.binary(call.b, "add", convolved, added)
     return _activated(call, convolved, call.reals("activation_params", []))
 
 
 def integer_product(call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
-    """Return the product of integers without their zero points, in i32."""
+    """Return the product of two quantized matrices without their zero points, in i32."""
     rows = products.without_zero_point(call, x, x_zero, None)
     return ops.matmul(call.b, rows, products.without_zero_point(call, y, y_zero, -1))
 
 
 def scaled(call: NodeCall, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
+    """Return x * scale_0 * scale_1 + bias in f32, for integers x and the two elements of `scales`."""
+
     def written(value: Element, s: Element, t: Element, *more: Element) -> Element:
         product = value.to(F32) * (s.to(F32) * t.to(F32))
         return product + more[0].to(F32) if more else product
@@ -97,6 +109,7 @@ def scaled(call: NodeCall, x: Tensor, scales: Sequence[Tensor], bias: Tensor | N
 def _dynamic_quantize_matmul(
     call: NodeCall, x: Tensor, y: Tensor, scale: Tensor, zero: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
+    """Quantize x to bytes by its own range, and return its product by quantized y, scaled to f32."""
     rows, x_scale, x_zero = quantization.dynamic_quantize(call, x)
     return scaled(call, integer_product(call, rows, y, x_zero, zero), [x_scale, scale], bias)
 
@@ -105,12 +118,15 @@ def _matmul_integer_to_float(
     call: NodeCall, x: Tensor, y: Tensor, x_scale: Tensor, y_scale: Tensor, x_zero: Tensor | None = None,
     y_zero: Tensor | None = None, bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
+    """Return the product of two quantized matrices, scaled to f32, plus a bias."""
     return scaled(call, integer_product(call, x, y, x_zero, y_zero), [x_scale, y_scale], bias)
 
 
 def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] = ()) -> Conversion:
-    """Return the conversion of an operator that applies a formula to `count` quantized tensors. names: its attributes
-    that are floats.
+    """Return the conversion of an operator that dequantizes `count` tensors, applies a formula, and quantizes the
+    result.
+
+    `names` are its float attributes, which are passed to the formula after the elements.
     """
 
     def convert(call: NodeCall, *operands: Tensor | None) -> Tensor:
@@ -122,7 +138,8 @@ def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] =
             if x is None or scale is None:
                 raise call.fail("an operand is missing")
             dequantized.append(quantization.dequantize(call, x, scale, zero))
-        first, scale, zero = operands[0], operands[3 * count], (*operands, None)[3 * count + 1]
+        first, scale = operands[0], operands[3 * count]
+        zero = operands[3 * count + 1] if len(operands) > 3 * count + 1 else None
         if first is None or scale is None:
             raise call.fail("an operand is missing")
         numbers = [call.real(name, 0.01) for name in names]
@@ -135,13 +152,15 @@ def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] =
 def _qlinear_global_average(
     call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor
 ) -> Tensor:
-    last = call.flag("channels_last")
-    axes = list(range(1, x.rank - 1)) if last else list(range(2, x.rank))
+    """Return the mean over the spatial axes of a quantized tensor, quantized again."""
+    is_channels_last = call.flag("channels_last")
+    axes = list(range(1, x.rank - 1)) if is_channels_last else list(range(2, x.rank))
     mean = reductions.mean(call.b, quantization.dequantize(call, x, scale, zero), axes, keep=True)
     return quantization.quantize(call, mean, out_scale, out_zero, x.dtype)
 
 
 def _qlinear_concat(call: NodeCall, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
+    """Dequantize tensors, each given as elements, scale and zero point, concatenate them, and quantize the result."""
     if not operands or len(operands) % 3:
         raise call.fail(f"{len(operands)} operands follow its scale and zero point; expected three for each tensor")
     parts = [quantization.dequantize(call, *operands[n : n + 3]) for n in range(0, len(operands), 3)]
@@ -155,7 +174,8 @@ def _qlinear_concat(call: NodeCall, scale: Tensor, zero: Tensor, *operands: Tens
 def _skip_norm(
     call: NodeCall, x: Tensor, skip: Tensor, scale: Tensor, shift: Tensor | None = None, bias: Tensor | None = None
 ) -> Sequence[Tensor]:
-    total = _sum(call, x, skip, bias)
+    """Return the layer norm of x + skip + bias, its mean and inverse deviation, and the sum itself."""
+    total = _residual_sum(call, x, skip, bias)
     result, mean, inverse = normalization.layer_norm(
         call.b, total, [x.rank - 1], scale, shift, call.real("epsilon", 1e-12)
     )
@@ -165,17 +185,23 @@ def _skip_norm(
 def _skip_rms_norm(
     call: NodeCall, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None
 ) -> Sequence[Tensor | None]:
-    total = _sum(call, x, skip, bias)
+    """Return the RMS norm of x + skip + bias, and the sum itself as the fourth result; mean and deviation are not
+    supported.
+    """
+    total = _residual_sum(call, x, skip, bias)
     return [normalization.rms_norm(call.b, total, [x.rank - 1], scale, call.real("epsilon", 1e-12)), None, None, total]
 
 
-def _sum(call: NodeCall, x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
+def _residual_sum(call: NodeCall, x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
+    """Return x + skip + bias."""
     total = elementwise.binary(call.b, "add", x, skip)
     return total if bias is None else elementwise.binary(call.b, "add", total, bias)
 
 
 def rms_norm(call: NodeCall, x: Tensor, scale: Tensor) -> Sequence[Tensor | None]:
-    """SimplifiedLayerNormalization."""
+    """Lower SimplifiedLayerNormalization: divide by the root mean square over the axes from `axis` on. The second
+    result, the inverse deviation, is not supported.
+    """
     call.ignore("stash_type")
     axis = call.axis(call.integer("axis", -1), x.rank)
     return [normalization.rms_norm(call.b, x, range(axis, x.rank), scale, call.real("epsilon", 1e-5)), None]
@@ -193,8 +219,12 @@ def _embed_norm(
     mask: Tensor | None = None,
     position_ids: Tensor | None = None,
 ) -> Sequence[Tensor]:
-    """Embeddings of words, positions and segments, summed and normalized. Gives how many words the mask leaves, and the
-    sum."""
+    """Return the layer norm of the sum of word, position and segment embeddings, the number of words that the mask
+    keeps, and the sum itself.
+
+    words, segments and mask are [batch, length]; table, position_table and kinds are the embedding tables of words,
+    positions and segments.
+    """
     b = call.b
     call.ignore("mask_index_type")
     total = gathers.take(b, table, words, 0)
