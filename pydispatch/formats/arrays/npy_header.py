@@ -12,7 +12,13 @@ _MAX_LENGTH = 1 << 16
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """kind: b, i, u, f, c, or V for raw bits; bits: of an element; length: where the elements start, bytes."""
+    """Header of a .npy file.
+
+    Attributes:
+        kind: NumPy kind of the elements: b, i, u, f, c, or V for raw bits.
+        bits: Size of an element, in bits.
+        length: Offset of the first element in the file, in bytes.
+    """
 
     kind: str
     bits: int
@@ -21,7 +27,11 @@ class NpyHeader:
 
     @classmethod
     def read(cls, data: memoryview) -> NpyHeader:
-        """Raise ValueError that states the fault, or why such an array cannot be used in place."""
+        """Parse the header of a .npy file.
+
+        Raises ValueError if the header is broken, or if the array cannot be mapped as it is (big-endian or Fortran
+        order).
+        """
         if len(data) < 12 or bytes(data[:6]) != b"\x93NUMPY":
             raise ValueError("it is no .npy file")
         if data[6] not in (1, 2, 3):
@@ -51,7 +61,7 @@ class NpyHeader:
 
 
 def _shown(shape: object) -> str:
-    """Return a shape for messages. Python prints no integers of thousands of digits."""
+    """Return a shape for messages; Python refuses to print integers of thousands of digits."""
     try:
         return f"{shape!r:.60}"
     except ValueError:

@@ -28,7 +28,13 @@ _SAFE_TYPES = {
 
 @dataclass(frozen=True)
 class Tensor:
-    """An array in a file. kind: b, i, u, f, bf, c, an f8 name, or "V" for raw bits; bits: of an element."""
+    """Array in a file.
+
+    Attributes:
+        kind: Kind of the elements: b, i, u, f, bf, c, the name of an f8 type, or "V" for raw bits.
+        bits: Size of an element, in bits.
+        data: The elements, mapped from the file.
+    """
 
     kind: str
     bits: int
@@ -42,7 +48,10 @@ class Tensor:
 
 
 class ParameterFile(Mapping[str, Tensor]):
-    """The arrays of a file by name. Raises InvalidArgumentError that names the file, the array and the fault."""
+    """Mapping from names to the arrays of a file.
+
+    Opening one raises InvalidArgumentError with the file, the array and the cause if the file is broken.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path_of("parameters", path, "the path of a file"))
@@ -84,10 +93,12 @@ def _map(path: Path) -> memoryview:
 
 
 def _bytes_of(shape: tuple[int, ...], bits: int) -> int:
+    """Return the size of an array of packed elements, in bytes."""
     return -(-math.prod(shape) * bits // 8)
 
 
 def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
+    """Read a .safetensors file: an 8-byte header length, the JSON header, the elements. Raises _FileFault."""
     if len(data) < 8:
         raise _FileFault(f"{len(data)} bytes are no .safetensors file")
     (length,) = struct.unpack("<Q", data[:8])
@@ -110,7 +121,7 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object; _FileFault for duplicate keys."""
+    """Return the members of a JSON object as a dict; raise _FileFault for duplicate keys."""
     members = dict(pairs)
     if len(members) < len(pairs):
         twice = next(key for i, (key, _) in enumerate(pairs) if members[key] is not pairs[i][1])
@@ -119,11 +130,12 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _shown(key: str) -> str:
-    """Return a name from a file for messages: unprintable characters are escaped."""
+    """Return a name from a file for messages, with unprintable characters escaped and at most 200 characters."""
     return f"{key!r:.200}"
 
 
 def _safe_tensor(key: str, entry: object, body: memoryview, ranges: list[tuple[int, int, str]]) -> Tensor:
+    """Return the array that a header entry describes; append its (begin, end, name) to `ranges`. Raises _FileFault."""
     if not isinstance(entry, dict):
         raise _FileFault(f"{_shown(key)}: expected an object with dtype, shape and data_offsets")
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
@@ -148,10 +160,12 @@ def _safe_tensor(key: str, entry: object, body: memoryview, ranges: list[tuple[i
 
 
 def _are_sizes(value: object) -> bool:
+    """Return whether a JSON value is a list of at most 64 integers from 0 to 2^63 - 1."""
     return isinstance(value, list) and len(value) <= 64 and all(type(v) is int and 0 <= v < 2**63 for v in value)
 
 
 def _npy_tensor(key: str, data: memoryview) -> Tensor:
+    """Return the array of a .npy file; `key` names it in messages. Raises _FileFault."""
     try:
         header = NpyHeader.read(data)
     except ValueError as error:
@@ -165,10 +179,12 @@ def _npy_tensor(key: str, data: memoryview) -> Tensor:
 
 
 def _npy(path: Path, data: memoryview) -> dict[str, Tensor]:
+    """Return the array of a .npy file, under the stem of the file name."""
     return {path.stem: _npy_tensor(path.stem, data)}
 
 
 def _npz(path: Path, data: memoryview) -> dict[str, Tensor]:
+    """Return the arrays of a .npz file by name. Raises _FileFault, for compressed members too."""
     try:
         members = members_of(data)
     except ZipFault as fault:

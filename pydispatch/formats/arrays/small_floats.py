@@ -34,18 +34,21 @@ EXPONENT_ONLY = "f8E8M0FNU"
 
 
 def width(name: str) -> int:
-    """Return the number of bits of a format."""
+    """Return the number of bits of a value of this format."""
     return 8 if name == EXPONENT_ONLY else 1 + sum(FORMATS[name][:2])
 
 
 def least_normal(name: str) -> float:
-    """Return the least positive number with all digits of its format."""
+    """Return the smallest positive normal number of a format."""
     return 2.0**-127 if name == EXPONENT_ONLY else 2.0 ** (1 - FORMATS[name][2])
 
 
 @functools.cache
 def values(name: str) -> NDArray[np.float64]:
-    """Return the value of every code of a format, in order. KeyError for a name that is not in FORMATS or f8E8M0FNU."""
+    """Return a table with the value of each code of a format, indexed by the code.
+
+    Raises KeyError for a name that is neither in FORMATS nor EXPONENT_ONLY.
+    """
     import numpy as np
 
     if name == EXPONENT_ONLY:
@@ -71,7 +74,11 @@ def values(name: str) -> NDArray[np.float64]:
 
 @functools.cache
 def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
-    """Return (rounding boundaries: the least magnitudes above which the next code is nearer, the code for overflow)."""
+    """Return the rounding boundaries of a format, and the code that stands for overflow.
+
+    Boundary i is the midpoint between the magnitudes with codes i and i + 1; the last one separates the largest finite
+    magnitude from overflow.
+    """
     import numpy as np
 
     exponent_bits, fraction_bits, _, special = FORMATS[name]
@@ -84,10 +91,10 @@ def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
 
 
 def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
-    """Return the codes of numbers, one per element, rounded to nearest even.
+    """Convert numbers to codes of a format, rounded to nearest even.
 
-    Beyond the largest number: infinity, NaN where there is none, the largest number where there is neither. A NaN that
-    a format lacks is -0. f8E8M0FNU uses the exponent unchanged (0 becomes the least, the sign is ignored), as in MLIR.
+    Overflow gives infinity; NaN in formats without infinity; the largest number in formats without both. A NaN becomes
+    -0 in formats without NaN. f8E8M0FNU takes the exponent without rounding and ignores the sign, as MLIR does.
     """
     import numpy as np
 
@@ -112,7 +119,7 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
 
 
 def decode(codes: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Return the values of an array of codes, one per element."""
+    """Return the values of an array of codes, with the shape of the array."""
     import numpy as np
 
     return values(name)[codes.view(np.uint8)]

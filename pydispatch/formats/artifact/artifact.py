@@ -54,11 +54,17 @@ Content = memoryview | tuple[memoryview, ...]
 
 @dataclass
 class Variant:
-    """A binary to be packed.
+    """Binary of an executable for one target, to be packed.
 
-    format: such as "embedded-elf-x86_64". data: its bytes. suffix: of its member, without a dot: elf, ptx, spv, wgsl.
-    requires: features that a device must have. alignment: bytes that it needs its bindings aligned to. imports: symbols
-    that are resolved at load.
+    Attributes:
+        name: Name of the variant, unique in its executable.
+        format: Format of the binary, such as "embedded-elf-x86_64".
+        data: The binary.
+        suffix: Suffix of its file in the artifact, without a dot: elf, ptx, spv, wgsl.
+        requires: Features that a device must have.
+        alignment: Alignment that the binary requires of its bindings, in bytes.
+        imports: Symbols that are resolved when the program is loaded.
+        extra: Further keys of the manifest entry.
     """
 
     name: str
@@ -73,7 +79,12 @@ class Variant:
 
 @dataclass
 class PackedExecutable:
-    """An executable to be packed: the names of its exports by ordinal, and its variants."""
+    """Executable to be packed.
+
+    Attributes:
+        exports: Names of the exports by ordinal.
+        variants: Binaries, in order of preference.
+    """
 
     name: str
     exports: Sequence[str]
@@ -81,7 +92,7 @@ class PackedExecutable:
 
 
 def _path_part(name: str) -> str:
-    """`name` as one part of a member's path: characters with a meaning in paths are escaped as %XX."""
+    """Return a name as one component of a member's path; characters that are special in paths are escaped as %XX."""
 
     def quote(match: re.Match[str]) -> str:
         return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
@@ -91,8 +102,9 @@ def _path_part(name: str) -> str:
 
 
 def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
-    """Return a .npy file whose elements start 64-byte aligned (NumPy's format 1.0 guarantees that): its header, and the
-    memory of the array.
+    """Return the header of a .npy file and the memory of its elements.
+
+    NumPy pads a header of format 1.0 so that the elements are 64-byte aligned.
     """
     import io
 
@@ -117,19 +129,25 @@ def package_version() -> str:
 
 
 def warnings_of(variant: VariantEntry) -> list[str]:
-    """Return the sentences under the key "warnings" of a variant; malformed ones are omitted."""
+    """Return the warnings in the manifest entry of a variant; malformed ones are omitted."""
     warnings = variant.extra.get("warnings")
     return [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
 
 
 class Artifact:
-    """A compiled program. Made by `pydispatch.compile`, `Artifact.from_file` or `Artifact.from_bytes`.
+    """Compiled program, immutable.
 
-    Immutable. Members of a file are views into it, not copies.
+    Created by `pydispatch.compile`, `Artifact.from_file` or `Artifact.from_bytes`. Members are views into the file, not
+    copies.
     """
 
     def __init__(self, manifest: Manifest, content: Mapping[str, Content] | ArtifactFile) -> None:
-        """manifest, content: they agree, and the member "manifest.json" of the content is the manifest's text."""
+        """Create an artifact from its manifest and members.
+
+        Args:
+            manifest: The parsed manifest.
+            content: Members by name; "manifest.json" among them is the text of `manifest`.
+        """
         self.manifest = manifest
         self._content = content
         missing = [name for name in [PROGRAM, *manifest.member_names()] if name not in content]
@@ -150,15 +168,23 @@ class Artifact:
         choices: str = "",
         contracts: bytes = b"",
     ) -> Artifact:
-        """Pack a program.
+        """Pack a program into an artifact in memory.
 
-        functions: (name, signature), or entries of the manifest. program: the bytes of docs/program.md, in the same
-        order of executables, variants, functions and constants. constants: arrays, stored as .npy; their memory stays
-        that of the artifact. producers: tools used → their versions.
-        dispatches, choices: what formats/artifact/dispatches.py and choices.py make of the compiler's decisions, for
-        people. contracts: the bytes of docs/program.md again, functions that the variants' key "contracts" numbers;
-        empty for none.
-        Raises ArtifactError for duplicate names.
+        Args:
+            functions: Pairs (name, signature), or manifest entries, of the public functions.
+            program: The host program (docs/program.md), which numbers executables, variants and constants in
+                the order given here.
+            executables: Executables with their binaries.
+            constants: Arrays, stored as .npy. They are not copied.
+            producers: Versions of the tools that took part, by tool.
+            version: Version of pydispatch; default: the installed one.
+            dispatches: Text of dispatches.encode() about fusion, for people; "" for none.
+            choices: Text of choices.encode() about tuning, for people; "" for none.
+            contracts: A second host program with the functions to which the key "contracts" of variants refers;
+                empty for none.
+
+        Raises:
+            ArtifactError: Two functions, executables or members have the same name.
         """
         data: dict[str, Content] = {}
 
@@ -199,12 +225,12 @@ class Artifact:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Artifact:
-        """Open a .pdx file. Raises ArtifactError when it is broken, an OSError when it cannot be read."""
+        """Open a .pdx file; raise ArtifactError if it is broken, an OSError if it cannot be read."""
         return cls._from_opened(ArtifactFile(path))
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Artifact:
-        """Open the bytes of a .pdx file, which are copied. Raises ArtifactError when they are broken."""
+        """Open the bytes of a .pdx file, which are copied; raise ArtifactError if they are broken."""
         if isinstance(data, (str, os.PathLike)):
             raise InvalidArgumentError(
                 f"from_bytes: expected the bytes of a .pdx file, got the path {os.fspath(data)!r}; use from_file"
@@ -213,6 +239,7 @@ class Artifact:
 
     @classmethod
     def _from_opened(cls, file: ArtifactFile) -> Artifact:
+        """Read the manifest of an opened file; errors name the file."""
         try:
             return cls(Manifest.from_bytes(file.find(manifests.MEMBER, verify=True)), file)
         except ArtifactError as error:
@@ -221,7 +248,7 @@ class Artifact:
 
     @property
     def functions(self) -> dict[str, str]:
-        """Names of the public functions → their signatures."""
+        """Return the signatures of the public functions by name."""
         return dict(self.manifest.signatures())
 
     @property
@@ -230,29 +257,28 @@ class Artifact:
 
     @property
     def parameters(self) -> list[dict[str, Any]]:
-        """Parameters to be supplied when the program is loaded: scope, key, type and shape of each."""
+        """Return the parameters that are supplied when the program is loaded: scope, key, type and shape of each."""
         entries = self.manifest.extra.get("parameters", [])
         return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
     @property
     def warnings(self) -> list[str]:
-        """The compiler's warnings, in sentences."""
+        """Return the compiler's warnings about all variants."""
         return [text for e in self.executables for v in e.variants for text in warnings_of(v)]
 
     @property
     def members(self) -> list[str]:
-        """Names of all members, in the order of the file."""
+        """Return the names of all members, in the order of the file."""
         return self._content.members() if isinstance(self._content, ArtifactFile) else list(self._content)
 
     @property
     def size(self) -> int:
-        """The bytes of all members."""
+        """Return the total size of all members, in bytes."""
         return sum(part.nbytes for member in self.members for part in self._content_of(member))
 
     def read(self, member: str) -> memoryview:
-        """Return the bytes of a member; those of a file are not copied. Raises ArtifactError when there is no such
-        member.
-        """
+        """Return the bytes of a member, without a copy if the artifact is a file; raise ArtifactError if there is no
+        such member."""
         if isinstance(self._content, ArtifactFile):
             view: memoryview = self._content.find(member)
             return view
@@ -262,17 +288,17 @@ class Artifact:
         return memoryview(b"".join(content)) if isinstance(content, tuple) else content
 
     def _content_of(self, member: str) -> tuple[memoryview, ...]:
-        """Return the parts of a member."""
+        """Return the bytes of a member in one or more chunks, without a copy."""
         content = None if isinstance(self._content, ArtifactFile) else self._content[member]
         return content if isinstance(content, tuple) else (self.read(member),)
 
     def verify(self) -> None:
-        """Compare the checksum of every member. Raises ArtifactError with the member and both sums."""
+        """Verify the checksums of all members of a file; raise ArtifactError with the first member that differs."""
         if isinstance(self._content, ArtifactFile):
             self._content.verify()
 
     def _parts(self) -> Iterator[bytes | memoryview]:
-        """Yield the bytes of the file, in chunks."""
+        """Yield the bytes of the .pdx file in chunks."""
         entries, members = [], []
         for name in self.members:
             parts = self._content_of(name)
@@ -292,14 +318,14 @@ class Artifact:
         return Artifact.from_bytes, (self.to_bytes(),)
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of the file. The same artifact gives the same bytes."""
+        """Return the bytes of the .pdx file; equal artifacts give equal bytes."""
         return b"".join(self._parts())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file atomically: a concurrent reader of `path` sees the old file or the new one.
+        """Write the .pdx file atomically: a concurrent reader sees the old file or the new one.
 
-        A device or pipe is written to, not replaced. Raises SystemError, an OSError with its number, when `path`
-        cannot be written; no temporary file remains.
+        A device or pipe is written in place instead of replaced. Raises SystemError, which is an OSError with errno, if
+        `path` cannot be written; no temporary file remains.
         """
         target = Path(path_of("save: path", path, "the path of a file"))
         if target.exists() and not target.is_file() and not target.is_dir():
@@ -310,7 +336,7 @@ class Artifact:
             whole_file.write(target, list(self._parts()))
 
     def file(self) -> ArtifactFile:
-        """Return the artifact as a file that C can read: the one it came from, or its bytes in memory."""
+        """Return the artifact as an ArtifactFile for the loader in C: the opened file, or a new one in memory."""
         return self._content if isinstance(self._content, ArtifactFile) else ArtifactFile(list(self._parts()))
 
     def __repr__(self) -> str:

@@ -37,7 +37,7 @@ class Choice:
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing was faster."""
+        """Return whether no alternative was faster than the default."""
         return self.chosen == self.default
 
     def words(self) -> str:
@@ -52,13 +52,13 @@ class Choice:
 
 
 def encode(choices: Sequence[Choice]) -> str:
-    """Encode choices as compact, deterministic text; empty for none."""
+    """Encode tuning results as compact, deterministic JSON text; "" if there are none."""
     rows = [[c.subject, c.chosen, c.us, c.default, c.default_us, c.machine] for c in choices]
     return json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else ""
 
 
 def decode(encoded: object) -> list[Choice]:
-    """Decode the text that `encode` returns. Raises ArtifactError for anything else."""
+    """Decode the text of encode(); raise ArtifactError for other text."""
     try:
         return [_choice(*listed(row, 6)) for row in listed(json.loads(text(encoded)))]
     except (ValueError, TypeError, RecursionError) as error:

@@ -20,7 +20,9 @@ KEY = "dispatches"
 class Boundary(NamedTuple):
     """Reason why the producer of a value and its consumer are in different dispatches.
 
-    producer, consumer: the operations, with their source locations; the producer is empty in older artifacts.
+    Attributes:
+        producer: The producing operation with its source location; "" in artifacts of older versions.
+        consumer: The consuming operation with its source location.
     """
 
     producer: str
@@ -51,7 +53,7 @@ Listing = Sequence[tuple[str, Sequence[DispatchEntry]]]
 
 
 def encode(listing: Listing) -> str:
-    """Encode a listing as text, compact and deterministic; empty for an empty listing."""
+    """Encode a listing as compact, deterministic JSON text; "" if it is empty."""
     by_function: dict[str, Any] = {
         function: [
             [d.executable, d.export, list(d.ops), [list(b) for b in d.apart], list(d.grids)] for d in dispatches
@@ -62,7 +64,7 @@ def encode(listing: Listing) -> str:
 
 
 def decode(encoded: object) -> Listing:
-    """Decode the text of `encode`. Raises ArtifactError for anything else."""
+    """Decode the text of encode(); raise ArtifactError for other text."""
     try:
         by_function = json.loads(text(encoded))
         return [
@@ -80,12 +82,12 @@ def _entry(executable: object, export: object, ops: object, apart: object, grids
 
 
 def _boundary(first: str, second: str, third: str | None = None) -> Boundary:
-    """Older artifacts have the consumer and the reason alone."""
+    """Return a Boundary from the 3 fields of its record, or from the 2 fields (consumer, reason) of older versions."""
     return Boundary("", first, second) if third is None else Boundary(first, second, third)
 
 
 def render(listing: Listing, choices: Sequence[Choice] = ()) -> str:
-    """Format the listing for people. choices: what was measured, shown with its dispatch, or at the end."""
+    """Format a listing for people. Tuning results are shown with their dispatch, the others at the end."""
     lines: list[str] = []
     left = {choice.subject: choice for choice in choices}
     for function, dispatches in listing:

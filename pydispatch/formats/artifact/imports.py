@@ -52,8 +52,14 @@ class Member:
 
 @dataclass(frozen=True)
 class ParamsLayout:
-    """members: results, arguments, fields. results: how many of them are results. size, align: bytes, 0 and 1 when the
-    structure is empty; then `params` must not be read."""
+    """Layout of the structure that `params` points at.
+
+    Attributes:
+        members: Members for results, arguments and fields, in this order.
+        results: How many of the members are results.
+        size: Size in bytes; 0 for an empty structure, for which `params` is not a valid pointer.
+        align: Alignment in bytes.
+    """
 
     members: tuple[Member, ...]
     results: int
@@ -68,7 +74,7 @@ def _kind(type_: str, table: dict[str, tuple[int, str]], what: str) -> tuple[int
 
 
 def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[str] = ()) -> ParamsLayout:
-    """Return the structure of a signature. ValueError for a type that C lacks."""
+    """Lay out the structure of a signature; raise ValueError for a type that C lacks."""
     members: list[Member] = []
     end, align = 0, 1
 
@@ -90,6 +96,7 @@ def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[st
 
 
 def _members(members: Sequence[Member], indent: str, base: int = 0) -> Iterator[str]:
+    """Yield the C declarations of members, with their offsets from `base` as comments."""
     width = max((len(f"{m.c_type} {m.name};") for m in members), default=0)
     for member in members:
         text = f"{member.c_type} {member.name};"
@@ -106,10 +113,9 @@ def c_identifier(symbol: str) -> str:
 def c_declaration(
     symbol: str, results: Sequence[str] = (), arguments: Sequence[str] = (), fields: Sequence[str] = ()
 ) -> str:
-    """Return the structure and the function in C, ready to be copied; comments are offsets in bytes. ValueError as
-    `layout`.
+    """Return C source that declares the structure and the function of an import; comments state offsets in bytes.
 
-    It needs <stdbool.h>, <stddef.h> and <stdint.h>.
+    The source needs <stdbool.h>, <stddef.h> and <stdint.h>. Raises ValueError for a type that C lacks.
     """
     name = c_identifier(symbol)
     params = layout(results, arguments, fields)
@@ -149,11 +155,11 @@ class ImportSignature:
 
     @property
     def c(self) -> str:
-        """See `c_declaration`."""
+        """Return the signature in C; see `c_declaration`."""
         return c_declaration(self.symbol, self.results, self.arguments, self.fields)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the import as JSON values. `c`, a declaration for readers, is not read back."""
+        """Return the import as JSON values, with the C declaration for people, which from_json() ignores."""
         return {
             "symbol": self.symbol, "optional": self.optional, "results": list(self.results),
             "arguments": list(self.arguments), "fields": list(self.fields), "exports": list(self.exports), "c": self.c,
@@ -161,7 +167,7 @@ class ImportSignature:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ImportSignature:
-        """Build the import from the JSON values of `to_json`. ValueError or KeyError for anything else."""
+        """Build the import from the JSON values of to_json(); raise ValueError or KeyError for other values."""
         table(value)
         return cls(
             text(value["symbol"]), flag(value["optional"]),

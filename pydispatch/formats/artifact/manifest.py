@@ -19,7 +19,10 @@ _T = TypeVar("_T")
 
 
 class _ManifestFault(Exception):
-    """An invalid value. The path to it is built while the exception propagates, so valid manifests pay nothing."""
+    """Invalid value in a manifest.
+
+    The JSON path to the value is built while the exception propagates, so valid manifests pay nothing for it.
+    """
 
     def __init__(self, key: str, expected: str, got: object) -> None:
         self.path = [key] if key else []
@@ -27,6 +30,7 @@ class _ManifestFault(Exception):
         self.got = got
 
     def error(self) -> ArtifactError:
+        """Return the ArtifactError with the JSON path to the value."""
         where = "".join(part if part.startswith("[") else f".{part}" for part in self.path).lstrip(".") or "the file"
         if self.got is _MISSING:
             return ArtifactError(f"{MEMBER}: {where}: missing; expected {self.expected}")
@@ -59,6 +63,8 @@ def _integer(rest: Extra, key: str, low: int, high: int) -> int:
 
 
 def _items(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
+    """Remove the list `key` from a JSON object, and return its items converted by `make`; faults get the path to the
+    item."""
     value = rest.pop(key, _MISSING)
     if type(value) is not list:
         raise _ManifestFault(key, "a list", value)
@@ -89,6 +95,7 @@ def _named_size(value: object) -> int | str:
 
 
 def _parameter(value: object) -> None:
+    """Check an entry of the list of parameters."""
     rest = _object(value)
     for key in ("scope", "key", "type"):
         if type(rest.get(key, _MISSING)) is not str:
@@ -127,8 +134,13 @@ _OPTIONAL: dict[str, tuple[str, Callable[[object], bool]]] = {
 
 @dataclass(slots=True)
 class ValueEntry:
-    """An argument or result. name: may be empty. type: of an element. shape: sizes, names of open ones; None: a
-    number."""
+    """Argument or result of a function.
+
+    Attributes:
+        name: Name; may be empty.
+        type: Element type.
+        shape: Sizes, with names for dynamic ones; None for a scalar.
+    """
 
     name: str
     type: str
@@ -149,15 +161,20 @@ class ValueEntry:
         return {**self.extra, "name": self.name, "type": self.type, **shape}
 
     def __str__(self) -> str:
-        """`x: f32[batch, 4]`, or `n: i32`."""
+        """Return text such as `x: f32[batch, 4]` or `n: i32`."""
         shape = "" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"
         return f"{self.name}: {self.type}{shape}" if self.name else f"{self.type}{shape}"
 
 
 @dataclass(slots=True)
 class FunctionEntry:
-    """A public function: its name and its MLIR function type, for people; its arguments and results, None where the
-    artifact does not have them."""
+    """Public function.
+
+    Attributes:
+        signature: MLIR function type, for people.
+        arguments: Arguments; None if the artifact does not describe them.
+        results: Results; None if the artifact does not describe them.
+    """
 
     name: str
     signature: str
@@ -222,7 +239,12 @@ class VariantEntry:
 
 @dataclass(slots=True)
 class ExecutableEntry:
-    """An executable: the names of its exports by ordinal, and its variants."""
+    """Executable.
+
+    Attributes:
+        exports: Names of the exports by ordinal.
+        variants: Its binaries.
+    """
 
     name: str
     exports: list[str] = field(default_factory=list)
@@ -246,7 +268,12 @@ class ExecutableEntry:
 
 @dataclass(slots=True)
 class ConstantEntry:
-    """A constant array: the .npy member that holds it, its NumPy dtype string and its shape."""
+    """Constant array.
+
+    Attributes:
+        member: Name of the .npy member with the array.
+        dtype: NumPy dtype string.
+    """
 
     member: str
     dtype: str
@@ -264,7 +291,13 @@ class ConstantEntry:
 
 @dataclass(slots=True)
 class Manifest:
-    """version: of the pydispatch that wrote it. producers: the tools that took part and their versions."""
+    """Content of manifest.json.
+
+    Attributes:
+        version: Version of pydispatch that wrote the artifact.
+        producers: Versions of the tools that took part, by tool.
+        extra: Keys that this version does not interpret.
+    """
 
     version: str
     producers: dict[str, str] = field(default_factory=dict)
@@ -275,10 +308,10 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> Manifest:
-        """Read and check manifest.json. Raises ArtifactError that names the place in the JSON.
+        """Parse and check manifest.json; raise ArtifactError with the JSON path to the fault.
 
-        Keys that this version does not know are kept in `extra`. An artifact of a newer format is refused, and the
-        error says which version wrote it.
+        Keys that this version does not know are retained in `extra`. An artifact of a newer format is rejected with the
+        version that wrote it.
         """
         try:
             value = json.loads(bytes(data))
@@ -298,6 +331,7 @@ class Manifest:
 
     @classmethod
     def _read(cls, value: object) -> Manifest:
+        """Build a manifest from parsed JSON; raise _ManifestFault for an invalid value."""
         rest = _object(value)
         try:
             header = _object(rest.pop("pydispatch", _MISSING))
@@ -327,7 +361,7 @@ class Manifest:
         )
 
     def check(self) -> None:
-        """Raise ArtifactError when two functions, executables or members share a name."""
+        """Raise ArtifactError if two functions, executables or members have the same name."""
         _unique([f.name for f in self.functions], "functions")
         _unique([e.name for e in self.executables], "executables")
         _unique([v.member for e in self.executables for v in e.variants], "members of the variants")
@@ -346,11 +380,11 @@ class Manifest:
         }
 
     def to_bytes(self) -> bytes:
-        """Return the text of manifest.json: keys sorted, one blank of indentation; deterministic."""
+        """Return the text of manifest.json: sorted keys, indented by one space, deterministic."""
         return (json.dumps(self.to_json(), sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode("utf-8")
 
     def member_names(self) -> list[str]:
-        """Return every member that the manifest refers to, in its order."""
+        """Return the names of all members that the manifest refers to, in manifest order."""
         return [v.member for e in self.executables for v in e.variants] + [c.member for c in self.constants]
 
     def signatures(self) -> Mapping[str, str]:

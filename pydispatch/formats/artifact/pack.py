@@ -35,7 +35,12 @@ class ArchiveEntry:
 
 @dataclass(frozen=True)
 class ArchiveLayout:
-    """The layout: per entry (offset of its header, the header); its data follows. `tail` ends the file."""
+    """Layout of a zip archive.
+
+    Attributes:
+        headers: For each entry, the offset of its local header and the header; the member's data follows it.
+        tail: Central directory and end records.
+    """
 
     headers: list[tuple[int, bytes]]
     tail_offset: int
@@ -43,7 +48,7 @@ class ArchiveLayout:
 
 
 def check_name(name: str) -> bytes:
-    """Return the UTF-8 bytes of a member name. Raises ArtifactError for a name that a reader would refuse."""
+    """Return a member name in UTF-8; raise ArtifactError for a name that the reader would reject."""
     bad = next((c for c in name if c < " " or c in "\\\x7f"), None)
     reason = None
     if not name or name.startswith("/") or ".." in name.split("/"):
@@ -62,9 +67,7 @@ def check_name(name: str) -> bytes:
 
 
 def _padding(data_offset: int) -> bytes:
-    """Return an extra field that moves the data from `data_offset` to the next aligned offset; empty when
-    it is there.
-    """
+    """Return an extra field that pads `data_offset` to the alignment of members; empty if it is aligned."""
     missing = -data_offset % ALIGNMENT
     if missing == 0:
         return b""
@@ -74,7 +77,7 @@ def _padding(data_offset: int) -> bytes:
 
 
 def _fixed_fields(entry: ArchiveEntry, name: bytes, version: int) -> bytes:
-    """Return the fields that a local header and a directory entry share, from the version to the sizes."""
+    """Return the fields that a local header and a directory entry have in common: version to uncompressed size."""
     flags = 0 if name.isascii() else _UTF8
     size = min(entry.size, _FULL32)
     return struct.pack("<HHHHHIII", version, flags, 0, 0, _DATE, entry.crc, size, size)
@@ -111,7 +114,7 @@ def _end(count: int, offset: int, size: int) -> bytes:
 
 
 def layout(entries: Iterable[ArchiveEntry]) -> ArchiveLayout:
-    """Place the entries in the given order, each header directly after the previous data.
+    """Assign offsets to the entries in the given order, each header directly after the previous member's data.
 
     Raises ArtifactError for an invalid or duplicate name.
     """

@@ -12,7 +12,7 @@ def text(value: object) -> str:
 
 
 def listed(value: object, count: int | None = None) -> list[Any]:
-    """Check that a JSON value is a list, of `count` items when that is given, and return it."""
+    """Return a JSON value that is a list, of `count` items if given; raise ValueError for other values."""
     if type(value) is not list or (count is not None and len(value) != count):
         raise ValueError(f"expected a list{'' if count is None else f' of {count}'}, got {value!r:.60}")
     return value
@@ -25,7 +25,7 @@ def table(value: object) -> dict[str, Any]:
 
 
 def count(value: object) -> int:
-    """Check that a JSON value is a whole number from 0 to 2^63 - 1, and return it."""
+    """Return a JSON value that is an integer from 0 to 2^63 - 1; raise ValueError for other values."""
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError(f"expected a number of 0 or more, got {value!r:.60}")
     return value

@@ -59,9 +59,15 @@ def load(path: str = {path!r}, device: str = "cpu") -> Program:
 
 
 def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
-    """Return the text of the stub module of an artifact. file: the artifact's path, for people and `load`. buffers:
-    results are `pydispatch.Buffer`, as on devices other than CPUs. ArtifactError for an artifact without the types of
-    its functions.
+    """Return the text of a stub module (.pyi) for an artifact.
+
+    Args:
+        artifact: The artifact.
+        file: Its path, which the stub mentions.
+        buffers: Whether results are `pydispatch.Buffer`, as on devices other than CPUs.
+
+    Raises:
+        ArtifactError: The artifact does not describe the types of its functions.
     """
     parts, members, kinds = [], [], {"Any", "Program", "Protocol"}
     for entry in artifact.manifest.functions:
@@ -84,6 +90,7 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
 def _function(
     kind: str, entry: FunctionEntry, inputs: Sequence[ValueEntry], outputs: Sequence[ValueEntry], buffers: bool
 ) -> str:
+    """Return the stub of one function or method."""
     names = [value.name for value in inputs]
     unnameable = [
         i for i, name in enumerate(names) if not _is_identifier(name) or name in TAKEN or names.count(name) > 1
@@ -101,6 +108,7 @@ def _function(
 
 
 def _type(value: ValueEntry, side: str, buffers: bool) -> str:
+    """Return the Python type of an argument or result."""
     if value.shape is None:
         matches = [name for start, name in NUMBERS.items() if value.type.startswith(start)]
         return matches[0] if matches else "Any"

@@ -14,10 +14,8 @@ def is_archive(data: bytes) -> bool:
 
 
 def members(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the bytes of each archive member; symbol tables are left out.
-
-    ElfError for a broken archive.
-    """
+    """Yield the name and the content of each archive member except symbol tables; raise ElfError if the archive is
+    broken."""
     position, names = len(_MAGIC), b""
     while position < len(data):
         header = data[position : position + 60]

@@ -26,7 +26,13 @@ _PARAMETER, _MAX_THREADS, _REQUIRED_THREADS = 0x17, 0x05, 0x10
 
 @dataclass(frozen=True)
 class CubinEntry:
-    """A kernel. parameters: their sizes in bytes, in order. required, maximum: threads of a block, when stated."""
+    """Kernel of a cubin.
+
+    Attributes:
+        parameters: Sizes of the parameters, in bytes.
+        required: Required block size in threads (.reqntid); None if not stated.
+        maximum: Maximum block size in threads (.maxntid); None if not stated.
+    """
 
     name: str
     parameters: tuple[int, ...]
@@ -36,7 +42,13 @@ class CubinEntry:
 
 @dataclass(frozen=True)
 class Cubin:
-    """architecture: 80 for sm_80. relocatable: it has to be linked before it runs."""
+    """Metadata of a cubin.
+
+    Attributes:
+        architecture: Compute capability, 80 for sm_80.
+        entries: The kernels.
+        relocatable: Whether it must be linked before it can run.
+    """
 
     architecture: int
     entries: tuple[CubinEntry, ...]
@@ -51,13 +63,13 @@ class Cubin:
 
 
 def is_cubin(data: bytes | memoryview) -> bool:
-    """Return whether the bytes begin as an ELF file for CUDA."""
+    """Return whether the bytes start with the header of an ELF file for CUDA."""
     ident = identity(data)
     return ident is not None and ident.machine == MACHINE
 
 
 def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
-    """Read the facts. ArtifactError when the file is no cubin or broken."""
+    """Read the metadata of a cubin; raise ArtifactError if the bytes are not a valid cubin."""
     with _errors(data, name):
         elf = ElfFile(data)
         # Up to CUDA 12 the lowest byte is the architecture, since then (ABI version 8) the second one.
@@ -67,7 +79,7 @@ def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
 
 
 def functions(data: bytes | memoryview, name: str = "the cubin") -> list[str]:
-    """Return the device functions that other code may call. ArtifactError when the file is no cubin or broken."""
+    """Return the names of the device functions that other code may call; raise ArtifactError for a broken cubin."""
     with _errors(data, name):
         return _functions(ElfFile(data), kernels=False)
 
@@ -84,7 +96,7 @@ def _errors(data: bytes | memoryview, name: str) -> Iterator[None]:
 
 
 def _functions(elf: ElfFile, kernels: bool) -> list[str]:
-    """Return the names of the kernels, or of the functions for kernels of others, in the order of the file."""
+    """Return the names of all kernels, or of all other device functions, in the order of the file."""
     return [
         symbol.name
         for symbol in elf.symbols()
@@ -94,6 +106,7 @@ def _functions(elf: ElfFile, kernels: bool) -> list[str]:
 
 
 def _entry(elf: ElfFile, name: str) -> CubinEntry:
+    """Read the parameter sizes and block size limits of a kernel from its section .nv.info."""
     sizes: dict[int, int] = {}
     threads: dict[int, tuple[int, int, int]] = {}
     section = elf.section_named(f".nv.info.{name}")

@@ -42,8 +42,14 @@ _Abbreviations = Mapping[int, tuple[int, bool, list[tuple[int, int, int]]]]
 
 @dataclass(frozen=True)
 class DebugParameter:
-    """A parameter. type: f32, f64, i8, ..., i64, i1 for a truth value, or "" for any other, of the number or of what
-    the pointer points to. is_constant: a pointer to what is only read."""
+    """Parameter of a C function.
+
+    Attributes:
+        type: Scalar type of the parameter or of what it points to: f32, f64, i8 to i64, i1 for bool; "" for any
+            other type.
+        is_pointer: Whether the parameter is a pointer or reference.
+        is_constant: Whether it points to const.
+    """
 
     name: str
     type: str
@@ -53,13 +59,16 @@ class DebugParameter:
 
 @dataclass(slots=True)
 class _Entry:
+    """Debugging information entry (DIE): tag, attribute values by attribute number, children."""
+
     tag: int
     values: dict[int, int | str] = field(default_factory=dict)
     children: list[_Entry] = field(default_factory=list)
 
 
 def parameters(data: bytes, symbol: str) -> list[DebugParameter] | None:
-    """Return the parameters of a function; None where the object has no debug information of it that is understood."""
+    """Return the parameters of a function; None if the object has no debug information of it that this reader
+    supports."""
     try:
         for unit in _DwarfReader(ElfFile(data)).units():
             for entry in unit.values():
@@ -71,11 +80,13 @@ def parameters(data: bytes, symbol: str) -> list[DebugParameter] | None:
 
 
 def _names(entry: _Entry, unit: Mapping[int, _Entry]) -> set[int | str | None]:
+    """Return the source name and the linkage name of a function."""
     origin = unit.get(int(entry.values.get(_ORIGIN, -1)), entry)
     return {origin.values.get(_NAME), origin.values.get(_LINKAGE_NAME)}
 
 
 def _parameters(function: _Entry, unit: Mapping[int, _Entry]) -> list[DebugParameter] | None:
+    """Return the parameters of a function entry; None for a variadic function."""
     if any(child.tag == _VARIADIC for child in function.children):
         return None
     parameters = []
@@ -88,6 +99,7 @@ def _parameters(function: _Entry, unit: Mapping[int, _Entry]) -> list[DebugParam
 
 
 def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _Entry]) -> DebugParameter:
+    """Resolve the type of a parameter through typedefs, qualifiers and at most one pointer."""
     is_pointer = is_constant = False
     for _ in range(64):  # a chain that ends in itself is no type
         of = unit.get(int(values.get(_TYPE, -1)))
@@ -106,6 +118,7 @@ def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _E
 
 
 def _number(entry: _Entry) -> str:
+    """Return the name of a scalar type; "" for other types."""
     bits = 8 * int(entry.values.get(_BYTES, 0))
     encoding = entry.values.get(_ENCODING)
     if entry.tag == _ENUMERATION or (entry.tag == _BASE and encoding in _INTEGERS):
@@ -129,6 +142,8 @@ class _DwarfReader:
         self._at = 0
 
     def _content(self, name: str) -> bytes:
+        """Return the content of a debug section with its relocations applied; b"" if the object has none. Raises
+        ElfError."""
         sections = self._file.sections
         index = next((n for n, section in enumerate(sections) if self._file.name(section) == name), None)
         if index is None:
@@ -144,14 +159,17 @@ class _DwarfReader:
         return bytes(content)
 
     def _relocate(self, content: bytearray, relocations: ElfSection) -> None:
-        """Store what sections begin with: offsets in other sections of debug information, whose addresses are 0."""
+        """Apply the absolute relocations of a debug section.
+
+        Only addends are stored: they are offsets into other debug sections, whose addresses are 0.
+        """
         table = bytes(self._file.content(relocations))
         for offset, info, addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):
             if info & 0xFFFFFFFF in _ABSOLUTE.get(self._file.machine, ()) and offset + 4 <= len(content):
                 struct.pack_into("<I", content, offset, addend & 0xFFFFFFFF)
 
     def units(self) -> Iterator[dict[int, _Entry]]:
-        """Yield the entries of each compilation unit, by their offset."""
+        """Yield the entries of each compilation unit, by their offset in .debug_info."""
         start = 0
         while start + 11 <= len(self._info):
             length, version = struct.unpack_from("<IH", self._info, start)
@@ -170,7 +188,7 @@ class _DwarfReader:
             start = end
 
     def _declared(self, at: int) -> _Abbreviations:
-        """Return the abbreviations of a unit."""
+        """Return the abbreviation table at an offset in .debug_abbrev."""
         abbreviations: dict[int, tuple[int, bool, list[tuple[int, int, int]]]] = {}
         data = self._abbreviations
         while True:
@@ -192,7 +210,8 @@ class _DwarfReader:
             abbreviations[code] = tag, has_children, attributes
 
     def _entries(self, start: int, end: int, declared: _Abbreviations, address: int) -> dict[int, _Entry]:
-        """Return the entries of a unit. address: bytes of an address."""
+        """Return the entries of the unit from `start` to `end` by offset. `address` is the size of an address in
+        bytes."""
         entries: dict[int, _Entry] = {}
         parents: list[_Entry] = []
         indexed: list[tuple[_Entry, int, int]] = []  # strings, which are read when their base is known
@@ -227,7 +246,7 @@ class _DwarfReader:
         return entries
 
     def _value(self, form: int, address: int) -> int | str:
-        """Read a value; 0 for a block."""
+        """Read an attribute value of a DWARF form; blocks are skipped and read as 0."""
         if form == 0x08:
             text = _text(self._info, self._at)
             self._at += len(text.encode()) + 1
@@ -249,8 +268,9 @@ class _DwarfReader:
 
 
 def _unsigned(data: bytes, at: int) -> tuple[int, int]:
-    """Return an unsigned LEB128 number, and the offset after it. Signed numbers are read as unsigned: their values are
-    not needed.
+    """Return a LEB128 number and the offset after it.
+
+    Signed numbers are read as unsigned, because no caller uses their values.
     """
     value = shift = 0
     while shift < 70:

@@ -29,8 +29,15 @@ class SegmentFacts:
 
 @dataclass(frozen=True)
 class ElfFacts:
-    """machine, type: names, or "machine 42". exports, imports: names of global and weak symbols, '?' before weak
-    imports. needed: libraries that it depends on."""
+    """Metadata of an ELF file.
+
+    Attributes:
+        machine: Name of the machine, or text such as "machine 42".
+        type: Name of the file type.
+        exports: Names of defined global and weak symbols.
+        imports: Names of undefined symbols, with '?' before weak ones.
+        needed: Libraries that the file depends on (DT_NEEDED).
+    """
 
     machine: str
     type: str
@@ -41,7 +48,7 @@ class ElfFacts:
 
 
 def read(data: bytes | memoryview) -> ElfFacts:
-    """Read the facts. Raises ArtifactError when the file is none, of another class, or broken."""
+    """Read the metadata of an ELF file; raise ArtifactError for other or broken files and other ELF classes."""
     if not reader.is_elf(data):
         raise ArtifactError("not an ELF file: it does not start with 7F 45 4C 46")
     try:
@@ -68,7 +75,7 @@ def _segment(header: reader.ElfSegment) -> SegmentFacts:
 
 
 def _linkage(symbols: Iterable[ElfSymbol]) -> tuple[list[str], list[str]]:
-    """Return the exported names, and the imported names with `?` before weak ones; both are sorted."""
+    """Return the sorted names of exported and of imported symbols, with `?` before weak imports."""
     exports: list[str] = []
     imports: list[str] = []
     for symbol in symbols:

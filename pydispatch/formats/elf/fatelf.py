@@ -28,7 +28,12 @@ _RECORD = struct.Struct("<HBBBBBBQQ")
 
 @dataclass(frozen=True)
 class FatElfRecord:
-    """The target of one ELF file, and its location. offset, size: bytes in the FatELF file."""
+    """Target of one ELF file in a FatELF file, and its location there.
+
+    Attributes:
+        offset: Offset of the ELF file, in bytes.
+        size: Size of the ELF file, in bytes.
+    """
 
     machine: int
     osabi: int
@@ -45,19 +50,19 @@ class FatElfRecord:
 
     @property
     def target(self) -> str:
-        """A name for people and files, such as "x86_64_none_lp64le"."""
+        """Return a name of the target for messages and file names, such as "x86_64_none_lp64le"."""
         bits = {1: "lp32", 2: "lp64"}.get(self.word_size, f"word{self.word_size}")
         order = {0: "be", 1: "le"}.get(self.byte_order, f"order{self.byte_order}")
         return f"{self.machine_name}_{OSABIS.get(self.osabi, f'osabi{self.osabi}')}_{bits}{order}"
 
     @property
     def key(self) -> tuple[int, int, int, int]:
-        """The fields by which the loader distinguishes records."""
+        """Return the fields by which the loader distinguishes records."""
         return (self.machine, self.osabi, self.word_size, self.byte_order)
 
     @property
     def is_loadable(self) -> bool:
-        """Whether the loader accepts it, on its machine."""
+        """Return whether the loader accepts the ELF file on a machine of its kind."""
         return self.word_size == 2 and self.byte_order == 1 and self.osabi in OSABIS
 
 
@@ -66,7 +71,7 @@ def is_fatelf(data: bytes | memoryview) -> bool:
 
 
 def read(data: bytes | memoryview) -> list[FatElfRecord]:
-    """Return the records of a FatELF file, in order, each checked to be inside it. Raises ArtifactError."""
+    """Return the records of a FatELF file in order; raise ArtifactError if one is outside the file."""
     size = len(data)
     if not is_fatelf(data):
         raise ArtifactError("not a FatELF file: it does not start with FA 70 0E 1F")
@@ -93,7 +98,7 @@ def read(data: bytes | memoryview) -> list[FatElfRecord]:
 
 
 def _describe(name: str, data: bytes) -> FatElfRecord:
-    """Return the record of an ELF file, whose offset is not set yet."""
+    """Return the record of an ELF file, with offset 0."""
     if not is_elf(data):
         what = "a FatELF file itself: split it first" if is_fatelf(data) else "not an ELF file"
         raise InvalidArgumentError(f"{name} is {what}")
@@ -113,10 +118,14 @@ def _describe(name: str, data: bytes) -> FatElfRecord:
 
 
 def join(files: Sequence[tuple[str, bytes]]) -> bytes:
-    """Join pairs (name for messages, ELF file), in this order, to one FatELF file. The same input gives the same bytes.
+    """Combine ELF files into one FatELF file; the same inputs give the same bytes.
 
-    Raises InvalidArgumentError for input that is no ELF shared object, for two files that the loader could not tell
-    apart, for none and for more than 255.
+    Args:
+        files: Pairs (name for messages, ELF file), in the order of the records.
+
+    Raises:
+        InvalidArgumentError: A file is not an ELF shared object, two files have the same target, or there are
+            none or more than 255 files.
     """
     if not files:
         raise InvalidArgumentError("nothing to join: expected at least one ELF file")
@@ -145,9 +154,11 @@ def _round_up(size: int) -> int:
 
 
 def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
-    """Return the ELF file that the loader would choose on `machine` ("x86_64", "aarch64", "riscv64"; None: this one).
+    """Return the ELF file that the loader would choose; raise ArtifactError if no record fits.
 
-    A plain ELF file is returned as it is. Raises ArtifactError when no record fits.
+    Args:
+        data: A FatELF file, or a plain ELF file, which is returned unchanged.
+        machine: "x86_64", "aarch64" or "riscv64"; None for the machine of this process.
     """
     machine = machine or core_elf.host_machine()
     view = memoryview(data)
@@ -162,7 +173,7 @@ def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
 
 
 def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
-    """Return pairs (target name, ELF file) in the order of the records; a repeated target has a number appended."""
+    """Return pairs (target name, ELF file) in record order; repeated target names get a number as suffix."""
     view = memoryview(data)
     parts: list[tuple[str, memoryview]] = []
     seen: dict[str, int] = {}
@@ -174,7 +185,7 @@ def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
 
 
 def dump(data: bytes | memoryview) -> str:
-    """Return the header and every record as text, numbers first and names after them."""
+    """Return the header and the records as text, each with its numbers and their names."""
     records = read(data)
     _, version, count, reserved = _HEADER.unpack_from(data)
     lines = [f"magic: {MAGIC:X}", f"version: {version}", f"records: {count}", f"reserved: {reserved}"]

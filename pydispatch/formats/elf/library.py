@@ -21,7 +21,13 @@ _NAME, _COUNT, _PTRS, _ATTRS, _NAMES = 8, 24, 32, 40, 64
 
 @dataclass(frozen=True)
 class ExportFacts:
-    """The table's entry of one export. constants: 32-bit words. local_memory: bytes."""
+    """Metadata of one export.
+
+    Attributes:
+        constants: Number of 32-bit constants.
+        bindings: Number of buffer bindings.
+        local_memory: Workgroup memory, in bytes.
+    """
 
     name: str
     constants: int
@@ -31,14 +37,18 @@ class ExportFacts:
 
 @dataclass(frozen=True)
 class LibraryFacts:
-    """The name of a library, and its exports by ordinal."""
+    """Name of an executable library, and its exports by ordinal."""
 
     name: str
     exports: tuple[ExportFacts, ...]
 
 
 class _Image:
-    """The loaded segments by address, and the relocated pointers."""
+    """Loaded segments of an ELF file, addressed by virtual address.
+
+    Attributes:
+        pointers: Values of the pointers that load-time relocations store, by their address.
+    """
 
     def __init__(self, data: bytes) -> None:
         self.file = ElfFile(data)
@@ -55,6 +65,7 @@ class _Image:
         return self.file.at(address, size, "table")
 
     def executable(self, address: int) -> bool:
+        """Return whether an address is in an executable segment."""
         segment = self.file.segment_of(address)
         return segment is not None and bool(segment.flags & PF_EXEC)
 
@@ -63,7 +74,7 @@ class _Image:
 
 
 def read_tables(data: bytes) -> LibraryFacts | None:
-    """Return the tables of a linked library; None when they are ambiguous, or the file is broken."""
+    """Return the metadata of a linked library; None if the tables cannot be located uniquely, or the file is broken."""
     try:
         candidates = list(_candidates(_Image(data)))
     except (ElfError, KeyError):
@@ -72,6 +83,7 @@ def read_tables(data: bytes) -> LibraryFacts | None:
 
 
 def _candidates(image: _Image) -> Iterator[LibraryFacts]:
+    """Yield the metadata of each structure in the file that looks like a library structure."""
     for address in image.pointers:
         if all(address + field in image.pointers for field in (_PTRS, _ATTRS, _NAMES)):
             try:
@@ -81,6 +93,7 @@ def _candidates(image: _Image) -> Iterator[LibraryFacts]:
 
 
 def _library(image: _Image, address: int) -> LibraryFacts:
+    """Read the library structure at an address; raise ElfError or KeyError if there is none."""
     pointers = image.pointers
     header = pointers[address]
     (version,) = struct.unpack("<I", image.read(header, 4))

@@ -46,7 +46,7 @@ class ElfError(ValueError):
 
 
 class ElfSegment(NamedTuple):
-    """A program header. Sizes, offset and addresses are in bytes."""
+    """Program header. Sizes, offset and addresses are in bytes."""
 
     kind: int
     flags: int
@@ -59,7 +59,11 @@ class ElfSegment(NamedTuple):
 
 
 class ElfSection(NamedTuple):
-    """A section header. name: an offset in the section of names, see `ElfFile.name`. Sizes and offsets are in bytes."""
+    """Section header. Sizes and offsets are in bytes.
+
+    Attributes:
+        name: Offset of the name in the section name table; see `ElfFile.name`.
+    """
 
     name: int
     kind: int
@@ -74,7 +78,11 @@ class ElfSection(NamedTuple):
 
 
 class ElfSymbol(NamedTuple):
-    """section: the index of the section that defines it, or UNDEFINED, COMMON and the like."""
+    """Symbol table entry.
+
+    Attributes:
+        section: Index of the section that defines the symbol, or a special index such as UNDEFINED or COMMON.
+    """
 
     name: str
     info: int
@@ -111,14 +119,17 @@ class Identity(NamedTuple):
 
 
 def identity(data: bytes | memoryview) -> Identity | None:
-    """None for other files, and for those cut off before."""
+    """Return the identity of an ELF file; None for other files and for a truncated header."""
     if not is_elf(data) or len(data) < 20:
         return None
     return Identity(data[4], data[5], data[7], data[8], *struct.unpack_from(">HH" if data[5] == 2 else "<HH", data, 16))
 
 
 class ElfFile:
-    """An ELF file. ElfError for one of another class or byte order, and from each method where the file is broken."""
+    """Reader of a 64-bit little-endian ELF file.
+
+    The constructor raises ElfError for another class or byte order, each method for content that is broken.
+    """
 
     def __init__(self, data: bytes | memoryview) -> None:
         self.data = memoryview(data).cast("B")
@@ -144,17 +155,18 @@ class ElfFile:
     # -- bytes
 
     def unpack(self, layout: str, offset: int, what: str) -> tuple[int, ...]:
-        """Little-endian numbers at an offset. what: what they are, for the message."""
+        """Return the little-endian numbers at an offset, in a `struct` layout. `what` names them in the error
+        message."""
         return struct.unpack_from("<" + layout, self.part(offset, struct.calcsize("<" + layout), what))
 
     def part(self, offset: int, size: int, what: str) -> memoryview:
-        """`size` bytes at an offset. what: what they are, for the message."""
+        """Return `size` bytes at an offset. `what` names them in the error message."""
         if not 0 <= offset <= len(self.data) - size or size < 0:
             raise ElfError(f"its {what} at offset {offset} is outside its {len(self.data)} bytes")
         return self.data[offset : offset + size]
 
     def text(self, offset: int, end: int) -> str:
-        """Return the string at an offset, in a table that ends at `end`."""
+        """Return the zero-terminated string at an offset, in a string table that ends at `end`."""
         if not 0 <= offset < end <= len(self.data):
             raise ElfError(f"a name at offset {offset} is outside its string table")
         raw, zero, _ = bytes(self.data[offset : min(end, offset + _MAX_NAME)]).partition(b"\0")
@@ -190,7 +202,7 @@ class ElfFile:
         return next((section for section in self.sections if self.name(section) == name), None)
 
     def symbols(self, kind: int = SHT_SYMTAB) -> Iterator[ElfSymbol]:
-        """Yield the symbols of the tables of a kind, SHT_SYMTAB or SHT_DYNSYM, in the order of the file."""
+        """Yield the symbols of all symbol tables of type `kind` (SHT_SYMTAB or SHT_DYNSYM), in file order."""
         for section in self.sections:
             if section.kind == kind:
                 names = self._linked(section.link)
@@ -213,25 +225,25 @@ class ElfFile:
         ]
 
     def segment_of(self, address: int, size: int = 1) -> ElfSegment | None:
-        """Return the loaded segment that has `size` bytes at an address in the file."""
+        """Return the loaded segment whose file content covers `size` bytes at an address; None if there is none."""
         for segment in self.segments:
             if segment.kind == PT_LOAD and 0 <= address - segment.address <= segment.file_size - size:
                 return segment
         return None
 
     def offset_of(self, address: int, what: str, size: int = 1) -> int:
-        """Return the offset in the file of the `size` bytes at an address."""
+        """Return the file offset of `size` bytes at an address. `what` names them in the error message."""
         segment = self.segment_of(address, size)
         if segment is None:
             raise ElfError(f"its {what} at address {address:#x} is in no loaded segment")
         return segment.offset + address - segment.address
 
     def at(self, address: int, size: int, what: str) -> memoryview:
-        """`size` bytes at an address."""
+        """Return `size` bytes at an address. `what` names them in the error message."""
         return self.part(self.offset_of(address, what, size), size, what)
 
     def text_at(self, address: int, what: str) -> str:
-        """Return the string at an address."""
+        """Return the zero-terminated string at an address. `what` names it in the error message."""
         segment = self.segment_of(address)
         offset = self.offset_of(address, what)
         assert segment is not None
@@ -241,7 +253,7 @@ class ElfFile:
 
     @cached_property
     def dynamic(self) -> list[tuple[int, int]]:
-        """Pairs (tag, value) of the dynamic segment."""
+        """Return the pairs (tag, value) of the dynamic segment."""
         entries: list[tuple[int, int]] = []
         segment = next((segment for segment in self.segments if segment.kind == PT_DYNAMIC), None)
         if segment is not None:
@@ -254,28 +266,28 @@ class ElfFile:
 
     @cached_property
     def _tags(self) -> dict[int, int]:
-        """The first value of each tag."""
+        """Return the first value of each tag of the dynamic segment."""
         return dict(reversed(self.dynamic))
 
     def tag(self, tag: int) -> int | None:
-        """Return the first value of a tag of the dynamic segment."""
+        """Return the first value of a tag of the dynamic segment; None if it is missing."""
         return self._tags.get(tag)
 
     @property
     def needed(self) -> list[str]:
-        """The libraries that the file depends on."""
+        """Return the libraries that the file depends on (DT_NEEDED)."""
         names, end = self._dynamic_names()
         return [self.text(names + value, end) for tag, value in self.dynamic if tag == DT_NEEDED]
 
     def dynamic_symbols(self) -> Iterator[ElfSymbol]:
-        """Yield the symbols that the dynamic linker sees, by the dynamic segment."""
+        """Yield the symbols of the dynamic symbol table, which is located through the dynamic segment."""
         table = self.tag(DT_SYMTAB)
         if table is not None and DT_STRTAB in self._tags:
             offset = self.offset_of(table, "symbol table")
             yield from self._symbols(offset, self._dynamic_symbol_count(), *self._dynamic_names())
 
     def _dynamic_names(self) -> tuple[int, int]:
-        """Return the offsets in the file at which the dynamic string table begins and ends; 0, 0 when there is none."""
+        """Return the start and end offset of the dynamic string table in the file; (0, 0) if there is none."""
         address = self.tag(DT_STRTAB)
         if address is None:
             return 0, 0
@@ -283,6 +295,7 @@ class ElfFile:
         return start, start + (self.tag(DT_STRSZ) or 0)
 
     def _dynamic_symbol_count(self) -> int:
+        """Return the number of dynamic symbols according to the symbol hash table; 0 without one."""
         if (table := self.tag(DT_HASH)) is not None:
             return self.unpack("II", self.offset_of(table, "hash table"), "hash table")[1]
         if (table := self.tag(DT_GNU_HASH)) is not None:
@@ -290,9 +303,7 @@ class ElfFile:
         return 0
 
     def _gnu_hash_count(self, offset: int) -> int:
-        """Return the number of symbols according to a GNU hash table: one more than the last symbol of the
-        last chain.
-        """
+        """Return the number of symbols according to a GNU hash table: the index after the end of the last chain."""
         buckets, first, bloom, _ = self.unpack("IIII", offset, "GNU hash table")
         if buckets > _MAX_SYMBOLS or bloom > _MAX_SYMBOLS:
             raise ElfError(f"its GNU hash table has {buckets} buckets and {bloom} filter words")

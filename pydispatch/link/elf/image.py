@@ -16,7 +16,16 @@ _HEADER, _PROGRAM_HEADER, _SECTION_HEADER = 64, 56, 64
 
 @dataclass
 class OutputSection:
-    """A section of the file. size: in memory; content: in the file. link: the section that sh_link names."""
+    """Section of the output file.
+
+    Attributes:
+        size: Size in memory, in bytes.
+        content: Bytes in the file; empty for .bss.
+        link: Name of the section whose number is stored as sh_link; "" for none.
+        parts: Input sections that are merged into this one, in order.
+        address: Virtual address, relative to the load base.
+        offset: Offset in the file.
+    """
 
     name: str
     kind: int
@@ -33,12 +42,14 @@ class OutputSection:
 
     @property
     def stored(self) -> int:
-        """Bytes in the file."""
+        """Return the size in the file, in bytes: 0 for .bss."""
         return 0 if self.kind == reader.SHT_NOBITS else self.size
 
 
 @dataclass
 class OutputSegment:
+    """Consecutive sections with the same access rights (PF_* flags), which the loader maps together."""
+
     access: int
     sections: list[OutputSection]
 
@@ -47,8 +58,14 @@ class OutputSegment:
         return max(section.alignment for section in self.sections)
 
     def header(self, kind: int, alignment: int, to: int = 1) -> bytes:
-        """Return a program header for the sections. The one of code begins with the file. to: what the size in memory
-        is rounded up to.
+        """Return a program header of this type that covers the segment's sections.
+
+        The executable segment also covers the ELF header and the program headers, so it starts at offset 0.
+
+        Args:
+            kind: p_type.
+            alignment: p_align.
+            to: The end address in memory is rounded up to a multiple of this many bytes.
         """
         first, last = self.sections[0], self.sections[-1]
         start, address = (0, 0) if self.access & reader.PF_EXEC else (first.offset, first.address)
@@ -58,8 +75,10 @@ class OutputSegment:
 
 
 def gathered(parts: Iterable[Part]) -> dict[str, OutputSection]:
-    """Return the sections of the output file by name, each with the sections of objects that it is composed of, at
-    their offsets.
+    """Merge input sections into output sections.
+
+    Returns the output sections by name. Each lists its input sections at their offsets; `part.address` holds that
+    offset until addresses are assigned.
     """
     sections = {
         ".rodata": OutputSection(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, 1),
@@ -82,6 +101,7 @@ def gathered(parts: Iterable[Part]) -> dict[str, OutputSection]:
 
 
 def _section_of(part: Part) -> str:
+    """Return the name of the output section for an input section; raise UnsupportedError for TLS and writable code."""
     if part.flags & reader.SHF_TLS or (part.flags & reader.SHF_WRITE and part.flags & reader.SHF_EXEC):
         raise UnsupportedError(f"{part.owner}: section {part.name} is thread-local, or code that is writable")
     if part.flags & reader.SHF_EXEC:
@@ -97,7 +117,11 @@ def _section_of(part: Part) -> str:
 
 
 def _priority(part: Part) -> int:
-    """`.init_array.101` runs before `.init_array`; all others stay in the order of the objects."""
+    """Return the sort key of an input section.
+
+    `.init_array.101` has key 101 and runs before `.init_array`. All other sections have the same key, so a stable sort
+    keeps them in the order of the objects.
+    """
     suffix = part.name.rpartition(".")[2]
     return int(suffix) if part.name.startswith((".init_array.", ".fini_array.")) and suffix.isdigit() else 65536
 
@@ -107,9 +131,18 @@ def _aligned(value: int, alignment: int) -> int:
 
 
 def assign_addresses(segments: Sequence[OutputSegment], headers: int, page: int) -> int:
-    """Give each section its offset in the file and its address, with `headers` program headers before them. Segments
-    follow each other in the file and have pages of their own in memory. Returns where the last one ends in the
-    file."""
+    """Assign file offsets and addresses to all sections, and make the addresses of their parts absolute.
+
+    Segments are adjacent in the file; in memory each starts on a page of its own.
+
+    Args:
+        segments: The segments, the executable one first.
+        headers: Number of program headers before the first section.
+        page: Page size in bytes.
+
+    Returns:
+        The file offset at which the last segment ends.
+    """
     offset = address = _HEADER + headers * _PROGRAM_HEADER
     for segment in segments:
         if segment.alignment > page:
@@ -128,8 +161,14 @@ def assign_addresses(segments: Sequence[OutputSegment], headers: int, page: int)
 
 
 def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequence[OutputSection], end: int) -> bytes:
-    """Return the bytes of the file. sections: in order, without the first, empty one and without the section of their
-    names. end: of what is loaded.
+    """Return the bytes of the output file.
+
+    Args:
+        machine: e_machine.
+        flags: e_flags.
+        headers: Encoded program headers.
+        sections: Sections in file order, without the null section and .shstrtab, which are added here.
+        end: File offset at which the loaded segments end; sections that are not loaded follow.
     """
     names = OutputSection(".shstrtab", reader.SHT_STRTAB, 0, 1)
     every = [*sections, names]

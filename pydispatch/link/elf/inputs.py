@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydispatch.formats.elf import reader
 from pydispatch.formats.elf.reader import ElfError, ElfFile, ElfSection
 
-_LEFT_OUT = (".eh_frame", ".note", ".comment", ".llvm_addrsig", ".riscv.attributes")
+_UNUSED_SECTIONS = (".eh_frame", ".note", ".comment", ".llvm_addrsig", ".riscv.attributes")
 """Loaded sections that no kernel reads: kernels neither throw nor are unwound."""
 _MAX_ZEROS = 1 << 28
 _COMDAT = 1
@@ -26,8 +26,13 @@ class UnsupportedError(LinkError):
 
 @dataclass(eq=False)
 class Part:
-    """A section of an object. content: its bytes, fewer than `size` where the rest is zero. address: in the file that
-    is linked; -1 when it is left out."""
+    """Section of an input object.
+
+    Attributes:
+        owner: Label of the object, for messages.
+        content: Bytes of the section; fewer than `size` if the rest is zero (.bss).
+        address: Address in the output file; -1 if the section is left out of it.
+    """
 
     owner: str
     name: str
@@ -42,7 +47,12 @@ class Part:
 
 @dataclass(eq=False)
 class LinkSymbol:
-    """A name in one object, or, unless it is local, in all. part: None where nothing defines it."""
+    """Symbol of a link: local symbols belong to one object, all other symbols are shared by all objects.
+
+    Attributes:
+        part: Section that contains the definition; None if the symbol is undefined.
+        value: Offset in `part`, in bytes.
+    """
 
     name: str
     binding: int
@@ -59,6 +69,9 @@ class LinkSymbol:
 
 
 class Relocation(NamedTuple):
+    """Relocation of a section: the field at `offset` is computed from `symbol` and `addend` by the rule of type
+    `kind`."""
+
     offset: int
     kind: int
     symbol: LinkSymbol
@@ -67,12 +80,14 @@ class Relocation(NamedTuple):
 
 @dataclass
 class SymbolTable:
-    """The symbols that objects share, by name, and the groups of sections of which only the first copy counts."""
+    """Non-local symbols of all objects by name, and the signatures of section groups of which a copy is already
+    loaded."""
 
     symbols: dict[str, LinkSymbol] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
 
     def symbol(self, name: str) -> LinkSymbol:
+        """Return the shared symbol of this name; create it as undefined and weak on first use."""
         symbol = self.symbols.get(name)
         if symbol is None:
             symbol = self.symbols[name] = LinkSymbol(name, reader.WEAK, 0)
@@ -80,14 +95,20 @@ class SymbolTable:
 
 
 def defined_names(data: bytes) -> Iterator[str]:
-    """Yield the names that an object offers to others."""
+    """Yield the names of the non-local symbols that an object defines."""
     for symbol in ElfFile(data).symbols():
         if symbol.binding != reader.LOCAL and symbol.section not in (reader.UNDEFINED, reader.COMMON):
             yield symbol.name
 
 
 class Object:
-    """Relocatable object that takes part in a link. parts: its loaded, retained sections by section number."""
+    """Relocatable object that takes part in a link.
+
+    Attributes:
+        parts: Sections that are loaded at run time, by section number. Duplicates of COMDAT groups are left
+            out.
+        symbols: Symbols by their number in the object's symbol table.
+    """
 
     def __init__(self, label: str, data: bytes, names: SymbolTable, machine: int) -> None:
         self.label, self._names = label, names
@@ -107,12 +128,13 @@ class Object:
             raise LinkError(f"{label} cannot be read: {error}") from error
 
     def _read(self) -> None:
+        """Read the sections, then the symbols defined in them, then the relocations that refer to these symbols."""
         sections = self._file.sections
         symbols = list(self._file.symbols())
-        repeated = self._repeated(symbols)
+        repeated = self._duplicate_comdat_sections(symbols)
         for index, section in enumerate(sections):
             name = self._file.name(section)
-            if section.flags & reader.SHF_ALLOC and index not in repeated and not name.startswith(_LEFT_OUT):
+            if section.flags & reader.SHF_ALLOC and index not in repeated and not name.startswith(_UNUSED_SECTIONS):
                 self.parts[index] = self._part(name, section)
         self.symbols = [LinkSymbol("", reader.LOCAL, 0), *(self._symbol(symbol) for symbol in symbols)]
         for section in sections:
@@ -123,6 +145,7 @@ class Object:
                 part.relocations += self._relocations(section, part)
 
     def _part(self, name: str, section: ElfSection) -> Part:
+        """Return a section as a Part; raise LinkError if its alignment or size is invalid."""
         if section.alignment & (section.alignment - 1):
             raise LinkError(f"{self.label}: section {name} has alignment {section.alignment}, which is no power of two")
         if section.kind == reader.SHT_NOBITS and section.size > _MAX_ZEROS:
@@ -130,10 +153,9 @@ class Object:
         content = b"" if section.kind == reader.SHT_NOBITS else bytes(self._file.content(section))
         return Part(self.label, name, section.kind, section.flags, max(section.alignment, 1), section.size, content)
 
-    def _repeated(self, symbols: list[reader.ElfSymbol]) -> set[int]:
-        """Return the sections of groups that another object has defined before, and record the groups of this
-        object.
-        """
+    def _duplicate_comdat_sections(self, symbols: list[reader.ElfSymbol]) -> set[int]:
+        """Return the numbers of sections whose COMDAT group an earlier object has defined, and record this object's
+        groups."""
         repeated: set[int] = set()
         for section in self._file.sections:
             if section.kind == reader.SHT_GROUP:
@@ -147,6 +169,11 @@ class Object:
         return repeated
 
     def _symbol(self, entry: reader.ElfSymbol) -> LinkSymbol:
+        """Convert a symbol table entry, and merge a non-local one into the shared symbol.
+
+        A strong definition replaces a weak one; of two weak definitions the first counts. Raises LinkError for two
+        strong definitions, UnsupportedError for common, absolute and TLS symbols.
+        """
         part = self.parts.get(entry.section)
         local = entry.binding == reader.LOCAL
         if entry.section in (reader.COMMON, reader.ABSOLUTE) and entry.kind != reader.STT_FILE:
@@ -168,6 +195,7 @@ class Object:
         return symbol
 
     def _relocations(self, section: ElfSection, part: Part) -> Iterator[Relocation]:
+        """Yield the relocations of `part` from a SHT_RELA section; raise LinkError for one that is out of bounds."""
         content = self._file.part(section.offset, section.size // 24 * 24, "relocations")
         for offset, info, addend in struct.iter_unpack("<QQq", content):
             if info >> 32 >= len(self.symbols) or offset > len(part.content):

@@ -30,10 +30,19 @@ _READ, _WRITE, _EXEC = reader.PF_READ, reader.PF_WRITE, reader.PF_EXEC
 
 
 def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], arch: str) -> bytes:
-    """objects: (label, bytes) of relocatable objects and archives; lazy: objects that count only where they define
-    something that is missing. The same input gives the same bytes.
+    """Link relocatable objects into a shared object; the same inputs always give the same bytes.
 
-    Raises UndefinedError, UnsupportedError, or LinkError for objects that are broken or define something twice.
+    Args:
+        objects: Pairs (label, bytes) of relocatable objects, and of archives, whose members are loaded on
+            demand.
+        lazy: Pairs (label, bytes) of objects that are loaded only if they define an undefined symbol.
+        exports: Names of the exported symbols.
+        arch: Key of MACHINES.
+
+    Raises:
+        UndefinedError: A symbol has no definition.
+        UnsupportedError: The objects need a feature that only a complete linker such as ld.lld has.
+        LinkError: An object is broken, or a symbol is defined twice.
     """
     machine = MACHINES[arch]
     loaded, names = load(objects, lazy, exports, machine.number)
@@ -53,6 +62,10 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
 
 
 def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequence[str]) -> list[OutputSegment]:
+    """Return the segments of the output: read-only with code, RELRO, and variables if there are any.
+
+    Tables for the dynamic linker are created with their final sizes; their contents are filled in by _fill().
+    """
     alloc, write = reader.SHF_ALLOC, reader.SHF_ALLOC | reader.SHF_WRITE
     texts = b"\0" + b"".join(name.encode() + b"\0" for name in exports)
     tables = [
@@ -100,6 +113,8 @@ def _fill(
 
 
 def _dynamic(by_name: dict[str, OutputSection], plan: RelocationPlan) -> bytes:
+    """Return the contents of .dynamic: pairs (tag, value) of 8 bytes each, terminated by DT_NULL."""
+
     def address(name: str) -> int:
         return by_name[name].address
 
@@ -117,6 +132,8 @@ def _dynamic(by_name: dict[str, OutputSection], plan: RelocationPlan) -> bytes:
 
 
 def _headers(segments: Sequence[OutputSegment], sections: Sequence[OutputSection], page: int) -> list[bytes]:
+    """Return the encoded program headers: PT_LOAD per segment, PT_DYNAMIC, PT_GNU_RELRO, PT_GNU_STACK (not
+    executable)."""
     code, relocated, *variables = segments
     dynamic = [section for section in sections if section.name == ".dynamic"]
     headers = [code.header(reader.PT_LOAD, page), relocated.header(reader.PT_LOAD, page, to=page)]
@@ -128,12 +145,16 @@ def _headers(segments: Sequence[OutputSegment], sections: Sequence[OutputSection
 
 
 def _is_named(symbol: LinkSymbol) -> bool:
-    """Return whether debuggers and profilers use a symbol: functions and objects, but for names that compilers made."""
+    """Return whether a symbol belongs in .symtab for debuggers and profilers.
+
+    These are functions and objects at an address, except for names that compilers generate (`.L`).
+    """
     has_address = symbol.part is not None and symbol.part.address >= 0
     return has_address and symbol.kind in (reader.STT_FUNCTION, reader.STT_OBJECT) and symbol.name[:2] != ".L"
 
 
 def _symbols(local: Sequence[LinkSymbol], shown: Sequence[LinkSymbol], numbers: dict[Part, int]) -> list[OutputSection]:
+    """Return the sections .symtab and .strtab, in which local symbols precede global ones as ELF requires."""
     texts = bytearray(b"\0")
     entries = []
     for symbol in (*local, *shown):
@@ -148,7 +169,7 @@ def _symbols(local: Sequence[LinkSymbol], shown: Sequence[LinkSymbol], numbers: 
 
 
 def _entries(symbols: Iterable[tuple[int, LinkSymbol]], numbers: dict[Part, int], binding: int) -> bytes:
-    """Return a table of symbols, by (offset of the name, symbol), behind the empty entry that begins every table."""
+    """Encode pairs (name offset, symbol) as a symbol table, which starts with the null entry of 24 bytes."""
     table = bytearray(24)
     for offset, symbol in symbols:
         assert symbol.part is not None

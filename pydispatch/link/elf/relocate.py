@@ -11,17 +11,17 @@ from pydispatch.link.elf.image import OutputSection
 from pydispatch.link.elf.inputs import LinkError, LinkSymbol, Part, Relocation, UnsupportedError
 from pydispatch.link.elf.machines.relocation import Formula, Machine, Rule
 
-_ENTRIES = (Formula.ENTRY, Formula.ENTRY_PAGES, Formula.ENTRY_LOW)
+_GOT_FORMULAS = (Formula.ENTRY, Formula.ENTRY_PAGES, Formula.ENTRY_LOW)
 _PAGE = 4096
 """Of instructions that compute an address in two pieces."""
 
 
 class RelocationPlan:
-    """Requirements of the relocations of all parts, computed before addresses are assigned.
+    """GOT entries and load-time relocations that the parts need, counted before addresses are assigned.
 
     Attributes:
         entries: Symbols with an entry in the global offset table, and the offset of that entry in bytes.
-        bases: Number of relocations that the loader applies.
+        bases: Number of relocations to which the loader adds its base.
     """
 
     def __init__(self, parts: Iterable[Part], machine: Machine) -> None:
@@ -31,13 +31,18 @@ class RelocationPlan:
         for part in parts:
             content = bytearray(part.content)
             for relocation in part.relocations:
-                self._look(part, content, relocation)
+                self._collect_requirements(part, content, relocation)
             part.content = bytes(content)
         self.bases += sum(symbol.part is not None for symbol in self.entries)
 
-    def _look(self, part: Part, content: bytearray, relocation: Relocation) -> None:
+    def _collect_requirements(self, part: Part, content: bytearray, relocation: Relocation) -> None:
+        """Count what one relocation needs: a GOT entry, a load-time relocation, or nothing.
+
+        Raises LinkError for an absolute address in read-only memory, UnsupportedError for a weak undefined target that
+        is not referenced through the GOT.
+        """
         rule, symbol = self.rule(part, relocation), relocation.symbol
-        if rule.formula in _ENTRIES and not self._shortened(part, content, relocation):
+        if rule.formula in _GOT_FORMULAS and not self._try_relax(part, content, relocation):
             self.entries.setdefault(symbol, 8 * len(self.entries))
         elif rule.formula is Formula.ADDRESS and symbol.part is not None:
             if not part.flags & reader.SHF_WRITE:
@@ -46,32 +51,43 @@ class RelocationPlan:
                     "compile it with -fPIC"
                 )
             self.bases += 1
-        elif symbol.part is None and rule.formula not in (Formula.NOTHING, Formula.ADDRESS, *_ENTRIES):
+        elif symbol.part is None and rule.formula not in (Formula.NOTHING, Formula.ADDRESS, *_GOT_FORMULAS):
             raise UnsupportedError(f"{part.owner}: {rule.name} to '{symbol.name}', which is weak and undefined")
 
-    def _shortened(self, part: Part, content: bytearray, relocation: Relocation) -> bool:
+    def _try_relax(self, part: Part, content: bytearray, relocation: Relocation) -> bool:
+        """Relax a load from the GOT in place if the target is defined; return whether that was possible."""
         if relocation.symbol.part is None or not self.machine.shorten(content, relocation.offset, relocation.kind):
             return False
         relocations = part.relocations
-        relocations[relocations.index(relocation)] = relocation._replace(kind=_relative(self.machine))
+        relocations[relocations.index(relocation)] = relocation._replace(kind=_pc_relative_type(self.machine))
         return True
 
     def rule(self, part: Part, relocation: Relocation) -> Rule:
+        """Return the rule of a relocation's type; raise UnsupportedError if the machine description has none."""
         rule = self.machine.rules.get(relocation.kind)
         if rule is None:
             raise UnsupportedError(f"{part.owner}: relocation {relocation.kind} in {part.name}")
         return rule
 
 
-def _relative(machine: Machine) -> int:
-    """Return the type of a machine's PC-relative relocation, which replaces one through an entry."""
+def _pc_relative_type(machine: Machine) -> int:
+    """Return the PC-relative relocation type of a machine, which replaces a GOT relocation after relaxation."""
     return next(kind for kind, rule in machine.rules.items() if rule.formula is Formula.RELATIVE)
 
 
 def applied(sections: Sequence[OutputSection], plan: RelocationPlan, table: OutputSection) -> bytes:
-    """Fill in the contents of the sections and of the table of addresses; returns the relocations for the loader.
+    """Apply the relocations: fill in the contents of the sections and of the global offset table.
 
-    Raises LinkError for values that do not fit.
+    Args:
+        sections: Output sections with parts.
+        plan: Requirements of the relocations.
+        table: The section of the global offset table.
+
+    Returns:
+        The encoded relocations for the loader, sorted by address.
+
+    Raises:
+        LinkError: A value does not fit into its field.
     """
     bases: list[tuple[int, int]] = []
     for section in sections:
@@ -92,6 +108,11 @@ def applied(sections: Sequence[OutputSection], plan: RelocationPlan, table: Outp
 
 
 def _relocated(part: Part, plan: RelocationPlan, table: int, bases: list[tuple[int, int]]) -> bytearray:
+    """Return a part's content with its relocations applied.
+
+    `table` is the address of the GOT; pairs (address, value) that the loader must relocate are appended to `bases`. A
+    low half refers to the address of its high half, so low halves are encoded after all high halves.
+    """
     content = bytearray(part.content)
     computed: dict[int, int] = {}  # by place: what the first instruction of a pair refers to
     later = []
@@ -99,7 +120,7 @@ def _relocated(part: Part, plan: RelocationPlan, table: int, bases: list[tuple[i
         rule = plan.rule(part, relocation)
         place, target = part.address + relocation.offset, relocation.symbol.address + relocation.addend
         value = target
-        if rule.formula in _ENTRIES:
+        if rule.formula in _GOT_FORMULAS:
             value = table + plan.entries[relocation.symbol] + relocation.addend
         if rule.formula in (Formula.RELATIVE, Formula.ENTRY):
             value -= place
@@ -121,6 +142,7 @@ def _relocated(part: Part, plan: RelocationPlan, table: int, bases: list[tuple[i
 
 
 def _put(part: Part, rule: Rule, content: bytearray, relocation: Relocation, value: int) -> None:
+    """Encode a value; raise UnsupportedError if it does not fit, LinkError if the field is outside the part."""
     try:
         rule.put(content, relocation.offset, value)
     except ValueError as error:

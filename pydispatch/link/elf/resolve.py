@@ -17,7 +17,11 @@ _ARRAYS = (reader.SHT_INIT_ARRAY, reader.SHT_FINI_ARRAY)
 
 
 class UndefinedError(LinkError):
-    """undefined: pairs (symbol, object that refers to it), sorted."""
+    """Failure of a link because symbols have no definition.
+
+    Attributes:
+        undefined: Sorted pairs (symbol, label of an object that refers to it).
+    """
 
     def __init__(self, undefined: Sequence[tuple[str, str]]) -> None:
         self.undefined = tuple(undefined)
@@ -27,7 +31,9 @@ class UndefinedError(LinkError):
 class Loading:
     """Loader of the objects of a link, including lazy objects that define an undefined symbol.
 
-    offers: lazy objects by the names that they define.
+    Attributes:
+        names: Symbols shared by the loaded objects.
+        objects: Loaded objects, in order.
     """
 
     def __init__(self, machine: int, exports: Sequence[str]) -> None:
@@ -39,6 +45,7 @@ class Loading:
             self.names.symbol(name).wanted_by.append("the list of exports")
 
     def add(self, label: str, data: bytes) -> None:
+        """Load a relocatable object."""
         self.objects.append(Object(label, data, self.names, self._machine))
 
     def offer(self, label: str, data: bytes) -> None:
@@ -55,7 +62,8 @@ class Loading:
             raise LinkError(f"{label} cannot be read: {error}") from error
 
     def complete(self) -> None:
-        """Take what is missing from what was offered. Raises UndefinedError."""
+        """Load lazy objects until no undefined symbol has a lazy definition; raise UndefinedError for the remaining
+        ones."""
         taken: set[str] = set()
         while offers := [self._offers[symbol.name] for symbol in self._missing() if symbol.name in self._offers]:
             for label, data in offers:
@@ -66,13 +74,14 @@ class Loading:
             raise UndefinedError(sorted({(symbol.name, label) for symbol in missing for label in symbol.wanted_by}))
 
     def _missing(self) -> list[LinkSymbol]:
+        """Return the undefined symbols with a strong reference."""
         return [symbol for symbol in self.names.symbols.values() if symbol.part is None and symbol.wanted_by]
 
 
 def load(
     objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], machine: int
 ) -> tuple[list[Object], SymbolTable]:
-    """Load the objects of a link and resolve their names; return the objects that take part, and the names."""
+    """Load the objects of a link and resolve their symbols; return the loaded objects and the shared symbols."""
     loading = Loading(machine, exports)
     for label, data in objects:
         (loading.offer if archive.is_archive(data) else loading.add)(label, data)
@@ -83,7 +92,8 @@ def load(
 
 
 def reachable(objects: Sequence[Object], names: SymbolTable, exports: Sequence[str]) -> list[Part]:
-    """Return the parts that the exports refer to, directly or not, in the order of the objects."""
+    """Return the parts that are live: reachable from the exports, an init or fini array, or SHF_GNU_RETAIN, in link
+    order."""
     parts = [part for obj in objects for part in obj.parts.values()]
     roots = [part for part in parts if part.kind in _ARRAYS or part.flags & reader.SHF_GNU_RETAIN]
     roots += [part for name in exports if (part := names.symbol(name).part) is not None]

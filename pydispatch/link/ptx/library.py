@@ -21,8 +21,14 @@ BUILT_IN = frozenset((
 
 @dataclass
 class Item:
-    """A definition, or a declaration without one. uses: names of the module that the text of a
-    definition mentions, its own too. first, last: its words; variables of one declaration share them."""
+    """Definition or declaration of a function or variable in a PTX module.
+
+    Attributes:
+        what: The function or variable.
+        first: Index of its first token.
+        last: Index after its last token; variables that one statement declares share both indices.
+        uses: Names of the module that a definition mentions, including its own name.
+    """
 
     name: str
     what: PtxFunction | Variable
@@ -32,13 +38,15 @@ class Item:
 
     @property
     def is_defined(self) -> bool:
+        """Return whether this is a definition; `.extern .shared` variables count, because the kernel launch
+        allocates them."""
         if isinstance(self.what, PtxFunction):
             return self.what.body is not None
         return self.what.linkage != "extern" or self.what.space == "shared"
 
     @property
     def is_offered(self) -> bool:
-        """Whether other modules may refer to it."""
+        """Return whether other modules may refer to the definition; kernels are not callable."""
         if isinstance(self.what, PtxFunction) and self.what.is_entry:
             return False
         return self.is_defined and self.what.linkage in ("visible", "weak", "common")
@@ -46,8 +54,12 @@ class Item:
 
 @dataclass
 class PtxParts:
-    """A module with its items: by name the definition, else the first declaration. declarations: all that are without
-    a body or extern."""
+    """PTX module split into items.
+
+    Attributes:
+        items: By name the definition, or the first declaration if there is no definition.
+        declarations: All declarations without a definition: functions without a body and `.extern` variables.
+    """
 
     module: PtxModule
     words: Words
@@ -59,12 +71,13 @@ class PtxParts:
         return self.module.name
 
     def location(self, item: Item) -> str:
-        """ "lib.ptx:12"."""
+        """Return the file and line of an item for messages, such as `lib.ptx:12`."""
         return f"{self.name}:{item.what.line}"
 
 
 def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> PtxParts:
-    """Return the parts of a module. ArtifactError when it is broken."""
+    """Split a module into items and record the names that each refers to; raise ArtifactError if the module is
+    broken."""
     if isinstance(source, PtxModule):
         module, words = source, Words(source.text, source.name)
     else:
@@ -91,7 +104,13 @@ def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: s
 
 
 class PtxLibrary:
-    """A module as a library. name: for messages. functions: those that it offers."""
+    """PTX module that other modules link against.
+
+    Attributes:
+        name: Name for messages.
+        offered: Functions and variables that other modules may refer to, by name.
+        functions: The functions among them.
+    """
 
     def __init__(self, parts: PtxParts, name: str) -> None:
         self.parts, self.name = parts, name
@@ -105,13 +124,21 @@ class PtxLibrary:
         return list(self.functions)
 
     def prototype(self, name: str) -> str:
-        """ "(.b32, .b32) -> .b32"."""
+        """Return the signature of a function, such as `(.b32, .b32) -> .b32`."""
         return signature_text(self.functions[name])
 
 
 def open_library(data: str | bytes | bytearray | memoryview, label: str) -> PtxLibrary:
-    """Read a module. label: its name in messages. ArtifactError when it is broken, InvalidArgumentError when it is
-    whole and offers no function."""
+    """Read a PTX module as a library.
+
+    Args:
+        data: Text of the module.
+        label: Name of the module for messages.
+
+    Raises:
+        ArtifactError: The module is broken.
+        InvalidArgumentError: The module is valid but exports no function.
+    """
     library = PtxLibrary(read_parts(data, label), label)
     if not library.functions:
         hidden = [f.name for f in library.parts.module.functions if f.body is not None and not f.is_entry]
@@ -130,30 +157,34 @@ def open_library(data: str | bytes | bytearray | memoryview, label: str) -> PtxL
 
 
 def type_text(param: Param) -> str:
-    """ ".f32" or ".align 8 .b8[24]"."""
+    """Return the type of a parameter for messages, such as `.f32` or `.align 8 .b8[24]`."""
     return f".align {param.align} .{param.type}[{param.count}]" if param.count else f".{param.type}"
 
 
 def signature_text(function: PtxFunction) -> str:
-    """ "(.b32, .b32) -> .b32"; nothing after the arrow when nothing is returned."""
+    """Return the signature of a function for messages, such as `(.b32, .b32) -> .b32` or `(.b32) -> nothing`."""
     params = ", ".join(map(type_text, function.params))
     returns = ", ".join(map(type_text, function.returns))
     return f"({params}) -> {returns or 'nothing'}"
 
 
 def variable_text(variable: Variable) -> str:
-    """ ".const .align 4 .b8[16]"."""
+    """Return the type of a variable for messages, such as `.const .align 4 .b8[16]`."""
     sizes = "".join(f"[{size or ''}]" for size in variable.sizes)
     return f".{variable.space} .align {variable.align} .{variable.type}{sizes}"
 
 
 def fits(wanted: PtxFunction, definition: PtxFunction) -> bool:
-    """Return whether calls of one function fit the other: untyped bits match numbers, integers do not match floats."""
+    """Return whether a definition has the signature that its caller declares.
+
+    Untyped bits (`.b32`) match integers and floats of the same size; integers do not match floats.
+    """
     pairs = ((wanted.params, definition.params), (wanted.returns, definition.returns))
     return all(len(a) == len(b) and all(map(_alike, a, b)) for a, b in pairs)
 
 
 def _alike(lhs: Param, rhs: Param) -> bool:
+    """Return whether two parameters have the same size, state space and alignment, and compatible type classes."""
     if lhs.size != rhs.size or bool(lhs.count) != bool(rhs.count) or lhs.space != rhs.space:
         return False
     if lhs.count and lhs.align != rhs.align:
@@ -163,4 +194,5 @@ def _alike(lhs: Param, rhs: Param) -> bool:
 
 
 def _class(kind: str) -> str:
+    """Return the class of a PTX type: "i" integer, "f" float, "b" untyped bits, "p" predicate."""
     return "i" if kind[0] in "su" else kind[0] if kind[0] in "bp" and not kind.startswith("bf") else "f"

@@ -40,8 +40,16 @@ __all__ = ["PRESENCE_PREFIX", "LinkedPtx", "PtxLibrary", "imports_of", "link", "
 
 @dataclass(frozen=True)
 class LinkedPtx:
-    """data: the text. providers: symbol → name of its library. unresolved: symbols without a definition.
-    target, version: of the result. raised: the libraries whose `.target` is above the module's."""
+    """Result of linking PTX.
+
+    Attributes:
+        data: Text of the linked module.
+        providers: By resolved symbol, the name of the library that defines it.
+        unresolved: Symbols without a definition.
+        target: `.target` of the result.
+        version: PTX version of the result.
+        raised: Names of libraries that raised `.target` above that of the module.
+    """
 
     data: str
     providers: dict[str, str]
@@ -71,21 +79,37 @@ def link(
 ) -> LinkedPtx:
     """Resolve a module's imports transitively.
 
-    libraries: in search order. optional: symbols that may be missing: unresolved ones are absent for good, and a
-    call of one is a trap; all other unresolved symbols stay imported. where: the name of
-    the module in messages. unique: a symbol that two libraries offer is an error.
-    ArtifactError when the module is broken, InvalidArgumentError when a function does not fit or cannot be linked.
+    Args:
+        data: The importing module.
+        libraries: Libraries in search order.
+        optional: Symbols that may be missing. Calls of a missing one trap; other unresolved symbols stay
+            imported.
+        where: Name of the module in messages.
+        unique: Whether a symbol that two libraries define is an error.
+
+    Raises:
+        ArtifactError: The module is broken.
+        InvalidArgumentError: A function does not fit its declaration or cannot be linked.
     """
     return _PtxLinker(read_parts(data, where), libraries, frozenset(optional), unique).run()
 
 
 def _imports(parts: PtxParts) -> list[Item]:
+    """Return the undefined items that a definition of the module uses, without the functions built into the driver."""
     used = {name for item in {item.first: item for item in parts.items.values()}.values() for name in item.uses}
     return [item for name, item in parts.items.items() if not item.is_defined and name in used and name not in BUILT_IN]
 
 
 @dataclass
 class _PtxLinker:
+    """State of one link: resolves the names of the kernel's module and of the libraries, and writes the result.
+
+    Modules are identified by index: 0 is the kernel's, then the libraries in search order.
+
+    Attributes:
+        linked: Definitions of libraries that the result contains, in order of discovery.
+    """
+
     kernel: PtxParts
     libraries: Sequence[PtxLibrary]
     optional: frozenset[str]
@@ -100,6 +124,7 @@ class _PtxLinker:
         self.parts = [self.kernel, *(library.parts for library in self.libraries)]
 
     def run(self) -> LinkedPtx:
+        """Collect the definitions that the kernel needs, directly or not, and return the linked text."""
         todo = deque((0, item.name) for item in _imports(self.kernel))
         seen: set[tuple[int, int]] = set()
         while todo:
@@ -122,20 +147,25 @@ class _PtxLinker:
     # Name resolution
 
     def _resolved(self, module: int, name: str) -> _Key | None:
-        """Return the definition of a name of a module, None when unresolved."""
+        """Return the definition that a name of a module refers to; None if it is unresolved."""
         key = module, name
         if self._item(key).is_defined:
             return key
         if key not in self.means:
-            self.means[key] = self._found(module, name)
+            self.means[key] = self._search_definition(module, name)
         return self.means[key]
 
-    def _found(self, module: int, name: str) -> _Key | None:
+    def _search_definition(self, module: int, name: str) -> _Key | None:
+        """Search the definition of a name that a module declares: in the kernel's module, then in the libraries.
+
+        Records the provider, or the name as unresolved. Returns None for unresolved names, driver functions and
+        presence tests.
+        """
         wanted, parts = self._item((module, name)), self.parts[module]
         if name in BUILT_IN:
             return None
         if name.startswith(PRESENCE_PREFIX):
-            self._check_question(parts, wanted)
+            self._check_presence_test(parts, wanted)
             symbol = name.removeprefix(PRESENCE_PREFIX)
             if not any(symbol in library.offered for library in self.libraries) and symbol not in self.optional:
                 self.unresolved[symbol] = None
@@ -144,11 +174,11 @@ class _PtxLinker:
             return None
         own = self.kernel.items.get(name)
         if module and own is not None and own.is_offered:
-            self._check(parts, wanted, self.kernel, own)
+            self._check_compatible(parts, wanted, self.kernel, own)
             return 0, name
         for index, library in enumerate(self.libraries, 1):
             if index != module and name in library.offered:
-                self._check(parts, wanted, library.parts, library.offered[name])
+                self._check_compatible(parts, wanted, library.parts, library.offered[name])
                 self._record_provider(name)
                 return index, name
         if own is not None and own.is_defined:
@@ -161,7 +191,8 @@ class _PtxLinker:
         return None
 
     def _record_provider(self, name: str) -> None:
-        """Record the provider of a symbol."""
+        """Record the first library that defines a symbol; raise InvalidArgumentError if it must be unique and is
+        not."""
         providers = [library for library in self.libraries if name in library.offered]
         strong = [provider for provider in providers if provider.offered[name].what.linkage != "weak"]
         if self.unique and len(strong) > 1:
@@ -170,7 +201,8 @@ class _PtxLinker:
         if providers:
             self.providers.setdefault(name, providers[0].name)
 
-    def _check_question(self, parts: PtxParts, wanted: Item) -> None:
+    def _check_presence_test(self, parts: PtxParts, wanted: Item) -> None:
+        """Raise InvalidArgumentError unless a presence test is declared as a function `() -> .b32`."""
         function = wanted.what
         if isinstance(function, PtxFunction) and not function.params and [p.size for p in function.returns] == [4]:
             return
@@ -178,7 +210,9 @@ class _PtxLinker:
             f"'{wanted.name}' ({parts.location(wanted)}) asks for a symbol and is no function () -> .b32"
         )
 
-    def _check(self, parts: PtxParts, wanted: Item, others: PtxParts, definition: Item) -> None:
+    def _check_compatible(self, parts: PtxParts, wanted: Item, others: PtxParts, definition: Item) -> None:
+        """Raise InvalidArgumentError unless a definition fits its declaration: kind, signature or size, state space,
+        alignment."""
         a, b = wanted.what, definition.what
         if isinstance(a, PtxFunction) and isinstance(b, PtxFunction):
             if not fits(a, b):
@@ -203,7 +237,7 @@ class _PtxLinker:
     # The result
 
     def _names(self) -> dict[_Key, str]:
-        """Return the names of all linked definitions in the result."""
+        """Return for each linked definition its name in the result; a suffix `$2`, `$3` avoids conflicts."""
         used = set(self.kernel.items)
         gone = {name for (module, name), target in self.means.items() if module == 0 and target is not None}
         used -= gone
@@ -225,7 +259,8 @@ class _PtxLinker:
         return frozenset().union(*(parts.words.words for parts in self.parts))
 
     def _target(self) -> tuple[str, tuple[int, int], tuple[str, ...]]:
-        """Return the highest `.target` and `.version` of the parts used, and the one that raised the target."""
+        """Return the highest `.target` and `.version` of the linked modules, and the libraries that raised the
+        target."""
         kernel = self.kernel.module
         best, version, raised = (kernel.target, self.kernel.name), kernel.version, list[str]()
         for index in dict.fromkeys(key[0] for key in self.linked):
@@ -238,6 +273,7 @@ class _PtxLinker:
         return best[0], version, tuple(raised)
 
     def _text(self, names: dict[_Key, str], target: str, version: tuple[int, int]) -> Iterator[str]:
+        """Yield the text of the result: header, prototypes, variables, the kernel's module, functions."""
         kernel = self.kernel
         yield from self._header(target, version)
         prototypes, variables, functions = list[str](), list[str](), list[str]()
@@ -261,11 +297,12 @@ class _PtxLinker:
                     prototypes.append(self._declaration((key[0], name)))
         yield from prototypes
         yield from variables
-        yield from self._of_kernel()
+        yield from self._kernel_text()
         yield from functions
         yield "\n" if functions else ""
 
     def _header(self, target: str, version: tuple[int, int]) -> Iterator[str]:
+        """Yield the module header: the kernel's own unless a library raised the target or version."""
         module = self.kernel.module
         if target == module.target and version == module.version:
             yield module.text[: module.start]
@@ -274,13 +311,15 @@ class _PtxLinker:
         yield f".version {version[0]}.{version[1]}\n.target {target}{options}\n.address_size 64\n\n"
 
     def _name(self, module: int, names: dict[_Key, str], name: str) -> str:
+        """Return what a word of a module's text becomes in the result: a renamed symbol, or the word itself."""
         if name not in self.parts[module].items:
             return name
         key = self._resolved(module, name)
         return names.get(key, key[1]) if key is not None else name
 
     def _ordered(self) -> list[_Key]:
-        """Return the linked definitions, variables after those that their initial values name."""
+        """Return the linked definitions in an order in which variables follow the variables that their initializers
+        name."""
         done: dict[_Key, None] = {}
         seen: set[_Key] = set()
         expanded: set[tuple[int, int]] = set()
@@ -310,8 +349,9 @@ class _PtxLinker:
         return text.rstrip() + "\n"
 
     def _presence_test(self, name: str, item: Item) -> str | None:
-        """Return a function that returns whether a symbol was found, or a trapping stub for an absent optional one;
-        None for any other name.
+        """Return the function body that replaces a declaration, or None if the declaration is retained.
+
+        A presence test returns 1 or 0; an optional symbol that no library defines becomes a stub that traps.
         """
         function = item.what
         if not isinstance(function, PtxFunction) or name in BUILT_IN:
@@ -331,13 +371,13 @@ class _PtxLinker:
         return f"{head}\n{{\n\ttrap;\n\tret;\n}}\n"
 
     def _is_resolved(self, item: Item) -> bool:
-        """Return whether a declaration of the kernel is resolved."""
+        """Return whether a library defines what this declaration of the kernel's module declares."""
         return self.means.get((0, item.name)) is not None
 
     def parts_of(self, item: Item) -> PtxParts:
         return next(parts for parts in self.parts if parts.items.get(item.name) is item)
 
-    def _of_kernel(self) -> Iterator[str]:
+    def _kernel_text(self) -> Iterator[str]:
         """Yield the kernel's text from its first declaration on, without declarations of resolved names."""
         kernel, text = self.kernel, self.kernel.module.text
         at, emitted = kernel.module.start, set[str]()
@@ -364,5 +404,5 @@ class _PtxLinker:
 
 
 def _file_of(name: str) -> str:
-    """Return the name of a file without its folder, so that the text does not depend on it."""
+    """Return the file name without its folder, so that the linked text does not depend on where the file is located."""
     return " ".join(name.replace("\\", "/").rpartition("/")[2].split())

@@ -13,8 +13,14 @@ _BOUND = {"": 0, "f": 1, "a": 2}  # how specific sm_100, sm_100f, sm_100a are
 
 
 def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
-    """Return the higher one of two targets, each with the name of the module it is from. InvalidArgumentError when they
-    cannot be linked.
+    """Return the target that runs the code of both modules.
+
+    Args:
+        lhs: Pair (`.target`, name of the module for messages).
+        rhs: The other pair.
+
+    Raises:
+        InvalidArgumentError: No target runs both, for example sm_90a and sm_100.
     """
     (one, exact), (other, also_exact) = interface.split(lhs[0]), interface.split(rhs[0])
     if one == other:
@@ -34,7 +40,11 @@ def item_text(parts: PtxParts, item: Item) -> str:
 
 
 class Text:
-    """The text of a definition with other names. rename: maps names of the module."""
+    """Text of a definition with renamed symbols.
+
+    Attributes:
+        edits: Replacements (start, end, text), sorted by start; offsets are in the module's text.
+    """
 
     def __init__(self, parts: PtxParts, item: Item, rename: Callable[[str], str]) -> None:
         self.parts, self.item = parts, item
@@ -57,10 +67,11 @@ class Text:
             index += 1
 
     def whole(self) -> str:
+        """Return the whole definition."""
         return self._until(self.item.what.end)
 
     def prototype(self) -> str:
-        """Return the declaration of a function."""
+        """Return the declaration of the function; raise ArtifactError for an alias that the module does not declare."""
         words = self.parts.words
         if words.words[self.item.first] == ".alias":
             name = self.item.name
@@ -72,6 +83,7 @@ class Text:
         return self._until(words.starts[brace]).rstrip() + ";\n"
 
     def _until(self, end: int) -> str:
+        """Return the edited text from the start of the definition to an offset in the module's text."""
         text, at, pieces = self.parts.module.text, self.item.what.start, list[str]()
         for start, stop, new in self.edits:
             if start >= end:
@@ -82,6 +94,8 @@ class Text:
 
 
 def _end_of_location(words: Sequence[str], index: int) -> int:
+    """Return the index after a `.loc` directive: file, line and column, then optional function_name and inlined_at
+    clauses."""
     index += 4
     while words[index] == ",":
         if words[index + 1] == "inlined_at":
@@ -92,8 +106,7 @@ def _end_of_location(words: Sequence[str], index: int) -> int:
 
 
 def _is_opcode(words: Sequence[str], index: int) -> bool:
-    """Return whether a word that could be a name is at the start of an instruction: `trap;` of a module with a function
-    trap."""
+    """Return whether a word starts an instruction and is thus no name: `trap;` in a module with a function `trap`."""
     if words[index + 1] == ":":
         return False
     before = words[index - 1]

@@ -21,7 +21,11 @@ EXPORT = 0
 
 @dataclass
 class SpirvLibrary:
-    """SPIR-V module of functions. functions: name → ids of the functions with this name (GLSL has overloads)."""
+    """SPIR-V module of functions that kernels link against.
+
+    Attributes:
+        functions: Ids of the exported functions by name; a name has several because GLSL allows overloads.
+    """
 
     name: str
     parts: SpirvParts
@@ -33,8 +37,17 @@ class SpirvLibrary:
 
 
 def open_library(data: bytes | bytearray | memoryview, name: str) -> SpirvLibrary:
-    """Read a module. name: of it in messages. ArtifactError when it is broken, InvalidArgumentError when it is whole
-    and offers no function, or is made for something else than Vulkan."""
+    """Read a SPIR-V module as a library.
+
+    Args:
+        data: The module.
+        name: Name of the module for messages.
+
+    Raises:
+        ArtifactError: The module is broken.
+        InvalidArgumentError: The module exports no function or is not made for Vulkan with the GLSL450 memory
+            model.
+    """
     parts = read_parts(data, name)
     unsupported = [capability_name(c) for c in parts.tables.capabilities if c in _NOT_FOR_VULKAN]
     if parts.addressing or unsupported:
@@ -70,7 +83,7 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> SpirvLibrar
 
 
 def type_text(parts: SpirvParts, type_: int, depth: int = 0) -> str:
-    """Return a type as GLSL has it."""
+    """Return a type in GLSL syntax for messages; "?" for one that GLSL cannot express."""
     inst = parts.globals.get(type_)
     if inst is None or depth > 8:
         return "?"
@@ -98,13 +111,17 @@ def type_text(parts: SpirvParts, type_: int, depth: int = 0) -> str:
 
 
 def signature_text(parts: SpirvParts, function: SpirvFunction, name: str) -> str:
-    """Return the prototype of a function, as GLSL has it."""
+    """Return the prototype of a function in GLSL syntax for messages."""
     parameters = ", ".join(type_text(parts, p.type_id) for p in function.parameters)
     return f"{type_text(parts, function.head.type_id)} {name}({parameters})"
 
 
 def reached(parts: SpirvParts, root: int) -> list[int]:
-    """Return a function and all that it calls. ArtifactError when one calls itself, or one without a body."""
+    """Return the ids of a function and its transitive callees, callees first.
+
+    Raises:
+        ArtifactError: A function is recursive, or a called function has no body.
+    """
     order: list[int] = []
     state: dict[int, int] = {}  # 1 begun, 2 done
     stack = [(root, False)]

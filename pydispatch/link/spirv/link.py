@@ -27,7 +27,13 @@ __all__ = ["PRESENCE_PREFIX", "LinkedSpirv", "SpirvLibrary", "imports_of", "link
 
 @dataclass(frozen=True)
 class LinkedSpirv:
-    """data: the module. providers: symbol → name of its library. unresolved: symbols without a definition."""
+    """Result of linking SPIR-V.
+
+    Attributes:
+        data: The linked module.
+        providers: By resolved symbol, the name of the library that defines it.
+        unresolved: Symbols without a definition.
+    """
 
     data: bytes
     providers: dict[str, str]
@@ -47,19 +53,35 @@ def link(
 ) -> LinkedSpirv:
     """Resolve a module's imports.
 
-    libraries: in search order. absent: symbols that may be missing: unresolved ones are absent for good, all other
-    unresolved symbols stay imported. what: the name of the module in messages.
-    ArtifactError when a module is broken, InvalidArgumentError when a function does not fit.
+    Args:
+        data: The importing module.
+        libraries: Libraries in search order.
+        absent: Symbols that may be missing. A missing one becomes a stub; other unresolved symbols stay
+            imported.
+        what: Name of the module in messages.
+
+    Raises:
+        ArtifactError: A module is broken.
+        InvalidArgumentError: A function does not fit its call.
     """
     return _SpirvLinker(read_parts(data, what), libraries).run(frozenset(absent))
 
 
 def _symbols(kernel: SpirvParts) -> tuple[str, ...]:
+    """Return the distinct imported symbols, without the prefix of presence tests."""
     imported = (text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions)
     return tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text in imported))
 
 
 class _SpirvLinker:
+    """State of one link: rewrites the kernels' functions and binds their calls to copies of library functions.
+
+    Attributes:
+        takers: Copiers by the index of their library.
+        bound: By import and the buffers that a call passes, the id of the called function in the output.
+        views: By kernel variable and block type, the variable that aliases it with this type.
+    """
+
     def __init__(self, kernel: SpirvParts, libraries: Sequence[SpirvLibrary]) -> None:
         self.kernel, self.libraries, self.out = kernel, libraries, SpirvOutput(kernel)
         self.takers: dict[int, Taker] = {}
@@ -67,6 +89,7 @@ class _SpirvLinker:
         self.views: dict[tuple[int, int], int] = {}
 
     def run(self, absent: frozenset[str]) -> LinkedSpirv:
+        """Link all imports; symbols in `absent` become stubs if no library defines them."""
         kernel, out = self.kernel, self.out
         declared = {
             id: text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions
@@ -100,6 +123,7 @@ class _SpirvLinker:
         return LinkedSpirv(out.bytes(left), providers, unresolved)
 
     def _check_declaration(self, function: SpirvFunction, text: str) -> None:
+        """Raise ArtifactError if an import has a body, or a presence test is not a function `() -> bool`."""
         if function.body:
             raise self.kernel.fail(function.head.at, f"'{text}' is imported and has a body")
         result = self.kernel.globals[function.head.type_id].op
@@ -109,7 +133,15 @@ class _SpirvLinker:
     def _function(
         self, id: int, function: SpirvFunction, declared: dict[int, str], sources: dict[str, int], left: Collection[int]
     ) -> None:
-        """Emit a function of the kernel, with calls of imports redirected to their definitions."""
+        """Emit a function of the kernel, with calls of imports redirected to their definitions.
+
+        Args:
+            id: Id of the function.
+            function: The function.
+            declared: Symbols of all imports by id.
+            sources: Index of the defining library by symbol.
+            left: Ids of imports that stay unresolved.
+        """
         lines = [function.head.words, *(p.words for p in function.parameters)]
         calls: list[int] = []
         uses: set[int] = set()
@@ -128,6 +160,10 @@ class _SpirvLinker:
         self.out.put(id, lines, calls, uses, (inst.op for inst in function.body))
 
     def _call(self, inst: Inst, callee: int, text: str, sources: dict[str, int]) -> list[int]:
+        """Return the words of a call of a linked import, without its buffer arguments.
+
+        Buffers are bound statically: each set of buffers has its own copy of the callee.
+        """
         function = self.kernel.functions[callee]
         buffers: list[int] = []
         rest: list[int] = []
@@ -150,7 +186,7 @@ class _SpirvLinker:
         return pointee is not None and pointee[0] == Storage.STORAGE_BUFFER
 
     def _bind(self, function: SpirvFunction, text: str, buffers: tuple[int, ...], sources: dict[str, int]) -> int:
-        """Bind calls of an import with these buffers to a function of the output, and return its id."""
+        """Return the id of the function that implements an import for these buffers: a library's function or a stub."""
         symbol = text.removeprefix(PRESENCE_PREFIX)
         source = sources.get(symbol)
         if text.startswith(PRESENCE_PREFIX):
@@ -170,7 +206,8 @@ class _SpirvLinker:
         return callee
 
     def _constant(self, function: SpirvFunction, value: int, name: str) -> int:
-        """Add a function that returns a constant, or nothing, and return its id."""
+        """Add a function that ignores its arguments and returns a constant; return its id. `value` 0 means a void
+        function."""
         out, new_id = self.out, self.out.id()
         rest = [p.type_id for p in function.parameters if not self._is_buffer(p.type_id)]
         type_ = out.share(Op.TYPE_FUNCTION, [function.head.type_id, *rest])
@@ -186,8 +223,9 @@ class _SpirvLinker:
         return new_id
 
     def view(self, variable: int, block: int) -> int:
-        """Return a variable with the library's block type and the kernel's binding: the kernel's variable where it
-        fits, else an added one.
+        """Return a variable with the library's block type and the binding of the kernel's variable.
+
+        This is the kernel's variable if the types agree, else an added variable that aliases it.
         """
         out = self.out
         own = out.types[out.variables[variable][0]][1][1]
@@ -205,7 +243,7 @@ class _SpirvLinker:
 
 
 class _Binding:
-    """Import with the buffers of a call, resolved to a function of a library."""
+    """Resolution of one import, for one set of buffers, to a function of a library."""
 
     def __init__(
         self, linker: _SpirvLinker, taker: Taker, function: SpirvFunction, symbol: str, buffers: tuple[int, ...]
@@ -215,12 +253,16 @@ class _Binding:
         self.scalars = [p.type_id for p in function.parameters if not linker._is_buffer(p.type_id)]
 
     def make(self) -> int:
+        """Return the id of the function in the output that calls of the import call.
+
+        Raises InvalidArgumentError if no overload of the library fits the call.
+        """
         library, parts = self.taker.library, self.taker.parts
         candidates = library.functions[self.symbol]
         for candidate in candidates:
             matched = self._match(parts.functions[candidate])
             if matched is not None:
-                return self._made(candidate, matched)
+                return self._bind_copy(candidate, matched)
         called = signature_text(self.kernel, self.function, self.symbol)
         have = " or ".join(signature_text(parts, parts.functions[id], self.symbol) for id in candidates)
         raise InvalidArgumentError(
@@ -229,7 +271,11 @@ class _Binding:
         )
 
     def _match(self, function: SpirvFunction) -> list[tuple[int, int]] | None:
-        """(parameter, buffer) of the parameters that are buffers, None when the function does not fit."""
+        """Match a library function's parameters with those of the import.
+
+        Returns pairs (parameter position, buffer index) for buffer parameters; None if the signatures do not fit.
+        Buffer parameters may be missing in the library function, which then uses global buffer variables.
+        """
         matched: list[tuple[int, int]] = []
         position, buffer = 0, 0
         parameters = function.parameters
@@ -250,20 +296,23 @@ class _Binding:
         return matched
 
     def _value_type(self, type_: int) -> int:
-        """Return the type of the value passed for a parameter: GLSL's parameters are pointers to variables of the
-        caller.
-        """
+        """Return the type of the value passed for a parameter; GLSL passes values by pointers to variables of the
+        caller."""
         pointee = self.taker.parts.pointee(type_)
         return pointee[1] if pointee is not None and pointee[0] == FUNCTION else type_
 
     def _alike(self, own: int, theirs: int) -> bool:
-        """Return whether two types are the same, up to the sign of integers."""
+        """Return whether a type of the kernel and one of the library are the same, except for the sign of integers."""
         a, b = self.kernel.globals[own], self.taker.parts.globals[theirs]
         if a.op != b.op or a.op not in (Op.TYPE_VOID, Op.TYPE_BOOL, Op.TYPE_INT, Op.TYPE_FLOAT):
             return False
         return a.op in (Op.TYPE_VOID, Op.TYPE_BOOL) or a.words[2] == b.words[2]
 
-    def _made(self, candidate: int, matched: Sequence[tuple[int, int]]) -> int:
+    def _bind_copy(self, candidate: int, matched: Sequence[tuple[int, int]]) -> int:
+        """Request a copy of a matching function with the call's buffers bound, and return its id or that of an adapter.
+
+        A global buffer variable of the library denotes the call's buffer whose index is the variable's binding.
+        """
         taker, out = self.taker, self.out
         function = taker.parts.functions[candidate]
         used: list[tuple[int, int]] = []
@@ -288,7 +337,10 @@ class _Binding:
         return callee if type_ == own else self._adapter(function, copy, callee, own)
 
     def _view(self, pointer: int, index: int) -> int:
-        """Return the variable through which the library sees a buffer of the call."""
+        """Return the variable that gives the library's block type to buffer `index` of the call.
+
+        Raises InvalidArgumentError if the element types have different widths.
+        """
         parts, out, variable = self.taker.parts, self.out, self.buffers[index]
         pointee = parts.pointee(pointer)
         assert pointee is not None
@@ -302,8 +354,9 @@ class _Binding:
         return self.linker.view(variable, self.taker.type(pointee[1]))
 
     def _adapter(self, function: SpirvFunction, copy: FunctionCopy, callee: int, type_: int) -> int:
-        """Add a function with the types of the import that calls the one of the library with its types, and return its
-        id.
+        """Add a function with the import's signature that converts its arguments and calls `callee`; return its id.
+
+        Integers of other sign are bitcast; GLSL's by-pointer parameters get local variables.
         """
         out, taker, adapter = self.out, self.taker, self.out.id()
         result, theirs = self.function.head.type_id, taker.type(function.head.type_id)
@@ -349,7 +402,8 @@ def variable_type(parts: SpirvParts, id: int) -> int:
 
 
 def _element(parts: SpirvParts, block: int) -> tuple[int, int] | None:
-    """(opcode, bits) of the scalars of a block that is one array of them or of vectors of them."""
+    """Return (opcode, bits) of the scalar type of a block with one array of scalars or vectors; None for other
+    blocks."""
     inst = parts.globals.get(block)
     members = inst.words[2:] if inst is not None and inst.op == Op.TYPE_STRUCT else []
     inner = parts.globals.get(members[0]) if len(members) == 1 else None
@@ -360,5 +414,9 @@ def _element(parts: SpirvParts, block: int) -> tuple[int, int] | None:
 
 
 def _compatible(lhs: tuple[int, int], rhs: tuple[int, int]) -> bool:
-    """Return whether two scalar types have the same width. Kernels store floats of 16 bits and less as integers."""
+    """Return whether two scalar types (opcode, bits) may share memory.
+
+    They have the same width and kind. Below 32 bits the kind is not compared, because kernels store narrow floats as
+    integers.
+    """
     return lhs[1] == rhs[1] and (lhs[0] == rhs[0] or lhs[1] < 32)

@@ -18,29 +18,31 @@ from pydispatch.formats.spirv.parts import Inst, SpirvFunction, SpirvParts
 
 MAX_WORDS = 1 << 24
 _ACCESS = frozenset((19, 20, Decoration.NON_WRITABLE, 25))  # Restrict, Aliased, NonWritable, NonReadable
-_PLAIN = frozenset((*range(Op.TYPE_VOID, 39), Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.CONSTANT, Op.CONSTANT_COMPOSITE,
-                    46, 1))  # fmt: skip
-"""What may be shared: types, constants, null, undefined."""
+_SHAREABLE = frozenset((
+    *range(Op.TYPE_VOID, 39), Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.CONSTANT, Op.CONSTANT_COMPOSITE, 46, 1,
+))  # fmt: skip
+"""Opcodes of globals of which equal ones are merged: types, constants, OpConstantNull (46) and OpUndef (1)."""
+# Capability → the type that needs it: Float16, Float64, Int64, Int16, Int8.
 _WIDTH_CAPABILITIES = {9: (Op.TYPE_FLOAT, 16), 10: (Op.TYPE_FLOAT, 64), 11: (Op.TYPE_INT, 64), 22: (Op.TYPE_INT, 16),
                        39: (Op.TYPE_INT, 8)}  # fmt: skip
 _STORAGE_16, _STORAGE_8 = range(4433, 4437), range(4448, 4451)
 _SUBGROUPS = range(61, 69)
 _SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
 _VARIABLE_POINTERS = (4441, 4442)
-_NONE_TO_TAKE = frozenset((5, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS))
+_ADDED_ONLY_IF_USED = frozenset((5, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS))
 INPUT, OUTPUT = 1, 3
 Key = tuple[object, ...]
 
 
 def text_words(text: str) -> list[int]:
-    """Return a string as words."""
+    """Encode a string as SPIR-V words: UTF-8, zero-terminated, padded to 4 bytes."""
     data = text.encode() + b"\0"
     data += b"\0" * (-len(data) % 4)
     return list(struct.unpack(f"<{len(data) // 4}I", data))
 
 
 def instruction(op: int, operands: Sequence[int]) -> list[int]:
-    """Return the words of an instruction. InvalidArgumentError when it is longer than one can be."""
+    """Encode an instruction; raise InvalidArgumentError if it has more than 65535 words."""
     if len(operands) + 1 > 0xFFFF:
         raise InvalidArgumentError(
             f"linking makes an instruction (opcode {op}) of {len(operands) + 1} words, at most 65535"
@@ -49,7 +51,10 @@ def instruction(op: int, operands: Sequence[int]) -> list[int]:
 
 
 class SpirvOutput:
-    """See above. Not shared between threads."""
+    """SPIR-V module under construction: the kernels' module plus the globals and functions of libraries.
+
+    Not thread-safe.
+    """
 
     def __init__(self, kernel: SpirvParts) -> None:
         self.kernel = kernel
@@ -74,9 +79,9 @@ class SpirvOutput:
         self._keys: dict[Key, int] = {}
         self._same: dict[int, int] = {}  # id → the first that means the same
         for inst in kernel.globals.values():
-            self._note(inst.op, inst.words, inst.id)
+            self._append_global(inst.op, inst.words, inst.id)
             operands = self._operands(inst.op, inst.words, inst.type, inst.result, inst.ids)
-            if inst.op in _PLAIN:
+            if inst.op in _SHAREABLE:
                 first = self._keys.setdefault(self._key(inst.op, operands, inst.id), inst.id)
                 self._same[inst.id] = first
 
@@ -88,19 +93,25 @@ class SpirvOutput:
         return new_id
 
     def same(self, id: int) -> int:
-        """Return the representative id of all equal to this one."""
+        """Return the representative id of the types or constants equal to this one."""
         return self._same.get(id, id)
 
     def _operands(self, op: int, words: Sequence[int], type_: int, result: int, ids: Iterable[int]) -> list[int]:
+        """Return the operands after the result id, with ids replaced by their representatives.
+
+        `type_`, `result` and `ids` are word positions in the instruction.
+        """
         positions = {*ids, type_} if type_ else set(ids)
         return [self.same(w) if at in positions else w for at, w in enumerate(words) if at and at != result]
 
     def _key(self, op: int, operands: Sequence[int], id: int) -> Key:
+        """Return the key of a global for value numbering: opcode, operands and decorations."""
         decorations = frozenset(self.decorations.get(id, ()))
         members = frozenset(self.member_decorations.get(id, ()))
         return op, tuple(operands), decorations, members
 
-    def _note(self, op: int, words: list[int], id: int) -> None:
+    def _append_global(self, op: int, words: list[int], id: int) -> None:
+        """Append a global and index it; raise InvalidArgumentError if the module becomes too large."""
         self.globals.append(words)
         self.size += len(words)
         if self.size > MAX_WORDS:
@@ -118,7 +129,15 @@ class SpirvOutput:
         decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:
-        """Return the id of a type or constant, made when there is none yet. operands: after the result."""
+        """Return the id of a type or constant; add it if the module has no equal one.
+
+        Args:
+            op: Opcode.
+            operands: Operands after the result id.
+            type_: Id of the result type; 0 for instructions without one.
+            decorations: Decorations of the id.
+            members: Decorations of the members.
+        """
         flat = [self.same(type_), *operands] if type_ else list(operands)
         key = (op, tuple(flat), frozenset(decorations), frozenset(members))
         shared = self._keys.get(key)
@@ -134,9 +153,9 @@ class SpirvOutput:
         decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:
-        """Add a global, also where an equal one exists, and return its id."""
+        """Add a global even if an equal one exists, and return its id. The arguments are those of share()."""
         new_id = self.id()
-        self._note(op, instruction(op, [*([type_] if type_ else []), new_id, *operands]), new_id)
+        self._append_global(op, instruction(op, [*([type_] if type_ else []), new_id, *operands]), new_id)
         if decorations:
             self.decorations[new_id] = list(decorations)
         if members:
@@ -144,18 +163,17 @@ class SpirvOutput:
         return new_id
 
     def integer(self, value: int) -> int:
+        """Return the id of a 32-bit unsigned constant."""
         return self.share(Op.CONSTANT, [value], self.share(Op.TYPE_INT, [32, 0]))
 
     def set(self, text: str) -> int:
-        """Return the id of the import of an extended instruction set, added on first use."""
+        """Return the id of an imported extended instruction set; import it on first use."""
         if text not in self.sets:
             self.sets[text] = self.id()
         return self.sets[text]
 
     def decorated(self, id: int, kind: int) -> int | None:
-        """Return the first operand of an id's decoration of a kind, 0 when it has no operand, None without the
-        decoration.
-        """
+        """Return the first operand of a decoration, 0 if it has no operand, None if the id lacks the decoration."""
         for decoration in self.decorations.get(id, ()):
             if decoration[0] == kind:
                 return decoration[1] if len(decoration) > 1 else 0
@@ -168,7 +186,8 @@ class SpirvOutput:
             entries.append((kind, *operands))
 
     def view_key(self, type_: int) -> Key:
-        """Return the key by which blocks are the same view of a buffer: everything but access."""
+        """Return the key that block types share if a variable of one can serve as the other: all but access
+        decorations."""
         op, operands = self.types.get(type_, (0, []))
         members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
         decorations = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
@@ -201,7 +220,10 @@ class SpirvOutput:
             raise InvalidArgumentError(f"linking makes a module of more than {4 * MAX_WORDS} bytes")
 
     def interface(self, entry: int, named: Iterable[int]) -> list[int]:
-        """Return the variables that an entry point has to name: before 1.4 inputs and outputs, from then on all."""
+        """Return the interface variables of an entry point, `named` first.
+
+        SPIR-V before 1.4 lists only inputs and outputs there, later versions all global variables that are used.
+        """
         variables, pending, seen = dict.fromkeys(named), [entry], {entry}
         while pending:
             at = pending.pop()
@@ -217,19 +239,24 @@ class SpirvOutput:
     def take_needs(self, parts: SpirvParts) -> None:
         """Add the version, extensions and capabilities that a library requires.
 
-        Capabilities for types, storage widths, variable pointers and subgroups are added only if `_needed` confirms
-        their use.
+        Capabilities in _ADDED_ONLY_IF_USED are added only if the linked functions use them.
         """
         self.version = max(self.version, parts.tables.version)
         for extension in parts.tables.extensions:
             if extension not in self.extensions:
                 self.extensions.append(extension)
         for capability in parts.tables.capabilities:
-            if capability not in self.capabilities and (capability not in _NONE_TO_TAKE or self._needed(capability)):
+            if capability not in self.capabilities and (
+                capability not in _ADDED_ONLY_IF_USED or self._is_capability_used(capability)
+            ):
                 self.capabilities.append(capability)
 
-    def _needed(self, capability: int) -> bool:
-        """Return whether something of the module needs a capability that many libraries state and few functions use."""
+    def _is_capability_used(self, capability: int) -> bool:
+        """Return whether the output uses a capability.
+
+        Only for capabilities that compilers often declare without need: widths, 8- and 16-bit storage, variable
+        pointers, subgroups.
+        """
         kinds = {(op, operands[0]) for op, operands in self.types.values() if op in (Op.TYPE_INT, Op.TYPE_FLOAT)}
         if capability in _WIDTH_CAPABILITIES:
             return _WIDTH_CAPABILITIES[capability] in kinds
@@ -244,12 +271,13 @@ class SpirvOutput:
     # Bytes
 
     def bytes(self, declared: dict[int, tuple[str, int]]) -> bytes:
-        """Return the bytes of the module. declared: functions that are still imported, with their symbols."""
+        """Encode the module. `declared` maps the ids of functions that are still imported to their (symbol, linkage
+        kind)."""
         kernel, lines = self.kernel, []
         linkage = {
             id: (text, kind) for id, (text, kind) in kernel.tables.linkage.items() if kind == 0 or id in declared
         }
-        lines += [instruction(Op.CAPABILITY, [c]) for c in self.capabilities if c != 5 or linkage]
+        lines += [instruction(Op.CAPABILITY, [c]) for c in self.capabilities if c != 5 or linkage]  # 5: Linkage
         lines += [instruction(Op.EXTENSION, text_words(text)) for text in self.extensions]
         lines += [instruction(Op.EXT_INST_IMPORT, [id, *text_words(text)]) for text, id in self.sets.items()]
         lines.append(instruction(Op.MEMORY_MODEL, [kernel.addressing, kernel.memory]))
@@ -260,7 +288,7 @@ class SpirvOutput:
             )
         for function, modes in kernel.tables.modes.items():
             for mode, operands in modes:
-                op = Op.EXECUTION_MODE_ID if mode in (37, 38, 39) else Op.EXECUTION_MODE
+                op = Op.EXECUTION_MODE_ID if mode in (37, 38, 39) else Op.EXECUTION_MODE  # modes *Id
                 lines.append(instruction(op, [function, mode, *operands]))
         lines += [instruction(Op.NAME, [id, *text_words(text)]) for id, text in self.names.items()]
         lines += [instruction(6, [id, *words]) for id, names in self.member_names.items() for words in names]
@@ -289,6 +317,6 @@ class SpirvOutput:
 
 
 def whole(function: SpirvFunction) -> list[list[int]]:
-    """Return the instructions of a function as they were read."""
+    """Return the encoded instructions of a function, unchanged."""
     lines: Iterable[Inst] = (function.head, *function.parameters, *function.body)
     return [*(inst.words for inst in lines), instruction(Op.FUNCTION_END, [])]

@@ -24,7 +24,7 @@ _REFUSED = {
     Storage.UNIFORM_CONSTANT: "image or sampler",
     3: "output of a stage",
 }
-_DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
+_POINTER_DERIVING = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
             Op.COPY_OBJECT)  # fmt: skip
 
 _PLAIN_POINTERS = (Op.VARIABLE, Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN)
@@ -32,7 +32,13 @@ _PLAIN_POINTERS = (Op.VARIABLE, Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN)
 
 @dataclass(frozen=True)
 class FunctionCopy:
-    """A function with its buffers: (variable of the library, variable of the output), and (parameter, variable)."""
+    """Key of a copy of a library function: the function and the buffers that are bound in it.
+
+    Attributes:
+        function: Id in the library.
+        buffers: Pairs (buffer variable of the library, variable of the output).
+        arguments: Pairs (parameter position, variable of the output).
+    """
 
     function: int
     buffers: tuple[tuple[int, int], ...]
@@ -40,7 +46,13 @@ class FunctionCopy:
 
 
 class Taker:
-    """Copier of functions and declarations from one library into an output module."""
+    """Copier of functions and declarations from one library into an output module.
+
+    Attributes:
+        map: Ids in the output by ids in the library, for copied globals.
+        copies: Ids in the output by function copy.
+        pending: Requested copies that are not written yet.
+    """
 
     def __init__(self, library: SpirvLibrary, out: SpirvOutput) -> None:
         self.library, self.parts, self.out = library, library.parts, out
@@ -54,13 +66,15 @@ class Taker:
     # Globals
 
     def is_buffer(self, id: int) -> bool:
-        """Return whether a variable is a storage buffer, in either of the forms that SPIR-V has had for it."""
+        """Return whether a variable is a storage buffer: StorageBuffer, or Uniform with BufferBlock before SPIR-V
+        1.3."""
         inst = self.parts.globals.get(id)
         if inst is None or inst.op != Op.VARIABLE:
             return False
         return self.is_buffer_pointer(inst.type_id)
 
     def is_buffer_pointer(self, type_: int) -> bool:
+        """Return whether a type is a pointer to a storage buffer's block, in either form."""
         pointer = self.parts.pointee(type_)
         if pointer is None:
             return False
@@ -81,7 +95,7 @@ class Taker:
         return list(buffers)
 
     def take(self, ids: Iterable[int]) -> None:
-        """Bring globals over, and all that they need."""
+        """Copy globals and the globals that they depend on into the output."""
         needed: set[int] = set()
         pending = [id for id in ids if id not in self.map]
         while pending:
@@ -89,21 +103,27 @@ class Taker:
             if id in needed or id in self.map or id not in self.parts.globals:
                 continue
             needed.add(id)
-            if not self._is_size(id):
+            if not self._is_workgroup_size(id):
                 pending.extend(self.parts.globals[id].uses())
         for inst in sorted((self.parts.globals[id] for id in needed), key=lambda inst: inst.at):
             self.map[inst.id] = self._global(inst)
 
     def type(self, id: int) -> int:
+        """Copy a type if necessary, and return its id in the output."""
         self.take([id])
         return self.map[id]
 
-    def _is_size(self, id: int) -> bool:
+    def _is_workgroup_size(self, id: int) -> bool:
+        """Return whether an id is the constant gl_WorkGroupSize."""
         return self.parts.tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE
 
     def _global(self, inst: Inst) -> int:
+        """Add one global of the library to the output, or find its equivalent there; return its id.
+
+        Specialization constants and types with their own identity are added; equal types and constants are shared.
+        """
         out, parts = self.out, self.parts
-        if self._is_size(inst.id):
+        if self._is_workgroup_size(inst.id):
             return self._workgroup_size()
         if inst.op == Op.VARIABLE:
             return self._variable(inst)
@@ -129,7 +149,7 @@ class Taker:
         return new_id
 
     def _renumbered(self, inst: Inst, ids: dict[int, int]) -> list[int]:
-        """Return the operands after the result, with new ids."""
+        """Return the operands after the result id, with library ids replaced by those in `ids`."""
         positions = set(inst.ids)
         return [
             ids[word] if at in positions else word
@@ -137,7 +157,7 @@ class Taker:
         ]  # fmt: skip
 
     def _specialized(self, inst: Inst) -> int:
-        """Return the kernel's specialization constant of the same name and type, 0 without one."""
+        """Return the kernel's specialization constant of the same name and type; 0 if there is none."""
         name, kernel = self.parts.tables.names.get(inst.id), self.out.kernel
         for id in kernel.globals if name else ():
             other = kernel.globals[id]
@@ -147,6 +167,8 @@ class Taker:
         return 0
 
     def _variable(self, inst: Inst) -> int:
+        """Copy a private, workgroup or built-in input variable; raise InvalidArgumentError for other storage
+        classes."""
         out, parts, storage = self.out, self.parts, inst.words[3]
         name = parts.tables.names.get(inst.id, "")
         type_ = self.map[inst.type_id]
@@ -170,11 +192,15 @@ class Taker:
         )
 
     def _workgroup_size(self) -> int:
-        """gl_WorkGroupSize is that of the kernels."""
+        """Return the id of the kernels' workgroup size, which gl_WorkGroupSize denotes in a library.
+
+        Raises InvalidArgumentError if the kernels of the module differ in it.
+        """
         out, tables = self.out, self.out.kernel.tables
         for id in self.out.kernel.globals:
             if tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE:
                 return id
+        # 17: execution mode LocalSize
         sizes = {tuple(ops) for modes in tables.modes.values() for mode, ops in modes if mode == 17 and len(ops) == 3}
         if len(sizes) != 1:
             raise self.refuse(
@@ -187,7 +213,7 @@ class Taker:
     # Functions
 
     def request(self, copy: FunctionCopy) -> int:
-        """Request a copy of a function, which `finish` will write, and return its id."""
+        """Return the id of a function copy; finish() writes the copy if it is new."""
         if copy not in self.copies:
             if len(self.copies) >= MAX_COPIES + len(self.parts.functions):
                 raise self.refuse(f"linking it makes more than {MAX_COPIES} copies of functions for different buffers")
@@ -196,13 +222,13 @@ class Taker:
         return self.copies[copy]
 
     def finish(self) -> None:
-        """Write the requested copies."""
+        """Write the requested copies, including those that they request in turn."""
         while self.pending:
             copy = self.pending.pop()
             _Writer(self, copy, self.copies[copy]).write()
 
     def function_type(self, function: SpirvFunction, bound: Iterable[int]) -> int:
-        """Return the type of a function without the parameters that are given."""
+        """Return the id of a function's type without the parameters whose positions are in `bound`."""
         skipped = set(bound)
         self.take([function.head.type_id, *(p.type_id for p in function.parameters)])
         rest = [self.map[p.type_id] for i, p in enumerate(function.parameters) if i not in skipped]
@@ -210,7 +236,7 @@ class Taker:
 
 
 class _Writer:
-    """Copier of one function of a library."""
+    """Writer of one function copy."""
 
     def __init__(self, taker: Taker, copy: FunctionCopy, id: int) -> None:
         self.taker, self.copy, self.id = taker, copy, id
@@ -220,6 +246,7 @@ class _Writer:
         self.bases: dict[int, int] = {}  # pointer → its variable, both in the output
 
     def write(self) -> None:
+        """Add the function to the output with new ids and with its buffers bound to variables of the output."""
         taker, out, parts = self.taker, self.taker.out, self.taker.parts
         buffers, arguments = dict(self.copy.buffers), dict(self.copy.arguments)
         body = [inst for inst in self.function.body if not self._is_debug(inst)]
@@ -258,11 +285,13 @@ class _Writer:
         return inst.op == EXT_INST and self.taker.parts.sets[inst.words[3]].startswith(DEBUG_SETS)
 
     def _decorate(self, id: int) -> None:
+        """Copy the decorations of a library id to its new id."""
         decorations = self.taker.parts.decorations.get(id)
         if decorations:
             self.taker.out.decorations[self.ids[id]] = list(decorations)
 
     def _line(self, inst: Inst) -> list[int]:
+        """Return the words of an instruction with new ids."""
         if inst.op == Op.FUNCTION_CALL:
             return self._call(inst)
         if inst.op == EXT_INST:
@@ -271,7 +300,7 @@ class _Writer:
         for position in inst.ids:
             if inst.words[position] not in self.ids:
                 raise self.taker.parts.fail(inst.at, f"id {inst.words[position]} is not defined")
-        self._follow(inst)
+        self._track_pointer(inst)
         ids = self.ids
         words = list(inst.words)
         for position in inst.ids:
@@ -283,8 +312,9 @@ class _Writer:
         return words
 
     def _call(self, inst: Inst) -> list[int]:
-        """Return the words of a call inside the library; buffers among the arguments make another copy of the
-        callee.
+        """Return the words of a call of another library function.
+
+        Buffer arguments are bound in a copy of the callee and dropped from the call.
         """
         taker, callee = self.taker, inst.words[3]
         parameters = taker.parts.functions[callee].parameters
@@ -305,10 +335,10 @@ class _Writer:
         self.calls.append(copied)
         return instruction(Op.FUNCTION_CALL, [taker.map[inst.type_id], self.ids[inst.id], copied, *rest])
 
-    def _follow(self, inst: Inst) -> None:
+    def _track_pointer(self, inst: Inst) -> None:
         """Track which buffer variable a pointer is derived from.
 
-        Raise InvalidArgumentError if the instruction writes a buffer that the kernel declares as read-only.
+        Raises InvalidArgumentError if the instruction writes a buffer that the kernel declares as read-only.
         """
         op, words, ids = inst.op, inst.words, self.ids
 
@@ -316,9 +346,11 @@ class _Writer:
             value = ids[words[position]]
             return self.bases.get(value, value)
 
-        if op in _DERIVES:
+        if op in _POINTER_DERIVING:
             self.bases[ids[inst.id]] = base(3)
             return
+        # `target`: the word with the pointer that is written, or 0. 318 and 319 are the atomic flag operations;
+        # 5614, 5615 and 6035 the atomic float operations (min, max, add) of extensions.
         target = 1 if op in (Op.STORE, Op.COPY_MEMORY, Op.COPY_MEMORY_SIZED, Op.ATOMIC_STORE, 319) else 0
         if (Op.ATOMIC_LOAD < op <= Op.ATOMIC_LAST and op != Op.ATOMIC_STORE) or op in (
             318,

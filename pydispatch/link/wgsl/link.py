@@ -27,8 +27,15 @@ _AVAILABLE = re.compile(r"^// available (\S+) as (\w+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Import:
-    """A function that a module calls. name: in its text. types: of the arguments; result: "" for none. buffers:
-    (variable, whether the program lets it be written), by the number of the memref in the call."""
+    """Import of a library function by a kernel's module.
+
+    Attributes:
+        symbol: Name of the function in libraries.
+        name: Name by which the module calls it.
+        types: Types of the arguments.
+        result: Type of the result; "" for none.
+        buffers: Pairs (variable of the module, whether it may be written), one per memref argument.
+    """
 
     symbol: str
     name: str
@@ -46,13 +53,13 @@ def import_line(entry: Import) -> str:
 
 
 def available_line(symbol: str, name: str) -> str:
-    """Return the comment that declares a query of whether a function is available."""
+    """Return the comment that declares `name` as a constant: whether a library defines `symbol`."""
     return f"// available {symbol} as {name}"
 
 
 @dataclass(frozen=True)
 class WgslLibrary:
-    """A module whose functions others call."""
+    """WGSL module whose functions kernels may import."""
 
     name: str
     module: WgslModule
@@ -61,13 +68,20 @@ class WgslLibrary:
         return [function.name for function in self.module.functions]
 
     def function(self, symbol: str) -> Declaration | None:
+        """Return the function of this name; None if the module has none."""
         declaration = self.module.named.get(symbol)
         return declaration if declaration is not None and declaration in self.module.functions else None
 
 
 @dataclass(frozen=True)
 class LinkedWgsl:
-    """data: the module. providers: symbol → name of its library. unresolved: symbols without a definition."""
+    """Result of linking WGSL.
+
+    Attributes:
+        data: Text of the linked module, in UTF-8.
+        providers: By resolved symbol, the name of the library that defines it.
+        unresolved: Symbols without a definition.
+    """
 
     data: bytes
     providers: dict[str, str]
@@ -75,7 +89,12 @@ class LinkedWgsl:
 
 
 def open_library(data: bytes, name: str) -> WgslLibrary:
-    """ArtifactError when it is broken, InvalidArgumentError when it has no functions that others may call."""
+    """Read a WGSL module as a library.
+
+    Raises:
+        ArtifactError: The module is broken.
+        InvalidArgumentError: The module has no function besides entry points.
+    """
     module = read(data, name)
     if not module.functions:
         raise InvalidArgumentError(f"{name} has no function that a shader could call: entry points cannot be called")
@@ -85,9 +104,16 @@ def open_library(data: bytes, name: str) -> WgslLibrary:
 def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str], where: str) -> LinkedWgsl:
     """Resolve a module's imports.
 
-    libraries: in search order. absent: symbols that may be missing; other unresolved symbols stay imported. where: the
-    name of the module in messages. ArtifactError when a module is broken, InvalidArgumentError when a function does not
-    fit.
+    Args:
+        data: The importing module.
+        libraries: Libraries in search order.
+        absent: Symbols that may be missing. A missing one becomes a stub; other unresolved symbols stay
+            imported.
+        where: Name of the module in messages.
+
+    Raises:
+        ArtifactError: A module is broken.
+        InvalidArgumentError: A function does not fit its call.
     """
     text = decode(data, where)
     sources: dict[str, tuple[int, WgslLibrary, Declaration]] = {}
@@ -124,6 +150,7 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
 
 
 def _parsed(match: re.Match[str]) -> Import:
+    """Parse a matched import comment."""
     symbol, name, types, result, buffers = match.groups()
     pairs = [buffer.split() for buffer in (buffers or "").split(",") if buffer.strip()]
     listed = tuple((pair[0], pair[-1] == "write") for pair in pairs)
@@ -131,8 +158,10 @@ def _parsed(match: re.Match[str]) -> Import:
 
 
 def check(entry: Import, library: WgslLibrary, function: Declaration, kernel: WgslModule) -> dict[str, str]:
-    """Return the variable of the kernel for each buffer that a function uses, by its name in the library.
-    InvalidArgumentError where function and call do not fit."""
+    """Return the kernel's variable for each buffer variable of the library that a function uses, by its library name.
+
+    Raises InvalidArgumentError if the function does not fit its call.
+    """
     parameters = [type_ for _, type_ in function.members]
     if len(parameters) != len(entry.types) or not all(map(_fits, parameters, map(_spelled, entry.types))):
         raise _misfit(entry, library, f"it is ({', '.join(parameters)}), called with ({', '.join(entry.types)})")
@@ -146,7 +175,10 @@ def check(entry: Import, library: WgslLibrary, function: Declaration, kernel: Wg
 
 
 def _buffer(entry: Import, library: WgslLibrary, variable: Declaration, kernel: WgslModule) -> str:
-    """Return the name of the kernel's variable for a buffer of a library. InvalidArgumentError when they do not fit."""
+    """Return the name of the kernel's variable that a library's buffer variable denotes through its binding.
+
+    Raises InvalidArgumentError if the address space, access mode or type differs.
+    """
     binding, what = variable.number("binding"), f"'{variable.name}'"
     if variable.space != "storage" or binding is None:
         raise _misfit(entry, library, f"{what} is var<{variable.space}>; functions use storage buffers alone")
@@ -167,9 +199,10 @@ def _misfit(entry: Import, library: WgslLibrary, problem: str) -> InvalidArgumen
 
 
 def _spelled(type_: str) -> str:
+    """Return a type as the WGSL reader spells it, without the alias."""
     return {"vec2u": "vec2<u32>"}.get(type_, type_)
 
 
 def _fits(have: str, wanted: str) -> bool:
-    """Return whether a type is the one that is wanted; integers may differ in sign."""
+    """Return whether a type is the expected one; i32 and u32 are interchangeable."""
     return have == wanted or {have, wanted} == {"i32", "u32"}

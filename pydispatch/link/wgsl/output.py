@@ -33,12 +33,17 @@ class WgslOutput:
         self._parts: list[str] = []
 
     def define(self, text: str) -> None:
-        """Add a declaration."""
+        """Append a declaration to the module."""
         self._parts.append(text)
 
     def take(self, library_index: int, module: WgslModule, function: Declaration, variables: Mapping[str, str]) -> str:
-        """Add a function of library `number` with all that it needs, and return its name. variables: of the kernel, for
-        the buffers of the library.
+        """Add a library function and the declarations that it uses; return the function's new name.
+
+        Args:
+            library_index: Index of the library.
+            module: The library's module.
+            function: The function.
+            variables: Kernel variables that replace the library's buffer variables, by library name.
         """
         declarations = [d for d in module.reached([function]) if d.name not in variables]
         renamed = dict(variables)
@@ -60,14 +65,18 @@ class WgslOutput:
         return renamed[function.name]
 
     def _name(self, module: WgslModule, declaration: Declaration) -> str:
-        """Choose the name of a library's declaration in this module."""
+        """Choose the name that a library's declaration has in the output.
+
+        Variables of built-in values are shared by all libraries. Overrides keep their names, because callers set them
+        by name.
+        """
         if (
             declaration.kind == "var"
             and declaration.space == "private"
             and BUILT_INS.get(declaration.name) == declaration.type
         ):
             if declaration.name not in self._built_ins:
-                self._built_ins[declaration.name] = self._unused(f"library_{declaration.name}")
+                self._built_ins[declaration.name] = self._fresh_name(f"library_{declaration.name}")
                 self.define(f"var<private> {self._built_ins[declaration.name]}: {declaration.type};")
             return self._built_ins[declaration.name]
         if declaration.kind == "override":
@@ -78,9 +87,10 @@ class WgslOutput:
             if declaration.name not in self._names:  # known by its name to whoever gives values
                 self._names.add(declaration.name)
                 return declaration.name
-        return self._unused(f"library_{declaration.name}")
+        return self._fresh_name(f"library_{declaration.name}")
 
-    def _unused(self, name: str) -> str:
+    def _fresh_name(self, name: str) -> str:
+        """Return a name that occurs nowhere in the output yet, and reserve it."""
         candidate, suffix = name, 0
         while candidate in self._names:
             candidate, suffix = f"{name}_{suffix}", suffix + 1
@@ -99,7 +109,8 @@ class WgslOutput:
         self.define(f"{_head(name, types, result)} {{{f' return {_ZEROS[result]}; ' if result else ''}}}")
 
     def text(self, edit: Callable[[str], str]) -> str:
-        """Return the whole module. edit: changes the text of the kernel where it has no declarations."""
+        """Return the text of the whole module. `edit` is applied to the kernel's text, without the added
+        declarations."""
         text, head = self.kernel.text, ""
         if self._built_ins:
             for entry in reversed(self.kernel.entry_points):
@@ -109,7 +120,11 @@ class WgslOutput:
         return "\n\n".join([head + edit(text).rstrip("\n"), *self._parts]) + "\n"
 
     def _with_built_ins(self, text: str, entry: Declaration) -> str:
-        """Return the text with an entry point that begins by writing the variables of built-in values."""
+        """Return the text with code at the start of an entry point that sets the library's variables of built-in
+        values.
+
+        Missing `@builtin` parameters are added to the entry point.
+        """
         tokens = self.kernel.tokens
         start, body = tokens[entry.first].start, tokens[entry.body].end
         head = text[start:body]
@@ -139,7 +154,7 @@ def _head(name: str, types: Sequence[str], result: str) -> str:
 
 
 def _renamed(module: WgslModule, declaration: Declaration, names: Mapping[str, str]) -> str:
-    """Return the text of a declaration with other names. Members of structures keep theirs."""
+    """Return the text of a declaration with renamed identifiers; attributes and structure members keep their names."""
     tokens, parts = module.tokens, []
     at = tokens[declaration.first].start
     for i in range(declaration.first, declaration.end):

@@ -16,6 +16,8 @@ Put = Callable[[bytearray, int, int], None]
 
 
 class Formula(Enum):
+    """Formula of the value that a relocation stores."""
+
     NOTHING = auto()
     ADDRESS = auto()  # S + A, which the loader adds its base to
     LOW = auto()  # S + A, of which only the bits within a page are used
@@ -30,6 +32,8 @@ class Formula(Enum):
 
 @dataclass(frozen=True)
 class Rule:
+    """Relocation type of a machine: its ABI name, its formula, and the function that encodes the value."""
+
     name: str
     formula: Formula
     put: Put
@@ -37,9 +41,17 @@ class Rule:
 
 @dataclass(frozen=True)
 class Machine:
-    """number: e_machine. page: the largest of any system, bytes. relative: the type of a relocation that adds the base.
-    flags: e_flags. shorten: puts an instruction that computes an address instead of one that loads it from the table
-    of addresses; False where there is none."""
+    """Machine description for the linker.
+
+    Attributes:
+        number: e_machine.
+        page: Largest page size of any system with this machine, in bytes.
+        relative: Type of the relocation that adds the load base (R_*_RELATIVE).
+        rules: Rules by relocation type.
+        flags: e_flags.
+        shorten: Replaces a load of an address from the GOT by an instruction that computes it (GOT relaxation).
+            Returns False if the instruction at the offset is not such a load.
+    """
 
     number: int
     page: int
@@ -54,9 +66,7 @@ def nothing(content: bytearray, offset: int, value: int) -> None:
 
 
 def word(layout: str) -> Put:
-    """Return a function that writes a number of this layout, as of module struct. It raises ValueError for one that
-    does not fit.
-    """
+    """Return a function that stores a value in a `struct` format; it raises ValueError if the value does not fit."""
 
     def put(content: bytearray, offset: int, value: int) -> None:
         try:
@@ -68,10 +78,17 @@ def word(layout: str) -> Put:
 
 
 def fields(layout: str, bits: int, parts: tuple[tuple[int, int, int], ...], scale: int = 0, signed: bool = True) -> Put:
-    """Return a function that writes an immediate into an instruction, in pieces (lowest bit of the value, bits, lowest
-    bit in the instruction). It raises ValueError for a value that does not fit.
+    """Return a function that encodes a value into the immediate fields of an instruction.
 
-    bits: of the value. scale: how many of its low bits must be zero.
+    Args:
+        layout: `struct` format of the instruction.
+        bits: Number of bits of the value.
+        parts: Triples (lowest bit in the value, number of bits, lowest bit in the instruction), one per field.
+        scale: Number of low bits of the value that must be zero.
+        signed: Whether the value is checked as a signed number of `bits` bits; else its high bits are ignored.
+
+    Returns:
+        A function that raises ValueError if the value does not fit or is misaligned.
     """
     mask = sum(((1 << count) - 1) << at for _, count, at in parts)
 

@@ -11,8 +11,8 @@ from pydispatch.link.elf.machines.relocation import Formula, Machine, Put, Rule,
 _DOUBLE_FLOAT_AND_COMPRESSED = 0x5
 
 
-def _rounded(value: int) -> int:
-    """Return the upper 20 bits of a value that two instructions add, the second one with 12 signed bits."""
+def _high_20_bits(value: int) -> int:
+    """Return the upper 20 bits of a value, rounded to nearest because the lower 12 bits are added sign-extended."""
     return value + 0x800 >> 12
 
 
@@ -22,16 +22,17 @@ _S = fields("I", 12, ((0, 5, 7), (5, 7, 25)), signed=False)
 
 
 def _upper(content: bytearray, offset: int, value: int) -> None:
-    _U(content, offset, _rounded(value))
+    _U(content, offset, _high_20_bits(value))
 
 
 def _call(content: bytearray, offset: int, value: int) -> None:
-    """`auipc` and the `jalr` behind it."""
+    """Encode a PC-relative offset into the pair of `auipc` and the `jalr` after it."""
     _upper(content, offset, value)
     _I(content, offset + 4, value)
 
 
-def _changed(layout: str, change: Callable[[int, int], int]) -> Put:
+def _in_place_update(layout: str, change: Callable[[int, int], int]) -> Put:
+    """Return a function that replaces the stored number by `change(stored, value)`, modulo its width."""
     bits = 8 * struct.calcsize("<" + layout)
 
     def put(content: bytearray, offset: int, value: int) -> None:
@@ -41,20 +42,23 @@ def _changed(layout: str, change: Callable[[int, int], int]) -> Put:
     return put
 
 
-def _sums() -> dict[int, Rule]:
-    """Differences of two symbols: one relocation adds the first, another takes the second away."""
+def _symbol_difference_rules() -> dict[int, Rule]:
+    """Return the rules R_RISCV_ADD*, R_RISCV_SUB* and R_RISCV_SET* by type.
+
+    The ABI encodes a difference of two symbols as a pair: ADD of one symbol and SUB of the other at the same offset.
+    """
     rules = {}
     for log2_bytes, layout in enumerate("BHIQ"):
         bits = 8 << log2_bytes
         rules[33 + log2_bytes] = Rule(
-            f"R_RISCV_ADD{bits}", Formula.SUM, _changed(layout, lambda old, value: old + value)
+            f"R_RISCV_ADD{bits}", Formula.SUM, _in_place_update(layout, lambda old, value: old + value)
         )
         rules[37 + log2_bytes] = Rule(
-            f"R_RISCV_SUB{bits}", Formula.SUM, _changed(layout, lambda old, value: old - value)
+            f"R_RISCV_SUB{bits}", Formula.SUM, _in_place_update(layout, lambda old, value: old - value)
         )
     for log2_bytes, layout in enumerate("BHI"):
         rules[54 + log2_bytes] = Rule(
-            f"R_RISCV_SET{8 << log2_bytes}", Formula.SUM, _changed(layout, lambda old, value: value)
+            f"R_RISCV_SET{8 << log2_bytes}", Formula.SUM, _in_place_update(layout, lambda old, value: value)
         )
     return rules
 
@@ -85,6 +89,6 @@ MACHINE = Machine(
         51: Rule("R_RISCV_RELAX", Formula.NOTHING, nothing),
         57: Rule("R_RISCV_32_PCREL", Formula.RELATIVE, word("i")),
         59: Rule("R_RISCV_PLT32", Formula.RELATIVE, word("i")),
-        **_sums(),
+        **_symbol_difference_rules(),
     },
 )

@@ -9,7 +9,8 @@ _MOV, _LEA = 0x8B, 0x8D
 
 
 def _shorten(content: bytearray, offset: int, kind: int) -> bool:
-    """`mov symbol@GOTPCREL(%rip), register` as `lea symbol(%rip), register`."""
+    """Relax `mov symbol@GOTPCREL(%rip), register` to `lea symbol(%rip), register`; return False for other
+    instructions."""
     if kind not in (_GOTPCRELX, _REX_GOTPCRELX) or offset < 2 or content[offset - 2] != _MOV:
         return False
     content[offset - 2] = _LEA
