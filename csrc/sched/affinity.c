@@ -1,4 +1,4 @@
-// Workers and the CPUs of the machine: how many there are by default, where each runs, and whom it steals from first.
+// The mapping of workers to CPUs: the default number of workers, the CPU of each, and the order in which it steals.
 #include <stdlib.h>
 
 #include "platform/cpu.h"
@@ -21,7 +21,8 @@ uint32_t pyd_sched_default_workers(void) {
   return cores < PYD_SCHED_MAX_WORKERS ? cores : PYD_SCHED_MAX_WORKERS;
 }
 
-// The others, nearest first, and equally near ones from the next number on, so that not all begin with the same.
+// Lists the other workers, nearest first. Equally near ones begin with the next higher number, so that not all workers
+// steal from the same victim first.
 static void order_others(uint16_t* out_others, uint32_t worker, uint32_t workers, const pyd_topology_cpu_t* cpus,
                          uint32_t count) {
   for (uint32_t distance = 0; distance <= PYD_TOPOLOGY_FARTHEST; ++distance) {
@@ -33,6 +34,8 @@ static void order_others(uint16_t* out_others, uint32_t worker, uint32_t workers
   }
 }
 
+// Assigns a CPU to each worker, in the order of the topology, and orders the others by distance. Returns false when out
+// of memory.
 static bool assign_cpus(pyd_sched_t* sched) {
   const uint32_t workers = sched->workers, count = sched->machine_count;
   const pyd_topology_cpu_t* cpus = sched->machine;

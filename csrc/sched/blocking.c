@@ -1,8 +1,8 @@
-// Threads for tasks that may sleep, so that pool threads are there for those that compute.
+// Threads for tasks that may block, so that pool threads remain available to tasks that compute.
 //
-// Such a task runs as a caller would run it: its jobs are shared with the pool and hold permits, the rest holds none.
-// As many run at once as the scheduler has workers; tasks inside code that may sleep do not count, so that for each of
-// them another may begin.
+// Such a task runs as a caller would run it: its jobs are shared with the pool and hold permits, the rest of the task
+// holds none. As many of them run at once as the scheduler has workers. A task inside a blocking section does not
+// count: another task may begin meanwhile.
 #include <stdio.h>
 
 #include "sched/task.h"
@@ -12,11 +12,13 @@ void pyd_blocking_reset(pyd_sched_t* sched) {
   pthread_cond_init(&sched->blocking.has_work, NULL);
 }
 
+// Returns whether a queued task may begin now. The caller holds the mutex.
 static bool may_begin(const pyd_sched_t* sched) {
   return sched->blocking.queued && sched->blocking.active < sched->workers;
 }
 
-// The next task, as active; NULL when the scheduler stops.
+// Waits until a task may begin, counts it as active and returns it; NULL when the scheduler stops. The caller holds the
+// mutex.
 static pyd_task_t* await_task(pyd_sched_t* sched) {
   pyd_blocking_pool_t* pool = &sched->blocking;
   while (!atomic_load_explicit(&sched->closing, memory_order_relaxed)) {
@@ -31,6 +33,7 @@ static pyd_task_t* await_task(pyd_sched_t* sched) {
   return NULL;
 }
 
+// The main loop of a blocking thread. Its worker number, for on_start and on_stop, follows those of the pool threads.
 static void run_tasks(pyd_blocking_thread_t* self) {
   pyd_sched_t* sched = self->sched;
   const pyd_sched_threads_t* options = &sched->options;
@@ -59,11 +62,12 @@ static void blocking_main(void* argument) {
   pyd_sched_free(self->sched);
 }
 
+// Starts one more thread, if the limit and the system allow it. The caller holds the mutex.
 static void start_thread(pyd_sched_t* sched) {
   pyd_blocking_pool_t* pool = &sched->blocking;
   if (pool->started == PYD_SCHED_BLOCKING_THREADS || atomic_load_explicit(&sched->closing, memory_order_relaxed))
     return;
-  char name[24];  // cut to 15 bytes by the system
+  char name[24];  // truncated to 15 bytes by the system
   snprintf(name, sizeof(name), "pydispatch-b%u", (unsigned)(pool->started + 1));
   pyd_blocking_thread_t* thread = &pool->threads[pool->started];
   thread->sched = sched;
@@ -105,9 +109,10 @@ pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched) {
   return own;
 }
 
-// ---- code that may sleep
+// ---- blocking sections
 
-// A pool thread that works for a blocking thread's job has the scopes of both: its own scope comes first.
+// Returns whether the calling thread is one of the blocking threads. A pool thread in a job of a blocking thread has
+// the scopes of both; its own scope, which holds a permit, is found first.
 static bool is_blocking_thread(const pyd_sched_t* sched) {
   for (const pyd_scope_t* scope = pyd_scope_now(sched->scopes); scope; scope = scope->outer) {
     if (scope->owner == &sched->blocking) return true;

@@ -1,4 +1,5 @@
-// How long after a job was published a thread takes part, learned by measuring: what sharing costs on this machine.
+// A running estimate of the delay between the publication of a job and the moment at which a pool thread joins it: the
+// cost of sharing on this machine.
 #ifndef PYD_SCHED_DELAY_H_
 #define PYD_SCHED_DELAY_H_
 
@@ -6,7 +7,9 @@
 
 #include "sched/tuning.h"
 
-// |delay| after one more of |sample| was measured, at least |least| and at most DELAY_MOST times that. Picoseconds.
+// Returns the estimate |delay| updated by the measurement |sample|, between |least| and PYD_SCHED_DELAY_MOST * |least|;
+// all in picoseconds. It moves by a fixed fraction in the direction of the sample, so it converges to the lower
+// quartile of the samples, which outliers do not affect.
 static inline uint64_t pyd_delay_learned(uint64_t delay, uint64_t sample, uint64_t least) {
   const uint64_t most = least * PYD_SCHED_DELAY_MOST;
   const uint64_t step = delay / PYD_SCHED_DELAY_STEP;
@@ -14,7 +17,8 @@ static inline uint64_t pyd_delay_learned(uint64_t delay, uint64_t sample, uint64
   return delay < least ? least : delay > most ? most : delay;
 }
 
-// Whether |now| differs from |before| by more than an eighth: what other threads read often is changed seldom.
+// Returns whether |now| differs from |before| by more than an eighth. Smaller changes are not published, because other
+// threads read the value often.
 static inline int pyd_delay_has_changed(uint64_t before, uint64_t now) {
   return (before > now ? before - now : now - before) > before / 8;
 }

@@ -1,10 +1,10 @@
-// What the files of the task system share. Nothing here is public.
+// Internal definitions that the files of the task system share.
 //
-// Order of the files. Each calls those above it alone:
+// Order of the files. Each calls only files above it:
 //   permit.c      how many threads compute at once; owns pyd_permits_t
 //   trace.c       the recorder of pydispatch/trace.h; owns pyd_trace_t
 //   events.c      what the task system records
-//   placement.c   no two threads on one CPU while another one is idle; owns pyd_placement_t
+//   placement.c   moving threads off CPUs on which other threads compute; owns pyd_placement_t
 //   affinity.c    workers and the CPUs of the machine
 //   queue.c       tasks that wait for a thread; owns pyd_task_queue_t
 //   wake.c        waking pool threads, and the caller of a job
@@ -14,12 +14,12 @@
 //   blocking.c    threads for tasks that may sleep; owns pyd_blocking_pool_t
 //   task.c        submitted tasks: dependencies, waiting, end; owns pyd_task_t
 //   share.c       the jobs of tasks, which have no caller
-//   pool.c        the life of a pool thread: look, spin, park
+//   pool.c        the main loop of a pool thread: work, spin, park
 //   destroy.c     destruction by one of the scheduler's own threads
-//   lend.c        threads of an embedder in the pool
+//   lend.c        threads donated by an embedder
 //   scheduler.c   create, stop, destroy, fork; owns pyd_sched_t
 //
-// Calls against the order, all of them by threads or for new ones:
+// Calls against that order, all of them by threads or to start threads:
 //   start.c -> destroy.c        the function that a pool thread runs
 //   queue.c -> blocking.c       a queued task that may sleep needs a thread
 //   blocking.c -> task.c        such a thread runs tasks
@@ -27,12 +27,12 @@
 //   destroy.c -> scheduler.c    the same for a pool thread
 //   lend.c -> scheduler.c       the same for a thread of an embedder
 //
-// How threads meet. A caller fills a slot, opens it (slot.state, release) and shows it in sched.open. A pool thread
+// Synchronization. A caller fills a slot, opens it (slot.state, release) and sets its bit in sched.open. A pool thread
 // sees the bit, joins (slot.state, acquire), works, leaves (release). The caller closes the slot and waits until the
-// count of participants is zero (acquire). Parking and publishing are the two sides of a store-then-load race, and both
-// sides use sequentially consistent operations for it (a submitted task is published as a job is, |queued| in place of
-// |open|): publish is "open |= bit; read spinners and sleepers; claim the wake event", parking "spinners -= 1; sleepers
-// += 1; reset the wake event; read open".
+// count of participants is zero (acquire). Publishing and parking are the two sides of a store-then-load race, so both
+// use sequentially consistent operations. Publishing: "open |= bit; read spinners and sleepers; claim the wake event".
+// Parking: "spinners -= 1; sleepers += 1; reset the wake event; read open". A submitted task is published like a job,
+// with |queued| in place of |open|.
 #ifndef PYD_SCHED_INTERNAL_H_
 #define PYD_SCHED_INTERNAL_H_
 
@@ -55,38 +55,40 @@
 
 #define PYD_SLOT_OPEN 0x80000000u     // may be joined
 #define PYD_SLOT_WAITING 0x40000000u  // the caller sleeps on |done|
-#define PYD_SLOT_COUNT 0x0000FFFFu    // participating pool threads
-#define PYD_SLOT_ROOM_SHIFT 16        // and how many there may be
+#define PYD_SLOT_COUNT 0x0000FFFFu    // number of participating pool threads
+#define PYD_SLOT_ROOM_SHIFT 16        // and its limit
 #define PYD_SLOT_ROOM (0xFFFu << PYD_SLOT_ROOM_SHIFT)
 
-// No failure yet. Otherwise the index within the window in the upper half (so that less is lower) and the code.
+// slot.failure without a failure. Otherwise the upper half is the index within the window, so that a lower index
+// compares as less, and the lower half is the code.
 #define PYD_SCHED_NO_FAILURE UINT64_MAX
-// No failure, and the interrupt ended the job. No index is that large, so that every failure is lower.
+// slot.failure after the interrupt ended the job. It compares as greater than any failure, as no index is that large.
 #define PYD_SCHED_INTERRUPTED (UINT64_MAX - 1)
 
-// A participant's cell on a cache line of its own.
+// The unclaimed indices of one participant, on a cache line of its own.
 typedef struct pyd_sched_cell_s {
   alignas(PYD_CPU_CACHE_LINE) pyd_range_cell_t range;
-  _Atomic uint32_t thefts;  // by this participant, counted when one begins and when it has ended: odd between
+  _Atomic uint32_t thefts;  // incremented when this participant begins a theft and when it ends it: odd meanwhile
 } pyd_sched_cell_t;
 
+// A job that pool threads can join, or room for one.
 typedef struct pyd_sched_slot_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;
   _Atomic uint32_t wakes_left;      // threads that joining threads should still wake
-  _Atomic uint32_t has_left_early;  // a participant, perhaps with indices in its cell
-  _Atomic uint32_t cpu;             // of the caller, PYD_PLACEMENT_NONE without one
+  _Atomic uint32_t has_left_early;  // a participant has left and perhaps left indices in its cell
+  _Atomic uint32_t cpu;             // on which the caller runs; PYD_PLACEMENT_NONE without a caller
   // Written by the caller while the slot is closed.
   const pyd_sched_job_t* job;
-  const pyd_scope_t* scope;  // what the caller works for
-  pyd_task_t* task;          // whose job it is; NULL: a caller's, who waits
-  uint64_t base;             // the job's index of the window's 0
-  uint64_t opened;           // ticks
-  uint64_t fp_mode;
-  uint64_t cost;            // estimate, picoseconds per index, at least 1
-  uint32_t most;            // participants, the caller included: all workers, or fewer when the job has a limit
-  bool is_guess;            // nothing is known of the cost
-  bool has_permit;          // the caller
-  pyd_sched_cell_t* cells;  // one per worker number, allocated with the scheduler
+  const pyd_scope_t* scope;   // the caller's innermost scope
+  pyd_task_t* task;           // the task whose job it is; NULL: the job of a caller, which waits for its end
+  uint64_t base;              // index of the job that is index 0 of the window
+  uint64_t opened;            // when the slot was opened, in ticks
+  uint64_t fp_mode;           // floating-point mode of the caller
+  uint64_t cost;              // estimate, picoseconds per index, at least 1
+  uint32_t max_participants;  // the caller included: the number of workers, or the worker limit of the job
+  bool is_guess;              // |cost| is a default, not an estimate
+  bool has_permit;            // the caller holds a compute permit
+  pyd_sched_cell_t* cells;    // one per worker number, allocated with the scheduler
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t failure;
   pyd_event_t done;
 } pyd_sched_slot_t;
@@ -94,66 +96,67 @@ typedef struct pyd_sched_slot_s {
 #define PYD_PLACEMENT_NONE 0xFFFFu
 
 typedef enum pyd_placement_state_e {
-  PYD_PLACEMENT_OWN_MASK,
-  PYD_PLACEMENT_CHANGING,  // by one thread
-  PYD_PLACEMENT_MOVED,     // the affinity mask is |moved_to|, and the thread should restore |allowed|
+  PYD_PLACEMENT_OWN_MASK,  // the thread has the affinity mask that the program gave it
+  PYD_PLACEMENT_CHANGING,  // some thread is changing the mask; a lock
+  PYD_PLACEMENT_MOVED,     // the mask is |moved_to|, and the thread should restore |allowed|
   PYD_PLACEMENT_GONE,      // the thread is not in the pool
 } pyd_placement_state_t;
 
-// Where a pool thread runs (placement.c).
+// The affinity and current CPU of a pool thread (placement.c).
 typedef struct pyd_placement_s {
   _Atomic uint32_t state;
-  _Atomic uint32_t cpu;             // the last one
-  bool is_checked;                  // the thread's own: no other thread was on |cpu|
+  _Atomic uint32_t cpu;             // on which the thread ran last
+  bool is_checked;                  // used by the thread itself only: no other thread was on |cpu|
   pyd_thread_t thread;              // its handle, which the thread stores itself
   pyd_cpu_set_t allowed, moved_to;  // a pinned thread's |moved_to| is the CPU to which it is pinned
 } pyd_placement_t;
 
+// A pool thread, or a place in the pool for a donated thread.
 typedef struct pyd_sched_thread_s {
   alignas(PYD_CPU_CACHE_LINE) pyd_event_t wake;  // clear: parked
   struct pyd_sched_s* sched;
   uint32_t worker;
   pyd_thread_t thread;
-  bool is_taken;                 // by a lent thread; under the lifecycle mutex
-  bool destroys_sched;           // at its end: the last reference was released on this thread
-  const pyd_interrupt_t* until;  // of a lent thread, may be NULL
-  _Atomic uint64_t idle_since;   // ticks; 0: it works
-  // The thread's own: nanoseconds, when it was last idle, whether it has slept since, and what worth_spinning and
-  // worth_waking should be.
-  uint64_t spin, last_idle;
-  bool has_slept;
-  uint64_t worth_spinning, worth_waking;
+  bool is_taken;                 // by a donated thread; under the lifecycle mutex
+  bool destroys_sched;           // when it leaves the pool, as the last reference was released on this thread
+  const pyd_interrupt_t* until;  // ends the donation of a donated thread; may be NULL
+  _Atomic uint64_t idle_since;   // ticks; 0: the thread is working
+  // Used by the thread itself only:
+  uint64_t spin;                          // nanoseconds for which it spins before it parks
+  uint64_t last_idle;                     // when it was last idle, in ticks
+  bool has_slept;                         // since |last_idle|
+  uint64_t worth_spinning, worth_waking;  // its own estimates of the shared values of pyd_sched_t
   pyd_placement_t place;
 } pyd_sched_thread_t;
 
-// Tasks that wait for a thread, in the order of their submission for each priority.
+// Queued tasks: one FIFO list per priority.
 typedef struct pyd_task_list_s {
   pyd_task_t *head[PYD_PRIORITIES], *tail[PYD_PRIORITIES];
 } pyd_task_list_t;
 
 // All submitted tasks.
 typedef struct pyd_task_queue_s {
-  pthread_mutex_t mutex;       // of all tasks; held for moments
-  pthread_cond_t has_changed;  // while closing
-  pyd_task_list_t ready;       // for pool threads
-  pyd_task_t* live;            // all that have not ended
+  pthread_mutex_t mutex;       // guards the state of all tasks; never held while waiting
+  pthread_cond_t has_changed;  // signaled while the scheduler is closing
+  pyd_task_list_t ready;       // tasks that pool threads may run
+  pyd_task_t* live;            // all tasks that have not ended
 } pyd_task_queue_t;
 
 typedef struct pyd_blocking_thread_s {
   struct pyd_sched_s* sched;
   pyd_thread_t thread;
-  bool destroys_sched;  // at its end: the last reference was released on this thread
+  bool destroys_sched;  // when it exits, as the last reference was released on this thread
 } pyd_blocking_thread_t;
 
-// Threads for tasks that may sleep, and these tasks. Under the mutex of the queue. A thread without work stays until
-// the scheduler stops.
+// The threads that run tasks which may block, and the queue of these tasks; guarded by the mutex of the task queue.
+// Idle threads live until the scheduler stops.
 typedef struct pyd_blocking_pool_s {
   pyd_task_list_t ready;
   pthread_cond_t has_work;
   uint32_t queued;   // tasks in |ready|
-  uint32_t started;  // threads, those without work included
+  uint32_t started;  // threads, idle ones included
   uint32_t idle;     // threads that wait for |has_work|
-  uint32_t active;   // threads in a task and outside of code that may sleep
+  uint32_t active;   // threads that run a task and are not in a blocking section
   pyd_blocking_thread_t threads[PYD_SCHED_BLOCKING_THREADS];
 } pyd_blocking_pool_t;
 
@@ -161,74 +164,77 @@ struct pyd_sched_s {
   uint32_t workers;
   bool oversubscribed;  // more workers than CPUs: no thread spins
   int32_t spin_us;
-  uint64_t tick;                // picoseconds in 1/256
+  uint64_t tick;                // length of a tick of the CPU's clock, in picoseconds / 256
   pyd_sched_threads_t options;  // of the threads
-  // Of workers that are each for a CPU: its number, and for each worker the workers - 1 others, nearest first. Else
-  // NULL.
+  // With pinned workers, else NULL: the CPU of each worker, and for each worker the other workers, nearest first.
   uint32_t* cpus;
   uint16_t* near;
-  pyd_cpu_set_t pinned;         // all of |cpus|
-  bool places_threads;          // the system tells where threads run, and each has a CPU
+  pyd_cpu_set_t pinned;         // the set of |cpus|
+  bool places_threads;          // placement.c is in use: the system reports CPUs, and no two workers share one
   pyd_topology_cpu_t* machine;  // the CPUs of the process
   uint32_t machine_count;
-  _Atomic uint16_t* occupied;  // of each of |threads| its CPU while it is awake, else PYD_PLACEMENT_NONE
+  _Atomic uint16_t* occupied;  // by thread: its CPU while it is awake, else PYD_PLACEMENT_NONE
   pyd_sched_slot_t* slots;
-  // workers - 1 from the beginning, whose numbers are 1 and up. One more, number 0, from the first task on: it takes
-  // part in jobs of tasks only, as 0 is the number of callers.
+  // Workers 1 and up exist from the beginning. The last thread is worker 0 and is started with the first task: it joins
+  // jobs of tasks only, since in other jobs worker 0 is the caller.
   pyd_sched_thread_t* threads;
-  uint32_t epoch;  // forks between the process that created it and this one
+  uint32_t epoch;  // number of forks since the scheduler was created
   pyd_task_queue_t queue;
   pyd_blocking_pool_t blocking;
   pyd_scope_access_t scopes;
   pyd_trace_t* trace;         // may be NULL
-  pthread_mutex_t lifecycle;  // of |started| and |closing|, and fork; never held while waiting for a thread
-  pthread_cond_t stopped;     // |closing| is 0 again, or a lent thread has left
-  _Atomic uint32_t wanted;    // pool threads that should exist
-  _Atomic uint32_t started;   // those that do
+  pthread_mutex_t lifecycle;  // guards |started| and |closing|, also over fork; never held while waiting for a thread
+  pthread_cond_t stopped;     // |closing| is 0 again, or a donated thread has left
+  _Atomic uint32_t wanted;    // number of pool threads that should exist
+  _Atomic uint32_t started;   // number of pool threads that exist
   _Atomic uint32_t start_failed;
   _Atomic uint32_t closing;
 
-  alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t open;  // bit per slot that is worth looking at; spun on
-  _Atomic uint32_t queued;                            // tasks in the queue; spun on
-  _Atomic uint32_t callers;                           // bit per slot whose job has a caller
-  alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t used;  // bit per slot that has an owner
+  alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t open;  // one bit per slot that may be joined; idle threads spin on it
+  _Atomic uint32_t queued;                            // tasks in the queue; idle threads spin on it
+  _Atomic uint32_t callers;                           // one bit per slot whose job has a caller
+  alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t used;  // one bit per slot that is in use
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t sleepers;
   _Atomic uint32_t spinners;
-  _Atomic uint32_t
-      lacks_permits;  // a thread parked, or was not woken, since no permit was free: participants look for one
-  // Recent work run by the caller alone because no thread was awake, in picoseconds, and until when. Approximate.
+  // A thread parked, or was not woken, because no permit was free: participants wake one when a permit becomes free.
+  _Atomic uint32_t lacks_permits;
+  // Recent work that callers did alone because no thread was awake, in picoseconds, and the tick at which it ended.
+  // Approximate.
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t serial_work;
   _Atomic uint64_t alone_until;
-  _Atomic uint64_t wake_threshold;  // picoseconds of work from which waking a thread is worth it, learned
-  // The same where a thread spins, and what the wake threshold is at least: multiples of delays that were measured.
+  _Atomic uint64_t wake_threshold;  // learned: picoseconds of work from which waking a thread pays
+  // Picoseconds of work from which sharing pays while a thread spins, and the minimum of |wake_threshold|. Both are
+  // multiples of measured delays.
   _Atomic uint64_t worth_spinning, worth_waking;
   pyd_permits_t* permits;
   pyd_permit_share_t share;
   bool owns_permits;
 };
 
-// What one participant learns about the job while it works.
+// Measurements of one participant in a job.
 typedef struct pyd_sched_meter_s {
   uint64_t indices;
   uint64_t picoseconds;
-  uint64_t yielded_at;  // |picoseconds| when it last let others compute
-  uint64_t waited;      // picoseconds for a permit meanwhile
+  uint64_t yielded_at;  // |picoseconds| when it last handed its permit to another thread
+  uint64_t waited;      // picoseconds that it waited for a permit
 } pyd_sched_meter_t;
 
 static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t ticks) {
   return ticks < UINT64_C(1) << 40 ? ticks * sched->tick >> 8 : (ticks >> 8) * sched->tick;
 }
 
-// The scope of the threads in the job of |slot|. What these call stays within the limit of the job.
+// Returns the scope of the participants in the job of |slot|. If the job has a worker limit, jobs that a participant
+// runs within it are limited to one worker.
 static inline pyd_scope_t pyd_sched_scope_of(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
-  return (pyd_scope_t){slot->scope, sched, slot->most < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
+  return (pyd_scope_t){slot->scope, sched, slot->max_participants < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
 }
 
 static inline bool pyd_slot_has_room(uint32_t state) {
   return (state & PYD_SLOT_COUNT) < (state & PYD_SLOT_ROOM) >> PYD_SLOT_ROOM_SHIFT;
 }
 
-// Keeps more threads out. Only by participants: the slot cannot get a new job before the last one has left.
+// Clears the bit of |slot| in sched->open, so that no more threads join. Only participants may call it, because the
+// slot cannot get a new job before the last of them has left.
 static inline void pyd_sched_hide(pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
   const uint32_t bit = 1u << (slot - sched->slots);
   if (atomic_load_explicit(&sched->open, memory_order_relaxed) & bit) {
@@ -240,44 +246,47 @@ static inline bool pyd_sched_is_interrupted(const pyd_sched_job_t* job) {
   return job->interrupt && job->interrupt->is_wanted(job->interrupt->self) != 0;
 }
 
-// work.c: ends the job because its interrupt requests it.
+// work.c: marks the job as interrupted.
 void pyd_sched_interrupt(pyd_sched_slot_t* slot);
 
-// work.c: claims and steals chunks until none are left. |worker| must participate in the slot (the caller always
-// does). Clears the slot's bit in sched->open, as no other thread would find work. True: there may be more work, but
-// others wait for a thread or for a permit; this one should leave with pyd_sched_leave_early. Never for the caller.
+// work.c: claims and steals chunks until none are left, then clears the slot's bit in sched->open, as no other thread
+// would find work. |worker| must be a participant of the slot. Returns true if work may be left, but other work waits
+// for a thread or a permit: this thread should leave with pyd_sched_leave_early(). Never returns true for the caller.
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
-// work.c: leaves with work left. False: it is the last participant of a task's job, which stays.
+// work.c: leaves the job although work is left. Returns false, without leaving, for the last participant of a task's
+// job.
 bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot);
-// work.c: releases the permit of this thread to threads that wait for one, after a time slice of work, and takes one
-// again. Returns after them, or when the interrupt of the job ends it.
+// work.c: after a time slice of work, hands the permit of this thread to a waiting thread and acquires one again.
+// Returns when it has one, or when the interrupt of the job ends the wait.
 void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter);
-// work.c: when all have left: whether one that left early has left indices, which nobody else has found.
+// work.c: after all participants have left, returns whether one that left early left indices that no other has run.
 bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot);
 
-// wake.c: leaves the job of a caller, and wakes it after the last participant.
+// wake.c: leaves the job of a caller, and wakes the caller if this is the last participant.
 void pyd_sched_leave(pyd_sched_slot_t* slot);
 
-// job.c, for jobs with and without a caller. Runs here what is not worth sharing: the whole job, or its first indices
-// until their cost is known. Returns the first index that is left, job->count when none is, and the cost of an index, 0
-// when nothing is known.
+// job.c: the following functions serve jobs with and without a caller.
+// Runs the part of the job that is not worth sharing on this thread: the whole job, or its first indices until their
+// cost is known. Returns the first index that has not run, or job->count, and the cost of an index in picoseconds, 0 if
+// unknown.
 uint64_t pyd_sched_begin(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
                          pyd_sched_failure_t* out_failure);
-// A slot for the job, closed; NULL when all are taken or there is no thread to share with. |cost|: 0 when nothing is
-// known.
+// Acquires a slot for the job, still closed. Returns NULL when all slots are in use or there is no thread to share
+// with. |cost|: picoseconds per index, 0 if unknown.
 pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost,
                                          pyd_task_t* task);
 void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot);
-// Opens the slot for |count| indices from slot->base on, which |worker| has, and wakes threads if needed. Returns
-// whether it woke one. |state|: what it begins with besides OPEN.
+// Gives |count| indices from slot->base on to |worker|, opens the slot, and wakes threads if that pays. Returns whether
+// it woke one. |state|: flags that the slot gets besides PYD_SLOT_OPEN, or the initial count of participants.
 bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, uint32_t count, uint32_t state);
-// When all participants have left: the failure, or what was learned about waking from |count| indices in |picoseconds|.
+// After all participants have left: stores the failure, or updates the wake-up threshold from |count| indices that took
+// |picoseconds|.
 void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count, uint64_t picoseconds, bool has_woken,
                       pyd_sched_failure_t* out_failure);
-// What the next run of the job may know.
+// Updates the cost estimate of the job from |meter|.
 void pyd_sched_learn(const pyd_sched_job_t* job, const pyd_sched_meter_t* meter);
-// The rest from |begin| on, here.
+// Runs the indices from |begin| on, on this thread.
 void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, pyd_sched_meter_t* meter,
                         pyd_sched_failure_t* out_failure);
 
@@ -285,57 +294,57 @@ void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, ui
 void pyd_sched_pool_main(void* thread);
 // wake.c: wakes up to |count| parked threads of the first |among|; returns how many.
 uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count);
-// A task is in the queue: sees to it that a thread looks.
+// Wakes a thread for a task that was queued, unless one spins and will see it.
 void pyd_sched_wake_for_tasks(pyd_sched_t* sched);
-// How many of the first threads may take part in the job of |slot|.
+// Returns how many of the pool's threads, counted from the first one, may join the job of |slot|.
 static inline uint32_t pyd_sched_joiners(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
   return slot->task ? sched->workers : sched->workers - 1;
 }
 
-// events.c, for traces. A begin of 0: none is being recorded, and the end does nothing.
+// events.c: records events of the task system. Begin returns 0 while no trace is recorded; then end does nothing.
 static inline uint64_t pyd_sched_trace_begin(const pyd_sched_t* sched) {
   return pyd_trace_is_on(sched->trace) ? pyd_cpu_ticks() : 0;
 }
 void pyd_sched_trace_end(const pyd_sched_t* sched, pyd_trace_kind_t kind, uint64_t begin, uint32_t count);
 void pyd_sched_trace_idle(pyd_sched_thread_t* self);
-// Says which thread of the pool recorded: when the trace ends, it may have ended.
+// Records the worker number of a thread that leaves the pool, as it may have exited when the trace ends.
 void pyd_sched_trace_exit(const pyd_sched_thread_t* self);
 // pyd_permit_take, with a trace event of the time that the thread waited.
 bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt);
 
-// affinity.c: reads the CPUs of the machine, and with |has_affinity| decides on which CPU each worker is. False: there
-// is no memory.
+// affinity.c: reads the CPUs of the machine, and with |has_affinity| assigns one to each worker. Returns false when out
+// of memory.
 bool pyd_sched_read_machine(pyd_sched_t* sched, bool has_affinity);
 
-// destroy.c: returns the pool thread, started or lent, that is the calling thread; NULL when there is none.
+// destroy.c: returns the entry of the calling thread if it is a pool thread, started or donated; else NULL.
 pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched);
-// Has the calling thread destroy the scheduler when it leaves the pool. False, without effect, when it is no thread of
-// the pool.
+// Makes the calling thread destroy the scheduler when it leaves the pool. Returns false, without effect, if it is not a
+// thread of the scheduler.
 bool pyd_sched_destroy_later(pyd_sched_t* sched);
-// The entry of a thread of the scheduler's own.
+// The start function of the scheduler's own threads.
 void pyd_sched_thread_main(void* thread);
-// scheduler.c, while closing: waits for all threads other than |self| and |blocking|, and ends the tasks that they have
-// not taken.
+// scheduler.c: waits, while closing, for all threads other than |self| and |blocking|, and completes the tasks that
+// none of them has taken.
 void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self, const pyd_blocking_thread_t* blocking);
-// Frees everything, when there are no threads.
+// Frees the scheduler, which has no threads any more.
 void pyd_sched_free(pyd_sched_t* sched);
 
-// blocking.c: clears the threads and tasks, at creation and in the child of a fork.
+// blocking.c: resets threads and tasks to none, at creation and in the child of a fork.
 void pyd_blocking_reset(pyd_sched_t* sched);
-// While the scheduler is closing: joins the threads other than |self|, which may be NULL.
+// Joins, while the scheduler is closing, the threads other than |self|, which may be NULL.
 void pyd_blocking_stop(pyd_sched_t* sched, const pyd_blocking_thread_t* self);
-// Returns the thread for tasks that may sleep that is the calling thread; NULL when there is none.
+// Returns the entry of the calling thread if it is one of the threads for tasks that may block; else NULL.
 pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched);
 
-// lend.c, under the lifecycle mutex while closing: waits until no thread is lent.
+// lend.c: waits until no thread is donated. The caller holds the lifecycle mutex and is closing the scheduler.
 void pyd_sched_await_lent(pyd_sched_t* sched);
 
-// start.c, under the lifecycle mutex: starts the threads that are missing; keeps those it got when one is refused.
-// Returns the error of the system, 0 for none.
+// start.c: starts the pool threads that are wanted and do not exist yet, until the system refuses one. Returns the
+// error of the system, 0 for none. The caller holds the lifecycle mutex.
 int pyd_sched_start_threads(pyd_sched_t* sched);
-// Restarts the threads that a fork removed. False when there are none.
+// Restarts the threads that a fork removed. Returns false when the pool has no thread.
 bool pyd_sched_ensure_started(pyd_sched_t* sched);
-// From now on the pool has a thread for each worker.
+// Starts the thread for worker 0 as well, which tasks need. SYSTEM when the pool has no thread at all.
 pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched);
 
 #endif  // PYD_SCHED_INTERNAL_H_

@@ -166,7 +166,7 @@ pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job
   slot->task = task;
   slot->scope = task ? NULL : pyd_scope_now(sched->scopes);
   const uint32_t limit = task ? task->workers : pyd_scope_workers(slot->scope);
-  slot->most = limit && limit < sched->workers ? limit : sched->workers;
+  slot->max_participants = limit && limit < sched->workers ? limit : sched->workers;
   slot->fp_mode = pyd_cpu_fp_mode();
   slot->cost = cost ? cost : PYD_SCHED_GUESS;
   slot->is_guess = !cost;
@@ -185,7 +185,7 @@ static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t*
   const uint64_t work_per_helper =
       atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) / PYD_SCHED_PART_PER_HELPER;
   uint64_t useful = multiply_saturating(slot->cost, count) / work_per_helper + 1;
-  uint64_t others = slot->most - 1;  // without the caller, or the first participant in the job of a task
+  uint64_t others = slot->max_participants - 1;  // without the caller, or the first participant in the job of a task
   uint64_t limit = others < count - 1 ? others : count - 1;
   return (uint32_t)(useful < limit ? useful : limit);
 }
@@ -196,9 +196,10 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   atomic_store_explicit(&slot->has_left_early, 0, memory_order_relaxed);
   pyd_range_store(&slot->cells[worker].range, (pyd_range_t){.begin = 0, .end = count});
   if (!slot->task) pyd_placement_open(sched, slot);
-  const uint32_t joiners = pyd_sched_joiners(sched, slot), room = slot->task ? slot->most : slot->most - 1;
+  const uint32_t joiners = pyd_sched_joiners(sched, slot),
+                 room = slot->task ? slot->max_participants : slot->max_participants - 1;
   atomic_store_explicit(&slot->state, PYD_SLOT_OPEN | room << PYD_SLOT_ROOM_SHIFT | state, memory_order_release);
-  if (slot->most == 1) return false;
+  if (slot->max_participants == 1) return false;
   atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_seq_cst);
   // A thread counted as spinning now will see the bit, at the latest in its last check before it parks; a count read
   // before the bit was set would not guarantee that.
@@ -259,7 +260,7 @@ void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count
                       pyd_sched_failure_t* out_failure) {
   uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
   if (failure == PYD_SCHED_NO_FAILURE) {
-    if (!slot->is_guess && slot->most > 1)
+    if (!slot->is_guess && slot->max_participants > 1)
       update_wake_threshold(sched, has_woken, picoseconds < multiply_saturating(slot->cost, count) / 8 * 7);
     return;
   }

@@ -1,10 +1,11 @@
-// Threads of an embedder that work in the pool for a while, instead of threads that the scheduler starts.
+// Donated threads: threads of an embedder that work in the pool for a while, in place of threads of the scheduler.
 #include "sched/internal.h"
 
 static pyd_status_t refuse(const char* why) { return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s", why); }
 
-// Under the lifecycle mutex. Lowest first, so that number 0, which only takes part in what is submitted, comes last.
-static pyd_sched_thread_t* enter_as_thread(pyd_sched_t* sched) {
+// Gives the calling thread the first free entry of the pool; returns NULL when all are taken. The entry of worker 0,
+// which joins only jobs of tasks, is the last one. The caller holds the lifecycle mutex.
+static pyd_sched_thread_t* claim_entry(pyd_sched_t* sched) {
   for (uint32_t i = 0; i < sched->workers; ++i) {
     pyd_sched_thread_t* thread = &sched->threads[i];
     if (thread->is_taken) continue;
@@ -16,11 +17,12 @@ static pyd_sched_thread_t* enter_as_thread(pyd_sched_t* sched) {
   return NULL;
 }
 
-static void leave_as_thread(pyd_sched_t* sched, pyd_sched_thread_t* thread) {
-  // A wake that came when this thread was about to leave is another's.
+// Gives the entry of a donated thread back and notifies a thread that closes the scheduler.
+static void release_entry(pyd_sched_t* sched, pyd_sched_thread_t* thread) {
+  // This thread may have consumed the wake-up for a task as it left: wake another thread for it.
   if (atomic_load_explicit(&sched->queued, memory_order_seq_cst)) pyd_sched_wake_for_tasks(sched);
   pthread_mutex_lock(&sched->lifecycle);
-  if (thread->is_taken) {  // not in the child of a fork
+  if (thread->is_taken) {  // a fork in between resets the entry in the child
     thread->is_taken = false;
     atomic_fetch_sub_explicit(&sched->started, 1, memory_order_relaxed);
   }
@@ -34,7 +36,7 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
     return refuse("this thread works for a call; lend it when that has ended");
   pthread_mutex_lock(&sched->lifecycle);
   const bool is_closing = atomic_load_explicit(&sched->closing, memory_order_relaxed);
-  pyd_sched_thread_t* thread = is_closing ? NULL : enter_as_thread(sched);
+  pyd_sched_thread_t* thread = is_closing ? NULL : claim_entry(sched);
   if (thread) thread->until = until;
   pthread_mutex_unlock(&sched->lifecycle);
   if (is_closing) return refuse("the device is being closed by another thread");
@@ -45,7 +47,7 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   pyd_sched_pool_main(thread);
   pyd_cpu_set_fp_mode(fp_mode);
   const bool destroys_sched = thread->destroys_sched;
-  leave_as_thread(sched, thread);
+  release_entry(sched, thread);
   if (destroys_sched) {
     pyd_sched_end_threads(sched, NULL, NULL);
     pyd_sched_free(sched);

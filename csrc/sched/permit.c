@@ -1,3 +1,4 @@
+// Compute permits: a counting semaphore whose waiters are served by priority and then by arrival.
 #include "sched/permit.h"
 
 #include <string.h>
@@ -5,6 +6,7 @@
 #include "base/aligned.h"
 #include "sched/tuning.h"
 
+// Decrements the count if it is positive. Returns whether it was.
 static bool take_free(pyd_permits_t* permits) {
   int32_t count = atomic_load_explicit(&permits->free_count, memory_order_seq_cst);
   while (count > 0) {
@@ -21,7 +23,7 @@ static bool take_free(pyd_permits_t* permits) {
 static void enqueue(pyd_permits_t* permits, pyd_permit_waiter_t* waiter) {
   pyd_permit_waiter_t** tail = &permits->tail[waiter->priority];
   waiter->previous = *tail;
-  waiter->next = NULL;  // it may come from another queue
+  waiter->next = NULL;  // the waiter may have been in the queue of another priority
   *(*tail ? &(*tail)->next : &permits->head[waiter->priority]) = waiter;
   *tail = waiter;
   atomic_fetch_add_explicit(&permits->waiting, 1, memory_order_seq_cst);
@@ -39,8 +41,8 @@ static pyd_permit_waiter_t* first_waiter(const pyd_permits_t* permits) {
   return waiter;
 }
 
-// Hands free permits to the first waiters. A waiter takes the mutex before its stack frame ends, so it is notified
-// under the mutex.
+// Hands free permits to the first waiters. They are notified under the mutex: a waiter takes the mutex before it leaves
+// the stack frame that it is stored in.
 static void serve(pyd_permits_t* permits) {
   for (pyd_permit_waiter_t* waiter; (waiter = first_waiter(permits)) && take_free(permits);) {
     dequeue(permits, waiter);
@@ -59,7 +61,8 @@ static void lock_and_serve(pyd_permits_t* permits) {
 
 // ---- the count
 
-static void reset_permits(pyd_permits_t* permits) {
+// Initializes the count and the queue: all permits are free, and no thread waits.
+static void make_all_free(pyd_permits_t* permits) {
   pthread_mutex_init(&permits->mutex, NULL);
   memset(permits->head, 0, sizeof(permits->head));
   memset(permits->tail, 0, sizeof(permits->tail));
@@ -76,7 +79,7 @@ pyd_permits_t* pyd_permits_create(void) {
   if (!permits) return NULL;
   memset(permits, 0, sizeof(*permits));
   permits->handover_timeout = PYD_SCHED_PERMIT_TIMEOUT_NS;
-  reset_permits(permits);
+  make_all_free(permits);
   return permits;
 }
 
@@ -86,13 +89,13 @@ void pyd_permits_destroy(pyd_permits_t* permits) {
   pyd_aligned_free(permits);
 }
 
-// The mutex is held over a fork so that the child sees whole lists. In the child no thread holds a permit or waits for
-// one.
+// The mutex is held over a fork so that the child sees consistent lists. In the child no thread holds a permit or waits
+// for one.
 void pyd_permits_fork_prepare(pyd_permits_t* permits) { pthread_mutex_lock(&permits->mutex); }
 void pyd_permits_fork_parent(pyd_permits_t* permits) { pthread_mutex_unlock(&permits->mutex); }
-void pyd_permits_fork_child(pyd_permits_t* permits) { reset_permits(permits); }
+void pyd_permits_fork_child(pyd_permits_t* permits) { make_all_free(permits); }
 
-// Under the mutex: the count follows the largest share.
+// Adjusts the count of permits to the largest share. The caller holds the mutex.
 static void update_total(pyd_permits_t* permits) {
   int32_t total = 0;
   for (const pyd_permit_share_t* share = permits->shares; share; share = share->next) {
@@ -126,7 +129,7 @@ void pyd_permits_remove(pyd_permits_t* permits, pyd_permit_share_t* share) {
 
 bool pyd_permit_try(pyd_permits_t* permits) { return pyd_permit_is_free(permits) && take_free(permits); }
 
-// Takes a permit that was left for callers that call again at once.
+// Acquires a permit that is reserved for callers that call again at once, although other threads wait.
 static bool take_reserved(pyd_permits_t* permits) {
   const uint64_t now = pyd_cpu_nanoseconds(),
                  released = atomic_load_explicit(&permits->released_at, memory_order_relaxed);
@@ -136,12 +139,13 @@ static bool take_reserved(pyd_permits_t* permits) {
   return now < atomic_load_explicit(&permits->quantum_ends, memory_order_relaxed) && take_free(permits);
 }
 
-// Returns when |waiter| has a permit, or after |handover_timeout| without any handover. False: interrupted.
+// Sleeps until |waiter| is granted a permit, or for |handover_timeout| without any handover. Returns false if
+// interrupted.
 static bool sleep_until_granted(pyd_permits_t* permits, pyd_permit_waiter_t* waiter, const pyd_interrupt_t* interrupt) {
   uint32_t seen = atomic_load_explicit(&permits->handovers, memory_order_relaxed);
   for (uint64_t start = pyd_cpu_nanoseconds(), passed = 0; passed < permits->handover_timeout;) {
-    // About as long as this waiter and those before it have to wait: after that, a permit may be reserved for a caller
-    // that does not return.
+    // Sleep about as long as it takes to serve all waiters. After that, a free permit may be reserved for a caller that
+    // does not call again, and this waiter ends the reservation.
     const uint64_t quanta = atomic_load_explicit(&permits->quantum, memory_order_relaxed) *
                             atomic_load_explicit(&permits->waiting, memory_order_relaxed);
     if (pyd_event_wait_for(&waiter->is_granted,
@@ -168,7 +172,7 @@ bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_
   pyd_event_init(&waiter.is_granted);
   pthread_mutex_lock(&permits->mutex);
   enqueue(permits, &waiter);
-  serve(permits);  // a release may have preceded the moment from which this waiter can be seen
+  serve(permits);  // a permit may have been released before the waiter was visible in the queue
   pthread_mutex_unlock(&permits->mutex);
   const bool is_uninterrupted = sleep_until_granted(permits, &waiter, interrupt);
   pthread_mutex_lock(&permits->mutex);
@@ -191,7 +195,7 @@ void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t
     dequeue(permits, waiter);
     waiter->priority = priority;
     enqueue(permits, waiter);
-    serve(permits);  // a release may have preceded the moment from which this waiter can be seen
+    serve(permits);  // a permit may have been released while the waiter was in no queue
   }
   pthread_mutex_unlock(&permits->mutex);
 }

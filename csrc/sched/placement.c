@@ -9,8 +9,8 @@
 #include "platform/back_off.h"
 #include "sched/placement.h"
 
-// Leaves only CPUs that are not in |worse|, if there are any.
-static void prefer_others(pyd_cpu_set_t* cpus, const pyd_cpu_set_t* worse) {
+// Removes |worse| from |cpus|, unless that would leave none.
+static void remove_unless_all(pyd_cpu_set_t* cpus, const pyd_cpu_set_t* worse) {
   pyd_cpu_set_t better = *cpus;
   if (pyd_cpu_set_subtract(&better, worse)) *cpus = better;
 }
@@ -27,12 +27,12 @@ bool pyd_placement_choose(const pyd_topology_cpu_t* machine, uint32_t count, con
     if (pyd_cpu_set_has(&cores, machine[i].core)) pyd_cpu_set_add(&siblings, machine[i].number);
     if (!machine[i].is_fast) pyd_cpu_set_add(&slow, machine[i].number);
   }
-  prefer_others(out_cpus, &slow);
-  prefer_others(out_cpus, &siblings);
+  remove_unless_all(out_cpus, &slow);
+  remove_unless_all(out_cpus, &siblings);
   return true;
 }
 
-// Leaves the first CPU only.
+// Removes all CPUs but the lowest from |cpus|, which must not be empty.
 static void keep_first(pyd_cpu_set_t* cpus) {
   uint32_t first = 0;
   while (!pyd_cpu_set_has(cpus, first)) ++first;
@@ -44,12 +44,13 @@ static void keep_first(pyd_cpu_set_t* cpus) {
 
 static uint32_t index_of(const pyd_sched_thread_t* thread) { return (uint32_t)(thread - thread->sched->threads); }
 
+// Publishes |cpu|, or PYD_PLACEMENT_NONE, as the CPU that the thread occupies.
 static void occupy(pyd_sched_thread_t* self, uint32_t cpu) {
   atomic_store_explicit(&self->sched->occupied[index_of(self)], (uint16_t)cpu, memory_order_relaxed);
 }
 
-// Calls |visit| with the CPU of each thread but |thread| that is awake, and of each caller with a job. Stops when it
-// returns true.
+// Calls |visit| with the CPU of each awake pool thread other than |thread| and of each caller with a job, until |visit|
+// returns true. Returns whether it did.
 static bool any_occupied(const pyd_sched_thread_t* thread, bool (*visit)(void* context, uint32_t cpu), void* context) {
   const pyd_sched_t* sched = thread->sched;
   for (uint32_t i = 0; i < sched->workers; ++i) {
@@ -72,7 +73,7 @@ static bool add_to_set(void* set, uint32_t cpu) {
   return false;
 }
 
-// Chooses CPUs for |thread|, which may use |allowed|: neither |here| nor other occupied ones. False: none is left.
+// Chooses CPUs for |thread| among |allowed|: neither |here| nor another occupied CPU. Returns false if none is left.
 static bool find_cpus(const pyd_sched_thread_t* thread, uint32_t here, const pyd_cpu_set_t* allowed,
                       pyd_cpu_set_t* out_cpus) {
   const pyd_sched_t* sched = thread->sched;
@@ -86,9 +87,9 @@ static bool find_cpus(const pyd_sched_thread_t* thread, uint32_t here, const pyd
 
 // ---- affinity masks
 
-// Changes the mask of |thread|, whose state is CHANGING. Returns whether there is one to restore. A pinned thread gets
-// another CPU of its scheduler, and keeps it; one that the program has unpinned, or pinned to another CPU, stays as it
-// is.
+// Changes the affinity mask of |thread|, whose state is CHANGING. Returns whether the thread has to restore its mask
+// later. A pinned thread is pinned to another CPU of its scheduler instead, for good. If the program has changed the
+// mask of a pinned thread, it stays as it is.
 static bool change_mask(pyd_sched_thread_t* thread, uint32_t here) {
   pyd_placement_t* place = &thread->place;
   const bool is_pinned = thread->sched->cpus != NULL;
@@ -101,6 +102,7 @@ static bool change_mask(pyd_sched_thread_t* thread, uint32_t here) {
   return !is_pinned;
 }
 
+// Locks the mask for a change. Returns false if another thread changes it, has moved the thread, or it left the pool.
 static bool begin_change(pyd_placement_t* place) {
   uint32_t old = PYD_PLACEMENT_OWN_MASK;
   return atomic_compare_exchange_strong_explicit(&place->state, &old, PYD_PLACEMENT_CHANGING, memory_order_acquire,
@@ -111,15 +113,15 @@ static void end_change(pyd_placement_t* place, bool is_moved) {
   atomic_store_explicit(&place->state, is_moved ? PYD_PLACEMENT_MOVED : PYD_PLACEMENT_OWN_MASK, memory_order_release);
 }
 
-// Moves another thread away from |here|, where the calling thread runs. A pool thread that opens a job of its own
-// stays.
-static void move(pyd_sched_thread_t* thread, uint32_t here) {
+// Moves another thread away from CPU |here|, where the calling thread runs. A pool thread that opens a job of its own
+// is not moved.
+static void move_away(pyd_sched_thread_t* thread, uint32_t here) {
   pyd_placement_t* place = &thread->place;
   if (!begin_change(place)) return;
   end_change(place, !pthread_equal(place->thread.handle, pthread_self()) && change_mask(thread, here));
 }
 
-// Restores the mask of the calling thread if a waker has changed it.
+// Restores the mask of the calling thread if another thread has changed it.
 static void restore_mask(pyd_placement_t* place) {
   if (atomic_load_explicit(&place->state, memory_order_acquire) != PYD_PLACEMENT_MOVED) return;
   pyd_cpu_set_t now;
@@ -128,7 +130,7 @@ static void restore_mask(pyd_placement_t* place) {
   end_change(place, false);
 }
 
-// ---- the calling thread is of the pool
+// ---- called by pool threads
 
 void pyd_placement_enter(pyd_sched_thread_t* self) {
   pyd_sched_t* sched = self->sched;
@@ -136,7 +138,7 @@ void pyd_placement_enter(pyd_sched_thread_t* self) {
   if (sched->cpus) {
     self->place.moved_to = (pyd_cpu_set_t){{0}};
     pyd_cpu_set_add(&self->place.moved_to, sched->cpus[self->worker]);
-    pyd_affinity_set(&self->place.thread, &self->place.moved_to);  // false: the process may no longer use the CPU
+    pyd_affinity_set(&self->place.thread, &self->place.moved_to);  // fails if the process may no longer use the CPU
   }
   end_change(&self->place, false);
   pyd_placement_record(self);
@@ -185,12 +187,13 @@ void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot)
   end_change(&self->place, change_mask(self, here));
   restore_mask(&self->place);
   pyd_placement_record(self);
-  self->place.is_checked = true;  // a thread that has moved to the same CPU meanwhile moves on by itself
+  self->place.is_checked = true;  // if another thread has moved to the same CPU, that thread moves away by itself
 }
 
-// ---- the calling thread wakes another
+// ---- called by wakers and callers
 
-// The system likes to wake a thread where its waker runs, also when the thread was last on another CPU that is idle.
+// Returns whether |thread| has slept long enough that the system may wake it on the CPU of its waker, even if the CPU
+// on which it ran last is idle.
 static bool may_be_pulled(const pyd_sched_thread_t* thread) {
   if (thread->sched->cpus) return false;
   const uint64_t since = atomic_load_explicit(&thread->idle_since, memory_order_relaxed);
@@ -203,7 +206,7 @@ void pyd_placement_before_wake(pyd_sched_thread_t* thread) {
   if (here == PYD_AFFINITY_UNKNOWN) return;
   uint32_t last = atomic_load_explicit(&thread->place.cpu, memory_order_relaxed);
   if (!may_be_pulled(thread) && last != here && !any_occupied(thread, is_same, &last)) return;
-  move(thread, here);
+  move_away(thread, here);
 }
 
 void pyd_placement_open(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
@@ -211,6 +214,6 @@ void pyd_placement_open(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   pyd_placement_record_caller(sched, slot);
   const uint32_t here = atomic_load_explicit(&slot->cpu, memory_order_relaxed);
   for (uint32_t i = 0; i < sched->workers; ++i) {
-    if (atomic_load_explicit(&sched->occupied[i], memory_order_relaxed) == here) move(&sched->threads[i], here);
+    if (atomic_load_explicit(&sched->occupied[i], memory_order_relaxed) == here) move_away(&sched->threads[i], here);
   }
 }

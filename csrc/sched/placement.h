@@ -1,37 +1,36 @@
-// The CPUs that threads of a scheduler run on while it works: no two of them on one CPU while another one is idle.
+// Placement of the threads of a scheduler on CPUs: no two of them share a CPU while another CPU is idle.
 #ifndef PYD_SCHED_PLACEMENT_H_
 #define PYD_SCHED_PLACEMENT_H_
 
 #include "platform/topology.h"
 #include "sched/internal.h"
 
-// Chooses, among the CPUs that a thread is |allowed| to use, those to move it to: none that is |occupied|, a fast one
-// if there is any, and of a core without an occupied CPU if there is any. |machine|: the CPUs of the process. False:
-// all are occupied.
+// Chooses the CPUs to which a thread should move, among those that it is |allowed| to use and that are not |occupied|.
+// Prefers fast CPUs, and then cores without an occupied CPU. |machine|: the CPUs of the process. Returns false if all
+// allowed CPUs are occupied.
 bool pyd_placement_choose(const pyd_topology_cpu_t* machine, uint32_t count, const pyd_cpu_set_t* allowed,
                           const pyd_cpu_set_t* occupied, pyd_cpu_set_t* out_cpus);
 
-// The calling thread is |self| in the functions with |self|.
-// Begins its work in the pool: pins it if the scheduler has affinity.
+// In functions with |self| that is the calling thread, a pool thread.
+// Registers the thread in the pool, and pins it if the scheduler has affinity.
 void pyd_placement_enter(pyd_sched_thread_t* self);
-// Ends its work in the pool, with its own mask.
+// Removes the thread from the pool and restores its own affinity mask.
 void pyd_placement_leave(pyd_sched_thread_t* self);
-// Publishes on which CPU it is.
+// Publishes the CPU on which the thread runs.
 void pyd_placement_record(pyd_sched_thread_t* self);
-// Before it parks.
+// Must be called before the thread parks: it occupies no CPU any more.
 void pyd_placement_sleep(pyd_sched_thread_t* self);
-// After it was woken.
+// Must be called after the thread was woken: restores its mask if the waker has changed it, and publishes its CPU.
 void pyd_placement_awake(pyd_sched_thread_t* self);
-// It takes part in the job of |slot|: moves it away from a CPU that it shares.
+// Moves the thread, which participates in the job of |slot|, away from a CPU that it shares with another thread.
 void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot);
 
-// |thread| is about to be woken by the calling thread.
+// Must be called before |thread| is woken: moves it away from the CPU of the calling thread if it could wake there.
 void pyd_placement_before_wake(pyd_sched_thread_t* thread);
 
-// The calling thread opens |slot| for its job: publishes on which CPU it is, and moves threads of the pool away from
-// there.
+// Publishes the CPU of the calling thread, which opens |slot| for its job, and moves pool threads away from that CPU.
 void pyd_placement_open(pyd_sched_t* sched, pyd_sched_slot_t* slot);
-// It takes part in that job: publishes on which CPU it is.
+// Publishes the CPU of the calling thread, which is the caller of the job of |slot|.
 static inline void pyd_placement_record_caller(const pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   if (!sched->places_threads) return;
   const uint32_t cpu = pyd_affinity_cpu();

@@ -1,6 +1,8 @@
+// The main loop of a pool thread: runs tasks, joins open jobs, spins and parks.
 #include "sched/placement.h"
 #include "sched/task.h"
 
+// Becomes a participant of the job of |slot|. Returns false if the slot is closed or has no room.
 static bool join(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
   while (state & PYD_SLOT_OPEN && pyd_slot_has_room(state)) {
@@ -13,12 +15,13 @@ static bool join(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   return false;
 }
 
-// Woken threads wake the next, two each, so that the caller pays for one wake only.
+// Wakes up to two more threads for the job of |slot|. Each woken thread does that, so the caller pays for one wake
+// only.
 static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   for (int i = 0; i < 2; ++i) {
     uint32_t left = atomic_load_explicit(&slot->wakes_left, memory_order_relaxed);
     if (!left || !atomic_load_explicit(&sched->sleepers, memory_order_relaxed)) return;
-    // Losing the race to another relay is as good as winning it.
+    // If another thread wins the race, it wakes a thread in place of this one.
     if (!atomic_compare_exchange_strong_explicit(&slot->wakes_left, &left, left - 1, memory_order_relaxed,
                                                  memory_order_relaxed)) {
       continue;
@@ -27,14 +30,17 @@ static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   }
 }
 
-static void learn_delay(uint64_t* own, _Atomic uint64_t* shared, uint64_t sample, uint64_t least) {
-  *own = pyd_delay_learned(*own, sample, UINT64_C(1000) * least);
-  if (pyd_delay_has_changed(atomic_load_explicit(shared, memory_order_relaxed), *own)) {
-    atomic_store_explicit(shared, *own, memory_order_relaxed);
+// Updates the thread's own estimate from a measured delay, and publishes it when it differs enough from the shared one,
+// which other threads read often. |sample| is in picoseconds, |least_ns| in nanoseconds.
+static void learn_delay(uint64_t* estimate, _Atomic uint64_t* shared, uint64_t sample, uint64_t least_ns) {
+  *estimate = pyd_delay_learned(*estimate, sample, UINT64_C(1000) * least_ns);
+  if (pyd_delay_has_changed(atomic_load_explicit(shared, memory_order_relaxed), *estimate)) {
+    atomic_store_explicit(shared, *estimate, memory_order_relaxed);
   }
 }
 
-// This thread has joined the job of |slot|. One that was idle before, always the same one, measures how long that took.
+// Measures how long after its publication this thread has joined the job of |slot|. Only worker 1 measures, and only if
+// it was idle when the job was published, so that the estimates have a single writer.
 static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
   if (self->worker != 1 || slot->opened <= self->last_idle) return;
   const uint64_t sample = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(slot->opened, pyd_cpu_ticks()));
@@ -48,7 +54,8 @@ static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const py
   }
 }
 
-// Takes part in one of the open jobs, holding a permit. False when none could be joined.
+// Joins one of the jobs in the bit set |open| and works in it. The thread holds a permit. Returns false if no job could
+// be joined.
 static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
   const uint32_t worker = self->worker;
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) {
@@ -56,7 +63,7 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
     if (!(open >> index & 1)) continue;
     pyd_sched_slot_t* slot = &sched->slots[index];
     if (!join(sched, slot)) continue;
-    if (!worker && !slot->task) {  // it is a caller's by now, whose number this thread has
+    if (!worker && !slot->task) {  // the slot now has a job whose caller is worker 0, as this thread is
       pyd_sched_leave(slot);
       continue;
     }
@@ -85,8 +92,8 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
   return false;
 }
 
-// Takes a permit, then the next task: while the thread waits, a task of higher priority may be submitted. False when
-// the queue is empty.
+// Acquires a permit and then runs the next task. The task is chosen after the wait for the permit, as one of higher
+// priority may be submitted meanwhile. Returns false when the queue is empty.
 static bool run_task(pyd_sched_t* sched, uint32_t worker) {
   if (!atomic_load_explicit(&sched->queued, memory_order_relaxed)) return false;
   pyd_sched_permit_take(sched, pyd_task_next_priority(sched), true, NULL);
@@ -99,21 +106,22 @@ static bool run_task(pyd_sched_t* sched, uint32_t worker) {
   return task != NULL;
 }
 
-// The jobs that |worker| may look at.
-static uint32_t open_to(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
+// Returns the bit set of open jobs that |worker| may join now; 0 without a free permit.
+static uint32_t joinable_jobs(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
   uint32_t open = atomic_load_explicit(&sched->open, order);
   if (!open || !pyd_permit_is_free(sched->permits)) return 0;
   return worker ? open : open & ~atomic_load_explicit(&sched->callers, order);
 }
 
 static bool has_work(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
-  return open_to(sched, worker, order) || atomic_load_explicit(&sched->queued, order) ||
+  return joinable_jobs(sched, worker, order) || atomic_load_explicit(&sched->queued, order) ||
          atomic_load_explicit(&sched->closing, order);
 }
 
-// True when there may be work, false when |spin| nanoseconds have passed or the thread was preempted.
-static bool spin_for_news(const pyd_sched_t* sched, pyd_sched_thread_t* self, bool* out_preempted) {
-  const uint64_t limit = self->spin * 1000, preempted = UINT64_C(1000) * PYD_SCHED_PREEMPTED;
+// Spins until there may be work. Returns false after self->spin nanoseconds, or when the thread was preempted, which
+// wastes the CPU of another thread.
+static bool spin_for_work(const pyd_sched_t* sched, pyd_sched_thread_t* self, bool* out_preempted) {
+  const uint64_t limit = self->spin * 1000, preemption_gap = UINT64_C(1000) * PYD_SCHED_PREEMPTED;
   uint64_t start = pyd_cpu_ticks(), previous = start;
   for (;;) {
     for (int i = 0; i < PYD_SCHED_PAUSES_PER_TICK; ++i) {
@@ -122,7 +130,7 @@ static bool spin_for_news(const pyd_sched_t* sched, pyd_sched_thread_t* self, bo
     }
     uint64_t now = pyd_cpu_ticks();
     if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, now)) >= limit) return false;
-    if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(previous, now)) >= preempted) {
+    if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(previous, now)) >= preemption_gap) {
       *out_preempted = true;
       return false;
     }
@@ -131,9 +139,12 @@ static bool spin_for_news(const pyd_sched_t* sched, pyd_sched_thread_t* self, bo
   }
 }
 
-// Whether a thread that was lent is wanted back.
-static bool is_over(const pyd_sched_thread_t* self) { return self->until && self->until->is_wanted(self->until->self); }
+// Returns whether the donation of this thread should end.
+static bool is_donation_over(const pyd_sched_thread_t* self) {
+  return self->until && self->until->is_wanted(self->until->self);
+}
 
+// Sleeps until another thread wakes this one or, for a donated thread, until the donation ends.
 static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   atomic_fetch_add_explicit(&sched->sleepers, 1, memory_order_seq_cst);
   pyd_event_reset(&self->wake);  // claimable from here on
@@ -145,14 +156,14 @@ static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
     atomic_store_explicit(&sched->lacks_permits, 1, memory_order_relaxed);
   }
   while (self->until && !pyd_event_wait_for(&self->wake, PYD_SCHED_ASK_ASLEEP)) {
-    if (!is_over(self) || !pyd_event_claim(&self->wake)) continue;
+    if (!is_donation_over(self) || !pyd_event_claim(&self->wake)) continue;
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     return;
   }
   pyd_event_wait(&self->wake);
 }
 
-// Returns when there is something to look at.
+// Spins, then sleeps, until there may be work. Adapts how long the thread spins next time.
 static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   const uint64_t start = self->last_idle = pyd_cpu_ticks();
   bool preempted = false;
@@ -160,7 +171,7 @@ static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   self->has_slept = false;
   if (self->spin) {
     atomic_fetch_add_explicit(&sched->spinners, 1, memory_order_relaxed);
-    const bool found = spin_for_news(sched, self, &preempted);
+    const bool found = spin_for_work(sched, self, &preempted);
     atomic_fetch_sub_explicit(&sched->spinners, 1, memory_order_seq_cst);
     if (found) return;
   }
@@ -169,7 +180,8 @@ static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   park(sched, self);
   pyd_placement_awake(self);
   if (sched->spin_us >= 0 || sched->oversubscribed || !self->worker) return;
-  // Would the longest spin have met this job? Then spin that long next time, else half as long as this time.
+  // If the longest spin would have lasted until this job, spin that long next time; otherwise half as long as this
+  // time.
   uint64_t gap = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
   if (!preempted && gap <= UINT64_C(1000) * PYD_SCHED_SPIN_MAX) {
     self->spin = PYD_SCHED_SPIN_MAX;
@@ -184,16 +196,17 @@ void pyd_sched_pool_main(void* argument) {
   const pyd_sched_threads_t* options = &sched->options;
   pyd_placement_enter(self);
   if (options->on_start) options->on_start(options->context, self->worker);
-  while (!atomic_load_explicit(&sched->closing, memory_order_acquire) && !is_over(self)) {
+  while (!atomic_load_explicit(&sched->closing, memory_order_acquire) && !is_donation_over(self)) {
     if (run_task(sched, self->worker)) continue;
-    uint32_t open = open_to(sched, self->worker, memory_order_relaxed);
+    uint32_t open = joinable_jobs(sched, self->worker, memory_order_relaxed);
     if (open == 0) {
       idle(sched, self);
       pyd_sched_trace_idle(self);
     } else if (pyd_permit_try(sched->permits)) {
       bool has_helped = help(sched, self, open);
       pyd_permit_release(sched->permits);
-      if (!has_helped) pyd_cpu_relax();  // shown and not joinable: its caller is about to hide it
+      if (!has_helped)
+        pyd_cpu_relax();  // the job was full or closed, and its bit in sched->open is about to be cleared
     }
   }
   pyd_placement_leave(self);

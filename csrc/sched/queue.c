@@ -1,3 +1,4 @@
+// The queues of submitted tasks that are ready to run: one for pool threads, one for blocking threads.
 #include "sched/task.h"
 
 static pyd_task_list_t* list_of(const pyd_task_t* task) {
@@ -11,7 +12,7 @@ static void append(pyd_task_list_t* list, pyd_task_t* task) {
   list->tail[task->priority] = task;
 }
 
-// Under the mutex.
+// Removes |task| from its queue and makes it RUNNING. The caller holds the mutex.
 static void unlink_queued(pyd_task_t* task) {
   pyd_task_list_t* list = list_of(task);
   *(task->previous ? &task->previous->next : &list->head[task->priority]) = task->next;
@@ -24,6 +25,7 @@ static void unlink_queued(pyd_task_t* task) {
   }
 }
 
+// Queues a task for the blocking threads. Returns false if there is none to run it.
 static bool push_blocking(pyd_task_t* task) {
   append(list_of(task), task);
   ++task->sched->blocking.queued;

@@ -1,10 +1,10 @@
-// A range of indices [begin, end) of one window in one atomic 64-bit cell, so that its owner can take from the front
-// and a thief from the back with one compare-exchange each.
+// A range of indices [begin, end) of one window in one atomic 64-bit cell. Its owner claims indices at the front and
+// thieves claim them at the back, with one compare-exchange each.
 //
-// Only a cell's value states what is unclaimed, and a claimed index never becomes unclaimed again. A compare-exchange
-// that succeeds on a value read earlier is therefore right even when the cell has changed and come back in between.
-// The cells carry no other data (what a body reads is published by joining the job), so accesses are relaxed, but for
-// those by which a thief that finds nothing knows of other thieves (work.c).
+// The value of the cell alone defines which indices are unclaimed, and a claimed index never becomes unclaimed again.
+// So a compare-exchange that succeeds on a value read earlier is correct even if the cell changed to another value and
+// back (ABA). Cells publish no other data, as joining the job publishes what a body reads: accesses are relaxed, apart
+// from those by which a thief learns of other thieves (work.c).
 #ifndef PYD_SCHED_RANGE_H_
 #define PYD_SCHED_RANGE_H_
 
@@ -29,15 +29,15 @@ static inline pyd_range_t pyd_range_load(const pyd_range_cell_t* cell) {
   return pyd_range_unpack(atomic_load_explicit(cell, memory_order_relaxed));
 }
 
-// Only by the owner, while the cell is empty: no other thread changes an empty cell.
+// Only the owner may store, and only while the cell is empty: no other thread changes an empty cell.
 static inline void pyd_range_store(pyd_range_cell_t* cell, pyd_range_t range) {
   atomic_store_explicit(cell, pyd_range_pack(range.begin, range.end), memory_order_relaxed);
 }
 
 static inline uint32_t pyd_range_size(pyd_range_t range) { return range.end - range.begin; }
 
-// The owner claims |count| indices (1 <= count <= size) off the front of |seen|, the value it read. False: a thief was
-// faster, read again.
+// Claims |count| indices (1 <= count <= size) at the front of |seen|, the value that the owner has read. Returns false
+// if a thief has changed the cell meanwhile.
 static inline bool pyd_range_take(pyd_range_cell_t* cell, pyd_range_t seen, uint32_t count) {
   uint64_t expected = pyd_range_pack(seen.begin, seen.end);
   return atomic_compare_exchange_strong_explicit(cell, &expected, pyd_range_pack(seen.begin + count, seen.end),
@@ -48,7 +48,7 @@ static inline bool pyd_range_is_empty(const pyd_range_cell_t* cell) {
   return !pyd_range_size(pyd_range_unpack(atomic_load_explicit(cell, memory_order_acquire)));
 }
 
-// A thief claims the upper half, rounded up, of a victim's range. False: it was empty.
+// Steals the upper half of a range, rounded up. Returns false if the range is empty.
 static inline bool pyd_range_steal(pyd_range_cell_t* cell, pyd_range_t* out_stolen) {
   uint64_t bits = atomic_load_explicit(cell, memory_order_relaxed);
   for (;;) {

@@ -1,3 +1,4 @@
+// Creation, stop and destruction of schedulers, and their state across a fork.
 #include <stdlib.h>
 #include <string.h>
 
@@ -5,6 +6,7 @@
 #include "sched/placement.h"
 #include "sched/task.h"
 
+// Allocates zeroed memory on whole cache lines.
 static void* allocate(size_t count, size_t size) {
   size_t bytes = (count ? count : 1) * size;  // both are bounded by PYD_SCHED_MAX_WORKERS, nothing can wrap
   bytes = (bytes + PYD_CPU_CACHE_LINE - 1) / PYD_CPU_CACHE_LINE * PYD_CPU_CACHE_LINE;
@@ -13,6 +15,7 @@ static void* allocate(size_t count, size_t size) {
   return memory;
 }
 
+// Initializes an entry of the pool without a thread. The last entry is worker 0, see pyd_sched_t.
 static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   pyd_sched_thread_t* thread = &sched->threads[index];
   pyd_event_init(&thread->wake);
@@ -28,7 +31,7 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   atomic_init(&sched->occupied[index], PYD_PLACEMENT_NONE);
   thread->worth_spinning = UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING;
   thread->worth_waking = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING;
-  // The last one does not spin by itself: the CPU is rather its callers'.
+  // Worker 0 does not spin by default, so that callers get the CPU.
   bool spins = !sched->oversubscribed && thread->worker;
   thread->spin = sched->spin_us >= 0 ? (uint64_t)sched->spin_us * 1000 : spins ? PYD_SCHED_SPIN_MAX : 0;
 }
@@ -41,11 +44,12 @@ static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
   pyd_event_init(&slot->done);
   for (uint32_t i = 0; i < workers; ++i) {
     atomic_init(&slot->cells[i].range, 0);
-    atomic_init(&slot->cells[i].thefts, 0);  // odd when another thread was stealing at a fork
+    atomic_init(&slot->cells[i].thefts, 0);  // it is odd if another thread was stealing at the fork
   }
 }
 
-// No thread works, waits, or exists.
+// Initializes the state of a scheduler in which no thread works, waits, or exists: at creation, and in the child of a
+// fork.
 static void reset(pyd_sched_t* sched) {
   pthread_mutex_init(&sched->lifecycle, NULL);
   pthread_cond_init(&sched->stopped, NULL);
@@ -163,7 +167,7 @@ void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self, c
   pyd_sched_await_lent(sched);
   uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
   pthread_mutex_unlock(&sched->lifecycle);
-  // Joined without the lock: a thread may be in a body that waits for a thread which forks, and that wants the lock.
+  // Joined without the lock: a body may wait for a thread that forks, and the fork handler takes the lock.
   for (uint32_t i = 0; i < started; ++i) {
     if (&sched->threads[i] != self) pyd_thread_join(&sched->threads[i].thread);
   }
@@ -188,7 +192,7 @@ pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
   pthread_mutex_lock(&sched->lifecycle);
   atomic_store_explicit(&sched->started, 0, memory_order_relaxed);
   atomic_store_explicit(&sched->start_failed, 0, memory_order_relaxed);
-  atomic_store_explicit(&sched->closing, 0, memory_order_release);  // who sees it sees that no thread is there
+  atomic_store_explicit(&sched->closing, 0, memory_order_release);  // publishes that no thread exists
   pthread_cond_broadcast(&sched->stopped);
   pthread_mutex_unlock(&sched->lifecycle);
   return PYD_STATUS_OK;
@@ -214,7 +218,7 @@ void pyd_sched_free(pyd_sched_t* sched) {
 
 uint32_t pyd_sched_workers(const pyd_sched_t* sched) { return sched->workers; }
 
-// A fork copies one thread. Held over the fork so that the child does not see half-started threads.
+// Holds the locks over the fork, so that the child, which gets the forking thread only, sees no half-started threads.
 void pyd_sched_fork_prepare(pyd_sched_t* sched) {
   pthread_mutex_lock(&sched->lifecycle);
   if (sched->owns_permits) pyd_permits_fork_prepare(sched->permits);
@@ -225,8 +229,8 @@ void pyd_sched_fork_parent(pyd_sched_t* sched) {
   pthread_mutex_unlock(&sched->lifecycle);
 }
 
-// Whatever other threads were doing with the scheduler is over: their slots are free, and the pool is empty.
-// Tasks are in another epoch, which is how they are known to be lost.
+// In the child only the forking thread exists: all slots are free, and the pool is empty. The new epoch marks tasks of
+// the old one as lost.
 void pyd_sched_fork_child(pyd_sched_t* sched) {
   ++sched->epoch;
   if (sched->owns_permits) pyd_permits_fork_child(sched->permits);

@@ -1,22 +1,23 @@
 // Parallel jobs of asynchronous tasks. There is no join: the last participant to finish continues the task.
 #include "sched/task.h"
 
-// Leaves, when all work is claimed. True: this was the last participant, and no work is left.
+// Leaves the window after all of its indices are claimed. Returns true if this was the last participant. If others left
+// indices behind, the last participant runs them first.
 static bool leave_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   for (;;) {
     atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_relaxed);  // so that the count only falls
     if ((atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel) & PYD_SLOT_COUNT) != 1) return false;
     if (!pyd_sched_has_leftovers(sched, slot)) {
-      pyd_sched_hide(sched, slot);  // one that left early may have shown it again
+      pyd_sched_hide(sched, slot);  // a participant that left early may have set the slot's bit again
       return true;
     }
     atomic_store_explicit(&slot->state, 1, memory_order_relaxed);
-    while (pyd_sched_work(sched, slot, worker, meter)) {  // alone, so it stays
+    while (pyd_sched_work(sched, slot, worker, meter)) {  // as the last participant it must not leave early
     }
   }
 }
 
-// When all have left a window. True: it was the last one.
+// Ends a window that all participants have left. Returns true, after releasing the slot, if the job has ended.
 static bool end_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sched_meter_t* meter) {
   pyd_task_t* task = slot->task;
   uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(task->start, pyd_cpu_ticks())) - meter->waited;
@@ -28,8 +29,8 @@ static bool end_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sch
   return true;
 }
 
-// Takes part in the rest of the job, whose next window is not open. True: it has ended. False: others are still at
-// work.
+// Opens one window after the other for the rest of the job and participates in them. Returns true when the job has
+// ended, and false when other participants still work: the last one to leave then continues the task.
 static bool work_windows(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
   for (;;) {
     pyd_sched_meter_t meter = {0};
@@ -47,9 +48,10 @@ static bool work_windows(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t*
   }
 }
 
-static bool work_on(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
+// Runs work_windows() within the scope of the job, so that its worker limit holds for jobs that it runs.
+static bool work_in_scope(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
   const pyd_scope_t *outer = pyd_scope_now(sched->scopes),
-                    scope = {outer, sched, slot->most < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
+                    scope = {outer, sched, slot->max_participants < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
   pyd_scope_set(sched->scopes, &scope);
   const bool has_ended = work_windows(sched, slot, task, worker);
   pyd_scope_set(sched->scopes, outer);
@@ -59,7 +61,7 @@ static bool work_on(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task
 void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   if (!leave_window(sched, slot, worker, meter)) return;
   pyd_task_t* task = slot->task;
-  if (end_window(sched, slot, meter) || work_on(sched, slot, task, worker)) pyd_task_resume(task, worker);
+  if (end_window(sched, slot, meter) || work_in_scope(sched, slot, task, worker)) pyd_task_resume(task, worker);
 }
 
 bool pyd_task_share(pyd_task_t* task, const pyd_sched_job_t* job, uint32_t worker) {
@@ -72,7 +74,7 @@ bool pyd_task_share(pyd_task_t* task, const pyd_sched_job_t* job, uint32_t worke
   task->begin = pyd_sched_begin(sched, &task->job, &task->cost, &meter, &task->failure);
   if (task->begin < job->count) {
     pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, &task->job, task->cost, task);
-    if (slot) return work_on(sched, slot, task, worker);
+    if (slot) return work_in_scope(sched, slot, task, worker);
     meter = (pyd_sched_meter_t){0};
     pyd_sched_run_rest(sched, &task->job, task->begin, &meter, &task->failure);
   }

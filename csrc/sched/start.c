@@ -1,4 +1,4 @@
-// Starting the threads of the pool: at creation, again after a fork, and one more for the first task.
+// Starts the threads of the pool: at creation, again after a fork, and worker 0 with the first task.
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 int pyd_sched_start_threads(pyd_sched_t* sched) {
   uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
   while (started < atomic_load_explicit(&sched->wanted, memory_order_relaxed)) {
-    char name[24];  // cut to 15 bytes by the system
+    char name[24];  // truncated to 15 bytes by the system
     snprintf(name, sizeof(name), "pydispatch-%u", (unsigned)(started + 1));
     pyd_sched_thread_t* thread = &sched->threads[started];
     int error = pyd_thread_start(&thread->thread, pyd_sched_thread_main, thread, name);
@@ -21,7 +21,7 @@ bool pyd_sched_ensure_started(pyd_sched_t* sched) {
   if (sched->options.are_lent) return atomic_load_explicit(&sched->started, memory_order_relaxed) != 0;
   uint32_t wanted = atomic_load_explicit(&sched->wanted, memory_order_relaxed);
   if (wanted && atomic_load_explicit(&sched->started, memory_order_acquire) == wanted) return true;
-  // After a fork. One caller starts them, others need not wait for it; a failure is not retried.
+  // After a fork one caller restarts the threads, and others continue without waiting for it. A failure is not retried.
   if (!atomic_load_explicit(&sched->start_failed, memory_order_relaxed) &&
       pthread_mutex_trylock(&sched->lifecycle) == 0) {
     // Threads that are being stopped still use their entries of |threads|.
@@ -37,7 +37,7 @@ pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched) {
   if (sched->options.are_lent || atomic_load_explicit(&sched->started, memory_order_acquire) == sched->workers)
     return PYD_STATUS_OK;
   pthread_mutex_lock(&sched->lifecycle);
-  // Threads that are being stopped still use their entries; submit refuses that later, with the queue locked.
+  // Threads that are being stopped still use their entries. pyd_task_submit() refuses the task later, under the mutex.
   bool may_start = !atomic_load_explicit(&sched->closing, memory_order_relaxed);
   if (may_start) atomic_store_explicit(&sched->wanted, sched->workers, memory_order_relaxed);
   int error = may_start ? pyd_sched_start_threads(sched) : 0;

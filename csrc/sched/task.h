@@ -1,4 +1,4 @@
-// Tasks as the files of the task system share them.
+// Tasks: definitions that the files of the task system share.
 #ifndef PYD_SCHED_TASK_H_
 #define PYD_SCHED_TASK_H_
 
@@ -13,33 +13,33 @@ typedef enum pyd_task_state_e {
   PYD_TASK_DONE,
 } pyd_task_state_t;
 
-// In the list of a task that another one waits for.
+// A dependency, in the list of the predecessor.
 typedef struct pyd_task_edge_s {
   struct pyd_task_edge_s* next;
   pyd_task_t* dependent;
-  bool is_order_only;  // how the task ends does not matter
+  bool is_order_only;  // a failure of the predecessor does not skip the dependent
 } pyd_task_edge_t;
 
-// A thread that waits, on its stack.
+// A thread that waits for a task; on its stack.
 typedef struct pyd_task_waiter_s {
   struct pyd_task_waiter_s *next, *previous;
   pyd_event_t event;
 } pyd_task_waiter_t;
 
 struct pyd_task_s {
-  _Atomic uint32_t state;  // changed under the mutex of the queue
-  // The owner's, and the scheduler's from submit on. Of the payload the scheduler lets go before anybody sees the task
-  // done, so that what the payload uses may go with the owner's last reference.
+  _Atomic uint32_t state;  // pyd_task_state_t; changed under the mutex of the queue
+  // References of the owner, and of the scheduler from submission on. The scheduler releases the payload before the
+  // task becomes DONE, so that the owner's last reference may free what the payload uses.
   _Atomic uint32_t references, payload_references;
   _Atomic uint32_t is_cancelled;
   uint32_t priority;
-  uint32_t workers;  // 0: all
-  uint32_t epoch;    // of the scheduler, at submit
+  uint32_t workers;  // worker limit; 0: none
+  uint32_t epoch;    // of the scheduler at submission: tells which tasks a fork lost
   bool is_skipped;
-  uint32_t skips;              // of a task that was skipped: how many tasks of its chain were skipped before it
-  uint32_t prefix;             // bytes of the status text before that of the task that failed
-  bool is_blocking;            // for the threads of blocking.c
-  _Atomic uint32_t has_ended;  // the payload: once, also when a fork came between
+  uint32_t skips;              // of a skipped task: the number of tasks in its chain that were skipped before it
+  uint32_t prefix;             // bytes of the status text before the text of the task that failed
+  bool is_blocking;            // it runs on a thread of blocking.c
+  _Atomic uint32_t has_ended;  // end() of the payload was called, which must happen once, also across a fork
   pyd_sched_t* sched;
   const pyd_task_kind_t* kind;
   pyd_interrupt_t interrupt;
@@ -49,14 +49,14 @@ struct pyd_task_s {
   pyd_status_t status;
   // Under the mutex of the queue:
   pyd_task_t *next, *previous;            // in the queue
-  pyd_task_t *live_next, *live_previous;  // all that are submitted and have not ended
-  uint32_t pending;                       // tasks that it waits for
+  pyd_task_t *live_next, *live_previous;  // in the list of submitted tasks that have not ended
+  uint32_t pending;                       // number of unfinished predecessors
   pyd_task_edge_t* dependents;
   pyd_task_waiter_t* waiters;
-  pyd_task_edge_t* edges;  // its own, in the lists of others
-  // Of the job that is shared (share.c), of whoever goes on with the task:
+  pyd_task_edge_t* edges;  // its edges, which are in the lists of its predecessors
+  // The job that the task shares now (share.c); used by the thread that advances the task:
   pyd_sched_job_t job;
-  uint64_t begin;  // of the window
+  uint64_t begin;  // first index of the window
   uint32_t window;
   bool has_woken;
   uint64_t cost, start;
@@ -69,34 +69,36 @@ static inline void pyd_task_unlock(pyd_sched_t* sched) { pthread_mutex_unlock(&s
 static inline uint32_t pyd_task_state(const pyd_task_t* task) {
   return atomic_load_explicit(&task->state, memory_order_acquire);
 }
-// Under the mutex: adds |task| behind those of its priority; it is QUEUED from now on.
+// Appends |task| to the queue of its priority and makes it QUEUED. The caller holds the mutex.
 void pyd_task_push(pyd_task_t* task);
-// Under the mutex: removes and returns the next task of |list|, which is RUNNING from now on; NULL when there is none.
+// Removes the next task from |list|, makes it RUNNING and returns it; NULL when the list is empty. The caller holds the
+// mutex.
 pyd_task_t* pyd_task_pop(pyd_task_list_t* list);
-// Takes |task| out of the queue. False when it is not in it.
+// Removes |task| from the queue and makes it RUNNING. Returns false if it is not queued.
 bool pyd_task_claim(pyd_task_t* task);
 // Removes and returns the next task for pool threads.
 pyd_task_t* pyd_task_take(pyd_sched_t* sched);
-// Of that task; the lowest when there is none.
+// Returns the priority of that task; the lowest one when the queue is empty.
 uint32_t pyd_task_next_priority(pyd_sched_t* sched);
 
-// Runs the whole task, which was taken, on a thread that is no pool thread. |interrupt| may be NULL.
+// Runs a whole dequeued task on this thread, which is not a pool thread. |interrupt| may be NULL.
 void pyd_task_run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt);
-// blocking.c, under the mutex: sees to it that threads run the tasks that may block. False: there is no thread and none
-// can be started.
+// blocking.c: starts or wakes a thread for the queued tasks that may block. Returns false if there is no thread and
+// none can be started. The caller holds the mutex.
 bool pyd_blocking_ensure_thread(pyd_sched_t* sched);
 
-// Runs a task that was taken, as pool thread |worker|.
+// Starts a dequeued task on this thread, which is pool thread |worker|.
 void pyd_task_start(pyd_task_t* task, uint32_t worker);
-// Goes on with it, when its job has ended.
+// Advances a task whose shared job has ended.
 void pyd_task_resume(pyd_task_t* task, uint32_t worker);
 
-// share.c: leaves the job of |slot|, which belongs to a task, and goes on with that when this is the last to leave.
+// share.c: leaves the job of |slot|, which belongs to a task, and advances the task if this is the last participant.
 void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
-// Around the end of the threads: asks all tasks for an end; then ends what no thread took, and waits for those that
-// their waiters run.
+// Requests the cancellation of all tasks, before the threads are joined.
 void pyd_task_cancel_all(pyd_sched_t* sched);
+// Completes the tasks that no thread has taken, and waits for those that their waiters run, after the threads are
+// joined.
 void pyd_task_drain(pyd_sched_t* sched);
 
 #endif  // PYD_SCHED_TASK_H_

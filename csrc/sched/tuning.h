@@ -2,18 +2,19 @@
 // nanoseconds. Machine: AMD EPYC (family 26), 2 virtual CPUs under KVM, Linux 6.18. On it: one compare-exchange 4.7,
 // one tick reading 8.8, one pause 22, a futex wake 1,400 for the waker and 800 to 2,300 until the other thread runs.
 //
-// What depends on the machine most, how soon another thread takes part in a job, is not taken from there: the first
-// pool thread measures it in each job that it finds while it is idle (delay.h). WORTH_SPINNING and WORTH_WAKING are
-// where that begins and the least, for machines on which threads meet as soon as here or sooner.
+// The delay until another thread joins a job depends on the machine most. It is measured at run time, by worker 1 in
+// each job that it finds while it is idle (delay.h). WORTH_SPINNING and WORTH_WAKING are the initial values and the
+// minima.
 #ifndef PYD_SCHED_TUNING_H_
 #define PYD_SCHED_TUNING_H_
 
-// Jobs that may be open to the pool at one time. A job that finds none free runs on its caller.
+// Jobs that may be open to the pool at one time. A job that finds no free slot runs on its caller.
 #define PYD_SCHED_SLOTS 32
 #define PYD_SCHED_MAX_WORKERS 1024
 
-// The interrupt is polled after this many indices, or after this much time (where the clock is read anyway): reading
-// it costs 25, polling as much again. While the caller sleeps until others are done, this often.
+// The interrupt is polled after ASK_INDICES indices, or after ASK_TIME where the clock is read anyway: reading the
+// clock costs 25, polling as much again. ASK_ASLEEP is the interval while the caller sleeps until other threads are
+// done.
 #define PYD_SCHED_ASK_INDICES 1024
 #define PYD_SCHED_ASK_TIME 1000000
 #define PYD_SCHED_ASK_ASLEEP 50000000
@@ -21,11 +22,11 @@
 // Indices of one window; a range must fit into 32 bits with room for its end.
 #define PYD_SCHED_WINDOW 0x80000000u
 
-// What an index is taken to cost when nothing is known and the job is shared at once: a chunk, so that indices come one
-// by one at first, and each is worth a thread.
+// Assumed cost of an index, in picoseconds, when a job of unknown cost is shared at once. It is the time of a chunk, so
+// that the first chunks have one index each, and each index is worth waking a thread.
 #define PYD_SCHED_GUESS (UINT64_C(1000) * PYD_SCHED_CHUNK_TIME)
-// Running one index alone to learn its cost makes a job of this many for each worker a tenth longer, and a smaller one
-// more than that. So smaller ones are shared before anything is known.
+// Indices per worker up to which a job of unknown cost is shared before anything is measured: running one index alone
+// to measure it would make such a job longer by a tenth or more.
 #define PYD_SCHED_COARSE 10
 
 // The least remaining work worth sharing while a thread spins. Joining costs 400 (1,700 on a busy
@@ -40,17 +41,19 @@
 #define PYD_SCHED_DELAYS_WORTH_WAKING 2
 #define PYD_SCHED_WORTH_WAKING_MOST 512000
 #define PYD_SCHED_WAKE_THRESHOLD_DECAY 64
-// Jobs between the two, one right after the other, add up: from this many times the wake threshold on a thread is woken
-// for the next one. Without it jobs of 4,000 in a row were never shared (1.0), with it they are shared (1.4 to 1.8).
+// The work of consecutive jobs between the two thresholds is summed: from this many times the wake threshold on, a
+// thread is woken for the next job. Without it jobs of 4,000 in a row were never shared (speed 1.0); with it they are
+// (1.4 to 1.8).
 #define PYD_SCHED_WAKING_FOR_MORE 5
-// A job shorter than this is measured in one run of MEASURE_EVERY: two readings of the clock would be half of it.
+// A job shorter than WORTH_MEASURING is measured in one of MEASURE_EVERY runs only: two readings of the clock would
+// take half as long as such a job.
 #define PYD_SCHED_WORTH_MEASURING 700
 #define PYD_SCHED_MEASURE_EVERY 16
-// Each measured delay changes what is known by 1/64 upwards or 3/64 downwards, however long it is: a quarter of all
-// delays are less than what comes out, so that half of them may be those of threads that lost their CPUs.
+// Each measured delay moves the estimate by 1/64 upwards or 3/64 downwards, whatever its length. So a quarter of all
+// delays are shorter than the estimate, and it is right even if half of the delays are those of preempted threads.
 #define PYD_SCHED_DELAY_STEP 64
 #define PYD_SCHED_DELAY_MOST 8
-// Work that should be there for each further thread that is woken, as a part of what is worth waking the first.
+// Each further thread needs 1/PART_PER_HELPER of the work that justifies waking the first one.
 #define PYD_SCHED_PART_PER_HELPER 2
 
 // A chunk aims at this much time, never exceeds 1/DIVISOR of its owner's remaining range, and is not made

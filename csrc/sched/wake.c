@@ -1,4 +1,4 @@
-// Waking threads: pool threads that are parked, for a job or a task, and the caller of a job that has ended.
+// Wakes threads: parked pool threads for a job or a task, and the caller of a job that has ended.
 #include "sched/placement.h"
 #include "sched/task.h"
 
@@ -19,14 +19,14 @@ uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count)
   return woken;
 }
 
-// As publishing a job: a thread that is counted as spinning sees the task, at the latest before it parks.
+// As when a job is published, a thread that is counted as spinning sees the task, at the latest before it parks.
 void pyd_sched_wake_for_tasks(pyd_sched_t* sched) {
   if (pyd_permit_is_wanted(sched->permits)) pyd_permit_raise(sched->permits, sched, pyd_task_next_priority(sched));
   if (atomic_load_explicit(&sched->spinners, memory_order_seq_cst)) return;
   if (atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) pyd_sched_pool_wake(sched, sched->workers, 1);
 }
 
-// After this the slot may belong to another job; its event is there as long as the scheduler.
+// After the decrement the slot may belong to another job; its event lives as long as the scheduler.
 void pyd_sched_leave(pyd_sched_slot_t* slot) {
   uint32_t before = atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel);
   if ((before & PYD_SLOT_WAITING) && (before & PYD_SLOT_COUNT) == 1 && pyd_event_claim(&slot->done)) {
