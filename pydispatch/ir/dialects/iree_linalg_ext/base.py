@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import IndexType, IntegerType, ShapedType, TensorType, i1
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -71,7 +72,7 @@ class DestinationOp(IRDLOperation):
     outputs = var_operand_def(ShapedType)
     res = var_result_def(TensorType)
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
-    custom_directives: tuple[type[CustomDirective], ...] = (ListedTypes, Numbers, Sides)
+    custom_directives: ClassVar[tuple[type[CustomDirective], ...]] = (ListedTypes, Numbers, Sides)
 
     def verify_(self) -> None:
         check_results(self.outputs, [r.type for r in self.res])
