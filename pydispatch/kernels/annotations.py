@@ -18,6 +18,7 @@ class View:
     shape: tuple[int, ...]
 
     def __class_getitem__(cls, items: Any) -> TensorType:
+        """Return the type of a view: `View[f32, "n", 4]` is `f32["n", 4]`."""
         dtype, *shape = items if isinstance(items, tuple) else (items,)
         if not isinstance(dtype, DType):
             raise TypeError(f"View[...] begins with an element type, got {dtype!r}: write View[f32, 'n']")
@@ -31,17 +32,22 @@ class View:
 
 
 class Static:
-    """The annotation of a parameter that is known when the kernel is compiled, a number or a type: `tile: Static`."""
+    """Annotation of a parameter whose value, a number or a type, is known at compile time: `tile: Static`."""
 
 
 class Partial:
-    """A mark in the annotation of a view: the kernel leaves elements of it as they are."""
+    """Mark in the annotation of a view of which the kernel leaves some elements unchanged."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """type: of a view or a scalar; None for a value that is known when the kernel is compiled. default: of such a
-    value; `Parameter` itself stands for none. is_partial: whether a view has the mark `Partial`."""
+    """Parameter of a kernel.
+
+    Attributes:
+        type: Type of a view or a scalar; None for a static parameter.
+        default: Default value of a static parameter, if `has_default`.
+        is_partial: Whether a view is marked `Partial`.
+    """
 
     name: str
     type: TensorType | None
@@ -55,9 +61,7 @@ class Parameter:
 
 
 def type_of(annotation: object) -> TensorType | type[Static] | None:
-    """Return the type that an annotation means, `Static` for a compile-time value; None for an annotation that is no
-    type of kernels.
-    """
+    """Return the type that an annotation denotes: `Static` for a static parameter, None for no type of kernels."""
     if annotation is Static or annotation is static:
         return Static
     if isinstance(annotation, DType):
@@ -70,7 +74,7 @@ def type_of(annotation: object) -> TensorType | type[Static] | None:
 
 
 def is_partial(annotation: object) -> bool:
-    """Return whether an annotation marks a view as one that is written in part."""
+    """Return whether an annotation has the mark `Partial`."""
     return any(detail is Partial for detail in get_args(annotation)[1:])
 
 

@@ -1,4 +1,4 @@
-"""Operations on scalars: which types meet, how one becomes another, and what is written for each."""
+"""Operations on scalars: common types of operands, conversions, and the operations that are emitted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDER = ("i8", "i16", "i32", "index", "i64")
 
 
 class TypeMismatch(Exception):
-    """Operands that do not go together. args: message, remedy."""
+    """Operands without a common type. args: message and remedy."""
 
 
 def is_float(type: str) -> bool:
@@ -24,7 +24,7 @@ def is_float(type: str) -> bool:
 
 
 def joined(lhs: Number, rhs: Number, what: str) -> str:
-    """Return the common type of two operands. TypeMismatch when there is none."""
+    """Return the common type of two operands. Raise TypeMismatch if there is none. what: names the operation."""
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
         return default_type(lhs if isinstance(lhs.value, float) else rhs)
     if isinstance(lhs, Literal) or isinstance(rhs, Literal):
@@ -45,7 +45,7 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
 
 
 def check_literal(literal: Literal, type: str, what: str) -> None:
-    """TypeMismatch for a number that the type does not have."""
+    """Raise TypeMismatch for a literal that the type cannot hold."""
     value = literal.value
     if type == "i1" and not isinstance(value, bool):
         raise TypeMismatch(
@@ -68,8 +68,9 @@ def default_type(literal: Literal) -> str:
 
 
 def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> Scalar:
-    """Convert a number to another type, even where that loses information. TypeMismatch for a literal that the type
-    cannot hold.
+    """Convert a number to another type, even if information is lost.
+
+    Raise TypeMismatch for a literal that does not fit.
     """
     if isinstance(value, Literal):
         python_value = value.value
@@ -110,7 +111,7 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
 
 
 def _as_float(value: complex, type: str) -> float:
-    """Return a Python number as a float. TypeMismatch for complex numbers and for integers that are too large."""
+    """Return a Python number as a float. Raise TypeMismatch for complex numbers and for integers that are too large."""
     if isinstance(value, complex):
         raise TypeMismatch(f"the number {value} is complex", "kernels compute with real numbers")
     try:
@@ -123,6 +124,7 @@ def _as_float(value: complex, type: str) -> float:
 
 
 def _from_condition(writer: Writer, value: Scalar, type: str) -> Scalar:
+    """Convert an i1 to 0 or 1 of another type."""
     if is_float(type):
         return writer.value(f"arith.uitofp {value.name} : i1 to {type}", type)
     if type == "index":
@@ -131,6 +133,7 @@ def _from_condition(writer: Writer, value: Scalar, type: str) -> Scalar:
 
 
 def _between_floats(writer: Writer, value: Scalar, type: str) -> Scalar:
+    """Convert between float types. Types of equal width are converted through f32."""
     if FLOATS[type] == FLOATS[value.type]:
         value = writer.value(f"arith.extf {value.name} : {value.type} to f32", "f32")
     operation = "arith.extf" if FLOATS[type] > FLOATS[value.type] else "arith.truncf"
@@ -138,7 +141,7 @@ def _between_floats(writer: Writer, value: Scalar, type: str) -> Scalar:
 
 
 def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
-    """Return the result of a binary operator with the meaning of Python: // and % round down."""
+    """Emit a binary operator with Python's semantics (`//` and `%` round down), and return its result."""
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
         return folded(symbol, lhs, rhs)
     type = joined(lhs, rhs, f"'{symbol}'")
@@ -165,10 +168,11 @@ _PYTHON: dict[str, Callable[[float, float], float]] = {
 
 
 def folded(symbol: str, lhs: Literal, rhs: Literal) -> Literal:
-    """Evaluate a binary operator on two literals at compile time. TypeMismatch for an error or a result that is too
-    long.
+    """Evaluate a binary operator on two literals.
+
+    Raise TypeMismatch for an error, or a result of more than `MAX_BITS` bits.
     """
-    if _bits(symbol, lhs.value, rhs.value) > MAX_BITS:
+    if _result_bits(symbol, lhs.value, rhs.value) > MAX_BITS:
         raise TypeMismatch(f"the result of '{symbol}' has more than {MAX_BITS} bits", "give other numbers")
     try:
         return Literal(_PYTHON[symbol](lhs.value, rhs.value))
@@ -181,7 +185,7 @@ MAX_BITS = 4096
 """Bits of an integer that powers and shifts compute while compiling: larger ones take time and fit into no type."""
 
 
-def _bits(symbol: str, lhs: Any, rhs: Any) -> int:
+def _result_bits(symbol: str, lhs: Any, rhs: Any) -> int:
     """Return an upper bound of the bit length of a power or a shift of two integers; 0 for other operations."""
     if not isinstance(lhs, int) or not isinstance(rhs, int) or rhs < 0:
         return 0
@@ -195,6 +199,7 @@ def _bits(symbol: str, lhs: Any, rhs: Any) -> int:
 
 
 def _shown(literal: Literal) -> str:
+    """Return a literal as text for messages; long integers are abbreviated."""
     is_long = isinstance(literal.value, int) and literal.value.bit_length() > 256
     return "an integer of more than 256 bits" if is_long else repr(literal.value)
 
@@ -204,7 +209,7 @@ def _floor_divide(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def _modulo(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Emit an integer modulo whose result has the sign of b."""
+    """Emit an integer modulo whose result has the sign of the divisor."""
     quotient = _floor_divide(writer, lhs, rhs)
     product = writer.value(f"arith.muli {quotient.name}, {rhs.name} : {lhs.type}", lhs.type)
     return writer.value(f"arith.subi {lhs.name}, {product.name} : {lhs.type}", lhs.type)
@@ -216,6 +221,7 @@ def _floor_divide_floats(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def _power(writer: Writer, lhs: Number, rhs: Number, type: str) -> Scalar:
+    """Emit `**`: products for the exponents 2 and 3, else a power of floats."""
     base = cast(writer, lhs, type)
     if isinstance(rhs, Literal) and rhs.value in (2, 3):
         multiply = "arith.mulf" if is_float(type) else "arith.muli"
@@ -255,6 +261,7 @@ COMPARISONS = {
 
 
 def compare(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Scalar | Literal:
+    """Emit a comparison, or evaluate it if both operands are literals."""
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
         x, y = lhs.value, rhs.value
         return Literal({"<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y, "==": x == y, "!=": x != y}[symbol])
@@ -267,6 +274,7 @@ def compare(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Scalar | L
 
 
 def negated(writer: Writer, value: Number) -> Number:
+    """Emit `-value`, or evaluate it for a literal."""
     if isinstance(value, Literal):
         return Literal(-value.value)
     if is_float(value.type):
@@ -278,7 +286,7 @@ def negated(writer: Writer, value: Number) -> Number:
 
 
 def inverted(writer: Writer, value: Number) -> Number:
-    """~ of a whole number, not of a condition."""
+    """Emit `~` of an integer or `not` of a condition, or evaluate it for a literal."""
     if isinstance(value, Literal):
         return Literal(not value.value if isinstance(value.value, bool) else ~int(value.value))
     if is_float(value.type):

@@ -8,7 +8,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[%@][\w.$-]+')
 
 
 def ascii_names(text: str) -> str:
-    """Return MLIR text whose bare names of values and symbols are ASCII: `%é` becomes `%_ue9_`. Strings stay."""
+    """Return MLIR text with ASCII names of values and symbols: `%é` becomes `%_ue9_`. Quoted strings are unchanged."""
     return text if text.isascii() else _TOKEN.sub(lambda match: _mangled(match[0]), text)
 
 

@@ -112,6 +112,7 @@ def number(low: CallContext, node: ast.AST, entity: Entity) -> Scalar | Literal:
 
 
 def unary(low: CallContext, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
+    """Emit a function of one float of the math dialect. name: the operation."""
     count_of(low, node, arguments, 1)
     x = number(low, node.args[0], arguments[0])
     if isinstance(x, Literal):
@@ -126,6 +127,7 @@ def unary(low: CallContext, node: ast.Call, arguments: list[Entity], name: str) 
 
 
 def axis_of(low: CallContext, node: ast.Call, arguments: list[Entity]) -> int:
+    """Return the axis that the only argument of a call states. Raise CompileError unless it is 0, 1 or 2."""
     count_of(low, node, arguments, 1)
     axis = arguments[0]
     if not isinstance(axis, Literal) or axis.value not in (0, 1, 2) or isinstance(axis.value, bool):
@@ -138,6 +140,7 @@ def axis_of(low: CallContext, node: ast.Call, arguments: list[Entity]) -> int:
 
 
 def minmax(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+    """Emit max or min of two or more numbers, or of the items of a tuple."""
     if len(arguments) == 1 and isinstance(arguments[0], TupleValue):
         arguments = list(arguments[0].items)
     if len(arguments) < 2:
@@ -155,6 +158,7 @@ def minmax(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: st
 
 
 def absolute(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Emit the absolute value of a number."""
     count_of(low, node, arguments, 1)
     x = number(low, node.args[0], arguments[0])
     if isinstance(x, Literal):
@@ -167,6 +171,7 @@ def absolute(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entit
 
 
 def select(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Emit `where(condition, a, b)`."""
     count_of(low, node, arguments, 3)
     condition = low.condition(node.args[0], arguments[0])
     a, b = number(low, node.args[1], arguments[1]), number(low, node.args[2], arguments[2])
@@ -178,6 +183,7 @@ def select(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def fused(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Emit a fused multiply-add."""
     count_of(low, node, arguments, 3)
     a, b, c = (number(low, operand, entity) for operand, entity in zip(node.args, arguments, strict=True))
     type = joined(a, b, "fma")
@@ -189,6 +195,7 @@ def fused(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def bits(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Emit `bitcast(value, dtype)`."""
     count_of(low, node, arguments, 2)
     x, target = number(low, node.args[0], arguments[0]), arguments[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
@@ -204,6 +211,7 @@ def bits(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def ceil_divide(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Emit `cdiv(a, b)`."""
     count_of(low, node, arguments, 2)
     a, b = number(low, node.args[0], arguments[0]), number(low, node.args[1], arguments[1])
     if isinstance(a, Literal) and isinstance(b, Literal):
@@ -215,6 +223,7 @@ def ceil_divide(low: CallContext, node: ast.Call, arguments: list[Entity]) -> En
 
 
 def atomic(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+    """Emit an atomic read-modify-write operation. symbol: "add", "max" or "min"."""
     count_of(low, node, arguments, 3)
     memory = arguments[0]
     if not isinstance(memory, MemoryRef):
@@ -242,6 +251,7 @@ def atomic(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: st
 
 
 def length(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Return the length of a tuple, or the size of the first dimension of a view."""
     count_of(low, node, arguments, 1)
     if isinstance(arguments[0], TupleValue):
         return Literal(len(arguments[0].items))
@@ -251,6 +261,7 @@ def length(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def convert(low: CallContext, node: ast.Call, arguments: list[Entity], type: str) -> Entity:
+    """Emit the conversion of a number to a type, as in `pydispatch.i32(value)`."""
     count_of(low, node, arguments, 1)
     value = number(low, node.args[0], arguments[0])
     try:
@@ -259,7 +270,8 @@ def convert(low: CallContext, node: ast.Call, arguments: list[Entity], type: str
         raise low.error(node, error.args[0], error.args[1]) from None
 
 
-def _ids(kind: str) -> Handler:
+def _id_handler(kind: str) -> Handler:
+    """Return a handler of a function such as global_id. kind: as in `Phases._position`."""
     return lambda low, node, arguments: low.position(node, kind, axis_of(low, node, arguments))
 
 
@@ -267,7 +279,8 @@ def _float_function(name: str) -> Handler:
     return lambda low, node, arguments: unary(low, node, arguments, name)
 
 
-def _outside_phases(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _refuse_nested_collective(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Raise CompileError for a collective that is not a statement of its own."""
     name = ast.unparse(node.func)
     raise low.error(
         node,
@@ -280,11 +293,11 @@ def _outside_phases(low: CallContext, node: ast.Call, arguments: list[Entity]) -
 
 TABLE: dict[Any, Handler] = {
     **{function: _float_function(name) for function, name in UNARY.items()},
-    functions.global_id: _ids("global"),
-    functions.local_id: _ids("local"),
-    functions.group_id: _ids("group"),
-    functions.group_size: _ids("size"),
-    functions.grid_size: _ids("grid"),
+    functions.global_id: _id_handler("global"),
+    functions.local_id: _id_handler("local"),
+    functions.group_id: _id_handler("group"),
+    functions.group_size: _id_handler("size"),
+    functions.grid_size: _id_handler("grid"),
     functions.where: select,
     functions.fma: fused,
     functions.bitcast: bits,
@@ -294,7 +307,7 @@ TABLE: dict[Any, Handler] = {
     functions.atomic_min: lambda low, node, arguments: atomic(low, node, arguments, "min"),
     **dict.fromkeys(
         (functions.barrier, functions.group_sum, functions.group_max, functions.group_min, functions.shared),
-        _outside_phases,
+        _refuse_nested_collective,
     ),
     builtins.max: lambda low, node, arguments: minmax(low, node, arguments, "max"),
     builtins.min: lambda low, node, arguments: minmax(low, node, arguments, "min"),

@@ -19,10 +19,13 @@ GUARDS = {"<": (0, 1), ">=": (0, 1), ">": (1, 0), "<=": (1, 0)}
 
 @dataclass
 class Evidence:
-    """Sizes that bound the numbers of one axis, of invocations or of workgroups.
+    """Sizes that bound an id along one axis, of invocations or of workgroups.
 
-    error: for a number without a bound. stored, read: sizes of the dimensions of views that the number indexes, for
-    stores and for other accesses. compared: sizes that the number is compared with.
+    Attributes:
+        error: Error to raise if the id has no bound.
+        stored: Sizes of the view dimensions that the id indexes in stores.
+        read: Sizes of the view dimensions that the id indexes in other accesses.
+        compared: Sizes that the id is compared with.
     """
 
     error: CompileError
@@ -31,9 +34,9 @@ class Evidence:
     compared: set[SizeOf] = field(default_factory=set)
 
     def bound(self) -> SizeOf | None:
-        """Return the only size that bounds the number, or None.
+        """Return the only size that bounds the id, or None.
 
-        A store decides before a comparison: elements beyond the size of the view do not exist.
+        Sizes of stores precede compared sizes, because elements beyond the end of a view do not exist.
         """
         for sizes in (self.stored, self.compared, self.read):
             if len(sizes) == 1:
@@ -42,7 +45,7 @@ class Evidence:
 
 
 class Coverage(RaceInstrumentation):
-    """Code generator that records the sizes which global_id and group_id of each axis index or are compared with."""
+    """Code generator that records which sizes bound global_id and group_id along each axis, to infer the grid."""
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         super().__init__(source, workgroup)
@@ -50,15 +53,16 @@ class Coverage(RaceInstrumentation):
         self._evidence: dict[tuple[str, int], Evidence] = {}
 
     def positioned(self, node: ast.AST, kind: str, axis: int, index: Entity) -> Entity:
-        """Record a number of the invocation or of its workgroup, and return it."""
+        """Record an id of the invocation or of its workgroup as a value that sizes may bound, and return it."""
         if isinstance(index, Scalar) and kind in ("global", "group"):
             kind = kind if axis < len(self.workgroup) else "group"
             self._axis_of[index.name] = kind, axis
             if (kind, axis) not in self._evidence:
-                self._evidence[kind, axis] = Evidence(self._unbounded(node, kind, axis))
+                self._evidence[kind, axis] = Evidence(self._unbounded_error(node, kind, axis))
         return index
 
-    def _unbounded(self, node: ast.AST, kind: str, axis: int) -> CompileError:
+    def _unbounded_error(self, node: ast.AST, kind: str, axis: int) -> CompileError:
+        """Return the error for an id without a bound."""
         invocations = f", which has {self.workgroup[axis]} invocations along this axis" if kind == "global" else ""
         names = ", ".join(self.source.parameter_names)
         return self.error(
@@ -72,6 +76,7 @@ class Coverage(RaceInstrumentation):
         )
 
     def _record(self, kind: str, value: Entity, size: Entity) -> None:
+        """Record a size that bounds a value, if the value is an id. kind: the set of `Evidence` that gets the size."""
         key = self._axis_of.get(value.name) if isinstance(value, Scalar) else None
         if key is not None and isinstance(size, (Scalar, Literal)):
             getattr(self._evidence[key], kind).add(size)
@@ -87,11 +92,13 @@ class Coverage(RaceInstrumentation):
         super().accessed(node, memory, indices, is_write)
 
     def _record_indices(self, kind: str, memory: MemoryRef, indices: str) -> None:
+        """Record the sizes of the dimensions of a view that ids index."""
         for name, size in zip(indices.split(", "), memory.shape, strict=True):
             if memory.parameter:
                 self._record(kind, Scalar(name, "index"), size)
 
     def compared(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
+        """Record a comparison of an id with a size as a bound."""
         if symbol not in GUARDS:
             return
         position, bound = GUARDS[symbol]
@@ -99,8 +106,10 @@ class Coverage(RaceInstrumentation):
             self._record("compared", values[position], values[bound])
 
     def workgroups(self) -> list[tuple[SizeOf, int]]:
-        """Return for each axis a size and how many of its elements a workgroup covers. CompileError for an axis without
-        a size, which needs grid=.
+        """Return for each axis a size, and how many of its elements one workgroup covers.
+
+        Raises:
+            CompileError: An id along an axis has no bound, so the kernel needs `grid=`.
         """
         grid: list[tuple[SizeOf, int]] = [(Literal(1), 1)] * 3
         for axis in range(3):
@@ -121,7 +130,7 @@ class Coverage(RaceInstrumentation):
 
 
 def is_size(node: ast.AST, value: Scalar | Literal) -> bool:
-    """Return whether a bound is the size of a view, and not another number."""
+    """Return whether the operand of a comparison is the size of a view."""
     if isinstance(value, Scalar):
         return value.name.startswith("%n_")
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"

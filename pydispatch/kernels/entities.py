@@ -10,7 +10,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Scalar:
-    """A value of the kernel. name: in MLIR text; type: f32, i32, i1, index, …"""
+    """SSA value of a kernel.
+
+    Attributes:
+        name: Name in MLIR text, such as `%3`.
+        type: Element type: "f32", "i32", "i1", "index", …
+    """
 
     name: str
     type: str
@@ -18,21 +23,29 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Literal:
-    """A number without a type of its own: it takes that of the other operand."""
+    """Number without a type of its own; an operation gives it the type of the other operand."""
 
     value: int | float | bool
 
 
 @dataclass(frozen=True)
 class TupleValue:
-    """A tuple."""
+    """Tuple of values."""
 
     items: tuple[Entity, ...]
 
 
 @dataclass(frozen=True)
 class MemoryRef:
-    """A view, or memory of the workgroup. type: of the memref; parameter: its name, "" for memory of the workgroup."""
+    """View or workgroup memory.
+
+    Attributes:
+        name: SSA name of the memref.
+        dtype: Element type.
+        shape: Size of each dimension.
+        type: MLIR type of the memref.
+        parameter: Name of the kernel parameter that a view is; "" for workgroup memory.
+    """
 
     name: str
     dtype: str
@@ -43,28 +56,28 @@ class MemoryRef:
 
 @dataclass(frozen=True)
 class Known:
-    """An object of Python: a module, a function, a type."""
+    """Python object known at compile time: a module, a function, a type."""
 
     value: Any
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A variable that every part of the kernel computes for itself, from values that never change."""
+    """Variable that is rematerialized at each use, from values that the kernel never changes."""
 
     node: ast.expr
 
 
 @dataclass(frozen=True)
 class Spilled:
-    """A variable that is live across barriers, spilled to workgroup memory with one element per invocation."""
+    """Variable that is live across barriers, spilled to workgroup memory with one element per invocation."""
 
     slot: Slot
 
 
 @dataclass(eq=False)
 class Slot:
-    """type: "" until the variable is first assigned."""
+    """Workgroup memory of a spilled variable. type: its element type, "" until the variable is first assigned."""
 
     name: str
     type: str = ""
@@ -72,11 +85,18 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """A block of numbers that the workgroup has. element(indices): writes what computes one of them. reads: the memory
-    that it is computed from, with a value that is equal for reads at equal indices. buffer: the workgroup memory that
-    stores it, "" for a tile that is computed where it is used. is_variable: whether assignments to its variable are
-    written into its buffer. product: what is computed as a whole. part: the part of a view that it is; is_transposed:
-    read with swapped axes."""
+    """Block of elements that all invocations of a workgroup compute together.
+
+    Attributes:
+        element: Emits the computation of the element at the given indices.
+        reads: Memory that the tile reads, by name. Two reads with equal values access the same element for the same
+            index.
+        buffer: Name of the workgroup memory that stores the tile; "" if elements are computed at each use.
+        is_variable: Whether assignments to the variable of this tile are written into its buffer.
+        product: Matrix product that the tile is, which can only be computed as a whole.
+        part: Slice of a view that the tile loads.
+        is_transposed: Whether the slice is read with swapped axes.
+    """
 
     shape: tuple[int, ...]
     dtype: str
@@ -90,12 +110,13 @@ class Tile:
 
     @property
     def size(self) -> str:
+        """Shape as text, such as "16x8"."""
         return "x".join(map(str, self.shape))
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """a @ b, added to `base` where there is one."""
+    """Matrix product a @ b, plus `base` unless that is None."""
 
     a: Tile
     b: Tile
@@ -104,7 +125,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Undefined:
-    """A variable that only some ways through the kernel assign."""
+    """Variable without a value on some path through the kernel. reason: ends a sentence that starts with its name."""
 
     reason: str
 
@@ -117,7 +138,7 @@ INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64, **UNSIGNED}
 
 
 def bytes_of(type: str) -> int:
-    """Return the bytes of an element in memory of a workgroup."""
+    """Return the size of an element in workgroup memory, in bytes."""
     return 1 if type == "i1" else {**FLOATS, **INTEGERS}[type] // 8
 
 

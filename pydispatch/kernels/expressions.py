@@ -57,6 +57,10 @@ class Expressions(Numbers):
     """Code generator for the expressions of a kernel."""
 
     def evaluate(self, node: ast.expr) -> Entity:
+        """Evaluate an expression: emit its operations and return its value.
+
+        Raise CompileError for syntax that kernels lack.
+        """
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is None:
             raise self.error(
@@ -76,6 +80,7 @@ class Expressions(Numbers):
         return Known(node.value)
 
     def _name(self, node: ast.Name) -> Entity:
+        """Return the value of a name: a local variable, or an object of the surrounding Python code."""
         entity = self.environment.get(node.id)
         if entity is None:
             meaning = self.source.meaning(node.id)
@@ -102,6 +107,7 @@ class Expressions(Numbers):
             raise self.error(node, f"'{node.id}': {error.message}", error.note or "") from None
 
     def _attribute(self, node: ast.Attribute) -> Entity:
+        """Return shape, ndim or dtype of a view, or an attribute of a Python object."""
         base = self.evaluate(node.value)
         if isinstance(base, MemoryRef):
             if node.attr == "shape":
@@ -122,6 +128,7 @@ class Expressions(Numbers):
         return TupleValue(tuple(map(self.evaluate, node.elts)))
 
     def _subscript(self, node: ast.Subscript) -> Entity:
+        """Emit the load of an element of memory, or return an item of a tuple."""
         base = self.evaluate(node.value)
         if isinstance(base, MemoryRef):
             indices = self.indices(node.slice, base)
@@ -151,7 +158,9 @@ class Expressions(Numbers):
         raise self.error(node, f"{described(base)} has no elements", "views and tuples have")
 
     def indices(self, node: ast.expr, memory: MemoryRef, evaluated: Entity | None = None) -> str:
-        """`%i, %j`, one for each dimension."""
+        """Return the indices of an element as MLIR text, such as `%i, %j`; one index for each dimension of the
+        memory.
+        """
         nodes = node.elts if isinstance(node, ast.Tuple) else [node]
         if any(isinstance(index, ast.Slice) for index in nodes):
             raise self.error(
@@ -177,10 +186,12 @@ class Expressions(Numbers):
         return ", ".join(components)
 
     def index(self, node: ast.expr, part: ast.expr, entity: Entity, size: Scalar | Literal, dimension: int) -> Scalar:
-        """Return the index of one dimension as a value of type index. part: the part of `node` that is the index."""
+        """Return the index along one dimension as a value of type index. part: the subexpression of `node` that is
+        this index.
+        """
         value = self.as_number(node, entity)
         if isinstance(value, Literal):
-            value = self._fixed(node, value, size, dimension)
+            value = self._known_index(node, value, size, dimension)
         elif value.type not in INTEGERS:
             raise self.error(node, f"an index of {value.type}", "convert it: pydispatch.i32(...)")
         index = cast(self.writer, value, "index")
@@ -189,20 +200,21 @@ class Expressions(Numbers):
         return index
 
     def _check(self, node: ast.expr, index: Scalar, size: Scalar | Literal, dimension: int) -> None:
+        """Emit an assertion that an index is less than the size of its dimension."""
         extent = cast(self.writer, size, "index")
         inside = self.writer.value(f"arith.cmpi ult, {index.name}, {extent.name} : index", "i1")
         self.stated(node, inside, f"the index {ast.unparse(node)} is outside of dimension {dimension}")
 
     def stated(self, node: ast.AST, condition: Scalar, text: str) -> None:
-        """Write that a condition holds; where it does not, the kernel ends with a code of its own."""
+        """Emit an assertion. If it fails, the workgroup returns an error code that identifies the assertion."""
         code = FIRST_CODE + len(self.asserts)
         self.asserts[code] = message = f"{self.source.location(node)}: {text}"
         escaped = message.replace("\\", "\\\\").replace('"', '\\"')
         self.writer.line(f'cf.assert {condition.name}, "{escaped}" {{pyd.code = {code} : i32}}')
         self.writer.has_effects = True
 
-    def _fixed(self, node: ast.expr, value: Literal, size: Scalar | Literal, dimension: int) -> Scalar | Literal:
-        """Return a known index; a negative one counts from the end."""
+    def _known_index(self, node: ast.expr, value: Literal, size: Scalar | Literal, dimension: int) -> Scalar | Literal:
+        """Return an index that is known at compile time. A negative index counts from the end of the dimension."""
         if not isinstance(value.value, int) or isinstance(value.value, bool):
             raise self.error(node, f"the index {value.value!r} is not a whole number", "write a whole number")
         if isinstance(size, Literal) and not -size.value <= value.value < size.value:
@@ -222,6 +234,7 @@ class Expressions(Numbers):
         return self.elementwise(operands, values, lambda a, b: binary(self.writer, symbol, a, b))
 
     def matrix_product(self, node: ast.BinOp | ast.AugAssign, lhs: Entity, rhs: Entity) -> Entity:
+        """Return the product of two tiles. Raise CompileError unless a subclass has tiles."""
         raise self.error(
             node, f"'@' of {described(lhs)} and {described(rhs)}", "'@' multiplies tiles: x[i:i + 16, k:k + 16] is one"
         )
@@ -238,6 +251,7 @@ class Expressions(Numbers):
         return self.elementwise([node.operand], [self.evaluate(node.operand)], changed)
 
     def _compare(self, node: ast.Compare) -> Entity:
+        """Emit a comparison; a chain such as `a < b < c` becomes the conjunction of its comparisons."""
         symbols = [COMPARED.get(type(operator), "") for operator in node.ops]
         if "" in symbols:
             raise self.error(
@@ -248,13 +262,14 @@ class Expressions(Numbers):
             result: Scalar | Literal = Literal(True)
             for position, (symbol, left, right) in enumerate(zip(symbols, values, values[1:], strict=False)):
                 self.compared(operands[position : position + 2], symbol, (left, right))
-                result = self._both(result, compare(self.writer, symbol, left, right))
+                result = self._conjunction(result, compare(self.writer, symbol, left, right))
             return result
 
         operands = [node.left, *node.comparators]
         return self.elementwise(operands, [self.evaluate(operand) for operand in operands], chain)
 
-    def _both(self, lhs: Scalar | Literal, rhs: Scalar | Literal) -> Scalar | Literal:
+    def _conjunction(self, lhs: Scalar | Literal, rhs: Scalar | Literal) -> Scalar | Literal:
+        """Return the conjunction of two conditions, folded if one of them is known."""
         for one, other in ((lhs, rhs), (rhs, lhs)):
             if isinstance(one, Literal):
                 return other if one.value else one
@@ -262,8 +277,9 @@ class Expressions(Numbers):
         return self.writer.value(f"arith.andi {lhs.name}, {rhs.name} : i1", "i1")
 
     def _boolop(self, node: ast.BoolOp) -> Entity:
-        """Evaluate `and` or `or`; a later operand is computed only where the earlier ones do not decide, unless that
-        has no visible effect.
+        """Evaluate `and` or `or` with short-circuit evaluation.
+
+        A later operand without side effects is computed unconditionally, which needs no branch.
         """
         is_and = isinstance(node.op, ast.And)
         result = self.condition(node.values[0])
@@ -273,10 +289,13 @@ class Expressions(Numbers):
                     return result
                 result = self.condition(operand)
                 continue
-            result = self._decided(result, operand, is_and)
+            result = self._short_circuit(result, operand, is_and)
         return result
 
-    def _decided(self, first: Scalar, node: ast.expr, is_and: bool) -> Scalar | Literal:
+    def _short_circuit(self, first: Scalar, node: ast.expr, is_and: bool) -> Scalar | Literal:
+        """Combine a condition with one more operand of `and` or `or`, in a branch only if the operand has side
+        effects.
+        """
         outer, self.writer = self.writer, self.writer.nested()
         second = self.condition(node)
         inner, self.writer = self.writer, outer
@@ -294,6 +313,7 @@ class Expressions(Numbers):
         return result
 
     def _ifexp(self, node: ast.IfExp) -> Entity:
+        """Emit `a if condition else b`; a condition known at compile time selects the only operand that is emitted."""
         condition = self.condition(node.test)
         if isinstance(condition, Literal):
             return self.evaluate(node.body if condition.value else node.orelse)
@@ -307,8 +327,9 @@ class Expressions(Numbers):
         return self.merged(node, condition, writers, values)
 
     def merged(self, node: ast.AST, condition: Scalar, writers: Sequence[Writer], values: Sequence[Entity]) -> Entity:
-        """Merge two values that are computed by two writers: return the first where the condition holds, else the
-        second.
+        """Select between the values that two writers computed: the first if the condition holds, else the second.
+
+        Without side effects both are computed and arith.select is used; else the writers become branches of scf.if.
         """
         unified = [self.unified(node, writers, values)]
         scalars = [flat(value) or [] for value in unified[0]]
@@ -327,7 +348,10 @@ class Expressions(Numbers):
         return rebuilt(unified[0][0], results)
 
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
-        """Convert two values to the same form and the same types. CompileError when they have none."""
+        """Convert two values to the same structure and types.
+
+        Raise CompileError if their structures or types cannot be unified.
+        """
         a, b = values
         if isinstance(a, TupleValue) and isinstance(b, TupleValue) and len(a.items) == len(b.items):
             pairs = [self.unified(node, writers, pair) for pair in zip(a.items, b.items, strict=True)]
@@ -342,6 +366,7 @@ class Expressions(Numbers):
         return [cast(writer, value, type) for writer, value in zip(writers, (a, b), strict=True)]
 
     def _call(self, node: ast.Call) -> Entity:
+        """Emit a call: a conversion, a function of `handlers`, an imported function, or an inlined Python function."""
         called = self.evaluate(node.func)
         if not isinstance(called, Known):
             raise self.error(
@@ -380,7 +405,7 @@ class Expressions(Numbers):
         )
 
     def _imported(self, node: ast.Call, function: ImportedSource, arguments: list[Entity]) -> Scalar:
-        """Call a function that is linked later, and return its result."""
+        """Emit a call of a function that is linked later, and return its result."""
         calls.count_of(self, node, arguments, len(function.parameters))
         values = [
             self.converted(at, entity, type, f"an argument of '{function.name}'")
@@ -395,10 +420,11 @@ class Expressions(Numbers):
     handlers: Mapping[Any, calls.Handler] = calls.TABLE
 
     def called(self, node: ast.Call, handler: calls.Handler, arguments: list[Entity]) -> Entity:
-        """Call a handler of `handlers`, and return its result."""
+        """Call one of the `handlers` with evaluated arguments, and return its result."""
         return handler(self, node, arguments)
 
     def writes(self, node: ast.AST, memory: MemoryRef) -> None:
+        """Record that the kernel writes a view; workgroup memory is not recorded."""
         if memory.parameter:
             self.written.add(memory.parameter)
 

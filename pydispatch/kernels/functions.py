@@ -8,35 +8,37 @@ from pydispatch.errors import InvalidArgumentError
 
 
 def outside(name: str) -> NoReturn:
+    """Raise InvalidArgumentError: a function that only kernels can call was called elsewhere."""
     raise InvalidArgumentError(
         f"pydispatch.{name} is for functions under @pydispatch.kernel; it computes nothing outside"
     )
 
 
 def global_id(axis: int) -> int:
-    """Return the number of this invocation along an axis of the grid, of type index. Axis 0 runs along the last
-    dimension of the result.
+    """Return the index of this invocation along an axis of the whole grid, of type index.
+
+    Axis 0 runs along the last dimension of the result.
     """
     outside("global_id")
 
 
 def local_id(axis: int) -> int:
-    """Return the number of this invocation in its workgroup along an axis, of type index."""
+    """Return the index of this invocation in its workgroup along an axis, of type index."""
     outside("local_id")
 
 
 def group_id(axis: int) -> int:
-    """Return the number of this workgroup along an axis of the grid, of type index."""
+    """Return the index of this workgroup along an axis of the grid, of type index."""
     outside("group_id")
 
 
 def group_size(axis: int) -> int:
-    """Invocations of a workgroup along an axis; known when the kernel is compiled."""
+    """Return the number of invocations of a workgroup along an axis; it is known at compile time."""
     outside("group_size")
 
 
 def grid_size(axis: int) -> int:
-    """Workgroups along an axis of the grid. index."""
+    """Return the number of workgroups along an axis of the grid, of type index."""
     outside("grid_size")
 
 
@@ -46,22 +48,22 @@ def barrier() -> None:
 
 
 def shared(shape: Any, dtype: Any) -> Any:
-    """Allocate memory of the workgroup, which all of its invocations share. Its initial content is undefined."""
+    """Allocate workgroup memory, shared by all invocations of the workgroup. Its initial content is undefined."""
     outside("shared")
 
 
 def atomic_add(memory: Any, index: Any, value: Any) -> None:
-    """memory[index] += value, whatever other invocations do with it at the same time."""
+    """Add a value to `memory[index]` as one atomic read-modify-write operation."""
     outside("atomic_add")
 
 
 def atomic_max(memory: Any, index: Any, value: Any) -> None:
-    """memory[index] = the larger of it and value, whatever other invocations do with it at the same time."""
+    """Replace `memory[index]` by the larger of itself and a value, as one atomic operation."""
     outside("atomic_max")
 
 
 def atomic_min(memory: Any, index: Any, value: Any) -> None:
-    """memory[index] = the smaller of it and value, whatever other invocations do with it at the same time."""
+    """Replace `memory[index]` by the smaller of itself and a value, as one atomic operation."""
     outside("atomic_min")
 
 
@@ -71,17 +73,17 @@ def group_sum(value: Any) -> Any:
 
 
 def group_max(value: Any) -> Any:
-    """Return the largest value over the invocations of the workgroup; NaN when one of them is NaN."""
+    """Return the largest value over the invocations of the workgroup; NaN if one of the values is NaN."""
     outside("group_max")
 
 
 def group_min(value: Any) -> Any:
-    """Return the smallest value over the invocations of the workgroup; NaN when one is."""
+    """Return the smallest value over the invocations of the workgroup; NaN if one of the values is NaN."""
     outside("group_min")
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """Return a where the condition holds, else b; both are computed."""
+    """Return `a` if the condition holds, else `b`; both are computed."""
     outside("where")
 
 
@@ -91,10 +93,10 @@ def fma(a: Any, b: Any, c: Any) -> Any:
 
 
 def bitcast(value: Any, dtype: Any) -> Any:
-    """Return the bits of a value as another type of the same width."""
+    """Reinterpret the bits of a value as another type of the same width."""
     outside("bitcast")
 
 
 def cdiv(a: int, b: int) -> int:
-    """Return a / b rounded up, of integers; b > 0. Works on sizes of kernels and programs, and on Python numbers."""
+    """Return a / b rounded up, for integers with b > 0. Works on sizes of kernels and programs, and on Python ints."""
     return -(-a // b)

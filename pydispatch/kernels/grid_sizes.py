@@ -1,6 +1,6 @@
-"""Sizes while a function computes a grid: arithmetic writes operations, and comparisons write branches.
+"""Symbolic sizes for functions that compute a grid: arithmetic emits operations, and comparisons emit branches.
 
-A function that compares sizes is called once for each way that its comparisons can turn out.
+A function that compares sizes is called once for each combination of results of its comparisons.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ MAX_CASES = 64
 
 
 class _Undecided(BaseException):
-    """A comparison whose result is not chosen yet. It is no Exception, so that functions of users do not catch it."""
+    """Signal that a comparison has no assumed result yet.
+
+    It is no Exception, so that functions of users do not catch it.
+    """
 
     def __init__(self, condition: str) -> None:
         super().__init__(condition)
@@ -40,7 +43,7 @@ class Sizes:
     compared: int = 0
 
     def compare(self, predicate: str, lhs: Size, rhs: Size) -> bool:
-        """Return the result that is assumed for a comparison. Raises _Undecided when none has been chosen."""
+        """Return the assumed result of a comparison. Raise _Undecided if no result is assumed yet."""
         self.compared += 1
         if self.compared > len(self.decided):
             condition = self.writer.value(f"arith.cmpi {predicate}, {lhs.name}, {rhs.name} : index", "i1")
@@ -48,11 +51,12 @@ class Sizes:
         return self.decided[self.compared - 1]
 
     def constant(self, value: int) -> Size:
+        """Return an integer constant as a size."""
         return Size(self, self.writer.constant(value, "index").name)
 
 
 class Size:
-    """A size of a view, or what was computed from sizes."""
+    """Symbolic size of a view, or result of arithmetic on sizes."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -62,7 +66,8 @@ class Size:
     def __repr__(self) -> str:
         return "a size"
 
-    def _with(self, operation: str, other: object, is_reversed: bool = False) -> Size:
+    def _binary(self, operation: str, other: object, is_reversed: bool = False) -> Size:
+        """Emit a binary operation with another size or int. is_reversed: the other operand comes first."""
         if isinstance(other, int):
             other = self.sizes.constant(other)
         if not isinstance(other, Size):
@@ -70,7 +75,8 @@ class Size:
         a, b = (other, self) if is_reversed else (self, other)
         return Size(self.sizes, self.sizes.writer.value(f"{operation} {a.name}, {b.name} : index", "index").name)
 
-    def _compared(self, predicate: str, other: object) -> bool:
+    def _comparison(self, predicate: str, other: object) -> bool:
+        """Return the assumed result of a comparison with another size or whole number."""
         if not isinstance(other, Size):
             if not hasattr(other, "__index__"):  # without an error, == of a float would compare identities
                 raise TypeError(f"a size is compared with {other!r}, which is no whole number")
@@ -78,28 +84,28 @@ class Size:
         return self.sizes.compare(predicate, self, other)
 
     def __add__(self, other: object) -> Size:
-        return self._with("arith.addi", other)
+        return self._binary("arith.addi", other)
 
     def __radd__(self, other: object) -> Size:
-        return self._with("arith.addi", other, True)
+        return self._binary("arith.addi", other, True)
 
     def __sub__(self, other: object) -> Size:
-        return self._with("arith.subi", other)
+        return self._binary("arith.subi", other)
 
     def __rsub__(self, other: object) -> Size:
-        return self._with("arith.subi", other, True)
+        return self._binary("arith.subi", other, True)
 
     def __mul__(self, other: object) -> Size:
-        return self._with("arith.muli", other)
+        return self._binary("arith.muli", other)
 
     def __rmul__(self, other: object) -> Size:
-        return self._with("arith.muli", other, True)
+        return self._binary("arith.muli", other, True)
 
     def __floordiv__(self, other: object) -> Size:
-        return self._with("arith.floordivsi", other)
+        return self._binary("arith.floordivsi", other)
 
     def __rfloordiv__(self, other: object) -> Size:
-        return self._with("arith.floordivsi", other, True)
+        return self._binary("arith.floordivsi", other, True)
 
     def __mod__(self, other: object) -> Size:
         return self - self // other * other
@@ -108,34 +114,37 @@ class Size:
         return other - other // self * self
 
     def __neg__(self) -> Size:
-        return self._with("arith.subi", 0, True)
+        return self._binary("arith.subi", 0, True)
 
     def __lt__(self, other: object) -> bool:
-        return self._compared("slt", other)
+        return self._comparison("slt", other)
 
     def __le__(self, other: object) -> bool:
-        return self._compared("sle", other)
+        return self._comparison("sle", other)
 
     def __gt__(self, other: object) -> bool:
-        return self._compared("sgt", other)
+        return self._comparison("sgt", other)
 
     def __ge__(self, other: object) -> bool:
-        return self._compared("sge", other)
+        return self._comparison("sge", other)
 
     def __eq__(self, other: object) -> bool:
-        return self._compared("eq", other)
+        return self._comparison("eq", other)
 
     def __ne__(self, other: object) -> bool:
-        return self._compared("ne", other)
+        return self._comparison("ne", other)
 
     def __bool__(self) -> bool:
-        return self._compared("ne", 0)
+        return self._comparison("ne", 0)
 
 
 def called(source: Source, sizes: Sizes, results: Callable[[Sizes], list[Size | int]]) -> list[Size | int]:
-    """Write what a function of a grid computes, and return the three numbers of workgroups.
+    """Emit the computation of a grid function, and return the number of workgroups along the three axes.
 
-    results: calls the function with sizes of one writer. InvalidArgumentError when it raises, or compares too often.
+    results: calls the grid function with the sizes that are passed to it.
+
+    Raises:
+        InvalidArgumentError: The grid function raises, or has more than `MAX_CASES` combinations of comparisons.
     """
     cases = 0
 

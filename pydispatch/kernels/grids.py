@@ -1,4 +1,4 @@
-"""The grid of a kernel: numbers of workgroups, computed from the sizes of its views."""
+"""The grid of a kernel: the number of workgroups along each axis, computed from the sizes of its views."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydispatch.kernels.writer import Writer
 
 
 class _Shape:
-    """A view as the function of a grid gets it."""
+    """Stand-in for a view as argument of a grid function: it has only `shape` and `ndim`."""
 
     def __init__(self, shape: tuple[Size | int, ...]) -> None:
         self.shape, self.ndim = shape, len(shape)
@@ -33,7 +33,7 @@ def workgroup_counts(
     grid: Callable[..., Any] | Sequence[int] | None,
     grid_in_call: bool,
 ) -> list[str]:
-    """Write the three numbers of workgroups, and return their names."""
+    """Emit the number of workgroups along each of the three axes, and return their SSA names."""
     if grid_in_call:
         return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
 
@@ -47,23 +47,23 @@ def workgroup_counts(
         """Return the numbers of workgroups that the function of the grid computes."""
         assert callable(grid)
         views = {parameter.name: _Shape(shape(parameter, sizes)) if parameter.is_view else None for parameter in passed}
-        return _counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
+        return _checked_counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
 
     sizes = Sizes(writer)
     if grid is None:
         if isinstance(phases, TileKernel):
             over = passed[written[0]]
-            chosen = _over_tiles(source, over.name, shape(over, sizes), phases)
+            chosen = _tile_counts(source, over.name, shape(over, sizes), phases)
         else:
-            chosen = _inferred(sizes, phases)
+            chosen = _inferred_counts(sizes, phases)
         chosen += [1] * (3 - len(chosen))
     else:
-        chosen = called(source, sizes, results) if callable(grid) else _counts(source, grid)
+        chosen = called(source, sizes, results) if callable(grid) else _checked_counts(source, grid)
     return [count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in chosen]
 
 
-def _counts(source: Source, chosen: Any) -> list[Size | int]:
-    """Return three numbers of workgroups, padded with 1. InvalidArgumentError for a value that is no grid."""
+def _checked_counts(source: Source, chosen: Any) -> list[Size | int]:
+    """Return three numbers of workgroups, padded with 1. Raise InvalidArgumentError for a value that is no grid."""
     chosen = list(chosen) if isinstance(chosen, (tuple, list)) else [chosen]
     if not 1 <= len(chosen) <= 3 or not all(isinstance(count, (int, Size)) for count in chosen):
         raise InvalidArgumentError(
@@ -72,7 +72,8 @@ def _counts(source: Source, chosen: Any) -> list[Size | int]:
     return [*chosen, *[1] * (3 - len(chosen))]
 
 
-def _inferred(sizes: Sizes, phases: Phases) -> list[Size | int]:
+def _inferred_counts(sizes: Sizes, phases: Phases) -> list[Size | int]:
+    """Return the grid that the sizes recorded by `Coverage` imply."""
     counts: list[Size | int] = []
     for size, extent in phases.workgroups():
         count = Size(sizes, size.name) if isinstance(size, Scalar) else int(size.value)
@@ -80,8 +81,8 @@ def _inferred(sizes: Sizes, phases: Phases) -> list[Size | int]:
     return counts
 
 
-def _over_tiles(source: Source, view: str, shape: Sequence[Size | int], phases: TileKernel) -> list[Size | int]:
-    """Return the grid that covers a view by the tile that is stored into it, axis 0 along the last dimension."""
+def _tile_counts(source: Source, view: str, shape: Sequence[Size | int], phases: TileKernel) -> list[Size | int]:
+    """Return the grid that covers a view with the block that each workgroup stores, axis 0 along the last dimension."""
     extents, sizes = phases.covered(view), shape[::-1]
     if extents is None:
         raise source.error(

@@ -1,4 +1,4 @@
-"""Functions of numbers that kernels call and somebody else defines: linked by name when a program is loaded."""
+"""Functions that kernels call and that are linked by name when a program is loaded."""
 
 from __future__ import annotations
 
@@ -15,10 +15,15 @@ _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ImportedSource:
-    """A declaration. symbol: what it is linked by; parameters, result: types of numbers. The body of the function is
-    what it computes where nothing is linked: in NumPy.
+    """Declaration of an imported function. Its Python body is the fallback, in NumPy, if nothing is linked.
 
-    InvalidArgumentError for parameters or a result that are no numbers.
+    Attributes:
+        symbol: Name that it is linked by.
+        parameters: Types of the parameters, which are numbers.
+        result: Type of the result, a number.
+
+    Raises:
+        InvalidArgumentError: A parameter or the result is no number, or the symbol is no C identifier.
     """
 
     def __init__(self, function: Callable[..., Any], symbol: str) -> None:
@@ -31,10 +36,11 @@ class ImportedSource:
         names = list(inspect.signature(function).parameters)
         if not _SYMBOL.fullmatch(self.symbol):
             raise InvalidArgumentError(f"import '{self.name}': {self.symbol!r} is no name of a function of C")
-        self.parameters = tuple(self._number(name, annotations.get(name)) for name in names)
-        self.result = self._number("return", annotations.get("return"))
+        self.parameters = tuple(self._scalar_type(name, annotations.get(name)) for name in names)
+        self.result = self._scalar_type("return", annotations.get("return"))
 
-    def _number(self, name: str, annotation: object) -> str:
+    def _scalar_type(self, name: str, annotation: object) -> str:
+        """Return the scalar type that an annotation states. name: the parameter, or "return"."""
         tensor_type = type_of(annotation)
         if not isinstance(tensor_type, TensorType) or tensor_type.shape is not None:
             what = "its result" if name == "return" else f"parameter '{name}'"
@@ -45,11 +51,11 @@ class ImportedSource:
 
     @property
     def local(self) -> str:
-        """What kernels call it, which is no name of a kernel."""
+        """Name of the declaration in the kernel's module, which no kernel can have."""
         return f"import.{self.symbol}"
 
     @property
     def declaration(self) -> str:
-        """As MLIR text."""
+        """Declaration as MLIR text."""
         name = f'attributes {{hal.import.name = "{self.symbol}"}}'
         return f"func.func private @{self.local}({', '.join(self.parameters)}) -> {self.result} {name}"

@@ -17,7 +17,7 @@ MAX_INVOCATIONS = 1024
 
 
 class KernelSource(KernelLike):
-    """A function over views, with the shape of its workgroup, its grid and the values that are known."""
+    """Kernel before compilation: a Python function, the shape of its workgroup, its grid and its static parameters."""
 
     def __init__(
         self, function: Callable[..., Any], workgroup: Sequence[int] | int = (64,), grid: Grid = None,
@@ -25,8 +25,8 @@ class KernelSource(KernelLike):
     ) -> None:  # fmt: skip
         self.source = Source(function)
         self.parameters = self.source.parameters()
-        self.workgroup = _workgroup(self.source.name, workgroup)
-        self.grid = grid if callable(grid) or grid is None else _grid(self.source.name, grid)
+        self.workgroup = _checked_workgroup(self.source.name, workgroup)
+        self.grid = grid if callable(grid) or grid is None else _checked_grid(self.source.name, grid)
         self.statics = self._statics(statics or {})
         self.checks = checks
 
@@ -36,10 +36,11 @@ class KernelSource(KernelLike):
 
     @property
     def passed(self) -> tuple[Parameter, ...]:
-        """The parameters that calls of a compiled kernel give: those that are no statics."""
+        """Parameters that are passed at run time: all but the static ones."""
         return tuple(parameter for parameter in self.parameters if parameter.type is not None)
 
     def _statics(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of static parameters, defaults included. Raise InvalidArgumentError for unknown names."""
         names = [parameter.name for parameter in self.parameters if parameter.type is None]
         unknown = next((name for name in values if name not in names), None)
         if unknown is not None:
@@ -53,8 +54,11 @@ class KernelSource(KernelLike):
         return {**defaults, **values}
 
     def lowered(self, grid_in_call: bool = False) -> Lowered:
-        """Return the program of the kernel. CompileError for what is no kernel; InvalidArgumentError where a static
-        parameter has no value.
+        """Lower the kernel to a program.
+
+        Raises:
+            CompileError: The function is no valid kernel.
+            InvalidArgumentError: A static parameter has no value.
         """
         missing = [
             parameter.name
@@ -77,17 +81,18 @@ class KernelSource(KernelLike):
 
     @cached_property
     def launched(self) -> Lowered:
-        """The program of the kernel with the grid as three more arguments. Raises as `lowered`."""
+        """Program of the kernel with the grid as three more arguments. Raises as `lowered`."""
         return self.lowered(grid_in_call=True)
 
     @property
     def written(self) -> tuple[int, ...]:
-        """Which of the parameters that calls give the kernel writes, by position. Raises as `lowered`."""
+        """Positions of the parameters passed at run time that the kernel writes. Raises as `lowered`."""
         return self.launched.written
 
     def mlir(self) -> str:
-        """Return the program as MLIR text: an executable, and a function of the kernel's parameters whose results are
-        the views that it writes. Raises as `lowered`.
+        """Return the program as MLIR text: an executable, and a host function that returns the written views.
+
+        Raises as `lowered`.
         """
         return self._default_lowering.text
 
@@ -96,7 +101,8 @@ class KernelSource(KernelLike):
         return f"<pydispatch kernel {self.name}({shown}), workgroup {self.workgroup}>"
 
 
-def _workgroup(name: str, requested: Sequence[int] | int) -> tuple[int, ...]:
+def _checked_workgroup(name: str, requested: Sequence[int] | int) -> tuple[int, ...]:
+    """Return a checked workgroup shape of one to three sizes."""
     sizes = (requested,) if isinstance(requested, int) else requested
     product = 1
     is_list = isinstance(sizes, (tuple, list)) and 1 <= len(sizes) <= 3
@@ -113,7 +119,8 @@ def _workgroup(name: str, requested: Sequence[int] | int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _grid(name: str, requested: Any) -> tuple[int, ...]:
+def _checked_grid(name: str, requested: Any) -> tuple[int, ...]:
+    """Return a checked grid of one to three numbers of workgroups."""
     sizes = (requested,) if isinstance(requested, int) else requested
     is_grid = isinstance(sizes, (tuple, list)) and 1 <= len(sizes) <= 3
     if not is_grid or not all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in sizes):

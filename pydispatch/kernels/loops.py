@@ -18,38 +18,46 @@ from pydispatch.kernels.entities import (
     Undefined,
     flat,
 )
-from pydispatch.kernels.names import assigned_in, leaves
+from pydispatch.kernels.names import assigned_in, exits_of
 from pydispatch.kernels.statements import BREAK, CONTINUE, RETURN, Statements
 
-Position = Callable[[Scalar], Scalar]
+LoopVariable = Callable[[Scalar], Scalar]
 """The variable of a loop from its counter."""
 
 
-def _same(counter: Scalar) -> Scalar:
+def _identity(counter: Scalar) -> Scalar:
     return counter
 
 
 class Loops(Statements):
-    """Code generator for the loops of a kernel."""
+    """Code generator for the loops of a kernel: scf.for for counted loops, scf.while for all others."""
 
     def carried(self, body: Iterable[ast.stmt], counters: Iterable[str]) -> list[str]:
-        """Variables that a loop changes and that exist before it."""
+        """Return the loop-carried variables: those that the body reassigns and that have a numeric value before the
+        loop.
+
+        counters: loop variables, which are excluded.
+        """
         names = assigned_in(body) - set(counters)
         return [name for name, entity in self.environment.items() if name in names and flat(entity)]
 
     def _for_statement(self, node: ast.For) -> None:
+        """Emit scf.for with the reassigned variables as iter_args.
+
+        A loop with `break`, `return` or a negative step becomes scf.while.
+        """
         low, high, step = self.range_of(node)
         if node.orelse:
             raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
         assert isinstance(node.target, ast.Name)
         self.check_name(node.target)
-        position: Position = _same
+        position: LoopVariable = _identity
         if isinstance(step, Scalar):
-            low, high, step, position = self._by_count(low, high, step)
-        exits = leaves(node)
-        inner = {name for statement in node.body for name in leaves(statement)}
+            low, high, step, position = self._normalize_runtime_step(low, high, step)
+        exits = exits_of(node)
+        inner = {name for statement in node.body for name in exits_of(statement)}
         if BREAK in inner or RETURN in exits or step < 0:
-            self._counted(node, low, high, step, position, bool(inner & {BREAK, RETURN}))
+            self._emit_as_while(node, low, high, step, position, bool(inner & {BREAK, RETURN}))
             return
         carried = self.carried(node.body, (node.target.id,))
         before = [scalar for name in carried for scalar in flat(self.environment[name]) or []]
@@ -60,7 +68,7 @@ class Loops(Statements):
         self.writer, self.environment = outer.nested(), dict(saved)
         variable = self.writer.fresh()
         arguments = [Scalar(self.writer.fresh(), type) for type in types]
-        self._take(self.environment, [(name, saved[name]) for name in carried], arguments)
+        self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments)
         self.environment[node.target.id] = position(Scalar(variable, "index"))
         self.environment.pop(CONTINUE, None)
         self.block(node.body, frozenset({CONTINUE}))
@@ -72,13 +80,13 @@ class Loops(Statements):
         outer.region(f"{head}scf.for {variable} = {start.name} to {end.name} step {stride.name}{tail}", inner_writer)
         self._after_loop(node, carried, results)
 
-    def _by_count(
+    def _normalize_runtime_step(
         self, low: Scalar | Literal, high: Scalar | Literal, step: Scalar
-    ) -> tuple[Literal, Scalar, int, Position]:
-        """Return a range that counts the numbers of another one, whose step is dynamic, and a function from a count to
-        its number.
+    ) -> tuple[Literal, Scalar, int, LoopVariable]:
+        """Normalize a range with a runtime step to `range(0, count, 1)`; return it, and a function from the counter
+        to the loop variable.
 
-        The step may be negative; if it is 0, there are no numbers.
+        The step may be negative. A step of 0 gives no iterations.
         """
         first, end, stride = (cast(self.writer, bound, "index") for bound in (low, high, step))
         span = self.writer.value(f"arith.subi {end.name}, {first.name} : index", "index")
@@ -91,13 +99,17 @@ class Loops(Statements):
         return Literal(0), count, 1, position
 
     def _end_of_iteration(self, carried: Iterable[str], more: Sequence[Scalar] = ()) -> None:
+        """Emit the scf.yield of one iteration: values of unnamed variables, then of the loop-carried variables."""
         values = [*more, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]
         if values:
             self.writer.line(f"scf.yield {', '.join(v.name for v in values)} : {', '.join(v.type for v in values)}")
 
     def _after_loop(self, node: ast.For | ast.While, carried: Sequence[str], results: Sequence[Scalar]) -> None:
+        """Bind the loop-carried variables to the results of the loop; variables first assigned inside it become
+        undefined.
+        """
         forms = [(name, self.environment[name]) for name in carried]
-        self._take(self.environment, forms, results)
+        self._bind_results(self.environment, forms, results)
         for name in assigned_in([node]) - set(carried):
             if not isinstance(self.environment.get(name), (Formula, Spilled, MemoryRef, Tile)):
                 line = self.source.location(node).line
@@ -133,16 +145,16 @@ class Loops(Statements):
             raise self.error(call.args[2], "the step of range is 0", "give another number")
         return low, high, int(step.value)
 
-    def _counted(
+    def _emit_as_while(
         self,
         node: ast.For,
         low: Scalar | Literal,
         high: Scalar | Literal,
         step: int,
-        position: Position,
+        position: LoopVariable,
         may_leave: bool,
     ) -> None:
-        """Lower a `for` loop that has early exits or counts down, in the form of a `while` loop."""
+        """Emit a `for` loop that has early exits or a negative step as scf.while."""
         assert isinstance(node.target, ast.Name)
         name = node.target.id
         end = cast(self.writer, high, "index")
@@ -162,9 +174,13 @@ class Loops(Statements):
         self._loop(node, [start], goes_on, begin, next_of, may_leave)
 
     def _while_statement(self, node: ast.While) -> None:
+        """Emit a `while` loop as scf.while.
+
+        Raise CompileError for `else`, and for `while True` without break or return.
+        """
         if node.orelse:
             raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
-        inner = {name for statement in node.body for name in leaves(statement)}
+        inner = {name for statement in node.body for name in exits_of(statement)}
         if isinstance(node.test, ast.Constant) and node.test.value and not inner & {BREAK, RETURN}:
             raise self.error(node, "this loop never ends", "leave it with break or return, or test for the end")
         self._loop(
@@ -180,9 +196,18 @@ class Loops(Statements):
         next_of: Callable[[Sequence[Scalar]], list[Scalar]],
         may_leave: bool,
     ) -> None:
-        """Emit an scf.while. counters: first values of variables that the program does not name."""
+        """Emit an scf.while whose iteration arguments are `counters`, the loop-carried variables and the flags of
+        early exits.
+
+        Args:
+            counters: Initial values of variables that the kernel does not name, such as the counter of a `for` loop.
+            goes_on: Emits the loop condition, from the current counters.
+            begin: Binds what the body reads of the current counters.
+            next_of: Emits the counters of the next iteration.
+            may_leave: Whether the body has a break or return, so that the condition also tests their flags.
+        """
         target = {node.target.id} if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else set()
-        inner_exits = {name for statement in node.body for name in leaves(statement)} & {BREAK, RETURN}
+        inner_exits = {name for statement in node.body for name in exits_of(statement)} & {BREAK, RETURN}
         for name in sorted(inner_exits):
             self.environment[name] = self.writer.constant(False, "i1")
         carried = [*self.carried(node.body, target), *sorted(inner_exits)]
@@ -193,7 +218,7 @@ class Loops(Statements):
         def enter() -> list[Scalar]:
             self.writer, self.environment = outer.nested(), dict(saved)
             arguments = [Scalar(self.writer.fresh(), type) for type in types]
-            self._take(self.environment, [(name, saved[name]) for name in carried], arguments[len(counters) :])
+            self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments[len(counters) :])
             return arguments
 
         tested = enter()
@@ -203,7 +228,7 @@ class Loops(Statements):
             assert isinstance(flag, Scalar)
             true = self.writer.constant(True, "i1")
             stays = self.writer.value(f"arith.xori {flag.name}, {true.name} : i1", "i1")
-            condition = self._both(condition, stays)
+            condition = self._conjunction(condition, stays)
         decided = cast(self.writer, condition, "i1")
         listed, spelled = ", ".join(s.name for s in tested), ", ".join(types)
         passed_on = f" {listed} : {spelled}" if types else ""

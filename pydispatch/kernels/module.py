@@ -1,4 +1,6 @@
-"""A kernel as a program: an executable with its code, and a function that runs it over its grid."""
+"""Lowering of a kernel to a program: an executable with the kernel's code, and a function that dispatches it over
+its grid.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,18 @@ EXECUTABLE = "@python_kernel"
 
 @dataclass(frozen=True)
 class Lowered:
-    """A kernel as MLIR text. executable: its code, with the symbol `EXECUTABLE`. arguments, results: names and types of
-    its function, the results named like the views that are written. body: of that function, without its return, over
-    `%a_` and the name of each argument; `%r_` and a name is a result. written: positions among the parameters that are
-    no statics. asserts: what the kernel states, by the code that a workgroup returns where it does not hold. complete:
-    positions of the views that a checked kernel has to write as a whole. stamps: names and types of their stamps
-    (`Races`), values of the body."""
+    """Kernel as MLIR text.
+
+    Attributes:
+        executable: Executable with the kernel's code, named `EXECUTABLE`.
+        arguments: Name and type of each argument of the host function.
+        results: Name and type of each result, named after the view that is written.
+        body: Lines of the host function without its return. Arguments are named `%a_NAME`, results `%r_NAME`.
+        written: Positions of the written views among the parameters that are passed at run time.
+        asserts: Message of each assertion, by the error code that a workgroup returns.
+        complete: Positions of the views that a checked kernel must write as a whole.
+        stamps: Name and type of the race stamps of each such view, as values of the body.
+    """
 
     name: str
     executable: tuple[str, ...]
@@ -43,13 +51,13 @@ class Lowered:
 
     @property
     def text(self) -> str:
-        """A program with one public function."""
+        """Program with one public function, named like the kernel."""
         return self.program(self.name)
 
     def program(self, function: str, with_stamps: bool = False) -> str:
-        """Return the text of a program with one public function of that name.
+        """Return the text of a program with one public function of the given name.
 
-        with_stamps: the results are followed by the stamps of the views that are written as a whole.
+        with_stamps: the function also returns the race stamps of the views that must be written as a whole.
         """
         arguments = ", ".join(f"%a_{name}: {type}" for name, type in self.arguments)
         returned = [(f"%r_{name}", type) for name, type in self.results] + [*(self.stamps if with_stamps else ())]
@@ -68,11 +76,16 @@ def lower(
     grid_in_call: bool = False,
     checks: bool = False,
 ) -> Lowered:
-    """Lower a kernel to a program. CompileError for a kernel that cannot be lowered.
+    """Lower a kernel to a program.
 
-    grid: numbers of workgroups, or a function of the parameters. None: inferred from the numbers of invocations
-    (`Coverage`); with tiles, the grid covers the first view that is written. grid_in_call: three more arguments of the
-    function are the grid. checks: every index is compared with its size, and accesses with those of other invocations.
+    Args:
+        grid: Numbers of workgroups, or a function of the parameters that computes them. None: inferred from the ids
+            that the kernel uses; a kernel on tiles covers the first view that it writes.
+        grid_in_call: Whether three more arguments of the host function are the grid.
+        checks: Whether to check each index against its dimension, and each access for races.
+
+    Raises:
+        CompileError: The kernel cannot be lowered.
     """
     passed = [parameter for parameter in parameters if parameter.type is not None]
     kind = TileKernel if has_tiles(source) else Phases
@@ -97,10 +110,10 @@ def lower(
         arguments += [(f"grid_{axis}", "i64") for axis in range(3)]
     return Lowered(
         source.name,
-        tuple(map(signless, _kernel(source, passed, symbols, phases, lines))),
+        tuple(map(signless, _executable_lines(source, passed, symbols, phases, lines))),
         tuple(arguments),
         tuple(arguments[index] for index in written),
-        tuple(_host(source, passed, symbols, types, phases, statics, written, grid, grid_in_call)),
+        tuple(_host_function_lines(source, passed, symbols, types, phases, statics, written, grid, grid_in_call)),
         tuple(written),
         phases.asserts,
         tuple(complete),
@@ -109,9 +122,7 @@ def lower(
 
 
 def _symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
-    """Return the SSA name of every dynamic size, by view and dimension; sizes with the same symbol have
-    the same name.
-    """
+    """Return the SSA name of every dynamic size by (view, dimension). Sizes with the same symbol share one name."""
     symbols: dict[tuple[str, int], str] = {}
     for parameter in passed:
         for dimension, size in enumerate((parameter.type and parameter.type.shape) or ()):
@@ -123,11 +134,13 @@ def _symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
 
 
 def _shape_text(parameter: Parameter) -> str:
+    """Return the shape of a view in MLIR text, such as "4x?x"."""
     assert parameter.type is not None
     return "".join(f"{size}x" if isinstance(size, int) else "?x" for size in parameter.type.shape or ())
 
 
 def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]) -> dict[str, Entity]:
+    """Return the initial values of the parameters by name: a scalar or the memref of a view."""
     environment: dict[str, Entity] = {}
     for parameter in passed:
         assert parameter.type is not None
@@ -146,7 +159,7 @@ def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], 
 
 
 def _sizes_of(parameter: Parameter, symbols: Mapping[tuple[str, int], str]) -> str:
-    """`{%n, %m}` of a type, "" without a size that calls decide."""
+    """Return the dynamic sizes of a view in MLIR text, such as `{%n, %m}`; "" if all sizes are static."""
     assert parameter.type is not None
     names = [
         symbols[parameter.name, d] for d in range(len(parameter.type.shape or ())) if (parameter.name, d) in symbols
@@ -154,13 +167,14 @@ def _sizes_of(parameter: Parameter, symbols: Mapping[tuple[str, int], str]) -> s
     return f"{{{', '.join(names)}}}" if names else ""
 
 
-def _kernel(
+def _executable_lines(
     source: Source,
     passed: Sequence[Parameter],
     symbols: Mapping[tuple[str, int], str],
     phases: Phases | TileKernel,
     lines: Sequence[str],
 ) -> list[str]:
+    """Return the lines of the executable: its export, and the function that each workgroup runs."""
     sizes = list(dict.fromkeys(symbols.values()))
     arguments = [
         f"%b_{parameter.name}: !stream.binding" if parameter.is_view else f"%p_{parameter.name}: {parameter.type}"
@@ -203,7 +217,7 @@ def _kernel(
 
 
 def _watched(passed: Sequence[Parameter], phases: Phases | TileKernel) -> list[Parameter]:
-    """Return the views whose elements have stamps."""
+    """Return the views whose accesses are checked for races, and which therefore have stamps."""
     return [parameter for parameter in passed if parameter.name in (phases.watched or ())]
 
 
@@ -219,7 +233,7 @@ def _stamps_result(view: Parameter) -> str:
 def _stamps(
     writer: Writer, watched: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]
 ) -> list[tuple[str, str]]:
-    """(name, type) of the stamps of each view, none of which is set."""
+    """Emit race stamps for each watched view, all unset, and return their names and types."""
     stamps = []
     none = writer.constant(0, "i64").name if watched else ""
     for parameter in watched:
@@ -230,7 +244,7 @@ def _stamps(
     return stamps
 
 
-def _host(
+def _host_function_lines(
     source: Source,
     passed: Sequence[Parameter],
     symbols: Mapping[tuple[str, int], str],
@@ -241,9 +255,9 @@ def _host(
     grid: Callable[..., Any] | Sequence[int] | None,
     grid_in_call: bool,
 ) -> list[str]:
-    """Return the body of the function that runs the kernel."""
+    """Return the lines of the host function: it checks sizes, computes the grid and dispatches the kernel."""
     writer = Writer(source)
-    _state_sizes(writer, passed, symbols, types)
+    _define_sizes(writer, passed, symbols, types)
     counts = workgroup_counts(source, writer, passed, symbols, phases, statics, written, grid, grid_in_call)
     sizes = list(dict.fromkeys(symbols.values()))
     watched = _watched(passed, phases)
@@ -262,10 +276,10 @@ def _host(
     return writer.lines
 
 
-def _state_sizes(
+def _define_sizes(
     writer: Writer, passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str], types: Sequence[str]
 ) -> None:
-    """Define each size by the first view that has it, and requires that others agree."""
+    """Define each dynamic size by the first view that has it, and assert that other views agree."""
     defined: dict[str, str] = {}
     for parameter, type in zip(passed, types, strict=True):
         for dimension in range(len((parameter.type and parameter.type.shape) or ())):

@@ -22,11 +22,12 @@ def targets_of(node: ast.AST) -> Iterator[str]:
 
 
 def assigned_in(statements: Iterable[ast.AST]) -> set[str]:
+    """Return the names that the statements, or statements inside them, assign."""
     return {name for statement in statements for node in ast.walk(statement) for name in targets_of(node)}
 
 
 def read_in(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that are read anywhere; a name that is changed in place is read."""
+    """Return the names that are read anywhere in the nodes. The target of an augmented assignment is read too."""
     names = set()
     for root in nodes:
         for node in ast.walk(root):
@@ -38,8 +39,9 @@ def read_in(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | None = None) -> set[str]:
-    """Return the names that statements may read before they assign them. assigned: names that are already assigned;
-    newly assigned names are added.
+    """Return the names that statements may read before they assign them.
+
+    assigned: names that are assigned before the statements. The names that they certainly assign are added to it.
     """
     done = set() if assigned is None else assigned
     names: set[str] = set()
@@ -61,14 +63,17 @@ def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | No
     return names
 
 
-def leaves(node: ast.AST) -> frozenset[str]:
-    """Return the exits that leave a statement: `break` and `continue` of a loop end at the loop."""
+def exits_of(node: ast.AST) -> frozenset[str]:
+    """Return the exits that transfer control out of a statement.
+
+    `break` and `continue` inside a loop stay within that loop.
+    """
     if isinstance(node, ast.stmt) and type(node) in _EXITS:
         return frozenset({_EXITS[type(node)]})
     exits: set[str] = set()
     if isinstance(node, (ast.If, ast.For, ast.While)):
         for statement in (*node.body, *node.orelse):
-            exits |= leaves(statement)
+            exits |= exits_of(statement)
         if not isinstance(node, ast.If):
             exits &= {"return "}
     return frozenset(exits)

@@ -19,11 +19,17 @@ T = TypeVar("T")
 
 
 class Numbers:
-    """environment: what local names stand for. written, read: parameters that are
-    written, and those whose elements are read. calling: the functions around the
-    one that is being written. checks, watched: whether indices are compared with sizes, and accesses of which views
-    with those of other invocations (see `Races`). imports: declarations of functions that are linked later, by symbol.
-    position(node, kind, axis): the numbers of the invocation."""
+    """Base of the code generators: source, environment, and conversion of values to numbers.
+
+    Attributes:
+        environment: Value of each local name.
+        written: Parameters that the kernel writes.
+        read: Parameters whose elements the kernel reads.
+        calling: Functions around the one that is being inlined, outermost first.
+        checks: Whether to check indices against sizes.
+        watched: Views whose accesses are checked for races; None for none.
+        imports: Declarations of functions that are linked later, by symbol.
+    """
 
     meeting_rule = "all invocations of a workgroup come to it together, not within conditions that differ between them"
 
@@ -55,12 +61,12 @@ class Numbers:
         raise NotImplementedError
 
     def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
-        """Record that an element is read or written. Called before it is."""
+        """Record an access to an element; called before the access is emitted."""
         if not is_write and memory.parameter:
             self.read.add(memory.parameter)
 
     def compared(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
-        """Handle a comparison of two numbers before it is written; does nothing unless overridden."""
+        """Handle a comparison of two numbers before it is emitted; does nothing unless overridden."""
 
     def allocated(self, memory: MemoryRef) -> None:
         """Handle an allocation of workgroup memory; does nothing unless overridden."""
@@ -74,6 +80,7 @@ class Numbers:
         return make(*map(self.as_number, nodes, entities))
 
     def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal:
+        """Return an entity as a number. Raise CompileError for tuples, views, tiles and Python objects."""
         if isinstance(entity, (Scalar, Literal)):
             return entity
         if isinstance(entity, MemoryRef):
@@ -87,10 +94,11 @@ class Numbers:
         raise self.error(node, f"expected a number, got {described(entity)}", remedy)
 
     def number(self, node: ast.expr) -> Scalar | Literal:
+        """Evaluate an expression to a number."""
         return self.as_number(node, self.evaluate(node))
 
     def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal:
-        """Evaluate a condition: return a value of type i1, or a literal. CompileError for other types."""
+        """Evaluate a condition to a value of type i1 or a literal. Raise CompileError for other types."""
         value = self.as_number(node, self.evaluate(node) if entity is None else entity)
         if isinstance(value, Literal):
             return Literal(bool(value.value))
@@ -99,21 +107,24 @@ class Numbers:
         return value
 
     def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T:
+        """Call `make` and return its result; a TypeMismatch becomes a CompileError at the node."""
         try:
             return make()
         except TypeMismatch as error:
             raise self.error(node, error.args[0], error.args[1]) from None
 
     def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal:
-        """Evaluate `make` at compile time. CompileError for its arithmetic errors."""
+        """Evaluate `make` at compile time; its arithmetic errors become a CompileError at the node."""
         try:
             return make()
         except (ValueError, OverflowError, ZeroDivisionError) as error:
             raise self.error(node, f"{ast.unparse(node)}: {error}", "give other numbers") from None
 
     def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar:
-        """Convert a value for storing where a type is given: literals and shorter types fit; CompileError for
-        others.
+        """Convert a value to the type of its destination.
+
+        Only implicit conversions are allowed: literals and shorter types. Raise CompileError for others. what: names
+        the destination.
         """
         value = self.as_number(node, entity)
         common = self.number_or_error(node, lambda: joined(value, Scalar("", type), what))

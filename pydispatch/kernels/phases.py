@@ -13,13 +13,13 @@ from pydispatch.kernels.calls import TABLE
 from pydispatch.kernels.coverage import Coverage
 from pydispatch.kernels.entities import Entity, Formula, Literal, Scalar, Slot, Spilled
 from pydispatch.kernels.expressions import known
-from pydispatch.kernels.names import assigned_in, leaves, read_in, targets_of
+from pydispatch.kernels.names import assigned_in, exits_of, read_in, targets_of
 from pydispatch.kernels.source import MISSING, Source
 from pydispatch.kernels.statements import RETURN
 from pydispatch.kernels.variables import Variables, assignments, classify, split
 from pydispatch.patterns.types import DType
 
-MEETINGS: dict[Any, str] = {
+COLLECTIVES: dict[Any, str] = {
     functions.barrier: "barrier",
     functions.shared: "shared",
     functions.group_sum: "reduction",
@@ -51,7 +51,9 @@ class Phases(Coverage):
         self.begin_kernel()
         body = self.source.body
         if any(self.kind_of(statement) != "phase" for statement in body):
-            self.variables = classify(body, self.kind_of, self._is_pure, self._never_assigned(), self._differs)
+            self.variables = classify(
+                body, self.kind_of, self._is_pure, self._never_assigned(), self._depends_on_invocation
+            )
             for name, value in self.variables.formulas.items():
                 self.environment[name] = Formula(value)
             for name in sorted(self.variables.spilled):
@@ -60,33 +62,39 @@ class Phases(Coverage):
         return self.writer.lines
 
     def _never_assigned(self) -> set[str]:
+        """Return the names that no statement of the kernel assigns."""
         return set(self.environment) - self._assigned
 
     # ---- which statements are for all invocations together
 
-    def _object(self, node: ast.expr) -> Any:
+    def _named_object(self, node: ast.expr) -> Any:
         """Return the object of Python that an expression names, without a variable; MISSING for anything else."""
         if isinstance(node, ast.Name):
             return MISSING if node.id in self._assigned or node.id in self.environment else self.source.meaning(node.id)
         if isinstance(node, ast.Attribute):
-            base = self._object(node.value)
+            base = self._named_object(node.value)
             return MISSING if base is MISSING else getattr(base, node.attr, MISSING)
         return MISSING
 
-    def _meeting(self, node: ast.AST) -> str:
+    def _collective_kind(self, node: ast.AST) -> str:
+        """Return the kind of collective operation that a call is, as in `COLLECTIVES`; "" for any other node."""
         if not isinstance(node, ast.Call):
             return ""
-        called = self._object(node.func)
+        called = self._named_object(node.func)
         try:
-            return MEETINGS.get(called, "")
+            return COLLECTIVES.get(called, "")
         except TypeError:
             return ""
 
     def kind_of(self, statement: ast.stmt) -> str:
-        kind = self._meeting(statement.value) if isinstance(statement, (ast.Assign, ast.Expr)) else ""
+        """Return the kind of a statement, as in `Stretch.kind`.
+
+        A control statement that contains a collective is "control".
+        """
+        kind = self._collective_kind(statement.value) if isinstance(statement, (ast.Assign, ast.Expr)) else ""
         if kind:
             return kind
-        if isinstance(statement, (ast.If, ast.For, ast.While)) and any(map(self._meeting, ast.walk(statement))):
+        if isinstance(statement, (ast.If, ast.For, ast.While)) and any(map(self._collective_kind, ast.walk(statement))):
             return "control"
         return "phase"
 
@@ -101,21 +109,30 @@ class Phases(Coverage):
                 if not is_size:
                     return False
             elif isinstance(child, ast.Call):
-                called = self._object(child.func)
+                called = self._named_object(child.func)
                 if not isinstance(called, DType) and called not in TABLE:
                     return False
         return True
 
-    def _differs(self, node: ast.expr) -> bool:
+    def _depends_on_invocation(self, node: ast.expr) -> bool:
+        """Return whether an expression calls global_id or local_id, so that its value differs between invocations."""
         ids = (functions.global_id, functions.local_id)
-        return any(isinstance(child, ast.Call) and self._object(child.func) in ids for child in ast.walk(node))
+        return any(isinstance(child, ast.Call) and self._named_object(child.func) in ids for child in ast.walk(node))
 
     # ---- the number of the invocation
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
+        """Return the id or size that a function such as global_id gives, and record it for the inference of the
+        grid.
+        """
         return self.positioned(node, kind, axis, self._position(node, kind, axis))
 
     def _position(self, node: ast.AST, kind: str, axis: int) -> Entity:
+        """Emit an id of the invocation or workgroup, or a size, along one axis.
+
+        kind: "size", "group", "grid", "local" or "global". Raise CompileError for "local" and "global" outside of a
+        phase.
+        """
         has_axis = axis < len(self.workgroup)
         if kind == "size":
             return Literal(self.workgroup[axis] if has_axis else 1)
@@ -140,6 +157,7 @@ class Phases(Coverage):
     # ---- parts
 
     def block(self, statements: Sequence[ast.stmt], at_end: frozenset[str] = frozenset()) -> None:
+        """Emit statements. Outside of a phase they are first split at barriers and other collectives."""
         if self.local is not None:
             super().block(statements, at_end)
             return
@@ -149,7 +167,7 @@ class Phases(Coverage):
                 if part.kind == "phase":
                     self._phase(part.nodes, at_end)
                 elif part.kind == "control":
-                    if leaves(node):
+                    if exits_of(node):
                         raise self.error(
                             node,
                             "a kernel is not left where invocations still have to meet",
@@ -166,8 +184,13 @@ class Phases(Coverage):
                     self.end_phase()
 
     def _phase(self, nodes: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
+        """Emit the statements between two barriers as one parallel loop over the invocations.
+
+        Spilled variables are loaded at its beginning and stored at its end; uniform variables are computed after the
+        loop.
+        """
         has_crossing_values = self.variables.formulas or self.variables.spilled or self.variables.uniform
-        exits = next((statement for statement in nodes if leaves(statement)), None)
+        exits = next((statement for statement in nodes if exits_of(statement)), None)
         if exits is not None and (
             RETURN not in at_end or (has_crossing_values and nodes[-1] is not self.source.body[-1])
         ):
@@ -208,6 +231,7 @@ class Phases(Coverage):
                 self.environment[name] = self.evaluate(formula)
 
     def _is_formula(self, node: ast.stmt) -> bool:
+        """Return whether a statement assigns rematerialized variables only, so that it is not emitted in place."""
         names = set(targets_of(node))
         return bool(names) and names <= self.variables.formulas.keys()
 
@@ -239,9 +263,10 @@ class Phases(Coverage):
         outer.region(f"{end}{head}{reduced}", inner)
 
     def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Return the statements of a phase and the end of its loop. Where all of the phase is under `if i < n` of the
-        first global_id, the loop ends at n instead, so that loops without conditions become vectors; else the end is
-        None.
+        """Return the statements of a phase, and the upper bound of its loop along axis 0 or None.
+
+        If the whole phase is guarded by `global_id(0) < n`, the bound replaces the guard: loops without conditions can
+        be vectorized.
         """
         *before, last = nodes
         if (
@@ -252,7 +277,7 @@ class Phases(Coverage):
         ):
             if isinstance(last, ast.If) or len(nodes) < 2:
                 return nodes, None
-            return self._returned(nodes)
+            return self._bounded_by_return(nodes)
         tests = (
             last.test.values if isinstance(last.test, ast.BoolOp) and isinstance(last.test.op, ast.And) else [last.test]
         )
@@ -264,7 +289,7 @@ class Phases(Coverage):
         if len(values) != len(self.variables.formulas.keys() | assigned_in(before)):
             return nodes, None
         for test in tests:
-            end = self._end_of(test, values)
+            end = self._loop_end_of_test(test, values)
             if end is None:
                 continue
             rest = [statement for statement in tests if statement is not test]
@@ -274,8 +299,10 @@ class Phases(Coverage):
             return [*before, ast.copy_location(ast.If(left, last.body, []), last)], end
         return nodes, None
 
-    def _returned(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """`if i >= n: return` before the rest is the same as the rest under `if i < n`."""
+    def _bounded_by_return(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
+        """Apply `_bounded` to a phase that begins with `if i >= n: return`, read as `if i < n` around the statements
+        after it.
+        """
         for index, statement in enumerate(nodes):
             if (
                 isinstance(statement, ast.If)
@@ -292,8 +319,8 @@ class Phases(Coverage):
                 return nodes, None
         return nodes, None
 
-    def _end_of(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
-        """Return the end of the loop over the first axis that a test `i < n` implies; None for any other test."""
+    def _loop_end_of_test(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
+        """Return the loop end along axis 0 that the test `global_id(0) < n` implies; None for any other test."""
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
             return None
         left, right = test.left, test.comparators[0]
@@ -301,12 +328,12 @@ class Phases(Coverage):
             left = values[left.id]
         is_first = (
             isinstance(left, ast.Call)
-            and self._object(left.func) is functions.global_id
+            and self._named_object(left.func) is functions.global_id
             and len(left.args) == 1
             and isinstance(left.args[0], ast.Constant)
             and left.args[0].value == 0
         )
-        if not is_first or not self._is_pure(right, set()) or self._differs(right):
+        if not is_first or not self._is_pure(right, set()) or self._depends_on_invocation(right):
             return None
         size = self.number(right)
         if isinstance(size, Scalar) and is_float(size.type):
@@ -321,7 +348,7 @@ class Phases(Coverage):
     # ---- reductions
 
     def _reduction(self, node: ast.stmt) -> None:
-        """`total = pydispatch.group_sum(value)`."""
+        """Emit `total = pydispatch.group_sum(value)`, or group_max or group_min, as a parallel loop with scf.reduce."""
         call = getattr(node, "value", None)
         is_single_name = (
             isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
@@ -334,7 +361,7 @@ class Phases(Coverage):
             )
         assert isinstance(node, ast.Assign)
         symbol = {functions.group_sum: "+", functions.group_max: "max", functions.group_min: "min"}[
-            self._object(call.func)
+            self._named_object(call.func)
         ]
         types: list[str] = []
         spilled = {
@@ -392,4 +419,4 @@ class Phases(Coverage):
 
 
 def _has_exit(node: ast.If) -> bool:
-    return bool(leaves(node))
+    return bool(exits_of(node))

@@ -1,4 +1,4 @@
-"""Races between the invocations of a checked kernel, found while it runs on CPUs."""
+"""Run-time detection of data races between the invocations of a kernel, for CPUs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ REMEDY = "put pydispatch.barrier() between the two within a workgroup, or change
 
 
 def stamps_type(sizes: str, space: str = "") -> str:
-    """Return the memref type of the stamps of a memory. sizes: of that memory, `?x4x` for example."""
+    """Return the memref type of the stamps of a memory. sizes: shape of that memory, such as `?x4x`."""
     return f"memref<{STAMPS}x{sizes}i64{space}>"
 
 
 def stamps_name(memory: str) -> str:
-    """Return the name of the memref with the stamps of a memory. memory: its name in the kernel's text."""
+    """Return the SSA name of the stamps of a memory. memory: its SSA name."""
     return f"%race_{memory.removeprefix('%')}"
 
 
@@ -35,51 +35,54 @@ class RaceInstrumentation(WorkgroupMemory):
     """
 
     _stamp: Scalar
-    _passed_now: Scalar
+    _barriers_passed_value: Scalar
 
     def begin_kernel(self) -> None:
-        """Write what all stretches between barriers need."""
+        """Emit the values that all phases need: the id of the workgroup and its counter of barriers."""
         if self.watched is None:
             return
-        group = self._op("%zero", "addi", "%zero")
+        group = self._index_op("%zero", "addi", "%zero")
         for axis in (2, 1, 0):
             count = self.writer.value(f"stream.dispatch.workgroup.count[{axis}] : index", "index")
             group_id = self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
-            group = self._op(self._op(group, "muli", count.name), "addi", group_id.name)
+            group = self._index_op(self._index_op(group, "muli", count.name), "addi", group_id.name)
         size = self.writer.constant(math.prod(self.workgroup), "index")
-        first = self._op(group, "muli", size.name)
-        self.prologue += ["%race_passed = memref.alloc() : " + self._passed, *self.writer.lines]
+        first = self._index_op(group, "muli", size.name)
+        self.prologue += ["%race_passed = memref.alloc() : " + self._counter_type, *self.writer.lines]
         self.prologue += [
             f"%race_group = arith.index_cast {group} : index to i64",
             f"%race_first = arith.addi {first}, %one : index",
             "%race_none = arith.constant 0 : i64",
-            f"memref.store %race_none, %race_passed[%zero] : {self._passed}",
+            f"memref.store %race_none, %race_passed[%zero] : {self._counter_type}",
         ]
         self.writer.lines.clear()
 
     def begin_phase(self) -> None:
-        """Write the stamp of an invocation."""
+        """Emit the stamp of this invocation: its id, and the number of barriers that its workgroup has passed."""
         if self.watched is None:
             return
         assert self.local is not None
         invocation, step = "%race_first", 1
         for coordinate, size in zip(self.local, self.workgroup, strict=True):
-            scaled = self._op(coordinate.name, "muli", self.writer.constant(step, "index").name)
-            invocation, step = self._op(invocation, "addi", scaled), step * size
-        shifted = self._long("shli", self._cast(invocation), self._literal(PHASE_BITS))
-        self._passed_now = self.writer.value(f"memref.load %race_passed[%zero] : {self._passed}", "i64")
-        self._stamp = Scalar(self._long("ori", shifted, self._passed_now.name), "i64")
+            scaled = self._index_op(coordinate.name, "muli", self.writer.constant(step, "index").name)
+            invocation, step = self._index_op(invocation, "addi", scaled), step * size
+        shifted = self._i64_op("shli", self._to_i64(invocation), self._i64_constant(PHASE_BITS))
+        self._barriers_passed_value = self.writer.value(
+            f"memref.load %race_passed[%zero] : {self._counter_type}", "i64"
+        )
+        self._stamp = Scalar(self._i64_op("ori", shifted, self._barriers_passed_value.name), "i64")
 
     def end_phase(self) -> None:
-        """Write that all invocations have met."""
+        """Emit the increment of the workgroup's counter of barriers."""
         if self.watched is None:
             return
-        passed = self.writer.value(f"memref.load %race_passed[%zero] : {self._passed}", "i64")
-        more = self._long("addi", passed.name, self._literal(1))
-        phase = self._long("andi", more, self._literal((1 << PHASE_BITS) - 1))
-        self.writer.line(f"memref.store {phase}, %race_passed[%zero] : {self._passed}")
+        passed = self.writer.value(f"memref.load %race_passed[%zero] : {self._counter_type}", "i64")
+        more = self._i64_op("addi", passed.name, self._i64_constant(1))
+        phase = self._i64_op("andi", more, self._i64_constant((1 << PHASE_BITS) - 1))
+        self.writer.line(f"memref.store {phase}, %race_passed[%zero] : {self._counter_type}")
 
     def allocated(self, memory: MemoryRef) -> None:
+        """Allocate unset stamps for an allocation of workgroup memory."""
         if self.watched is None:
             return
         sizes = [int(extent.value) for extent in memory.shape if not isinstance(extent, Scalar)]
@@ -95,6 +98,9 @@ class RaceInstrumentation(WorkgroupMemory):
         self.prologue += [f"memref.store %race_none, {name}[{', '.join(indices)}] : {type}", *["}"] * len(indices)]
 
     def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
+        """Emit the update of an element's stamps, and the assertion that no unordered access conflicts with this
+        one.
+        """
         super().accessed(node, memory, indices, is_write)
         if self.watched is None or self.local is None:
             return
@@ -121,7 +127,7 @@ class RaceInstrumentation(WorkgroupMemory):
         races = [self._races(stamp.name) for stamp in before]
         is_race = races[0]
         for stamp in races[1:]:
-            is_race = self._truth("ori", is_race, stamp)
+            is_race = self._i1_op("ori", is_race, stamp)
         none = self.writer.value(f"arith.xori {is_race}, {self.writer.constant(True, 'i1').name} : i1", "i1")
         how = "written here and read or written" if is_write else "read here and written"
         element = ast.unparse(node)
@@ -129,38 +135,40 @@ class RaceInstrumentation(WorkgroupMemory):
 
     # ---- parts
 
-    _passed = f"memref<1xi64, {WORKGROUP_MEMORY}>"
+    _counter_type = f"memref<1xi64, {WORKGROUP_MEMORY}>"
 
     def _is_other(self, stamp: str) -> str:
-        """Write the test whether a stamp is set and of another invocation, and return the name of its result."""
-        bits = self._literal(PHASE_BITS)
-        theirs, mine = (self._long("shrui", word, bits) for word in (stamp, self._stamp.name))
+        """Emit the test that a stamp is set by another invocation, and return the name of its result."""
+        bits = self._i64_constant(PHASE_BITS)
+        theirs, mine = (self._i64_op("shrui", word, bits) for word in (stamp, self._stamp.name))
         is_one = self.writer.value(f"arith.cmpi ne, {stamp}, %race_none : i64", "i1")
         differs = self.writer.value(f"arith.cmpi ne, {theirs}, {mine} : i64", "i1")
-        return self._truth("andi", is_one.name, differs.name)
+        return self._i1_op("andi", is_one.name, differs.name)
 
     def _races(self, stamp: str) -> str:
-        """Write the test whether the access of a stamp and one of this invocation now are unordered, and return the
-        name of its result.
+        """Emit the test that the access of a stamp is unordered with one by this invocation now; return the result's
+        name.
         """
-        invocation = self._long("subi", self._long("shrui", stamp, self._literal(PHASE_BITS)), self._literal(1))
-        group = self._long("divui", invocation, self._literal(math.prod(self.workgroup)))
+        invocation = self._i64_op(
+            "subi", self._i64_op("shrui", stamp, self._i64_constant(PHASE_BITS)), self._i64_constant(1)
+        )
+        group = self._i64_op("divui", invocation, self._i64_constant(math.prod(self.workgroup)))
         elsewhere = self.writer.value(f"arith.cmpi ne, {group}, %race_group : i64", "i1")
-        phase = self._long("andi", stamp, self._literal((1 << PHASE_BITS) - 1))
-        now = self.writer.value(f"arith.cmpi eq, {phase}, {self._passed_now.name} : i64", "i1")
-        return self._truth("andi", self._is_other(stamp), self._truth("ori", elsewhere.name, now.name))
+        phase = self._i64_op("andi", stamp, self._i64_constant((1 << PHASE_BITS) - 1))
+        now = self.writer.value(f"arith.cmpi eq, {phase}, {self._barriers_passed_value.name} : i64", "i1")
+        return self._i1_op("andi", self._is_other(stamp), self._i1_op("ori", elsewhere.name, now.name))
 
-    def _op(self, lhs: str, operation: str, rhs: str) -> str:
+    def _index_op(self, lhs: str, operation: str, rhs: str) -> str:
         return self.writer.value(f"arith.{operation} {lhs}, {rhs} : index", "index").name
 
-    def _long(self, operation: str, lhs: str, rhs: str) -> str:
+    def _i64_op(self, operation: str, lhs: str, rhs: str) -> str:
         return self.writer.value(f"arith.{operation} {lhs}, {rhs} : i64", "i64").name
 
-    def _truth(self, operation: str, lhs: str, rhs: str) -> str:
+    def _i1_op(self, operation: str, lhs: str, rhs: str) -> str:
         return self.writer.value(f"arith.{operation} {lhs}, {rhs} : i1", "i1").name
 
-    def _cast(self, index: str) -> str:
+    def _to_i64(self, index: str) -> str:
         return self.writer.value(f"arith.index_cast {index} : index to i64", "i64").name
 
-    def _literal(self, value: int) -> str:
+    def _i64_constant(self, value: int) -> str:
         return self.writer.constant(value, "i64").name

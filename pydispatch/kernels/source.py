@@ -1,4 +1,4 @@
-"""The source of a Python function: its syntax tree, where each part of it stands, and what names mean in it."""
+"""The source of a Python function: its syntax tree, the location of each node, and the meaning of names in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MISSING = object()
 
 
 class Source:
-    """A function with its text. InvalidArgumentError for what has none, such as a built-in or a lambda."""
+    """Python function with its source text. Raise InvalidArgumentError for a function without source, or a lambda."""
 
     def __init__(self, function: Callable[..., Any], what: str = "kernel") -> None:
         if not inspect.isfunction(function):
@@ -47,12 +47,12 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The function as it is written, decorators included, without its indentation."""
+        """Source of the function, decorators included, without its indentation."""
         return textwrap.dedent("".join(self._lines))
 
     @property
     def body(self) -> Sequence[ast.stmt]:
-        """Without the docstring."""
+        """Statements of the function without its docstring."""
         statements = self.tree.body
         first = statements[0]
         is_docstring = (
@@ -61,6 +61,7 @@ class Source:
         return statements[1:] if is_docstring else statements
 
     def location(self, node: ast.AST) -> Location:
+        """Return the location of a node in its file."""
         line = getattr(node, "lineno", 1)
         column = getattr(node, "col_offset", 0) + self._indent + 1
         end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else None
@@ -69,7 +70,7 @@ class Source:
         return Location(self.file, self._first + line - 1, column, text, length)
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
-        """Return an error that points at a part of the function. note: the remedy."""
+        """Return a CompileError that points at a node. note: the remedy."""
         return CompileError(message, self.location(node), note)
 
     @property
@@ -80,8 +81,11 @@ class Source:
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Raise CompileError, at the function's first line, for code that is nested too deeply to be compiled, and
-        InternalError, at the line that is compiled, for a fault of the compiler."""
+        """Add locations to errors of the `with` block.
+
+        A RecursionError becomes a CompileError at the function. A fault of the compiler becomes an InternalError at the
+        innermost node that was being compiled.
+        """
         try:
             yield
         except RecursionError:
@@ -97,8 +101,9 @@ class Source:
             raise internal_error(error, f"kernel '{self.name}'", where) from error
 
     def meaning(self, name: str) -> Any:
-        """Return the value of a name that the function does not assign: of an enclosing function, of the module, or
-        built in. MISSING when there is none.
+        """Return the value of a free name: of an enclosing function, the module or the builtins.
+
+        Return MISSING if undefined.
         """
         code = self.function.__code__
         for free, cell in zip(code.co_freevars, self.function.__closure__ or (), strict=False):
@@ -110,7 +115,10 @@ class Source:
         return self.function.__globals__.get(name, getattr(builtins, name, MISSING))
 
     def parameters(self) -> tuple[Parameter, ...]:
-        """Return the parameters of a kernel. CompileError for one without a type, and for `*`, `/` and `**`."""
+        """Return the parameters of a kernel.
+
+        Raise CompileError for a parameter without a type, and for `*`, `/` and `**`.
+        """
         arguments = self.tree.args
         if (unwanted := self.unwanted()) is not None:
             raise self.error(
@@ -126,14 +134,13 @@ class Source:
         )
 
     def unwanted(self) -> ast.arg | None:
-        """Return the first parameter that is not a plain one: positional-only, keyword-only, * or **. None
-        without one.
-        """
+        """Return the first positional-only, keyword-only, `*` or `**` parameter; None if there is none."""
         arguments = self.tree.args
         every = (*arguments.posonlyargs, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg)
         return next((parameter for parameter in every if parameter is not None), None)
 
     def _parameter(self, node: ast.arg, default: ast.expr | None, value: object) -> Parameter:
+        """Return one parameter of a kernel from its annotation and default. value: the default as an object."""
         note = f"write {node.arg}: pydispatch.f32['n'] for an array, {node.arg}: pydispatch.f32 for a number"
         if node.annotation is None:
             raise self.error(node, f"parameter '{node.arg}' of kernel '{self.name}' has no type", note)
@@ -176,6 +183,7 @@ class Source:
 
 
 def is_set(cell: Any) -> bool:
+    """Return whether the cell of a closure has a value."""
     try:
         return cell.cell_contents is not MISSING
     except ValueError:

@@ -22,7 +22,7 @@ from pydispatch.kernels.entities import (
     rebuilt,
 )
 from pydispatch.kernels.expressions import BINARY, Expressions
-from pydispatch.kernels.names import leaves, targets_of
+from pydispatch.kernels.names import exits_of, targets_of
 from pydispatch.kernels.numbers import Environment
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
@@ -36,21 +36,25 @@ class Statements(Expressions):
     """Code generator for statements that each invocation executes on its own."""
 
     def block(self, statements: Sequence[ast.stmt], at_end: frozenset[str] = frozenset()) -> None:
-        """at_end: exits (`RETURN`, `CONTINUE`) that do nothing at the end of these statements."""
+        """Emit statements in order; the statements after one that may exit are guarded by the flag of that exit.
+
+        at_end: exits (`RETURN`, `CONTINUE`) that need no flag, because no statement follows the block.
+        """
         for index, statement in enumerate(statements):
             rest = statements[index + 1 :]
             with self.writer.at(self.source, statement):
                 if isinstance(statement, tuple(EXITS)):
                     return self._exit(statement, at_end)
-                exits = leaves(statement)
+                exits = exits_of(statement)
                 if isinstance(statement, ast.If) and exits:
                     return self._if_with_exits(statement, rest, at_end)
                 self.statement(statement)
             if exits:
-                return self._unless_left(exits, rest, at_end)
+                return self._guard_by_exits(exits, rest, at_end)
         return None
 
     def statement(self, node: ast.stmt) -> None:
+        """Emit one statement. Raise CompileError for a kind of statement that kernels do not have."""
         method = getattr(self, f"_{type(node).__name__.lower()}_statement", None)
         if method is None:
             raise self.error(
@@ -63,6 +67,7 @@ class Statements(Expressions):
     # ---- exits
 
     def _exit(self, node: ast.stmt, at_end: frozenset[str]) -> None:
+        """Set the flag of a break, continue or return, unless the exit does nothing at the end of its block."""
         name = EXITS[type(node)]
         if isinstance(node, ast.Return):
             self._result(node)
@@ -70,6 +75,10 @@ class Statements(Expressions):
             self.environment[name] = self.writer.constant(True, "i1")
 
     def _result(self, node: ast.Return) -> None:
+        """Record the value that an inlined function returns.
+
+        Raise CompileError if a kernel, or a second return, gives a value.
+        """
         if not self.calling:
             if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
                 raise self.error(node, "a kernel returns nothing", "store into a view that is a parameter")
@@ -94,10 +103,10 @@ class Statements(Expressions):
             self._branches(node, then, other, at_end)
             return
         self._branches(node, then, other, frozenset())
-        self._unless_left(leaves(node), rest, at_end)
+        self._guard_by_exits(exits_of(node), rest, at_end)
 
-    def _unless_left(self, exits: Iterable[str], rest: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
-        """Lower the rest of a block, guarded by a test that none of the exits was taken."""
+    def _guard_by_exits(self, exits: Iterable[str], rest: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
+        """Emit the rest of a block, guarded by a test that none of the exits was taken."""
         if not rest:
             return None
         left: Scalar | Literal = Literal(False)
@@ -122,6 +131,7 @@ class Statements(Expressions):
             self.assign(target, value, node.value)
 
     def _annassign_statement(self, node: ast.AnnAssign) -> None:
+        """Emit `name: dtype = value`: the first assignment of a variable, with its type stated."""
         from pydispatch.kernels.annotations import type_of
 
         if not isinstance(node.target, ast.Name) or node.value is None:
@@ -136,6 +146,7 @@ class Statements(Expressions):
         self.assign(node.target, value, node.value)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
+        """Emit an augmented assignment, of an element of memory or of a variable."""
         if isinstance(node.target, ast.Subscript):
             memory = self._memory(node.target)
             indices = self.indices(node.target.slice, memory)
@@ -150,6 +161,7 @@ class Statements(Expressions):
         self.assign(node.target, self._combined(node, self.evaluate(node.target)), node)
 
     def _combined(self, node: ast.AugAssign, old: Entity) -> Entity:
+        """Return the new value of the target of an augmented assignment, from its old value."""
         symbol, value = BINARY.get(type(node.op)), self.evaluate(node.value)
         if symbol is None:
             return self.matrix_product(node, old, value)
@@ -162,7 +174,10 @@ class Statements(Expressions):
         return self.number_or_error(node, combined)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
-        """origin: the expression that the value is of, which errors point at."""
+        """Assign a value to a variable, to an element of memory, or item by item to a tuple of these.
+
+        origin: the expression of the value, which error messages point at.
+        """
         if isinstance(target, ast.Tuple):
             if not isinstance(value, TupleValue) or len(value.items) != len(target.elts):
                 raise self.error(
@@ -189,9 +204,9 @@ class Statements(Expressions):
         self.check_name(target)
         name, old = target.id, self.environment.get(target.id)
         if isinstance(old, (Scalar, TupleValue)) and flat(old) is not None:
-            value = self._alike(origin, old, value, f"'{name}'")
+            value = self._converted_like(origin, old, value, f"'{name}'")
         else:
-            value = self._settled(origin, value)
+            value = self._with_default_types(origin, value)
         self.environment[name] = value
 
     def check_name(self, target: ast.Name) -> None:
@@ -208,33 +223,41 @@ class Statements(Expressions):
     fixed: frozenset[str] = frozenset()
     """Parameters whose values are known when the kernel is compiled."""
 
-    def _settled(self, node: ast.AST, value: Entity) -> Entity:
-        """Return a value with types: bare numbers are cast to their default types."""
+    def _with_default_types(self, node: ast.AST, value: Entity) -> Entity:
+        """Return a value in which every bare number has been cast to its default type."""
         if isinstance(value, Literal):
             return cast(self.writer, value, default_type(value))
         if isinstance(value, TupleValue):
-            return TupleValue(tuple(self._settled(node, item) for item in value.items))
+            return TupleValue(tuple(self._with_default_types(node, item) for item in value.items))
         return value
 
-    def _alike(self, node: ast.AST, old: Entity, value: Entity, what: str) -> Entity:
-        """Convert a value to the type of another, item by item for groups. what: names the value in errors."""
+    def _converted_like(self, node: ast.AST, old: Entity, value: Entity, what: str) -> Entity:
+        """Convert a value to the type of a variable's old value; tuples are converted item by item.
+
+        what: names the value in error messages.
+        """
         if isinstance(old, TupleValue):
             if not isinstance(value, TupleValue) or len(value.items) != len(old.items):
                 raise self.error(
                     node, f"{what} is {described(old)}, and this is {described(value)}", "use another variable"
                 )
             pairs = zip(old.items, value.items, strict=True)
-            return TupleValue(tuple(self._alike(node, *pair, f"a part of {what}") for pair in pairs))
+            return TupleValue(tuple(self._converted_like(node, *pair, f"a part of {what}") for pair in pairs))
         assert isinstance(old, Scalar)
         return self.converted(node, value, old.type, what)
 
     def _memory(self, target: ast.Subscript) -> MemoryRef:
+        """Return the memory whose element a subscript assigns.
+
+        Raise CompileError if it is no view or workgroup memory.
+        """
         memory = self.evaluate(target.value)
         if not isinstance(memory, MemoryRef):
             raise self.error(target, f"elements of {described(memory)} cannot be assigned", "assign elements of views")
         return memory
 
     def _store(self, target: ast.Subscript, memory: MemoryRef, indices: str, value: Entity, origin: ast.AST) -> None:
+        """Emit a store of one element, after converting the value to the type of the memory."""
         stored = self.converted(origin, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
         self.writes(target, memory)
         self.accessed(target, memory, indices, is_write=True)
@@ -249,6 +272,7 @@ class Statements(Expressions):
     def _branches(
         self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], at_end: frozenset[str]
     ) -> None:
+        """Emit an `if`. With a condition known at compile time only the branch taken is emitted."""
         condition = self.condition(node.test)
         if isinstance(condition, Literal):
             self.block(then if condition.value else other, at_end)
@@ -256,7 +280,10 @@ class Statements(Expressions):
         self._choose(node, condition, lambda: self.block(then, at_end), lambda: self.block(other, at_end))
 
     def _choose(self, node: ast.AST, condition: Scalar, then: Callable[[], None], other: Callable[[], None]) -> None:
-        """scf.if whose results are the variables that a branch changes."""
+        """Emit an scf.if whose results are the new values of the variables that a branch changes.
+
+        then, other: emit the statements of the two branches.
+        """
         outer, before = self.writer, self.environment
         writers, environments = [], []
         for branch in (then, other):
@@ -272,7 +299,7 @@ class Statements(Expressions):
         ]
         values: list[tuple[str, list[Entity]]] = []
         for name in changed:
-            pair = [self._flag_or(name, environment) for environment in environments]
+            pair = [self._value_after_branch(name, environment) for environment in environments]
             if any(environment is None or not is_number(environment) for environment in pair):
                 line = self.source.location(node).line
                 before[name] = Undefined(f"has no value on every way from the condition in line {line}")
@@ -288,17 +315,21 @@ class Statements(Expressions):
         head, results = outer.results(types)
         result_types = f" -> ({', '.join(types)})" if types else ""
         outer.branches(f"{head}scf.if {condition.name}{result_types}", *writers)
-        self._take(before, [(name, pair[0]) for name, pair in values], results)
+        self._bind_results(before, [(name, pair[0]) for name, pair in values], results)
 
-    def _flag_or(self, name: str, environment: Environment) -> Entity | None:
-        """Return the value that a variable has after a branch, None without one; exits that the branch did not take are
-        false.
+    def _value_after_branch(self, name: str, environment: Environment) -> Entity | None:
+        """Return the value of a variable at the end of a branch, or None.
+
+        The flag of an exit that the branch lacks is false.
         """
         value = environment.get(name)
         return Literal(False) if value is None and name in (BREAK, CONTINUE, RETURN) else value
 
     @staticmethod
-    def _take(environment: Environment, forms: Iterable[tuple[str, Entity]], results: Sequence[Scalar]) -> None:
+    def _bind_results(environment: Environment, forms: Iterable[tuple[str, Entity]], results: Sequence[Scalar]) -> None:
+        """Bind variables to results of a region. forms: (name, earlier value), whose number of scalars and nesting
+        are kept.
+        """
         left = iter(results)
         for name, form in forms:
             environment[name] = rebuilt(form, [next(left) for _ in flat(form) or []])
@@ -318,6 +349,7 @@ class Statements(Expressions):
         pass
 
     def _assert_statement(self, node: ast.Assert) -> None:
+        """Emit an `assert` with its message, or the text of its condition."""
         condition = cast(self.writer, self.condition(node.test), "i1")
         text = str(node.msg.value) if isinstance(node.msg, ast.Constant) else ast.unparse(node.test)
         self.stated(node, condition, text)

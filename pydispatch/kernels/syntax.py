@@ -6,7 +6,7 @@ import ast
 
 
 def kind_of(node: ast.AST) -> str:
-    """Return the name of an expression's kind for messages."""
+    """Return a description of the syntax of an expression, for error messages."""
     return _KINDS.get(type(node), f"'{type(node).__name__}'")
 
 

@@ -11,10 +11,10 @@ from pydispatch.kernels.names import read_before_assigned, read_in, targets_of
 
 @dataclass(frozen=True)
 class Stretch:
-    """A piece of a kernel that all invocations of a workgroup come to together.
+    """Consecutive statements that all invocations of a workgroup reach together.
 
-    kind: "phase" (statements that each invocation runs by itself), "barrier", "shared", "reduction" or "control", a
-    statement with parts in it.
+    kind: "phase" (each invocation executes the statements on its own), "barrier", "shared", "reduction", or "control"
+    (a control statement that contains one of these).
     """
 
     kind: str
@@ -37,7 +37,9 @@ class Variables:
 
 
 def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Stretch]:
-    """Yield the parts of a block. kind_of: of a statement; neighbours of kind "phase" are one part."""
+    """Yield the stretches of a block. kind_of: returns the kind of a statement; adjacent "phase" statements are one
+    stretch.
+    """
     run: list[ast.stmt] = []
     for statement in statements:
         kind = kind_of(statement)
@@ -53,7 +55,11 @@ def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) ->
 
 
 def assignments(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | None, bool]]:
-    """(name, its expression where that stands alone, whether it is a statement of its own) of all in a phase."""
+    """Yield (name, value, is_statement) of every assignment in a phase.
+
+    value: the assigned expression, None if the name is unpacked from a larger one. is_statement: the assignment is one
+    of `nodes`, not nested in one.
+    """
     for statement in nodes:
         for node in ast.walk(statement):
             for name in targets_of(node):
@@ -61,6 +67,7 @@ def assignments(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | Non
 
 
 def _value(node: ast.AST, name: str) -> ast.expr | None:
+    """Return the expression that a statement assigns to a name; None if it has no expression of its own."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         target, value = node.targets[0], node.value
         if isinstance(target, ast.Name):
@@ -78,8 +85,14 @@ def classify(
     statements: Sequence[ast.stmt], kind_of: Callable[[ast.stmt], str], is_pure: Callable[[ast.expr, set[str]], bool],
     never_assigned: set[str], differing: Callable[[ast.expr], bool],
 ) -> Variables:  # fmt: skip
-    """is_pure(expression, names): whether it reads no memory, and no variables but `names`. differing: whether an
-    expression asks for the number of the invocation."""
+    """Classify the variables of a kernel by how their values survive barriers.
+
+    Args:
+        kind_of: Returns the kind of a statement, as in `Stretch.kind`.
+        is_pure: Returns whether an expression reads no memory, and no variables but the given names.
+        never_assigned: Names that no statement assigns.
+        differing: Returns whether an expression depends on the id of the invocation.
+    """
     phases, headers, uniform = list[Stretch](), list[ast.expr](), set[str]()
 
     def visit(block: Sequence[ast.stmt]) -> None:
@@ -106,16 +119,19 @@ def classify(
     exposed = read_in(headers).union(*(read_before_assigned(part.nodes) for part in phases))
     crossing = assigned.keys() & exposed - uniform
     variables = Variables(uniform=uniform)
-    _formulas(variables, crossing, assigned, is_pure, never_assigned)
-    _uniform(variables, crossing - variables.formulas.keys(), assigned, is_pure, never_assigned, differing)
+    _add_formulas(variables, crossing, assigned, is_pure, never_assigned)
+    _add_uniform(variables, crossing - variables.formulas.keys(), assigned, is_pure, never_assigned, differing)
     variables.spilled = crossing - variables.formulas.keys() - variables.uniform
     return variables
 
 
-def _formulas(
+def _add_formulas(
     variables: Variables, crossing: set[str], assigned: dict[str, list[tuple[int, ast.expr | None, bool]]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str],
 ) -> None:  # fmt: skip
+    """Add variables to `variables.formulas` until none is left that is assigned once, from formulas and unchanging
+    values.
+    """
     grew = True
     while grew:
         grew = False
@@ -133,7 +149,7 @@ def _formulas(
                 grew = True
 
 
-def _uniform(
+def _add_uniform(
     variables: Variables, names: set[str], assigned: dict[str, list[tuple[int, ast.expr | None, bool]]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str], differing: Callable[[ast.expr], bool],
 ) -> None:  # fmt: skip

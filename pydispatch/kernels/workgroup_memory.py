@@ -1,4 +1,4 @@
-"""Memory of the workgroup: what kernels ask for, and variables that live across barriers."""
+"""Workgroup memory: shared memory that a kernel allocates, and variables spilled across barriers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ MAX_SHARED_BYTES = 48 << 10
 
 
 class WorkgroupMemory(Loops):
-    """prologue: lines at the beginning of the kernel. local: the number of the invocation along each axis, None where
-    all invocations are together."""
+    """Code generator for workgroup memory.
+
+    Attributes:
+        prologue: Lines at the beginning of the kernel, before its first phase.
+        local: Index of the invocation along each axis; None outside of a phase, where no single invocation runs.
+        shared_bytes: Workgroup memory that is allocated so far.
+    """
 
     memory_remedy = "make shared memory or the workgroup smaller, or keep fewer variables across barriers"
 
@@ -30,20 +35,24 @@ class WorkgroupMemory(Loops):
         self.shared_bytes = 0
 
     def _slot_type(self, type: str) -> str:
+        """Return the memref type of the slot of a spilled variable: one element per invocation, axis 0 innermost."""
         shape = "".join(f"{size}x" for size in reversed(self.workgroup))
         return f"memref<{shape}{type}, {WORKGROUP_MEMORY}>"
 
     def _local_indices(self) -> str:
+        """Return the index of this invocation in the slot of a spilled variable, as MLIR text."""
         assert self.local is not None
         return ", ".join(index.name for index in reversed(self.local))
 
     def _restored(self, slot: Slot) -> Scalar:
+        """Emit the load of a spilled variable."""
         self.writer.has_effects = True
         return self.writer.value(
             f"memref.load %kept_{slot.name}[{self._local_indices()}] : {self._slot_type(slot.type)}", slot.type
         )
 
     def _spill(self, node: ast.AST, name: str, slot: Slot) -> None:
+        """Emit the store of a variable to its slot, which is allocated and gets its type at the first store."""
         value = self.environment.get(name)
         if not isinstance(value, Scalar):
             raise self.error(
@@ -53,16 +62,21 @@ class WorkgroupMemory(Loops):
             )
         if not slot.type:
             slot.type = value.type
-            self._allocate(node, f"%kept_{name}", self._slot_type(value.type), self._count(), value.type)
+            self._allocate(node, f"%kept_{name}", self._slot_type(value.type), self._invocation_count(), value.type)
         self.writer.line(
             f"memref.store {value.name}, %kept_{name}[{self._local_indices()}] : {self._slot_type(slot.type)}"
         )
         self.writer.has_effects = True
 
-    def _count(self) -> int:
+    def _invocation_count(self) -> int:
+        """Return the number of invocations of a workgroup."""
         return math.prod(self.workgroup)
 
     def _allocate(self, node: ast.AST, name: str, type: str, count: int, dtype: str) -> None:
+        """Allocate `count` elements of workgroup memory.
+
+        Raise CompileError if the kernel then exceeds `MAX_SHARED_BYTES`.
+        """
         self.shared_bytes += count * bytes_of(dtype)
         if self.shared_bytes > MAX_SHARED_BYTES:
             raise self.error(
@@ -73,6 +87,7 @@ class WorkgroupMemory(Loops):
         self.prologue.append(f"{name} = memref.alloc() : {type} {self.writer.location()}")
 
     def _shared(self, node: ast.stmt) -> None:
+        """Emit `name = pydispatch.shared(shape, dtype)`; the shape must be known at compile time."""
         value = getattr(node, "value", None)
         is_single_name = (
             isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)

@@ -26,13 +26,14 @@ class Writer:
         """Whether something was written that may not be done where it is not asked for: accesses, loops."""
 
     def nested(self) -> Writer:
+        """Return a writer for a nested region that shares the numbering of values."""
         writer = Writer(self.source, self.numbers)
         writer.node = self.node
         return writer
 
     @contextmanager
     def at(self, source: Source, node: ast.AST) -> Iterator[None]:
-        """Attribute operations that the `with` block writes to a part of the source."""
+        """Give operations that the `with` block emits the location of a node."""
         before = self.source, self.node
         self.source, self.node = source, node
         try:
@@ -41,10 +42,11 @@ class Writer:
             self.source, self.node = before
 
     def fresh(self) -> str:
+        """Return a new SSA name."""
         return f"%{next(self.numbers)}"
 
     def value(self, text: str, type: str) -> Scalar:
-        """Write one operation with one result, and return the result."""
+        """Emit an operation with one result, and return the result."""
         name = self.fresh()
         self.line(f"{name} = {text}")
         return Scalar(name, type)
@@ -54,17 +56,18 @@ class Writer:
         self.lines.append(f"{text} {self.location()}")
 
     def location(self) -> str:
+        """Return the current source location as MLIR text."""
         location = self.source.location(self.node)
         file = location.file.replace("\\", "\\\\").replace('"', '\\"')
         return f'loc("{file}":{location.line}:{location.column})'
 
     def region(self, head: str, body: Writer, tail: str = "}") -> None:
-        """`head {`, the lines of a nested writer, `}`, and what follows it in the line."""
+        """Emit an operation with one region: head, lines of the nested writer, and tail."""
         self.lines += [f"{head} {{", *(f"  {line}" for line in body.lines), f"{tail} {self.location()}"]
         self.has_effects = True
 
     def branches(self, head: str, then: Writer, other: Writer | None) -> None:
-        """scf.if with one or two regions."""
+        """Emit scf.if with one or two regions."""
         self.lines += [f"{head} {{", *(f"  {line}" for line in then.lines)]
         if other is not None and other.lines:
             self.lines += ["} else {", *(f"  {line}" for line in other.lines)]
@@ -72,7 +75,9 @@ class Writer:
         self.has_effects = True
 
     def results(self, types: Sequence[str]) -> tuple[str, list[Scalar]]:
-        """`%5:2 = ` and its values; "" for none."""
+        """Return the text that names the results of an operation, such as `%5:2 = `, and the results; "" for no
+        results.
+        """
         if not types:
             return "", []
         name = self.fresh()
@@ -81,12 +86,13 @@ class Writer:
         return f"{name}:{len(types)} = ", [Scalar(f"{name}#{i}", type) for i, type in enumerate(types)]
 
     def constant(self, value: int | float | bool, type: str) -> Scalar:
+        """Emit a constant, and return it."""
         literal = spelled(value, type)
         return self.value(f"arith.constant {literal}" if type == "i1" else f"arith.constant {literal} : {type}", type)
 
 
 def spelled(value: int | float | bool, type: str) -> str:
-    """Return a number in MLIR text."""
+    """Return a number as MLIR text."""
     if type == "i1":
         return "true" if value else "false"
     if not type.startswith(("f", "bf")):
@@ -96,7 +102,7 @@ def spelled(value: int | float | bool, type: str) -> str:
         text = repr(real)
         mantissa, letter, exponent = text.partition("e")
         return f"{mantissa if '.' in mantissa else mantissa + '.0'}{letter}{exponent}"
-    return _special(real, type)
+    return _special_bits(real, type)
 
 
 _SMALL = {"f8E4M3FN": (0x7F, 0x7F), "f8E5M2": (0x7C, 0x7E)}
@@ -105,16 +111,17 @@ _UNSIGNED = re.compile(r"(?:(?<=[\d?]x)|(?<![\w%@.$\"x]))u(8|16|32|64)\b")
 
 
 def signless(line: str, prefix: str = "i") -> str:
-    """Return a line of MLIR with `prefix` in place of the `u` of unsigned types: kernels have integers without sign.
+    """Return a line of MLIR with signless integer types in place of unsigned ones: `u32` becomes `i32` for prefix
+    "i".
 
-    Locations, which may name any file, stay as they are.
+    Locations are unchanged, since they may contain any file name.
     """
     code, mark, location = line.partition(' loc("')
     return _UNSIGNED.sub(rf"{prefix}\1", code) + mark + location
 
 
-def _special(value: float, type: str) -> str:
-    """Infinity and NaN by their bits."""
+def _special_bits(value: float, type: str) -> str:
+    """Return infinity or NaN as the hexadecimal bits that MLIR requires."""
     single = struct.unpack("<I", struct.pack("<f", value))[0]
     if type == "bf16":
         return f"0x{single >> 16:04X}"

@@ -23,15 +23,20 @@ def arange(size: int) -> Any:
 
 
 def load(part: Any, other: Any) -> Any:
-    """Return a slice of a view, as in `load(x[i:i + 16], -math.inf)`, whose elements outside of the view are `other`
-    instead of zero.
+    """Return a slice of a view as a tile, in which elements outside of the view have the value `other`.
+
+    Without `load`, as in `x[i:i + 16]`, they are 0.
     """
     outside("load")
 
 
 def sum(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the sums of a tile along an axis, or of all its elements: a tile without that axis (with it, of size 1,
-    with keepdims), or a number. Floats are added in an order that depends on the shape alone.
+    """Return the sum of a tile along an axis, or of all its elements.
+
+    Floats are added in an order that depends on the shape alone.
+
+    Returns:
+        A tile without the axis, or a number without `axis`. With keepdims the reduced axes stay, with size 1.
     """
     outside("sum")
 

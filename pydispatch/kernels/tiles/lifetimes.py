@@ -11,7 +11,9 @@ Position = tuple[int, int]
 
 
 class Lifetimes:
-    """assigned, read: how often the function does that to each variable."""
+    """Use counts and last uses of the variables of one function. assigned, read: number of assignments and reads by
+    name.
+    """
 
     def __init__(self, tree: ast.FunctionDef) -> None:
         self.assigned: Counter[str] = Counter()
@@ -29,12 +31,15 @@ class Lifetimes:
                 self._reads(node.target.id, node.target)
 
     def _reads(self, name: str, node: ast.AST) -> None:
+        """Record that a node reads a variable."""
         self.read[name] += 1
         self._last[name] = max(self._last.get(name, (0, 0)), _begin(node))
 
     def ends(self, name: str, statement: ast.stmt) -> bool:
-        """Return whether nothing reads a variable after a statement. What a loop around it reads again was assigned
-        before the loop, or is assigned in it first.
+        """Return whether a variable is dead after a statement.
+
+        A variable is live through an enclosing loop that may read a value from an earlier iteration, or from before the
+        loop.
         """
         end = statement.end_lineno or 0, statement.end_col_offset or 0
         if self._last.get(name, (0, 0)) >= end:
@@ -50,4 +55,5 @@ class Lifetimes:
 
 
 def _begin(node: ast.AST) -> Position:
+    """Return the source position (line, column) at which a node begins."""
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)

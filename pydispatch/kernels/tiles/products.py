@@ -1,4 +1,4 @@
-"""Matrix products of tiles: kept as what they are until memory is known that they are added to."""
+"""Matrix products of tiles, which stay unevaluated until the memory that accumulates them is known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydispatch.kernels.arithmetic import cast
 from pydispatch.kernels.entities import Entity, Product, Scalar, Tile, described
 from pydispatch.kernels.tiles.slices import Slices, ViewSlice
 
-SUMS = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "i8": "i32", "i32": "i32", "i64": "i64"}
+ACCUMULATOR_TYPES = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "i8": "i32", "i32": "i32", "i64": "i64"}
 """The types that products of elements are added up in."""
 
 
@@ -17,6 +17,7 @@ class Products(Slices):
     """Code generator for matrix products of tiles."""
 
     def matrix_product(self, node: ast.BinOp | ast.AugAssign, lhs: Entity, rhs: Entity) -> Entity:
+        """Return `lhs @ rhs` as an unevaluated product. Raise CompileError if shapes or dtypes do not match."""
         if not isinstance(lhs, Tile) or not isinstance(rhs, Tile):
             return super().matrix_product(node, lhs, rhs)
         if len(lhs.shape) != 2 or len(rhs.shape) != 2 or lhs.shape[1] != rhs.shape[0]:
@@ -25,19 +26,20 @@ class Products(Slices):
                 f"'@' of tiles of {lhs.size} and {rhs.size}",
                 "the second has as many rows as the first has columns; t.T is the transposed tile",
             )
-        if lhs.dtype != rhs.dtype or lhs.dtype not in SUMS:
-            remedy = f"convert one of them: pydispatch.{lhs.dtype if lhs.dtype in SUMS else 'f32'}(...)"
+        if lhs.dtype != rhs.dtype or lhs.dtype not in ACCUMULATOR_TYPES:
+            remedy = f"convert one of them: pydispatch.{lhs.dtype if lhs.dtype in ACCUMULATOR_TYPES else 'f32'}(...)"
             raise self.error(node, f"'@' of {described(lhs)} and {described(rhs)}", remedy)
-        return self._product(node, Product(self.computed(node, lhs), self.computed(node, rhs), None))
+        return self._product_tile(node, Product(self.computed(node, lhs), self.computed(node, rhs), None))
 
-    def _product(self, node: ast.AST, product: Product) -> Tile:
+    def _product_tile(self, node: ast.AST, product: Product) -> Tile:
+        """Return a tile for a matrix product, whose element type is the accumulator type of its factors."""
         a, b, base = product.a, product.b, product.base
         shape = a.shape[0], b.shape[1]
 
         def never(_: object) -> Scalar:
             raise AssertionError("a product is computed as a whole")
 
-        result = self.lazy(node, shape, SUMS[a.dtype], [a, b], never, moved=True)
+        result = self.lazy(node, shape, ACCUMULATOR_TYPES[a.dtype], [a, b], never, moved=True)
         reads = {**(base.reads if base else {}), **result.reads}
         return replace(result, reads=reads, product=product)
 
@@ -47,10 +49,14 @@ class Products(Slices):
             if not isinstance(one, Tile) or not isinstance(other, Tile) or one.product is None:
                 continue
             if one.product.base is None and (one.shape, one.dtype) == (other.shape, other.dtype):
-                return self._product(node, replace(one.product, base=other))
+                return self._product_tile(node, replace(one.product, base=other))
         return None
 
     def fill(self, node: ast.AST, target: Tile, value: Tile) -> None:
+        """Write a tile into a buffer.
+
+        A product is accumulated there by pyd.matmul, after the buffer was set to its addend or 0.
+        """
         product = value.product
         if product is None:
             super().fill(node, target, value)
@@ -69,9 +75,7 @@ class Products(Slices):
         self.writer.has_effects = True
 
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
-        """Return a factor of a product in memory: the lines that read it there right before the product, and
-        its tile.
-        """
+        """Return a factor of a product as a tile in memory, and the lines that read it right before the product."""
         part = tile.part
         if tile.buffer or not isinstance(part, ViewSlice) or any(range_.size is None for range_ in part.ranges):
             return [], self.materialized(node, tile, is_temporary=True)

@@ -15,8 +15,9 @@ class Reductions(TileValues):
     """Code generator for reductions of tiles."""
 
     def reduced(self, node: ast.AST, tile: Tile, symbol: str, axis: int | None, keepdims: bool) -> Scalar | Tile:
-        """Reduce a tile along an axis, or over all its elements, and return the tile without that axis (with it, of
-        size 1, with keepdims), or the number.
+        """Reduce a tile along an axis, or over all elements, and return the resulting tile or number.
+
+        keepdims: the result is a tile that keeps each reduced axis with size 1.
         """
         if axis is None or len(tile.shape) == 1:
             total = self._total(tile, symbol)
@@ -24,13 +25,13 @@ class Reductions(TileValues):
         shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
         result = self.buffer(node, shape, tile.dtype)
         if axis == len(tile.shape) - 1:
-            self._rows(result, tile, symbol)
+            self._reduce_rows(result, tile, symbol)
         else:
-            self._columns(result, tile, symbol, axis)
+            self._reduce_outer_axis(result, tile, symbol, axis)
         return result if keepdims else self.without(node, result, axis)
 
-    def _pair(self, symbol: str, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Combine two partial results into one; floats may be added in any order."""
+    def _combine_partial(self, symbol: str, lhs: Scalar, rhs: Scalar) -> Scalar:
+        """Combine two partial results. Additions of floats may be reassociated."""
         first = len(self.writer.lines)
         result = binary(self.writer, symbol, lhs, rhs)
         assert isinstance(result, Scalar)
@@ -42,6 +43,7 @@ class Reductions(TileValues):
         return result
 
     def _total(self, tile: Tile, symbol: str) -> Scalar:
+        """Emit a reduction over all elements of a tile, and return its result."""
         type = tile.dtype
         start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
         result = Scalar(self.writer.fresh(), type)
@@ -51,7 +53,7 @@ class Reductions(TileValues):
             inner = self.writer.nested()
             a, b = Scalar(inner.fresh(), type), Scalar(inner.fresh(), type)
             outer, self.writer = self.writer, inner
-            total = self._pair(symbol, a, b)
+            total = self._combine_partial(symbol, a, b)
             self.writer = outer
             self.writer.lines += [
                 f"scf.reduce({value.name} : {type}) {{",
@@ -64,7 +66,7 @@ class Reductions(TileValues):
         self.over(tile.shape, body, f"{result.name} = ", f" init ({start.name}) -> {type}")
         return result
 
-    def _rows(self, result: Tile, tile: Tile, symbol: str) -> None:
+    def _reduce_rows(self, result: Tile, tile: Tile, symbol: str) -> None:
         """Emit a reduction along the last axis, as one sequential loop per row."""
         type, size = tile.dtype, tile.shape[-1]
 
@@ -73,7 +75,7 @@ class Reductions(TileValues):
             start = writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
             counter, so_far = Scalar(writer.fresh(), "index"), Scalar(writer.fresh(), type)
             self.writer = writer.nested()
-            value = self._pair(symbol, so_far, self.element(tile, [*indices[:-1], counter]))
+            value = self._combine_partial(symbol, so_far, self.element(tile, [*indices[:-1], counter]))
             self.writer.line(f"scf.yield {value.name} : {type}")
             inner, self.writer = self.writer, writer
             head, (total,) = writer.results([type])
@@ -86,8 +88,10 @@ class Reductions(TileValues):
 
         self.over(result.shape, body)
 
-    def _columns(self, result: Tile, tile: Tile, symbol: str, axis: int) -> None:
-        """Emit a reduction along an axis other than the last, which adds slices of the tile to the result in order."""
+    def _reduce_outer_axis(self, result: Tile, tile: Tile, symbol: str, axis: int) -> None:
+        """Emit a reduction along an axis other than the last: one loop that adds the slices of the tile to the
+        result in order.
+        """
         type = tile.dtype
         start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
         self.over(result.shape, lambda indices: self.store(result, indices, start))
@@ -98,7 +102,7 @@ class Reductions(TileValues):
         def body(indices: list[Scalar]) -> None:
             where = [counter if dimension == axis else index for dimension, index in enumerate(indices)]
             so_far = self.element(result, indices)
-            self.store(result, indices, self._pair(symbol, so_far, self.element(tile, where)))
+            self.store(result, indices, self._combine_partial(symbol, so_far, self.element(tile, where)))
 
         self.over(result.shape, body)
         inner, self.writer = self.writer, outer

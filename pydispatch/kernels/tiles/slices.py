@@ -1,4 +1,4 @@
-"""Slices of views: their static sizes, what they read, and how they are written."""
+"""Slices of views: their static sizes, and loads and stores with bounds checks."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Range:
 
     @property
     def is_inside(self) -> bool:
-        """Whether it is known to be."""
+        """Whether the range is known at compile time to lie within the view."""
         known = isinstance(self.start, Literal) and isinstance(self.extent, Literal) and self.size is not None
         return self.size is None or (known and 0 <= self.start.value <= self.extent.value - self.size)  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True)
 class ViewSlice:
-    """A part of a view, whose elements outside of it do not exist."""
+    """Rectangular part of a view. Elements beyond the end of the view are never accessed."""
 
     memory: MemoryRef
     ranges: tuple[Range, ...]
@@ -46,7 +46,7 @@ class ViewSlice:
 
     @property
     def origin(self) -> object:
-        """Start indices: equal for parts that begin at the same element."""
+        """Start indices of the slice, which are equal for slices that begin at the same element."""
         return tuple(range_.start for range_ in self.ranges)
 
 
@@ -57,6 +57,10 @@ class Slices(Reductions):
     """Where a part begins, the extent of its view, and an index of which it is known that it is inside of both."""
 
     def part(self, node: ast.Subscript, memory: MemoryRef) -> ViewSlice:
+        """Return the slice of a view that a subscript denotes.
+
+        Raise CompileError if a size is not known at compile time.
+        """
         nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(nodes) != len(memory.shape):
             names = ", ".join("ijkl"[: len(memory.shape)])
@@ -77,6 +81,7 @@ class Slices(Reductions):
         return part
 
     def _range(self, node: ast.Slice, extent: Scalar | Literal, dimension: int) -> Range:
+        """Return the range of one dimension of a slice."""
         if node.step is not None:
             raise self.error(node.step, "a slice with a step is not a part of kernels", EXAMPLE)
         size = self._size(node, extent)
@@ -95,12 +100,10 @@ class Slices(Reductions):
         return Range(start if isinstance(start, Literal) else cast(self.writer, start, "index"), size, extent)
 
     def _size(self, node: ast.Slice, extent: Scalar | Literal) -> int:
-        """Return the size of a slice, whose end is its beginning plus a number that is known when the kernel is
-        compiled.
-        """
-        ends = [{}, {}] if node.lower is None else [self._linear(node.lower), {}]
+        """Return the number of elements of a slice. Its end must be its start plus a constant."""
+        ends = [{}, {}] if node.lower is None else [self._linear_terms(node.lower), {}]
         if node.upper is not None:
-            ends[1] = self._linear(node.upper)
+            ends[1] = self._linear_terms(node.upper)
         elif isinstance(extent, Literal):
             ends[1] = {"": int(extent.value)}
         else:
@@ -118,12 +121,13 @@ class Slices(Reductions):
             raise self.error(node, f"the slice '{ast.unparse(node)}' has {size} elements", EXAMPLE)
         return size
 
-    def _linear(self, node: ast.expr) -> dict[str, int]:
-        """Return an expression as a sum: how often each of its terms is in it, and the number, under "". Terms are the
-        text of expressions, which have one value within one slice.
+    def _linear_terms(self, node: ast.expr) -> dict[str, int]:
+        """Return an expression as a linear combination: the coefficient of each term, and the constant under "".
+
+        Terms are compared by their source text, since an expression has one value within one slice.
         """
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
-            a, b = self._linear(node.left), self._linear(node.right)
+            a, b = self._linear_terms(node.left), self._linear_terms(node.right)
             if isinstance(node.op, ast.Mult):
                 if b.keys() - {""}:
                     a, b = b, a
@@ -132,11 +136,11 @@ class Slices(Reductions):
             else:
                 sign = 1 if isinstance(node.op, ast.Add) else -1
                 return {name: a.get(name, 0) + sign * b.get(name, 0) for name in a.keys() | b.keys()}
-        value = self._known(node)
+        value = self._compile_time_int(node)
         return {ast.unparse(node): 1} if value is None else {"": value}
 
-    def _known(self, node: ast.expr) -> int | None:
-        """Return a whole number that is known when the kernel is compiled; nothing is written."""
+    def _compile_time_int(self, node: ast.expr) -> int | None:
+        """Return the value of an expression that is an integer at compile time, else None. No operation is emitted."""
         outer, self.writer = self.writer, self.writer.nested()
         try:
             value = self.evaluate(node)
@@ -148,8 +152,8 @@ class Slices(Reductions):
     # ---- accesses
 
     def _inside(self, part: ViewSlice, indices: Sequence[Scalar]) -> tuple[str, Scalar | None]:
-        """Return the indices of an element in the view, and the condition under which it exists; None where it always
-        does.
+        """Return the indices of an element in the view, and the condition that it is within bounds; None if it
+        always is.
         """
         left, subscripts = iter(indices), []
         inside: Scalar | None = None
@@ -172,9 +176,7 @@ class Slices(Reductions):
         return ", ".join(subscripts), inside
 
     def loaded(self, node: ast.AST, part: ViewSlice, other: Scalar | None = None) -> Tile:
-        """Return the tile that a slice of a view loads. other: the value of elements outside of the view, instead of
-        zero.
-        """
+        """Return the tile that a slice of a view loads. other: value of elements outside of the view; None for 0."""
         memory = part.memory
 
         def element(indices: Sequence[Scalar]) -> Scalar:
@@ -196,7 +198,7 @@ class Slices(Reductions):
         return Tile(tile.shape, tile.dtype, tile.element, {memory.name: part.origin}, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
-        """Store a tile, or one number, into a part of a view."""
+        """Store a tile, or one number, into a slice of a view."""
         memory, what = part.memory, f"an element of '{ast.unparse(node.value)}'"
         if isinstance(value, Tile):
             tile = self.computed(origin, value)
@@ -235,8 +237,9 @@ class Slices(Reductions):
         self._within_bounds = None
 
     def _bounds(self, axis: Range) -> tuple[Scalar, Scalar]:
-        """Return the first element of an axis that exists in the view, and the end of those that do. Slices that begin
-        at the same indices of a view of the same size, as in one elementwise expression, have the same bounds.
+        """Return the first index along an axis that exists in the view, and the end of the existing ones.
+
+        Slices with equal start and extent, as in one elementwise expression, have equal bounds.
         """
         start, extent, size = axis.start, axis.extent, Literal(axis.size or 1)
         low = binary(self.writer, "max", Literal(0), binary(self.writer, "-", Literal(0), start))

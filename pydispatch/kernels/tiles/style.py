@@ -13,15 +13,17 @@ from pydispatch.kernels.tiles.table import FUNCTIONS
 
 
 def has_tiles(source: Source) -> bool:
-    """Return whether a kernel, or a function that it calls, is written with tiles: not where one calls a function for
-    the number of an invocation.
+    """Return whether a kernel is in the tile style: it, or a function that it calls, uses slices, `@` or tile
+    functions.
+
+    A kernel that calls global_id or local_id is in the per-invocation style.
     """
     is_tiled, seen, pending = False, {source.function}, [source]
     while pending:
         function = pending.pop()
         for node in ast.walk(function.tree):
             if isinstance(node, ast.Call):
-                called = _object(function, node.func)
+                called = _named_object(function, node.func)
                 if called in BY_INVOCATIONS:
                     return False
                 is_tiled = is_tiled or called in FUNCTIONS
@@ -39,13 +41,13 @@ def has_tiles(source: Source) -> bool:
 _LIBRARIES = ("numpy", "pydispatch")
 
 
-def _object(source: Source, node: ast.expr) -> object:
-    """Return the function or module of Python that a name or an attribute stands for; MISSING for anything else."""
+def _named_object(source: Source, node: ast.expr) -> object:
+    """Return the Python function or module that a name or an attribute refers to; MISSING for anything else."""
     value: object = MISSING
     if isinstance(node, ast.Name):
         value = source.meaning(node.id)
     elif isinstance(node, ast.Attribute):
-        value = getattr(_object(source, node.value), node.attr, MISSING)
+        value = getattr(_named_object(source, node.value), node.attr, MISSING)
     return value if isfunction(value) or ismodule(value) else MISSING
 
 
@@ -54,5 +56,6 @@ BY_INVOCATIONS = (functions.global_id, functions.local_id)
 
 
 def has_slice(node: ast.Subscript) -> bool:
+    """Return whether a subscript has a slice among its indices."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     return any(isinstance(part, ast.Slice) for part in parts)

@@ -19,7 +19,7 @@ from pydispatch.patterns.types import DType
 def _arguments(
     low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...], min_count: int
 ) -> dict[str, Any]:
-    """Return the arguments of a call by name, given in order or by name: (the node, the value) of each."""
+    """Return the arguments of a call as (node, value) by parameter name, whether passed by position or by keyword."""
     named = dict(zip(names, zip(node.args, arguments, strict=True), strict=False))
     for keyword in node.keywords:
         if keyword.arg not in names or keyword.arg in named:
@@ -39,6 +39,10 @@ def _arguments(
 
 
 def _shape(low: Slices, node: ast.expr, entity: Entity) -> Shape:
+    """Return the shape that an argument states.
+
+    Raise CompileError unless it is known at compile time and has one to three axes.
+    """
     items = entity.items if isinstance(entity, TupleValue) else (entity,)
     sizes = []
     for size in items:
@@ -55,12 +59,14 @@ def _shape(low: Slices, node: ast.expr, entity: Entity) -> Shape:
 
 
 def _dtype(low: Slices, node: ast.expr, entity: Entity) -> str:
+    """Return the name of the dtype that an argument states."""
     if not isinstance(entity, Known) or not isinstance(entity.value, DType):
         raise low.error(node, f"{described(entity)} is no type of elements", "write pydispatch.f32")
     return entity.value.name
 
 
 def _full(low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...]) -> Entity:
+    """Return the tile of `zeros` or `full`. names: parameters of the function."""
     named = _arguments(low, node, arguments, names, len(names))
     shape, dtype = _shape(low, *named["shape"]), _dtype(low, *named["dtype"])
     value_node, value = named.get("value", (node, Literal(0)))
@@ -89,6 +95,7 @@ def _load(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _reduction(low: Slices, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
+    """Return the result of `sum`, `max` or `min` of a tile. name: key of `SYMBOLS`."""
     called = ast.unparse(node.func)
     named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), 1)
     tile_node, tile = named["x"]
@@ -128,7 +135,8 @@ def _length(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     return TABLE[len](low, node, arguments)
 
 
-def _by_invocations(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _refuse_invocation_function(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Raise CompileError for a function that is for kernels in the per-invocation style."""
     name = ast.unparse(node.func)
     remedy = "leave it out: tiles need none"
     if "group_" in name:
@@ -137,6 +145,7 @@ def _by_invocations(low: CallContext, node: ast.Call, arguments: list[Entity]) -
 
 
 def _tile_handler(handler: Any, *more: Any) -> Handler:
+    """Return a handler that also passes the arguments `more`."""
     return lambda low, node, arguments: handler(cast(Slices, low), node, arguments, *more)
 
 
@@ -149,7 +158,7 @@ TILE_HANDLERS: dict[Any, Handler] = {
     **{getattr(tile_functions, name): _tile_handler(_reduction, name) for name in SYMBOLS},
     **dict.fromkeys(
         (functions.barrier, functions.group_sum, functions.group_max, functions.group_min, functions.shared),
-        _by_invocations,
+        _refuse_invocation_function,
     ),
 }
 """Functions that take tiles as they are; all others take their elements."""

@@ -1,5 +1,7 @@
-"""A kernel whose values are tiles: statements, control flow and functions. All invocations of a workgroup go through it
-together, and share the elements of each tile among them."""
+"""Kernels in the tile style: statements, control flow and functions.
+
+All invocations of a workgroup execute the same statements, and divide the elements of each tile among them.
+"""
 
 from __future__ import annotations
 
@@ -66,13 +68,15 @@ class TileKernel(Products):
         return self.writer.lines
 
     def covered(self, parameter: str) -> tuple[int, ...] | None:
-        """Return how much of a view a workgroup writes, the last dimension first; None where all that it writes is in
-        loops or conditions.
+        """Return the shape of the block that a workgroup writes of a view, last dimension first.
+
+        None if all writes are inside loops or conditions.
         """
         sizes = self._covered.get(parameter)
         return sizes and sizes[::-1]
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
+        """Return the id of the workgroup or a size along an axis. Raise CompileError for ids of single invocations."""
         if kind == "group":
             return self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
         if kind == "grid":
@@ -95,6 +99,7 @@ class TileKernel(Products):
         return self._known_lifetimes[tree]
 
     def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
+        """Assign a value to a variable. A tile variable that is assigned more than once keeps its memory and shape."""
         name, old = target.id, self.environment.get(target.id)
         if not isinstance(value, Tile):
             if isinstance(old, Tile):
@@ -120,9 +125,10 @@ class TileKernel(Products):
             self.environment[name] = value
 
     def _store_variable(self, name: str, value: Tile, origin: ast.AST) -> Tile:
-        """Store a tile in the memory of a variable, and return it there.
+        """Store the first value of a tile variable, and return the stored tile.
 
-        It takes over the memory of a variable that ends here, where each element needs no other element of that memory.
+        The memory of a variable that ends with this statement is reused, if the value reads it only at the index of
+        each element.
         """
         is_variable, variable = self._lifetimes.assigned[name] > 1, (self.source.tree, name)
         statement = self._statement
@@ -132,7 +138,7 @@ class TileKernel(Products):
                     isinstance(entity, Tile)
                     and (entity.shape, entity.dtype) == (value.shape, value.dtype)
                     and value.reads.get(entity.buffer) is SAME_INDEX
-                    and self._ends(other, entity)
+                    and self._owns_dead_buffer(other, entity)
                 ):
                     tile = self.stored_tile(entity.buffer, value.shape, value.dtype, is_variable)
                     self.fill(origin, tile, value)
@@ -143,8 +149,10 @@ class TileKernel(Products):
         self._owners[tile.buffer] = variable
         return tile
 
-    def _ends(self, name: str, tile: Tile) -> bool:
-        """Return whether the buffer of a variable is its own, and nothing reads it after the current statement."""
+    def _owns_dead_buffer(self, name: str, tile: Tile) -> bool:
+        """Return whether a variable owns the buffer of its tile, and no statement after the current one reads the
+        buffer.
+        """
         return (
             self._statement is not None
             and self._owners.get(tile.buffer) == (self.source.tree, name)
@@ -157,15 +165,15 @@ class TileKernel(Products):
         )
 
     def _release(self) -> None:
-        """Give the memory of variables that nothing reads any more to others."""
+        """Release the buffers of variables that are dead after the current statement."""
         for name, entity in list(self.environment.items()):
-            if isinstance(entity, Tile) and entity.buffer and self._ends(name, entity):
+            if isinstance(entity, Tile) and entity.buffer and self._owns_dead_buffer(name, entity):
                 del self._owners[entity.buffer]
                 self.environment[name] = _ENDED
                 self.release(entity)
 
     def _assign_variable(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
-        """Into the memory of a variable that loops or conditions change."""
+        """Store a new value into the memory of a tile variable."""
         if value is old:
             return
         if value.shape != old.shape:
@@ -179,7 +187,7 @@ class TileKernel(Products):
         self.fill(origin, old, value)
 
     def _materialize_readers(self, node: ast.AST, which: Callable[[Tile], bool]) -> None:
-        """Compute variables that so far would be computed where they are used."""
+        """Materialize the lazy tiles of variables for which `which` holds, before the memory that they read changes."""
         for name, entity in self.environment.items():
             if isinstance(entity, Tile) and not entity.buffer and which(entity):
                 self.environment[name] = self.materialized(node, entity)
@@ -205,25 +213,26 @@ class TileKernel(Products):
         outer = self._statement, self._temporaries
         self._statement, self._temporaries = node, []
         super().statement(node)
-        self.give_back()
+        self.release_temporaries()
         self._release()
         self._statement, self._temporaries = outer
 
     def _for_statement(self, node: ast.For) -> None:
         self._spill_tiles(node, node.body)
-        self._within(lambda: super(TileKernel, self)._for_statement(node))
+        self._in_nested_region(lambda: super(TileKernel, self)._for_statement(node))
 
     def _while_statement(self, node: ast.While) -> None:
         self._spill_tiles(node, [*node.body, node.test])
-        self._within(lambda: super(TileKernel, self)._while_statement(node))
+        self._in_nested_region(lambda: super(TileKernel, self)._while_statement(node))
 
     def _branches(
         self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], at_end: frozenset[str]
     ) -> None:
         self._spill_tiles(node, [*then, *other])
-        self._within(lambda: super(TileKernel, self)._branches(node, then, other, at_end))
+        self._in_nested_region(lambda: super(TileKernel, self)._branches(node, then, other, at_end))
 
-    def _within(self, write: Callable[[], None]) -> None:
+    def _in_nested_region(self, write: Callable[[], None]) -> None:
+        """Emit a loop or a condition with `write`, and count its nesting depth."""
         self._depth += 1
         write()
         self._depth -= 1
@@ -259,6 +268,7 @@ class TileKernel(Products):
         super()._augassign_statement(node)
 
     def _write(self, target: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
+        """Store a value into a slice of a view, and record how much of the view a workgroup writes."""
         name = part.memory.name
         self._materialize_readers(origin, lambda tile: name in tile.reads and tile is not value)
         if not self._depth and part.memory.parameter:
@@ -292,7 +302,7 @@ class TileKernel(Products):
         return known[1] if known is not None and known[0] is node else super().evaluate(node)
 
     def _with_axes(self, node: ast.Subscript, tile: Tile) -> Tile:
-        """t[:, None]."""
+        """Return a tile with new axes of size 1, as in `t[:, None]`."""
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         kinds = [
             "none" if isinstance(part, ast.Constant) and part.value is None else
@@ -373,7 +383,7 @@ class TileKernel(Products):
         return self.combined(node, operands, lambda *elements: handler(self, node, list(elements)))
 
     def _check_elementwise(self, node: ast.Call, handler: Handler, arguments: Sequence[Entity]) -> None:
-        """Refuse what takes numbers only, and the functions of Python for what is a reduction."""
+        """Raise CompileError for functions that take numbers only, and for Python's max and min of one tile."""
         name = ast.unparse(node.func)
         if len(arguments) == 1 and handler in MIN_MAX:
             raise self.error(node, f"{name} of {described(arguments[0])}", f"write pydispatch.{name}(tile)")
@@ -384,5 +394,5 @@ class TileKernel(Products):
 
 
 def _snapshot(tile: Tile) -> Tile:
-    """Return the tile that a variable is now, whatever is written into its memory later."""
+    """Return the current value of a tile variable as a tile that is not the variable itself."""
     return replace(tile, buffer="", is_variable=False) if tile.is_variable else tile

@@ -1,4 +1,4 @@
-"""Tiles as values: what computes an element where it is asked for, and memory of the workgroup that holds them."""
+"""Tiles as values: computed element by element at each use, or stored in workgroup memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TileValues(WorkgroupMemory):
     # ---- loops over elements
 
     def extent(self, size: int) -> Scalar:
-        """Return a size as a constant that everything in the kernel can use."""
+        """Return a size as an index constant that is defined in the prologue, so that the whole kernel can use it."""
         if size < 2:
             return ONE if size else ZERO
         if size not in self._extents:
@@ -76,13 +76,15 @@ class TileValues(WorkgroupMemory):
     # ---- memory
 
     def memory_type(self, shape: Shape, dtype: str) -> str:
+        """Return the memref type of a tile in workgroup memory."""
         return f"memref<{'x'.join(map(str, shape))}x{dtype}, {WORKGROUP_MEMORY}>"
 
     def buffer(
         self, node: ast.AST, shape: Shape, dtype: str, is_variable: bool = False, is_temporary: bool = False
     ) -> Tile:
-        """Allocate or reuse memory for a tile, and return the tile, not yet written. is_temporary: until the end of the
-        statement.
+        """Allocate or reuse workgroup memory for a tile, and return the uninitialized tile.
+
+        is_temporary: the memory is released at the end of the statement.
         """
         key = shape, dtype
         if free := self._free.get(key):
@@ -94,14 +96,14 @@ class TileValues(WorkgroupMemory):
             self._temporaries.append((key, name))
         return self.stored_tile(name, shape, dtype, is_variable)
 
-    def give_back(self) -> None:
-        """End a statement, with what it borrowed."""
+    def release_temporaries(self) -> None:
+        """Release the temporary buffers of the current statement."""
         for key, name in self._temporaries:
             self._free.setdefault(key, []).append(name)
         self._temporaries.clear()
 
     def release(self, tile: Tile) -> None:
-        """Give the memory of a tile to whoever asks next for as much."""
+        """Release the buffer of a tile, for reuse by tiles of the same shape and type."""
         self._free.setdefault((tile.shape, tile.dtype), []).append(tile.buffer)
 
     def stored_tile(self, name: str, shape: Shape, dtype: str, is_variable: bool = False) -> Tile:
@@ -115,7 +117,10 @@ class TileValues(WorkgroupMemory):
         return Tile(shape, dtype, element, {name: SAME_INDEX}, name, is_variable)
 
     def fill(self, node: ast.AST, target: Tile, value: Tile) -> None:
-        """Write a tile into a buffer, which the value reads at the indices of the element at most."""
+        """Store a tile into a buffer.
+
+        `value` may read that buffer only at the index of the element that it computes.
+        """
 
         def store(indices: list[Scalar]) -> None:
             self.store(target, indices, cast(self.writer, self.element(value, indices), target.dtype))
@@ -129,9 +134,10 @@ class TileValues(WorkgroupMemory):
         self.writer.line(f"memref.store {value.name}, {target.buffer}[{subscripts}] : {type}")
 
     def materialized(self, node: ast.AST, value: Tile, is_variable: bool = False, is_temporary: bool = False) -> Tile:
-        """Return a tile that is stored in memory, after storing one that is not.
+        """Return a tile that is stored in memory; a tile without a buffer is stored first.
 
-        is_variable: in memory of its own. is_temporary: until the end of the statement.
+        is_variable: the tile gets a buffer of its own. is_temporary: the buffer is released at the end of the
+        statement.
         """
         if value.buffer and not is_variable:
             return value
@@ -142,7 +148,7 @@ class TileValues(WorkgroupMemory):
     # ---- elements
 
     def element(self, tile: Tile, indices: Sequence[Scalar]) -> Scalar:
-        """Return the element at `indices` of the shape that a tile is broadcast to."""
+        """Return the element of a tile at `indices` of the shape that the tile is broadcast to."""
         trailing = indices[len(indices) - len(tile.shape) :]
         return tile.element([ZERO if size == 1 else index for index, size in zip(trailing, tile.shape, strict=True)])
 
@@ -150,8 +156,12 @@ class TileValues(WorkgroupMemory):
         self, node: ast.AST, shape: Shape, dtype: str, of: Sequence[Tile],
         element: Callable[[Sequence[Scalar]], Scalar], moved: bool = False,
     ) -> Tile:  # fmt: skip
-        """Return a tile that is computed where it is used. of: the tiles it is computed from; moved: it reads their
-        elements at other indices.
+        """Return a tile that is computed at each use.
+
+        Args:
+            of: Tiles that it is computed from.
+            element: Emits the computation of one element.
+            moved: Whether `element` reads other indices of the operands than those of the element.
         """
         reads: dict[str, object] = {}
         for operand in of:
@@ -167,7 +177,7 @@ class TileValues(WorkgroupMemory):
         return Tile(shape, dtype, located, reads)
 
     def broadcast(self, node: ast.AST, shapes: Sequence[Shape]) -> Shape:
-        """Return the shape that tiles broadcast to, as in NumPy."""
+        """Return the shape that shapes broadcast to, as in NumPy. Raise CompileError if they do not broadcast."""
         rank = max(map(len, shapes))
         padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
         result = []
@@ -195,8 +205,10 @@ class TileValues(WorkgroupMemory):
         return self.combined(self.writer.node, operands, make)
 
     def combined(self, node: ast.AST, operands: Sequence[Tile | Any], make: Callable[..., Any]) -> Tile:
-        """Return the tile whose elements `make` computes from elements of the operands; operands that are no tiles are
-        passed unchanged.
+        """Return a tile whose elements `make` computes from elements of the operands.
+
+        Operands that are no tiles are passed to `make` unchanged. `make` is called once with dummy elements, to find
+        the type.
         """
         tiles = [operand for operand in operands if isinstance(operand, Tile)]
         shape = self.broadcast(node, [operand.shape for operand in tiles])
@@ -213,7 +225,9 @@ class TileValues(WorkgroupMemory):
         return self.lazy(node, shape, dtype, tiles, lambda at: element_of(lambda tile: self.element(tile, at)))
 
     def check_type(self, node: ast.AST, tile: Tile, dtype: str, stated: str) -> None:
-        """Refuse elements that do not become those of a type by themselves. stated: what says the type."""
+        """Raise CompileError unless elements of a tile convert implicitly to a type. stated: says where the type is
+        from.
+        """
         try:
             fits = joined(Scalar("", tile.dtype), Scalar("", dtype), "") == dtype
         except TypeMismatch:
@@ -222,9 +236,9 @@ class TileValues(WorkgroupMemory):
             raise self.error(node, f"{stated}, and this is {described(tile)}", f"convert it: pydispatch.{dtype}(...)")
 
     def computed(self, node: ast.AST, tile: Tile) -> Tile:
-        """Return a tile whose elements can be computed one by one: a product is first computed as a whole."""
+        """Return a tile whose elements can be computed one by one. A matrix product is first computed as a whole."""
         return self.materialized(node, tile, is_temporary=True) if tile.product is not None else tile
 
     def filled(self, shape: Shape, value: Scalar) -> Tile:
-        """Return the tile whose elements are all the same."""
+        """Return a tile whose elements all have the same value."""
         return Tile(shape, value.type, lambda _: value)
