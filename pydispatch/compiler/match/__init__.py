@@ -1,7 +1,7 @@
-"""Match and replace: specs and patterns that rewrite a program before anything else is decided.
+"""Match and replace: specs and patterns that rewrite a program before any other phase changes it.
 
-Each attaches to a phase: before the program is processed, at preprocessing (the default; named operations are still
-there), or after global optimization (where the program is in its normal form).
+Each rewrite attaches to a phase: before the program is processed, at preprocessing (the default, where named operations
+still exist), or after global optimization (where the program is in normal form).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PHASES = {
     "global-optimization": "global-optimization",
     "after-global-optimization": "global-optimization",
 }
-"""Names that a spec may be attached by -> the phase of the pipeline."""
+"""Phase names that users may write, and the phase of the pipeline for each."""
 
 
 class MatchWarning(CompileWarning):
@@ -39,7 +39,9 @@ class MatchWarning(CompileWarning):
 
 @dataclass(frozen=True)
 class Rewrite:
-    """Rewrite of a program. kind: 'transform', 'pdl' or 'python'; what: a module, or a list of Python patterns."""
+    """A rewrite of a program. kind: 'transform', 'pdl' or 'python'. what: a spec module, or a list of Python patterns.
+    name: of the spec file.
+    """
 
     kind: str
     phase: str
@@ -68,9 +70,9 @@ class Rewrites:
     decide: Callable[[Any], Any] | None = None
 
     def apply(self, phase: str, module: ModuleOp) -> None:
-        """Apply the rewrites of a phase; after the last one warns about those without matches, unless `quiet`.
+        """Apply the rewrites of a phase. After the last rewrite, warn about patterns without matches, unless `quiet`.
 
-        CompileError as in `apply_one`, or for a pattern that matched nothing when a match is required.
+        Raises CompileError as in `apply_one`, or for a pattern without a match if a match is required.
         """
         hints = module.attributes.pop(KERNEL_HINTS, None)
         if isinstance(hints, DictionaryAttr):
@@ -85,10 +87,10 @@ class Rewrites:
             self._finish()
 
     def _finish(self) -> None:
-        """Warns of patterns that matched nothing, or raises CompileError when a match is required."""
+        """Warn about patterns without matches, or raise CompileError if a match is required."""
         sentences = [self.report.explain(p) for p in self.report.unmatched]
         if sentences and self.require_match:
-            raise CompileError(f"{sentences[0]}", self._place(), "every pattern is required to match; " + (
+            raise CompileError(f"{sentences[0]}", self._near_location(), "every pattern is required to match; " + (
                 f"{len(sentences) - 1} more did not: {', '.join(self.report.unmatched[1:4])}" if sentences[1:] else
                 "see what comes near with: pydispatch match"))  # fmt: skip
         for sentence in sentences[:_WARNED]:
@@ -97,7 +99,8 @@ class Rewrites:
             more = f"{len(sentences) - _WARNED} more patterns matched nothing"
             warnings.warn(more, MatchWarning, stacklevel=caller_level())
 
-    def _place(self) -> Any:
+    def _near_location(self) -> Any:
+        """Return the location of the nearest miss of the first pattern without a match; None if there is no miss."""
         near = self.report.near.get(self.report.unmatched[0])
         return near[0].location if near else None
 
@@ -109,7 +112,9 @@ def apply_one(
     rewrite: Rewrite, module: ModuleOp, report: Report, targets: tuple[str, ...] = (),
     decide: Callable[[Any], Any] | None = None,
 ) -> None:  # fmt: skip
-    """Rewrite `module`. Raises CompileError, in the spec or the program, when the spec or its effect is wrong."""
+    """Apply one rewrite to `module`. Raises CompileError, located in the spec or the program, if the spec is invalid or
+    the rewritten program does not verify.
+    """
     from pydispatch import ir
 
     if rewrite.kind == "transform":
@@ -133,7 +138,7 @@ def apply_one(
 
 
 Source = Any
-"""MLIR text, a path or a module."""
+"""A spec: MLIR text, a path or a module."""
 
 
 def rewrites_of(
@@ -159,7 +164,7 @@ def rewrites_of(
 
 
 def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
-    """Python patterns by the phase that they attach to."""
+    """Group Python patterns by the phase that they attach to, as one rewrite for each phase."""
     by_phase: dict[str, list[Any]] = {}
     for pattern in _patterns(patterns):
         by_phase.setdefault(phase_of(pattern.phase), []).append(pattern)
@@ -167,7 +172,7 @@ def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
 
 
 def _patterns(patterns: Any) -> Iterable[Any]:
-    """Return the given pattern or patterns as an iterable of patterns; InvalidArgumentError for anything else."""
+    """Return one pattern, or an iterable of them, as an iterable; raise InvalidArgumentError for anything else."""
     from pydispatch.patterns import Pattern
 
     if not isinstance(patterns, (Pattern, Iterable)) or isinstance(patterns, (str, bytes, Mapping)):
@@ -182,7 +187,9 @@ def _patterns(patterns: Any) -> Iterable[Any]:
 
 
 def _names_input(spec: ModuleOp) -> bool:
-    """Return whether a spec names an operation of a frontend's dialect, which is lowered before preprocessing."""
+    """Return whether a spec mentions an operation of a frontend's dialect. Such operations are lowered before
+    preprocessing, so that the spec must attach to the input phase.
+    """
     prefixes = tuple(f"{dialect}." for frontend in frontends() for dialect in frontend.dialects)
     for op in walk(spec):
         attributes = [*op.properties.values(), *op.attributes.values()]
@@ -194,7 +201,7 @@ def _names_input(spec: ModuleOp) -> bool:
 
 
 def _attached(spec: Any) -> list[tuple[str, Any]]:
-    """Return the sources of specs, each with the phase that it is attached to; "" where none is stated."""
+    """Return the sources of specs as (phase, source); the phase is "" where the caller states none."""
     if spec is None:
         return []
     if isinstance(spec, Mapping):

@@ -1,4 +1,4 @@
-"""Kernels by the names of custom operations → patterns that replace these."""
+"""Patterns that replace custom operations by the kernels that the caller passes for their names."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ def patterns_for(kernels: Mapping[str, Any]) -> list[Pattern]:
         raise InvalidArgumentError(
             f'kernels: expected a mapping such as {{"mylib::swish": pydispatch.CFunction(...)}}, got {kernels!r}'
         )
-    return [_pattern(name, kernel) for name, kernel in kernels.items()]
+    return [_pattern_for_operation(name, kernel) for name, kernel in kernels.items()]
 
 
-def _pattern(name: str, kernel: Any) -> Pattern:
+def _pattern_for_operation(name: str, kernel: Any) -> Pattern:
+    """Build a pattern that matches the custom operation `name` and replaces it by a kernel."""
+
     def match(operation: Any) -> Any:
         op = operation.op
         if not isinstance(op, CustomOp) or op.callee.data != name:

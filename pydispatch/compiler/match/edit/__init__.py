@@ -1,1 +1,1 @@
-"""A match → the edited program: calls, symbols, clean-up."""
+"""Edits of the program for a match: calls, symbols, clean-up."""

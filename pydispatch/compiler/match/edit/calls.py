@@ -1,4 +1,6 @@
-"""Replaces a match by a call: casts before and after it, and the uses of the old values."""
+"""Replacement of a match by a call: inserts casts before and after the call, and redirects the uses of the old
+values.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,7 @@ class Inserter:
         self.last = anchor
 
     def add(self, op: Operation) -> Operation:
+        """Insert an operation at this point, with the location of the anchor, and return it."""
         for inner in walk(op):
             set_location(inner, self.place)
         if self.after:
@@ -36,7 +39,11 @@ class Inserter:
         return op
 
     def cast(self, value: SSAValue, wanted: Attribute, why: Callable[[str], Exception], shapes: bool) -> SSAValue:
-        """Return the value, cast to the requested type; raise `why` if the types are not compatible."""
+        """Return the value, cast to the type `wanted`.
+
+        shapes: whether dynamic and static sizes may be converted to each other. Raises the exception that `why` builds
+        if the types are incompatible.
+        """
         if value.type == wanted:
             return value
         ok = (
@@ -55,7 +62,7 @@ class Inserter:
         return self.add(tensor.CastOp(value, wanted)).results[0]
 
     def empty(self, type: Attribute, like: SSAValue | None) -> SSAValue:
-        """Emit an empty tensor of a type, with the dynamic sizes of `like`, and return it."""
+        """Insert a tensor.empty of a type, with the dynamic sizes of `like`, and return its result."""
         assert isinstance(type, TensorType)
         like = None if like is None else shape_source(like)
         sizes = []
@@ -69,7 +76,9 @@ class Inserter:
 
 
 def shape_source(value: SSAValue) -> SSAValue:
-    """Return a value of the same shape that is still there when the operation of `value` is gone."""
+    """Return a value of the same shape that does not depend on the operation which defines `value`, as far as one is
+    found.
+    """
     while isinstance(value, OpResult):
         op = value.op
         outputs = getattr(op, "outputs", None)
@@ -92,7 +101,12 @@ def call_in_place(
     with_func: bool = False,
     casts: bool = True,
 ) -> Operation:
-    """Call `function` with `inputs`; `outputs` are replaced by its results. CompileError at `spec`."""
+    """Insert a call of `function` with `inputs` at the insertion point, replace the uses of `outputs` by its results,
+    and return the call.
+
+    Raises CompileError at `spec` if the signature does not fit the values, or a use precedes the call. with_func:
+    whether to create a `func.call` instead of a `util.call`. casts: whether static and dynamic sizes may be converted.
+    """
     type = function.properties.get("function_type")
     assert isinstance(type, FunctionType)
     takes, gives = type.inputs.data, type.outputs.data
@@ -126,7 +140,7 @@ def call_in_place(
 
 
 def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> None:
-    """CompileError when an input is defined after the call."""
+    """Raise CompileError if an input is defined after the insertion point."""
     for value in inputs:
         owner = value.owner
         if isinstance(owner, Operation) and owner.parent is at.block:
@@ -139,7 +153,7 @@ def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> N
 
 
 def check_uses(call: Operation, spec: Operation) -> None:
-    """CompileError when a use of the results of `call` precedes it."""
+    """Raise CompileError if a use of the results of `call` precedes it."""
     pending = list(call.results)
     block = call.parent_block()
     while pending:

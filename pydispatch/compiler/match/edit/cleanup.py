@@ -32,6 +32,9 @@ def eliminate_dead(root: Operation) -> None:
 
 
 def _is_dead(op: Operation) -> bool:
+    """Return whether an operation has results but no uses and may be erased. Dispatches may: they write only their
+    results.
+    """
     if not op.results or any(r.first_use is not None for r in op.results):
         return False
     if op.name in _DISPATCHES:
@@ -42,7 +45,7 @@ def _is_dead(op: Operation) -> bool:
 
 
 def eliminate_symbols(module: ModuleOp) -> None:
-    """Erase private symbols that nothing but themselves and each other refers to."""
+    """Erase the private symbols that are not reachable from the public symbols and the unnamed operations."""
     ops = list(module.body.block.ops)
     by_name = {symbol_of(op): op for op in ops if symbol_of(op)}
     live = [op for op in ops if not (symbol_of(op) and op.properties.get("sym_visibility") == StringAttr("private"))]
@@ -59,14 +62,14 @@ def eliminate_symbols(module: ModuleOp) -> None:
 
 
 def eliminate_common(root: Operation) -> None:
-    """Compute equal things once."""
+    """Eliminate common subexpressions."""
     from xdsl.transforms.common_subexpression_elimination import cse
 
     cse(root)
 
 
 def canonicalize(root: Operation) -> None:
-    """Apply the canonicalization patterns of xDSL, and remove casts that undo each other."""
+    """Apply xDSL's canonicalization patterns, and fold chains of tensor casts."""
     from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
     from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
     from xdsl.transforms.dead_code_elimination import region_dce
@@ -81,7 +84,7 @@ def canonicalize(root: Operation) -> None:
 
 
 def fold_casts(root: Operation) -> None:
-    """`cast(cast(x))` becomes one cast, or `x` itself."""
+    """Make each tensor.cast of a tensor.cast read the original tensor, and remove casts to the original type."""
     for op in list(walk(root)):
         if op.name != "tensor.cast":
             continue
@@ -93,6 +96,7 @@ def fold_casts(root: Operation) -> None:
 
 
 def _inline(root: Operation) -> None:
+    """Inline the calls of a module."""
     from pydispatch.compiler.flatten.inline import inline_calls
 
     if isinstance(root, ModuleOp):
@@ -100,6 +104,7 @@ def _inline(root: Operation) -> None:
 
 
 def _normalize(root: Operation) -> None:
+    """Lower the named operations of a module."""
     from pydispatch.compiler.normalize import normalize
 
     if isinstance(root, ModuleOp):
@@ -115,4 +120,4 @@ PASSES: dict[str, Callable[[Operation], None]] = {
     "normalize": _normalize,
     "linalg-generalize-named-ops": _normalize,
 }
-"""What `transform.apply_registered_pass` may name."""
+"""Passes that `transform.apply_registered_pass` may name."""

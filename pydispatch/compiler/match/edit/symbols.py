@@ -1,4 +1,4 @@
-"""Symbols of a spec that become symbols of the program, with everything that they refer to."""
+"""Import of symbols of a spec into the program, together with the symbols that they reference."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _ORIGIN = "pyd.imported"
 
 
 def symbol_of(op: Operation) -> str:
+    """Return the symbol name of an operation, or ""."""
     name = op.properties.get("sym_name", op.attributes.get("sym_name"))
     return name.data if isinstance(name, StringAttr) else ""
 
 
 def table_of(module: ModuleOp) -> dict[str, Operation]:
-    """Return the symbols of a module."""
+    """Return the symbol table of a module."""
     return {symbol_of(op): op for op in module.body.block.ops if symbol_of(op)}
 
 
@@ -36,10 +37,12 @@ def import_symbol(
     name: str, source: dict[str, Operation], program: ModuleOp, imported: dict[str, Operation], at: Operation,
     if_undefined: bool = False, force: bool = False,
 ) -> Operation:  # fmt: skip
-    """Copy a symbol, and those it refers to, to the start of the program; the symbol of the program.
+    """Copy a symbol of the spec, and the symbols that it references, to the start of the program; return the program's
+    symbol.
 
-    A symbol that this spec brought before is there already. CompileError at `at` when there is none of this name, or
-    the program has another.
+    A symbol in `imported` was copied before and is returned as it is. Raises CompileError at `at` if the spec has no
+    such symbol, or the program has its own. if_undefined: return the program's own symbol instead of raising; force:
+    replace it.
     """
     if name in imported and imported[name].parent is not None:
         return imported[name]

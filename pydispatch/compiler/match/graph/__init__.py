@@ -1,1 +1,1 @@
-"""A program → the nodes that patterns are compared with."""
+"""Data-flow graph of a program, whose nodes are compared with those of patterns."""

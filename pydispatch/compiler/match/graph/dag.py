@@ -1,4 +1,4 @@
-"""Matches the computation of a pattern against the producers of an operation, or reports where and why it failed."""
+"""Matching of a pattern's DAG against the producers of an operation, or a report of where and why it failed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from pydispatch.compiler.match.graph.view import GraphView, Node, source_of
 
 NAME_ONLY = "match.operation_name_only"
 ABSENT = "absent"
-"""Stands for an input that the pattern only overwrites and that the program has not."""
+"""Binding of a pattern input that is only overwritten and that does not exist in the program."""
 _STEPS = 100_000
+"""Maximum number of compared nodes: n nested commutative operations have 2**n orders of operands."""
 
 
 @dataclass(frozen=True)
 class Mismatch:
     """Reason why a comparison failed.
 
-    depth: number of pattern operations that matched before; op: the program operation.
+    depth: number of pattern operations that matched before the failure. op: the operation of the program.
     """
 
     depth: int
@@ -31,7 +32,9 @@ class Mismatch:
 
 @dataclass
 class Match:
-    """inputs[i]: the value of input i of the pattern; None for an absent one that is only overwritten."""
+    """A match of a pattern. inputs[i]: the value bound to input i of the pattern; None for an absent one that is only
+    overwritten. ops: the matched operations without constants.
+    """
 
     root: Operation
     inputs: list[SSAValue | None]
@@ -40,7 +43,7 @@ class Match:
 
 
 class DagPattern:
-    """The operations of a block, the last of which is the root, over the arguments of the block."""
+    """The operations of a block, whose last one is the root and whose arguments are the inputs of the pattern."""
 
     def __init__(self, block: Block, root: Operation) -> None:
         self.block, self.root = block, root
@@ -53,10 +56,11 @@ class DagPattern:
 
     @property
     def path(self) -> Sequence[int | None]:
-        """The path in a search tree: keys in pre-order, None for anything."""
+        """The keys of the nodes in pre-order, for a discrimination tree; None matches any node."""
         return self._path
 
     def _reach(self, limit: int = 48) -> tuple[set[SSAValue], list[int | None]]:
+        """Return the inputs that the root depends on, and the first `limit` keys in pre-order."""
         used: set[SSAValue] = set()
         path: list[int | None] = []
         seen: set[Node] = set()
@@ -76,10 +80,11 @@ class DagPattern:
             seen.add(node)
             pending += reversed(node.children)
         for node in self.nodes[1:]:
-            self._uses_of(node, used, seen)
+            self._add_used_inputs(node, used, seen)
         return used, path[:limit]
 
-    def _uses_of(self, node: Node, used: set[SSAValue], seen: set[Node]) -> None:
+    def _add_used_inputs(self, node: Node, used: set[SSAValue], seen: set[Node]) -> None:
+        """Add to `used` the inputs that a node depends on. seen: nodes that were visited before."""
         pending: list[SSAValue | Node] = [node]
         while pending:
             child = pending.pop()
@@ -94,18 +99,18 @@ class DagPattern:
             pending += inner.children
 
     def leaf(self, child: SSAValue | Node) -> int | None:
-        """Return the index of the pattern input that a child is, None if it is not an input."""
+        """Return the index of the pattern input that a child is; None for other children."""
         if isinstance(child, Node):
             return None
         return self._index.get(source_of(child))
 
     def name_only(self, child: SSAValue | Node) -> str | None:
-        """Return the name of a child's operation if the pattern compares only its name, else None."""
+        """Return the operation name of a child if the pattern compares only its name, else None."""
         op = child.op if isinstance(child, Node) else source_of(child).owner
         return op.name if isinstance(op, Operation) and NAME_ONLY in op.attributes else None
 
     def match(self, root: Operation, view: GraphView) -> Match | Mismatch:
-        """Compare with the operations above `root`."""
+        """Compare the pattern with `root` and its producers; return the match or the deepest mismatch."""
         if len(root.results) != len(self.root.results):
             want, got = len(self.root.results), len(root.results)
             return Mismatch(0, f"expected {self.root.name} with {want} result(s), got {root.name} with {got}", root)
@@ -119,7 +124,11 @@ class DagPattern:
 
 
 class _Search:
-    """State of one comparison of a pattern with a program. `trail` records bindings, for backtracking."""
+    """State of one comparison of a pattern with a program.
+
+    bound: the values bound to inputs. trail: the inputs in the order of binding, for backtracking. agreed: pairs of
+    nodes known to match. best: the deepest mismatch.
+    """
 
     def __init__(self, pattern: DagPattern, view: GraphView) -> None:
         self.pattern, self.view = pattern, view
@@ -131,10 +140,12 @@ class _Search:
         self.best: Mismatch | None = None
 
     def inputs(self) -> list[SSAValue | None]:
+        """Return the bound value of each input of the pattern; None for absent and unbound ones."""
         values = [self.bound.get(i) for i in range(len(self.pattern.inputs))]
         return [None if isinstance(f, str) else f for f in values]
 
     def fail(self, reason: str, where: str, op: Operation | None) -> bool:
+        """Record a mismatch if it is deeper than the best one so far, and return False."""
         if self.best is None or self.depth > self.best.depth:
             self.best = Mismatch(self.depth, f"{where}: {reason}" if where else reason, op)
         return False
@@ -142,7 +153,10 @@ class _Search:
     def compare(
         self, mine: SSAValue | Node, theirs: SSAValue | Node, where: str, user: Operation | None = None
     ) -> bool:
-        """Depth first, without recursion for chains of single operands: programs may be long, patterns are not."""
+        """Return whether a node of the pattern (`mine`) matches one of the program (`theirs`), and bind its inputs.
+
+        where: the position for messages. user: the operation of the program that reads `theirs`.
+        """
         leaf = self.pattern.leaf(mine)
         if leaf is not None:
             return self.bind(leaf, theirs, where, user)
@@ -151,7 +165,7 @@ class _Search:
         op = theirs_node.op or user
         if name is not None:
             if theirs_node.op is None or theirs_node.op.name != name:
-                return self.fail(f"expected {name}, got {_what(theirs_node)}", where, op)
+                return self.fail(f"expected {name}, got {_describe(theirs_node)}", where, op)
             return True
         mine_node = self.pattern.view.node(mine)
         if (mine_node, theirs_node) in self.agreed:
@@ -184,6 +198,9 @@ class _Search:
         return problem is None or self.fail(f"result of {mine.label}: {problem}", where, op)
 
     def children(self, mine: Node, theirs: Node) -> bool:
+        """Return whether the operands match, in either order for a commutative operation; undo the bindings of a failed
+        order.
+        """
         if len(mine.children) != len(theirs.children):
             want, got = len(mine.children), len(theirs.children)
             return self.fail(f"expected {want} operand(s), got {got}", mine.label, theirs.op)
@@ -204,6 +221,9 @@ class _Search:
         return False
 
     def bind(self, leaf: int, theirs: SSAValue | Node, where: str, user: Operation | None) -> bool:
+        """Bind an input of the pattern to a value of the program. Return False if the types do not fit, or the input is
+        bound to another value.
+        """
         wanted = self.pattern.inputs[leaf]
         name = f"%{wanted.name_hint or leaf}"
         if isinstance(theirs, Node):
@@ -231,7 +251,7 @@ class _Search:
         return True
 
     def _element(self, value: SSAValue) -> SSAValue:
-        """Return the scalar with which a tensor was filled, or the tensor itself if it is no splat of one."""
+        """Return the scalar of a splat tensor; the tensor itself if it is no splat."""
         node = self.view.node(value)
         inner = node.children[0] if node.label == "splat" else value
         return value if isinstance(inner, Node) else inner
@@ -241,7 +261,8 @@ class _Search:
         self.trail.append(leaf)
 
 
-def _what(node: Node) -> str:
+def _describe(node: Node) -> str:
+    """Return a node as messages name it: a constant with its value, else the label."""
     if node.is_constant and node.parts:
         return f"the constant {node.parts[0][1]}"
     return node.label
@@ -250,7 +271,7 @@ def _what(node: Node) -> str:
 def differ(mine: Node, theirs: Node) -> str:
     """Describe the first difference between two nodes with different keys."""
     if mine.label != theirs.label:
-        return f"expected {_what(mine)}, got {_what(theirs)}"
+        return f"expected {_describe(mine)}, got {_describe(theirs)}"
     have = dict(theirs.parts)
     for what, text in mine.parts:
         if have.get(what, text) != text:
@@ -259,5 +280,5 @@ def differ(mine: Node, theirs: Node) -> str:
 
 
 def shape_text(type: Attribute) -> str:
-    """Return a type as messages show it."""
+    """Return a type as messages print it, without encodings."""
     return str(TensorType(type.element_type, type.get_shape())) if isinstance(type, TensorType) else str(type)

@@ -1,7 +1,7 @@
-"""Value numbering of bodies: equal numbers mean equal computations, independent of names.
+"""Value numbering of scalar code: equal numbers mean equal computations, whatever the names of values.
 
-An expression is numbered from the bottom: its operation, its properties and the numbers of its operands, those of a
-commutative operation in order of size. Discardable attributes and permissions to be inexact are no part of it.
+An expression is numbered bottom-up from its operation, its properties and the numbers of its operands, which are sorted
+for commutative operations. Discardable attributes and fast-math flags are ignored.
 """
 
 from __future__ import annotations
@@ -36,20 +36,22 @@ _SYMMETRIC = {"arith.cmpi": (0, 1), "arith.cmpf": (0, 1, 6, 7, 8, 13, 14, 15)}
 _numbers: dict[Hashable, int] = {}
 
 
-def number(key: Hashable) -> int:
-    """Return the number of a key; it is unique in the process, so that patterns and programs share it."""
+def intern_id(key: Hashable) -> int:
+    """Return the unique id of a key. Ids are unique in the process, so that patterns and programs share them."""
     return _numbers.setdefault(key, len(_numbers) + 1)
 
 
 def properties_key(op: Operation) -> tuple[Hashable, ...]:
-    """Return the properties of an operation that affect its result."""
+    """Return the properties of an operation that affect its result, sorted by name."""
     kept: list[tuple[str, Attribute]] = [(name, value) for name, value in op.properties.items() if name not in _IGNORED]
     kept.sort(key=lambda item: item[0])
     return tuple(kept)
 
 
 def comparison(op: Operation) -> tuple[int, bool] | None:
-    """Return the predicate of a comparison, canonicalised to "greater", and whether the operands are swapped."""
+    """Return the predicate of a comparison, canonicalised to "greater", and whether its operands must be swapped for
+    it. Return None for operations that are no comparison.
+    """
     if op.name not in _MIRROR:
         return None
     predicate = op.properties["predicate"]
@@ -60,7 +62,9 @@ def comparison(op: Operation) -> tuple[int, bool] | None:
 
 
 def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
-    """(key of the operation without its operands, whether they may change places, whether they do)."""
+    """Return the key of an operation without its operands, whether the operation is commutative, and whether the key is
+    for swapped operands (`a < b` has the key of `b > a`).
+    """
     swapped = comparison(op)
     if swapped is not None:
         return (op.name, swapped[0]), swapped[0] in _SYMMETRIC[op.name], swapped[1]
@@ -68,7 +72,7 @@ def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
 
 
 def constant_key(value: Attribute | None) -> Hashable | None:
-    """Return the key of a number, or of a tensor whose elements are all that number: bits and element type."""
+    """Return the key of a scalar or splat constant: its bits and element type. Return None for other constants."""
     if isinstance(value, DenseIntOrFPElementsAttr):
         if not is_splat(value):
             return None
@@ -88,7 +92,7 @@ def _scalar_key(value: object, type: Attribute) -> Hashable:
 
 
 def constant_text(value: Attribute | None) -> str:
-    """Return the number as messages show it."""
+    """Return a constant as messages print it."""
     if isinstance(value, DenseIntOrFPElementsAttr) and is_splat(value):
         return f"{next(iter(value.get_values()))} : {value.get_element_type()}"
     if isinstance(value, (IntegerAttr, FloatAttr)):
@@ -97,7 +101,7 @@ def constant_text(value: Attribute | None) -> str:
 
 
 class ScalarBody:
-    """The expressions of one block. `captured`: the values from outside that they use, in order of their first use."""
+    """Value numbering of one block. captured: the values from outside the block that it uses, in order of first use."""
 
     def __init__(self, block: Block, name_of: Callable[[SSAValue], str] | None = None) -> None:
         self.block = block
@@ -106,18 +110,18 @@ class ScalarBody:
         self._texts: dict[SSAValue, str] = {}
 
     def yields(self) -> tuple[int, ...]:
-        """Return the numbers of the values that the block yields."""
+        """Return the value numbers of the values that the block yields."""
         last = self.block.last_op
         return () if last is None else tuple(self.key(v) for v in last.operands)
 
     def text(self, value: SSAValue) -> str:
-        """Return the expression as messages show it."""
+        """Return the expression of a value as messages print it, shortened to 160 characters."""
         self.key(value)
         text = self._texts[value]
         return text if len(text) <= 160 else text[:157] + "..."
 
     def key(self, value: SSAValue) -> int:
-        """Return the number of the expression that computes a value. Not recursive: bodies may be long chains."""
+        """Return the value number of a value. Iterative, since bodies may be long chains."""
         pending = [value]
         while pending:
             top = pending[-1]
@@ -134,10 +138,12 @@ class ScalarBody:
         return self._keys[value]
 
     def _operands(self, value: SSAValue) -> Sequence[SSAValue]:
+        """Return the operands of a value's operation if it is in the block, else none."""
         op = value.owner
         return op.operands if isinstance(op, Operation) and op.parent is self.block else ()
 
     def _number(self, value: SSAValue, operands: Sequence[SSAValue]) -> None:
+        """Assign a number to a value whose operands have numbers."""
         op = value.owner
         if op is self.block:
             index = self.block.args.index(value)
@@ -163,13 +169,14 @@ class ScalarBody:
             self._set(value, ("captured", self.captured.index(value), value.type), f"%{value.name_hint or 'value'}")
 
     def _set(self, value: SSAValue, key: Hashable, text: str) -> None:
-        self._keys[value] = number(key)
+        self._keys[value] = intern_id(key)
         self._texts[value] = text
 
 
 def region_key(op: Operation, captured: list[SSAValue]) -> list[Hashable]:
-    """Return keys of the computations in the regions of an operation; a region with branches is only
-    equal to itself.
+    """Return keys of the computations in the regions of an operation. A region with branches is equal only to itself.
+
+    captured: gets the values from outside that the regions use.
     """
     keys: list[Hashable] = []
     for region in op.regions:
@@ -196,5 +203,5 @@ def is_scalar(type: Attribute) -> bool:
 
 
 def defining(value: SSAValue) -> Operation | None:
-    """Return the operation that makes a value."""
+    """Return the operation that defines a value; None for a block argument."""
     return value.op if isinstance(value, OpResult) else None

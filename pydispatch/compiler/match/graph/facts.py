@@ -1,4 +1,4 @@
-"""Known facts about sizes: from types, and from the origin of dynamic sizes."""
+"""Value ranges and divisibility of sizes, derived from types and from the origin of dynamic sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydispatch.ir.values import Dim, shape_of
 
 @dataclass(frozen=True)
 class SizeFacts:
-    """A size between `low` and `high` (None: no bound) that is a multiple of `multiple`."""
+    """Range and divisibility of a size: low <= size <= high (None: unbounded), and size is a multiple of `multiple`."""
 
     low: int = 0
     high: int | None = None
@@ -25,13 +25,15 @@ class SizeFacts:
 
     @property
     def static(self) -> int | None:
+        """The value, if the range has only one; else None."""
         return self.low if self.low == self.high else None
 
 
 def castable(actual: Attribute, wanted: Attribute) -> str | None:
-    """None when a value of type `actual` may be cast to `wanted`, else why not.
+    """Return None if a value of type `actual` may be cast to `wanted`, else the reason why not.
 
-    Dynamic sizes of `wanted` match any size. An encoding `array<i1: ...>` marks sizes that are a divisor.
+    Dynamic sizes of `wanted` match any size. An encoding `array<i1: ...>` marks each size that the actual size must be
+    a multiple of.
     """
     if not isinstance(wanted, TensorType):
         return None if actual == wanted else f"expected {wanted}, got {actual}"
@@ -58,6 +60,7 @@ def castable(actual: Attribute, wanted: Attribute) -> str | None:
 
 
 def _divisors(type: TensorType[Attribute]) -> list[bool]:
+    """Return for each dimension whether the type's encoding marks its size as a divisor."""
     encoding = type.encoding
     rank = len(type.get_shape())
     if not isinstance(encoding, DenseArrayBase):
@@ -67,14 +70,14 @@ def _divisors(type: TensorType[Attribute]) -> list[bool]:
 
 
 def size_of(value: SSAValue, dim: int) -> SizeFacts:
-    """Return the known facts about one size of a tensor."""
+    """Return the known range of one size of a tensor."""
     value = source_of(value)
     known = shape_of(value)[dim]
     return _size(known if known >= 0 else _stated(value, dim))
 
 
 def _stated(value: SSAValue, dim: int) -> Stated | None:
-    """Return the size that the operation of a tensor states for a dynamic dimension, None if it states none."""
+    """Return the dynamic size that the operation defining a tensor states for a dimension; None if it states none."""
     if not isinstance(value, OpResult):
         return None
     rule = rule_of(value.op)
@@ -85,6 +88,7 @@ def _stated(value: SSAValue, dim: int) -> Stated | None:
 
 
 def _size(stated: Stated | None) -> SizeFacts:
+    """Return the range of a stated size."""
     if isinstance(stated, int):
         return SizeFacts(stated, stated, stated or 1)
     if isinstance(stated, Dim):
@@ -94,18 +98,19 @@ def _size(stated: Stated | None) -> SizeFacts:
     if isinstance(stated, Product):
         product = SizeFacts(1, 1)
         for part in stated.parts:
-            product = _times(product, _size(part))
+            product = _multiply(product, _size(part))
         return product
     return SizeFacts()
 
 
-def _times(lhs: SizeFacts, rhs: SizeFacts) -> SizeFacts:
+def _multiply(lhs: SizeFacts, rhs: SizeFacts) -> SizeFacts:
+    """Return the range of the product of two sizes."""
     high = None if lhs.high is None or rhs.high is None else lhs.high * rhs.high
     return SizeFacts(lhs.low * rhs.low, high, lhs.multiple * rhs.multiple)
 
 
 def size_from(value: SSAValue) -> SizeFacts:
-    """Return the known facts about an index."""
+    """Return the known range of an index value."""
     if not isinstance(value, OpResult):
         return SizeFacts()
     op = value.op
@@ -117,7 +122,7 @@ def size_from(value: SSAValue) -> SizeFacts:
     if op.name == "util.assume.int":
         return _assumed(op, value.index)
     if op.name == "arith.muli":
-        return _times(size_from(op.operands[0]), size_from(op.operands[1]))
+        return _multiply(size_from(op.operands[0]), size_from(op.operands[1]))
     if op.name == "tensor.dim":
         index = size_from(op.operands[1]).static
         if index is not None:
@@ -126,7 +131,7 @@ def size_from(value: SSAValue) -> SizeFacts:
 
 
 def size_identity(value: SSAValue, dim: int) -> Hashable:
-    """Return the static size, or a key that two sizes share only when they are equal in every run."""
+    """Return the static size, or a key that is equal for two sizes only if they are equal in every run."""
     while True:
         value = source_of(value)
         known = shape_of(value)[dim]
@@ -151,6 +156,7 @@ def size_identity(value: SSAValue, dim: int) -> Hashable:
 
 
 def _assumed(op: Operation, index: int) -> SizeFacts:
+    """Return the union of the ranges that a `util.assume.int` states for operand number `index`."""
     rows = op.properties.get("assumptions")
     if not isinstance(rows, ArrayAttr) or index >= len(rows):
         return SizeFacts()

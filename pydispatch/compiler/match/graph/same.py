@@ -10,9 +10,8 @@ from pydispatch.compiler.match.graph.view import GraphView
 
 
 def is_like(op: Operation, name: str) -> bool:
-    """Return True when `op` computes what the operation called `name` would over the same operands.
-
-    Between generic and named structured operations, in both directions as far as one of the two is `linalg.generic`.
+    """Return whether `op`, a `linalg.generic`, computes the same as the named operation `name` over the same
+    operands.
     """
     if not isinstance(op, GenericOp) or not name.startswith("linalg.") or name == "linalg.generic":
         return False
@@ -30,6 +29,7 @@ def is_like(op: Operation, name: str) -> bool:
 
 
 def _named(op: GenericOp, name: str) -> Operation | None:
+    """Create the named operation with the operands of a generic; None if the operation needs further attributes."""
     from pydispatch import ir
 
     kind = ir.context().get_optional_op(name)
@@ -42,5 +42,5 @@ def _named(op: GenericOp, name: str) -> Operation | None:
             properties={"operandSegmentSizes": sizes},
         )  # fmt: skip
         return named
-    except Exception:  # One that needs more to be made.
+    except Exception:  # The operation needs further attributes.
         return None

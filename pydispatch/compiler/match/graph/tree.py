@@ -1,4 +1,4 @@
-"""Many patterns at once: a tree over the keys of patterns in pre-order, which a walk over the program follows."""
+"""Discrimination tree over many patterns: a trie of keys in pre-order, which is walked along with the program."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ T = TypeVar("T")
 
 
 class _Branch(Generic[T]):
+    """A node of the trie. by_key: the branch of each key; any: the branch of the wildcard; here: the items that end
+    here.
+    """
+
     __slots__ = ("any", "by_key", "here")
 
     def __init__(self) -> None:
@@ -22,13 +26,15 @@ class _Branch(Generic[T]):
 
 
 class Tree(Generic[T]):
-    """Discrimination tree: an index of entries by path. Its answers are a superset of the matches."""
+    """Discrimination tree: an index of items by path. find() returns a superset of the items that match."""
 
     def __init__(self) -> None:
         self._root: _Branch[T] = _Branch()
 
     def add(self, path: Sequence[int | None], item: T) -> None:
-        """path: the keys of a pattern in pre-order, None for anything; it may be cut off anywhere."""
+        """Add an item under a path: the keys of a pattern in pre-order, None for a wildcard. The path may be
+        truncated.
+        """
         branch = self._root
         for key in path:
             if key is None:
@@ -39,7 +45,7 @@ class Tree(Generic[T]):
         branch.here.append(item)
 
     def find(self, op: Operation, view: GraphView) -> list[T]:
-        """Return the items for the first result of an operation, without order."""
+        """Return the items whose paths fit the first result of an operation and its producers, in no order."""
         if not op.results:
             return []
         nodes = view.nodes(op)
@@ -48,7 +54,9 @@ class Tree(Generic[T]):
         return matches
 
     def _walk(self, branch: _Branch[T], rest: object, view: GraphView, matches: list[T]) -> None:
-        """rest: the nodes still to visit, as (first, (second, ...)): branches share it."""
+        """Append the matching items below a branch. rest: the nodes still to visit, as a linked list (head, tail),
+        which branches share.
+        """
         matches += branch.here
         if rest is None:
             return

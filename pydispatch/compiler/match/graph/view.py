@@ -1,8 +1,8 @@
-"""The matcher's view of a program: nodes for computations, independent of their spelling.
+"""View of a program as data-flow nodes, independent of how the computation is written.
 
-Elementwise `linalg.generic`s, fused or not, and `arith`/`math` on tensors have the same nodes, one
-for each scalar operation. Named operations look like what they are normalised to. Casts between static and dynamic
-sizes are not there. What an output tensor holds before it is overwritten is no part of a node.
+Elementwise `linalg.generic`s, fused or not, and `arith`/`math` on tensors have the same nodes, one for each scalar
+operation. Named operations have the nodes of their normalised form. Casts between static and dynamic sizes are skipped.
+The initial contents of an output tensor that is overwritten are ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
-from pydispatch.compiler.match.graph.expressions import ScalarBody, number, operation_key
+from pydispatch.compiler.match.graph.expressions import ScalarBody, intern_id, operation_key
 from pydispatch.errors import CompileError
 from pydispatch.ir.affine_maps import is_identity
 from pydispatch.ir.core.walk import walk
@@ -31,7 +31,7 @@ class Node:
     """Node of the data-flow graph: one computed value.
 
     Attributes:
-        key: Number of the computation without its operands; 0 for values from outside.
+        key: Interned id of the computation without its operands.
         children: Operands, in order.
         type: Type of the value.
         op: Operation of the program that the node is part of.
@@ -56,7 +56,7 @@ class Node:
         parts: Sequence[tuple[str, str]] = (),
         unread: Sequence[SSAValue] = (),
     ) -> None:
-        self.key = number(key)
+        self.key = intern_id(key)
         self.children = children
         self.type = type
         self.op = op
@@ -68,6 +68,7 @@ class Node:
 
     @property
     def is_constant(self) -> bool:
+        """Whether the node is a scalar or splat constant."""
         return self.label == "constant"
 
 
@@ -79,7 +80,7 @@ class GraphView:
         self._outside: dict[SSAValue, Node] = {}
 
     def node(self, child: SSAValue | Node) -> Node:
-        """Return the node of a value. Casts are ignored."""
+        """Return the node of a value; casts are skipped."""
         if isinstance(child, Node):
             return child
         child = source_of(child)
@@ -103,7 +104,7 @@ class GraphView:
 
 
 SOURCES = {"tensor.expand_shape": 1}
-"""How many operands of an operation are no sizes of its result, which its type has."""
+"""Number of operands before the sizes of the result, which are left out because the result type has them."""
 
 
 def source_of(value: SSAValue) -> SSAValue:
@@ -114,6 +115,7 @@ def source_of(value: SSAValue) -> SSAValue:
 
 
 def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
+    """Create the nodes of the results of an operation."""
     if isinstance(op, GenericOp):
         return _of_generic(op)
     if op.name == "arith.constant":
@@ -141,7 +143,7 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
 
 
 def _splat(op: Operation, scalar: SSAValue, view: GraphView, unread: Sequence[SSAValue]) -> Node:
-    """Return the node of a tensor of equal elements: a constant when the element is one."""
+    """Return the node of a splat tensor; it equals a scalar constant if its element is constant."""
     inner = view.node(scalar)
     result = op.results[0]
     if inner.is_constant:
@@ -155,6 +157,7 @@ def _splat(op: Operation, scalar: SSAValue, view: GraphView, unread: Sequence[SS
 
 
 def _of_generic(op: GenericOp) -> list[Node]:
+    """Create the nodes of a generic: those of its scalar operations if it is elementwise, else one for the whole."""
     g = structured(op)
     block = g.block
     out_args = block.args[len(g.inputs) :]
@@ -194,7 +197,9 @@ def _of_generic(op: GenericOp) -> list[Node]:
 def _scalar_root(
     generic: Structured, value: SSAValue, result: SSAValue, scalars: dict[SSAValue, SSAValue | Node]
 ) -> Node:
-    """Return the node of one result: that of the yielded scalar, with the result as its value."""
+    """Return the node of one result of an elementwise generic: a copy of the yielded scalar's node with the result as
+    its value.
+    """
     child = _scalar(generic, value, result.type, scalars)
     if isinstance(child, Node) and child.value is None:
         copy = Node(
@@ -216,7 +221,7 @@ def _scalar_root(
 def _scalar(
     generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
-    """Return the node of one scalar of the body, as a tensor of the shape of the result. Not recursive: bodies may be
+    """Return the node of a scalar of the body, typed as a tensor of the result's shape. Iterative, since bodies may be
     long.
     """
     pending = [value]
@@ -239,6 +244,7 @@ def _scalar(
 def _scalar_child(
     generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
+    """Return the node of a scalar whose operands are in `scalars`."""
     inner, op = value.owner, generic.op
     assert isinstance(type, TensorType)
     if inner is generic.body:
@@ -267,14 +273,15 @@ def _scalar_child(
 
 
 def _is_named(op: Operation) -> bool:
+    """Return whether an operation has a lowering to normal form."""
     from pydispatch.compiler.normalize import row_of
 
     return row_of(op.name) is not None
 
 
 def _of_named(op: Operation, view: GraphView) -> list[Node] | None:
-    """Return the nodes of the operation to which a named operation is normalised, over its own operands; None if
-    normalisation fails or keeps the operation, or a result has no node.
+    """Return the nodes of the normalised form of a named operation, over its own operands. Return None if normalisation
+    fails or keeps the operation, or a result has no node.
     """
     from pydispatch.compiler.normalize import normalize
 
@@ -331,6 +338,7 @@ def _reads(node: Node, value: SSAValue) -> bool:
 
 
 def _inside(value: SSAValue, op: Operation) -> bool:
+    """Return whether a value is defined inside the regions of `op`."""
     owner = value.owner
     if isinstance(owner, Block):
         parent = owner.parent_op()
@@ -341,7 +349,10 @@ def _inside(value: SSAValue, op: Operation) -> bool:
 def _moved(
     node: Node, inside: GraphView, back: dict[SSAValue, SSAValue], op: Operation, done: dict[Node, SSAValue | Node]
 ) -> SSAValue | Node:
-    """Translate a node of the scratch function into one of the program: arguments become the operands."""
+    """Translate a node of the scratch function to a node or value of the program: arguments become operands.
+
+    back: argument -> operand. done: memo.
+    """
     if node in done:
         return done[node]
     if node.value in back:

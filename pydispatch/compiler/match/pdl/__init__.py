@@ -1,1 +1,1 @@
-"""PDL specs → matches and replacements."""
+"""PDL specs: matching and replacement."""

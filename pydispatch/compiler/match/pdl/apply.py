@@ -1,4 +1,4 @@
-"""Applies the patterns of a `pdl` module until none matches any more."""
+"""Application of the patterns of a `pdl` module until none of them matches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.edit import cleanup
 from pydispatch.compiler.match.graph.dag import Mismatch
-from pydispatch.compiler.match.graph.expressions import number
+from pydispatch.compiler.match.graph.expressions import intern_id
 from pydispatch.compiler.match.graph.tree import Tree
 from pydispatch.compiler.match.graph.view import source_of
 from pydispatch.compiler.match.pdl.match import PdlPattern, canonical_name
@@ -22,16 +22,19 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 
 SWEEPS = 32
-"""So often the program is gone through; a set of patterns that still matches then would do so forever."""
+"""Maximum number of sweeps over the program; patterns that still match after them are taken to match forever."""
 GROWTH = 64
-"""How many times the operations of the program, and of a small one, patterns may leave: more would not end."""
+"""Factor by which patterns may grow the program; patterns that exceed it are taken to match forever."""
 SMALL_PROGRAM = 64
-"""Operations that a program counts as at least."""
+"""Minimum number of operations that GROWTH is applied to, so that small programs may grow by more."""
 EXPLAINED = 8
+"""Maximum number of unmatched patterns whose misses are reported; each costs another sweep."""
 
 
 def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
-    """Rewrite `program`. CompileError, in the spec, for a pattern that cannot be applied or never ends."""
+    """Apply the patterns of `spec` to `program`. Raises CompileError, located in the spec, for a pattern that cannot be
+    applied or matches forever.
+    """
     patterns = [PdlPattern(op, i) for i, op in enumerate(o for o in walk(spec) if isinstance(o, pdl.PatternOp))]
     if not patterns:
         raise CompileError("the spec has no pdl.pattern", location_of(spec) or location_of(spec.body.block.first_op))
@@ -39,19 +42,19 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
     for pattern in patterns:
         report.declare(pattern.name)
         tree.add(pattern.path(), pattern)
-    # What an operation itself has is compared first; where that differs, it does for all operations of its kind.
+    # Patterns that failed at the root (depth 0), by its name and attributes: they fail for all equal operations.
     refused: dict[Hashable, set[int]] = {}
     most = GROWTH * max(SMALL_PROGRAM, sum(1 for _ in walk(program)))
     for _ in range(SWEEPS):
         changed = False
-        for op in _counted(program, most, patterns, report):
+        for op in _bounded_walk(program, most, patterns, report):
             if op.parent is not None and _inside(op, program):
                 changed = _apply_at(op, tree, program, report, refused) or changed
         if not changed:
             break
         cleanup.eliminate_dead(program)
     else:
-        raise _endless(patterns, report, f"{SWEEPS} rounds")
+        raise _endless_error(patterns, report, f"{SWEEPS} rounds")
     for pattern in [p for p in patterns if p.name in report.unmatched][:EXPLAINED]:
         for op in walk(program):
             match = pattern.match(op)
@@ -59,16 +62,20 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
                 report.miss(pattern.name, op, match)
 
 
-def _counted(program: ModuleOp, most: int, patterns: Sequence[PdlPattern], report: Report) -> list[Operation]:
-    """Return the operations of a program; CompileError if patterns have grown it to more than `most`."""
+def _bounded_walk(
+    program: ModuleOp, max_operations: int, patterns: Sequence[PdlPattern], report: Report
+) -> list[Operation]:
+    """Return the operations of a program. Raise CompileError if patterns have grown it to more than
+    `max_operations`.
+    """
     ops = list(walk(program))
-    if len(ops) > most:
-        raise _endless(patterns, report, f"the program has grown to {len(ops)} operations")
+    if len(ops) > max_operations:
+        raise _endless_error(patterns, report, f"the program has grown to {len(ops)} operations")
     return ops
 
 
-def _endless(patterns: Sequence[PdlPattern], report: Report, when: str) -> CompileError:
-    """Return the error about the pattern that was applied last."""
+def _endless_error(patterns: Sequence[PdlPattern], report: Report, when: str) -> CompileError:
+    """Return the CompileError for the pattern that was applied last."""
     last = report.found[-1].pattern
     culprit = next(p.op for p in patterns if p.name == last)
     note = "its replacement contains what it matches"
@@ -82,6 +89,10 @@ def _inside(op: Operation, program: ModuleOp) -> bool:
 def _apply_at(
     op: Operation, tree: Tree[PdlPattern], program: ModuleOp, report: Report, refused: dict[Hashable, set[int]]
 ) -> bool:
+    """Apply the best pattern that matches at `op`; return whether one did.
+
+    refused: patterns known to fail, by the operation's name and attributes.
+    """
     candidates = tree.find(op, NAMES)  # type: ignore[arg-type]
     if not candidates:
         return False
@@ -101,24 +112,32 @@ def _apply_at(
     return False
 
 
-class _Name:
-    """An operation as a search tree sees it: its name."""
+class _NameNode:
+    """A node of the discrimination tree for PDL.
+
+    key: the interned id of the operation's name; -1 for a block argument. Any binary arith operation counts as
+    commutative: the tree may return too many candidates, which the match then rejects.
+    """
 
     __slots__ = ("children", "commutative", "key")
 
     def __init__(self, value: SSAValue) -> None:
         op = value.owner if isinstance(value, OpResult) else None
-        self.key = number(("name", canonical_name(op.name))) if isinstance(op, Operation) else -1
+        self.key = intern_id(("name", canonical_name(op.name))) if isinstance(op, Operation) else -1
         self.children = list(op.operands) if isinstance(op, Operation) else []
         self.commutative = isinstance(op, Operation) and len(self.children) == 2 and op.name.startswith("arith.")
 
 
-class _Names:
-    def node(self, value: SSAValue | _Name) -> _Name:
-        return value if isinstance(value, _Name) else _Name(source_of(value))
+class _NameView:
+    """A view of a program for Tree.find that compares only the names of operations."""
 
-    def nodes(self, op: Operation) -> list[_Name]:
-        return [_Name(r) for r in op.results]
+    def node(self, value: SSAValue | _NameNode) -> _NameNode:
+        """Return the node of a value; casts are skipped."""
+        return value if isinstance(value, _NameNode) else _NameNode(source_of(value))
+
+    def nodes(self, op: Operation) -> list[_NameNode]:
+        """Return one node for each result of an operation."""
+        return [_NameNode(r) for r in op.results]
 
 
-NAMES = _Names()
+NAMES = _NameView()

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.dag import Mismatch
-from pydispatch.compiler.match.graph.expressions import number
+from pydispatch.compiler.match.graph.expressions import intern_id
 from pydispatch.compiler.match.graph.facts import castable
 from pydispatch.compiler.match.graph.same import is_like
 from pydispatch.compiler.match.graph.view import source_of
@@ -25,12 +25,14 @@ Bound = dict[SSAValue, Any]
 
 
 def canonical_name(name: str) -> str:
-    """Structured operations may be written generic or named."""
+    """Return the name under which an operation is indexed: one for all of linalg, whose operations may be written
+    generic or named.
+    """
     return "linalg.*" if name.startswith("linalg.") else name
 
 
 class PdlPattern:
-    """A pattern and where it begins."""
+    """A pattern of a PDL module, prepared for matching. order: its position in the module."""
 
     def __init__(self, op: pdl.PatternOp, order: int) -> None:
         self.op, self.order = op, order
@@ -50,7 +52,9 @@ class PdlPattern:
                 )
 
     def _root(self) -> pdl.OperationOp:
-        """Return the operation that no other of the pattern reads, though the rewrite may name another."""
+        """Return the only operation of the pattern whose results no other one reads. The rewrite may name another as
+        its root.
+        """
         ops = [o for o in self.op.body.block.ops if isinstance(o, pdl.OperationOp)]
         read = {
             v.owner.parent_.owner
@@ -65,7 +69,7 @@ class PdlPattern:
         return roots[0]
 
     def path(self, limit: int = 48) -> list[int | None]:
-        """Return the path in a search tree."""
+        """Return the names of the operations in pre-order, for a discrimination tree; at most `limit`."""
         path: list[int | None] = []
         pending: list[pdl.OperationOp | None] = [self.root]
         while pending and len(path) < limit:
@@ -73,7 +77,7 @@ class PdlPattern:
             if op is None or op.opName is None:
                 path.append(None)
                 continue
-            path.append(number(("name", canonical_name(op.opName.data))))
+            path.append(intern_id(("name", canonical_name(op.opName.data))))
             if any(isinstance(v.owner, pdl.OperandsOp | pdl.ResultsOp) for v in op.operand_values):
                 break
             owners = [v.owner for v in reversed(op.operand_values)]
@@ -95,23 +99,33 @@ class PdlPattern:
 
 
 class _Search:
+    """State of one match attempt. bound: the values bound so far. depth: matched operations. best: the deepest
+    mismatch.
+    """
+
     def __init__(self) -> None:
         self.bound: Bound = {}
         self.depth = 0
         self.best: Mismatch | None = None
 
     def fail(self, reason: str, where: str, op: Operation | None) -> bool:
+        """Record a mismatch if it is deeper than the best one so far, and return False."""
         if self.best is None or self.depth > self.best.depth:
             self.best = Mismatch(self.depth, f"{where}: {reason}" if where else reason, op)
         return False
 
     def known(self, value: SSAValue) -> Any:
-        """Return what a pattern value is bound to in the program; for a constant of the pattern, the constant."""
+        """Return the binding of a pattern value, or the constant that the pattern states for it; None if there is
+        neither.
+        """
         if value in self.bound:
             return self.bound[value]
         return constant_of(value)
 
     def operation(self, mine: pdl.OperationOp, op: Operation, where: str) -> bool:
+        """Return whether an operation of the pattern matches `op`, and bind it. Both orders of commutative operands are
+        tried.
+        """
         if mine.op in self.bound:
             same = self.bound[mine.op] is op
             return same or self.fail(f"another {op.name} than elsewhere in the pattern", where, op)
@@ -138,6 +152,7 @@ class _Search:
         return False
 
     def attribute(self, name: str, mine: SSAValue, op: Operation, where: str) -> bool:
+        """Return whether an attribute of `op` matches the pattern, and bind it."""
         got = op.properties.get(name, op.attributes.get(name))
         if got is None:
             return self.fail(f"{op.name} has no attribute '{name}'", where, op)
@@ -154,6 +169,7 @@ class _Search:
         return True
 
     def types(self, mine: Sequence[SSAValue], got: list[Attribute], where: str, op: Operation) -> bool:
+        """Return whether a list or range of types in the pattern matches the types `got`, and bind them."""
         if not mine:
             return True
         if len(mine) == 1 and isinstance(mine[0].type, pdl.RangeType):
@@ -167,6 +183,7 @@ class _Search:
         return all(self.type(m, g, where, op) for m, g in zip(mine, got, strict=True))
 
     def type(self, mine: SSAValue, got: Attribute, where: str, op: Operation | None) -> bool:
+        """Return whether a type of the pattern matches `got`, and bind it."""
         constant = constant_of(mine)
         if constant is not None:
             problem = castable(got, constant)
@@ -175,6 +192,7 @@ class _Search:
         return before == got or self.fail(f"expected {before} as elsewhere, got {got}", where, op)
 
     def operands(self, mine: Sequence[SSAValue], got: list[SSAValue], op: Operation) -> bool:
+        """Return whether the operands in the pattern match the operands `got` of `op`, and bind them."""
         if len(mine) == 1 and isinstance(mine[0].type, pdl.RangeType):
             return self.range(mine[0], got, op)
         if len(mine) != len(got):
@@ -184,6 +202,7 @@ class _Search:
         )
 
     def range(self, mine: SSAValue, got: list[SSAValue], op: Operation) -> bool:
+        """Return whether a range of values in the pattern matches all operands of `op`, and bind it."""
         owner = mine.owner
         if isinstance(owner, pdl.ResultsOp):
             makers = {v.owner for v in map(source_of, got)}
@@ -202,6 +221,7 @@ class _Search:
         return True
 
     def operand(self, mine: SSAValue, got: SSAValue, where: str, user: Operation) -> bool:
+        """Return whether a value of the pattern matches an operand, and bind it."""
         owner = mine.owner
         if isinstance(owner, pdl.OperandOp):
             before = self.bound.get(mine)
@@ -228,7 +248,7 @@ class _Search:
 
 
 def constant_of(value: SSAValue) -> Any:
-    """Return the type, types or attribute that a value of the pattern always is."""
+    """Return the type, types or attribute that the pattern states for one of its values; None if it states none."""
     owner = value.owner
     if isinstance(owner, pdl.TypeOp):
         return owner.constantType
@@ -240,6 +260,7 @@ def constant_of(value: SSAValue) -> Any:
 
 
 def _equal(wanted: Attribute, got: Attribute) -> bool:
+    """Return whether two attributes are equal, or are equal scalar or splat constants."""
     if wanted == got:
         return True
     key = expressions.constant_key(wanted)

@@ -1,4 +1,4 @@
-"""Constraints and rewrites that pdl patterns call by name."""
+"""Native constraints and rewrites that PDL patterns call by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pydispatch.ir.dialects.flow import dialect as flow
 
 
 def _element_type(arguments: Sequence[Any]) -> str | None:
-    """`checkTensorElementType(type, element)`."""
+    """Check the constraint `checkTensorElementType(type, element)`; return None if it holds, else the reason."""
     type, element = arguments
     if not isinstance(type, TensorType):
         return f"expected a tensor, got {type}"
@@ -36,14 +36,15 @@ def _element_type(arguments: Sequence[Any]) -> str | None:
 
 
 CONSTRAINTS: dict[str, Callable[[Sequence[Any]], str | None]] = {"checkTensorElementType": _element_type}
-"""Name -> a function from bound values to None, or to the reason why not."""
+"""Name -> a function of the bound values that returns None if the constraint holds, else the reason why not."""
 
 
 def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: ModuleOp, spec: Operation) -> list[Any]:
-    """`rewriteAsFlowDispatch(root, name, inputs, replaced values, their sizes, other operands)`.
+    """Replace values by the results of a dispatch that calls an external function, and return the dispatch.
 
-    The external function `name` is called once with, for each tensor, its base and an offset in elements: inputs, then
-    results, then the other operands.
+    Implements `rewriteAsFlowDispatch(root, name, inputs, replaced values, their sizes, other operands)`. The function
+    `name` is called once. For each tensor it gets the base address and an offset in elements: inputs, then results,
+    then the other operands.
     """
     if len(arguments) != 6:
         raise CompileError(f"rewriteAsFlowDispatch takes 6 arguments, got {len(arguments)}", location_of(spec),
@@ -87,6 +88,7 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
 
 
 def _check_replaced(replaced: Sequence[SSAValue], name: str, spec: Operation) -> None:
+    """Raise CompileError unless each replaced value is a tensor that an operation defines."""
     for value in replaced:
         if not isinstance(value, OpResult) or not isinstance(value.type, TensorType):
             what = f"a result of type {value.type}" if isinstance(value, OpResult) else "an argument"
@@ -95,12 +97,12 @@ def _check_replaced(replaced: Sequence[SSAValue], name: str, spec: Operation) ->
 
 
 def _is_before(user: Operation, dispatch: Operation) -> bool:
-    """Return whether a use precedes the dispatch: it is a size of the old value."""
+    """Return whether a use precedes the dispatch. Such a use computes a size from the old value and keeps it."""
     return user.parent is dispatch.parent and user.is_before_in_block(dispatch)
 
 
 def _result_dims(replaced: Sequence[SSAValue], sizes: Sequence[SSAValue], spec: Operation) -> list[SSAValue]:
-    """Return the sizes that the types of the replaced values leave dynamic; raise CompileError for a wrong number.
+    """Return the dynamic sizes of the replaced values; raise CompileError for a wrong number of sizes.
 
     sizes: either the sizes of all dimensions, or only the dynamic ones.
     """
@@ -120,7 +122,9 @@ def _executable(
     function: str, inputs: Sequence[Attribute], results: Sequence[Attribute], others: Sequence[Attribute],
     program: ModuleOp, anchor: Operation,
 ) -> str:  # fmt: skip
-    """Return the name of the executable that calls the function; create the executable if the program has none yet."""
+    """Return the name of the executable that calls the function; create the executable if the program does not have
+    it.
+    """
     types = [t.element_type if isinstance(t, TensorType) else t for t in (*inputs, *results, *others)]
     name = f"{function}_{'_'.join(map(str, types))}_executable"
     if name in table_of(program):
@@ -186,4 +190,4 @@ def _executable(
 REWRITES: dict[str, Callable[[Sequence[Any], Operation, ModuleOp, Operation], list[Any]]] = {
     "rewriteAsFlowDispatch": rewrite_as_dispatch,
 }
-"""Name -> a function from (bound values, the insertion point, the program, the call in the spec)."""
+"""Name -> a function of (bound values, insertion point, program, call in the spec) that returns the new operations."""

@@ -1,4 +1,4 @@
-"""The rewrite of a `pdl.pattern`: operations created before the root, and the operations they replace."""
+"""Rewrite part of a `pdl.pattern`: creates operations before the root, and replaces and erases matched ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydispatch.ir.core.walk import walk
 
 
 class Rewriting:
-    """Replacement of one match of one PDL pattern."""
+    """Replacement of one match of one PDL pattern. env: the value of each pattern value. place: the insertion point."""
 
     def __init__(self, pattern: PdlPattern, bound: Bound, root: Operation, program: ModuleOp) -> None:
         self.pattern, self.program = pattern, program
@@ -29,14 +29,16 @@ class Rewriting:
         self.place = root
 
     def description(self) -> str:
-        """Return the replacement of the match, for the report."""
+        """Return the names of the native rewrites, or else of the last created operation, for the report."""
         ops = [self.pattern.rewrite, *walk(self.pattern.rewrite.body)]
         names = [o.constraint_name.data for o in ops if isinstance(o, pdl.ApplyNativeRewriteOp)]
         named = [o.opName.data for o in ops if isinstance(o, pdl.OperationOp) and o.opName is not None]
         return ", ".join(names) or (named[-1] if named else "")
 
     def run(self) -> None:
-        """CompileError, in the spec, when the replacement cannot be made or leaves uses without a value."""
+        """Apply the rewrite. Raises CompileError, located in the spec, if the replacement cannot be created or an
+        erased operation is still used.
+        """
         rewrite = self.pattern.rewrite
         if rewrite.name_ is not None:
             arguments = [self.get(v) for v in rewrite.external_args]
@@ -49,7 +51,7 @@ class Rewriting:
                 if handler is None:
                     raise CompileError(f"'{op.name}' is not allowed in a rewrite", location_of(op))
                 handler(self, op)
-        self._check()
+        self._erase_unused_root()
 
     def get(self, value: SSAValue) -> Any:
         """Return what a pattern value is bound to; CompileError if it is not bound."""
@@ -70,17 +72,20 @@ class Rewriting:
         return flat
 
     def _native(self, name: str, arguments: list[Any], op: Operation) -> list[Any]:
+        """Call a native rewrite and return its results; raise CompileError for an unknown name."""
         if name not in REWRITES:
             raise CompileError(f"there is no native rewrite '{name}'", location_of(op),
                                f"rewrites: {', '.join(REWRITES)}")  # fmt: skip
         return REWRITES[name](arguments, self.place, self.program, op)
 
-    def _check(self) -> None:
+    def _erase_unused_root(self) -> None:
+        """Erase the root if the rewrite left it without uses."""
         if self.root.parent is not None and all(not list(r.uses) for r in self.root.results):
             erase_op(self.root)
 
 
 def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
+    """Execute `pdl.operation`: create an operation at the insertion point and verify it."""
     from pydispatch import ir
 
     assert op.opName is not None
@@ -117,7 +122,7 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
 
 
 def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SSAValue]) -> list[Attribute]:
-    """Infer the result types that the pattern does not state; CompileError if they cannot be inferred."""
+    """Infer the result types that the pattern does not state. Raises CompileError if they cannot be inferred."""
     uses = [u.operation for u in op.op.uses]
     if any(isinstance(u, pdl.ReplaceOp) for u in uses):
         return [r.type for r in self.root.results]
@@ -142,6 +147,7 @@ def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SS
 
 
 def _result(self: Rewriting, op: pdl.ResultOp) -> None:
+    """Execute `pdl.result`."""
     parent = self.get(op.parent_)
     index = op.index.value.data
     if index >= len(parent.results):
@@ -151,6 +157,7 @@ def _result(self: Rewriting, op: pdl.ResultOp) -> None:
 
 
 def _results(self: Rewriting, op: pdl.ResultsOp) -> None:
+    """Execute `pdl.results`."""
     parent = self.get(op.parent_)
     if op.index is None:
         self.env[op.val] = list(parent.results)
@@ -160,10 +167,14 @@ def _results(self: Rewriting, op: pdl.ResultsOp) -> None:
 
 
 def _range(self: Rewriting, op: pdl.RangeOp) -> None:
+    """Execute `pdl.range`."""
     self.env[op.result] = self.values(op.arguments)
 
 
 def _replace(self: Rewriting, op: pdl.ReplaceOp) -> None:
+    """Execute `pdl.replace`: replace the results of an operation and erase it. Raises CompileError if the types
+    differ.
+    """
     target = self.get(op.op_value)
     new = list(self.get(op.repl_operation).results) if op.repl_operation is not None else self.values(op.repl_values)
     if [v.type for v in new] != [r.type for r in target.results]:
@@ -175,18 +186,21 @@ def _replace(self: Rewriting, op: pdl.ReplaceOp) -> None:
     _erase_op(self, target, op)
 
 
-def _present(target: Operation, op: Operation) -> None:
+def _require_attached(target: Operation, op: Operation) -> None:
+    """Raise CompileError if an operation was replaced or erased before."""
     if target.parent is None:
         raise CompileError(f"'{target.name}' was replaced or erased before", location_of(op),
                            "replace each operation once")  # fmt: skip
 
 
 def _erase(self: Rewriting, op: pdl.EraseOp) -> None:
+    """Execute `pdl.erase`."""
     _erase_op(self, self.get(op.op_value), op)
 
 
 def _erase_op(self: Rewriting, target: Operation, op: Operation) -> None:
-    _present(target, op)
+    """Erase an operation, and move the insertion point if it was there. Raises CompileError if it is still used."""
+    _require_attached(target, op)
     if any(list(r.uses) for r in target.results):
         raise CompileError(f"'{target.name}' is erased, but its result is still used", location_of(op),
                            "replace it, or erase its users first")  # fmt: skip
@@ -198,17 +212,19 @@ def _erase_op(self: Rewriting, target: Operation, op: Operation) -> None:
 
 
 def _apply(self: Rewriting, op: pdl.ApplyNativeRewriteOp) -> None:
+    """Execute `pdl.apply_native_rewrite`."""
     results = self._native(op.constraint_name.data, [self.get(v) for v in op.args], op)
     for result, value in zip(op.res, results, strict=False):
         self.env[result] = value
 
 
-def _constant(self: Rewriting, op: Any) -> None:
+def _require_bound(self: Rewriting, op: Any) -> None:
+    """Execute `pdl.type`, `pdl.types` or `pdl.attribute`: raise CompileError if it is neither constant nor bound."""
     self.get(op.results[0])
 
 
 _HANDLERS: dict[str, Callable[[Rewriting, Any], None]] = {
     "pdl.operation": _operation, "pdl.result": _result, "pdl.results": _results, "pdl.range": _range,
-    "pdl.replace": _replace, "pdl.erase": _erase, "pdl.apply_native_rewrite": _apply, "pdl.type": _constant,
-    "pdl.types": _constant, "pdl.attribute": _constant,
+    "pdl.replace": _replace, "pdl.erase": _erase, "pdl.apply_native_rewrite": _apply, "pdl.type": _require_bound,
+    "pdl.types": _require_bound, "pdl.attribute": _require_bound,
 }  # fmt: skip

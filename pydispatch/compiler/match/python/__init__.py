@@ -1,1 +1,1 @@
-"""Python patterns → matches and replacements."""
+"""Python patterns: matching and replacement."""

@@ -1,7 +1,7 @@
-"""Applies Python patterns. All matches are selected before anything is replaced.
+"""Application of Python patterns. All matches are selected before any of them is replaced.
 
-Matches are selected by benefit, then in the order of the patterns, then from the end of the program to its start. One
-that shares an operation other than a constant with a selected one is skipped.
+Matches are selected by benefit, then in the order of the patterns, then from the end of the program to its start. A
+match that shares an operation other than a constant with a selected one is skipped.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from pydispatch.patterns import Pattern, Replacement
 from pydispatch.patterns.sizes import Undecided
 
 EXPLAINED = 8
+"""Maximum number of unmatched patterns whose misses are reported; each costs another pass over the program."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A match that a kernel may take the place of. kernel: what it is, for people."""
+    """A match that a kernel may replace. kernel: a description of the kernel for people."""
 
     pattern: Pattern
     match: Match
@@ -38,21 +39,22 @@ class Candidate:
 
 
 Decide = Callable[[Sequence[Candidate]], Sequence[bool]]
-"""Which matches are replaced."""
+"""Callback that returns for each candidate whether to replace it."""
 
 
 def apply_patterns(
     patterns: Sequence[Pattern], module: ModuleOp, report: Report, targets: tuple[str, ...] = (), replace: bool = True,
     decide: Decide | None = None,
 ) -> None:  # fmt: skip
-    """Rewrite `module`. CompileError for a kernel that does not fit. replace=False: only looks.
+    """Match the patterns in `module`, report the matches, and replace them by their kernels.
 
-    targets: the formats that the program is compiled for, for predicates and generators. decide: None for all.
+    Raises CompileError for a kernel that does not fit its match. targets: the formats that the program is compiled for,
+    for predicates and generators. replace: False to report only. decide: selects the matches to replace; None for all.
     """
     compiled = [compile_pattern(p, i) for i, p in enumerate(patterns)]
     view = GraphView()
     ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in walk(function)]
-    accepted = _settle(_find(compiled, ops, view, targets, report))
+    accepted = _select_disjoint(_find(compiled, ops, view, targets, report))
     replacer = Replacer(module, targets)
     if decide is not None and replace:
         accepted = _decided(accepted, replacer, decide)
@@ -64,7 +66,7 @@ def apply_patterns(
             match_or_not = compiled_pattern.match(op, view)
             if isinstance(match_or_not, Mismatch):
                 report.miss(compiled_pattern.name, op, match_or_not)
-    # From the end: a match whose results are inputs of another then finds that one replaced, with uses of its own.
+    # Replace from the end of the program, so that the readers of a match's results are replaced before it.
     positions = {op: position for position, op in enumerate(ops)}
     for compiled_pattern, match, chosen in (
         sorted(accepted, key=lambda taken: -positions[taken[1].root]) if replace else ()
@@ -79,7 +81,7 @@ _Taken = tuple[Compiled, Match, "Replacement | None"]
 
 
 def _decided(accepted: list[_Taken], replacer: Replacer, decide: Decide) -> list[_Taken]:
-    """Return the matches; the replacement is None in those that `decide` rejects."""
+    """Return the matches; those that `decide` rejects get None as their replacement."""
     candidates = [Candidate(e.pattern, m, replacer.describe(c)) for e, m, c in accepted if c is not None]
     wanted = iter(decide(candidates) if candidates else ())
     return [(e, m, c if c is not None and next(wanted) else None) for e, m, c in accepted]
@@ -88,7 +90,7 @@ def _decided(accepted: list[_Taken], replacer: Replacer, decide: Decide) -> list
 def _find(
     compiled: Sequence[Compiled], ops: Sequence[Operation], view: GraphView, targets: tuple[str, ...], report: Report
 ) -> list[tuple[tuple[int, int, int], _Taken]]:
-    """Return every match with its sort key."""
+    """Return every match with its sort key (-benefit, order of the pattern, -position in the program)."""
     tree: Tree[Compiled] = Tree()
     for candidate in compiled:
         report.declare(candidate.name, candidate.dag.nodes[0].label if candidate.dag is not None else "")
@@ -108,8 +110,8 @@ def _find(
     return keyed
 
 
-def _settle(keyed: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
-    """Select matches by their sort keys so that none shares an operation with an earlier one."""
+def _select_disjoint(keyed: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
+    """Select matches in the order of their sort keys, skipping those that share an operation with a selected one."""
     taken: set[Operation] = set()
     accepted = []
     for _, item in sorted(keyed, key=lambda entry: entry[0]):
@@ -122,7 +124,7 @@ def _settle(keyed: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
 
 
 def _choose(compiled: Compiled, match: Match, targets: tuple[str, ...], report: Report) -> Replacement | None:
-    """Return the first replacement whose predicate holds, None if there is none; report each failed predicate."""
+    """Return the first replacement whose predicate holds, or None; report each predicate that does not hold."""
     info: Any = MatchInfo(compiled, match, targets)
     for replacement in compiled.pattern.replacements:
         if replacement.when is None:

@@ -1,4 +1,4 @@
-"""Kernels written in Python in the place of what a pattern found."""
+"""Text of functions that run a kernel written in Python in place of a match."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pydispatch.patterns.types import TensorType
 
 
 def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignature) -> str:
-    """Generate a function that runs a kernel; its symbols are NAME and NAME_kernel. The kernel's parameters are named
-    like inputs and outputs of the pattern. CompileError if they do not fit.
+    """Generate the text of a function that runs a kernel; its symbols are NAME and NAME_kernel.
+
+    The kernel's parameters have the names of the pattern's inputs and outputs. Raises CompileError if they do not fit.
     """
     lowered = kernel.lowered()
     inputs, outputs = dict(signature.inputs), dict(signature.outputs)
@@ -58,13 +59,13 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
 def _as_called(
     outputs: dict[str, TensorType], signature: MatchSignature, parameters: list[str]
 ) -> dict[str, TensorType]:
-    """Return the output types by the names that the kernel uses for the outputs."""
+    """Return the output types under the names that the kernel uses for the outputs."""
     called = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.others}
     return {called.get(name, name): type for name, type in outputs.items()}
 
 
 def _sizes(signature: MatchSignature) -> list[str]:
-    """Definitions of the sizes of the pattern."""
+    """Return the operations that define the sizes named in the pattern."""
     inputs, lines = dict(signature.inputs), []
     for size, (tensor, axis) in signature.sizes.items():
         if axis != OWN:
@@ -76,7 +77,9 @@ def _sizes(signature: MatchSignature) -> list[str]:
 def _converted(
     name: str, kernel: KernelSource, parameter: str, value: str, declared: TensorType, type: str
 ) -> list[str]:
-    """Define the kernel's argument from a value of the pattern."""
+    """Return the operations that convert a value of the pattern to the type of the kernel's parameter. Raises
+    CompileError if the element type or rank differs.
+    """
     scalar = declared.shape is None
     fits = type == declared.dtype if scalar else type.startswith("tensor<") and _rank(type) == len(declared.shape or ())
     if not fits or type.rstrip(">").rpartition("x")[2] != declared.dtype:

@@ -1,4 +1,4 @@
-"""A traced computation as operations: structured ones over a block whose arguments are the inputs."""
+"""Lowering of a traced computation to MLIR text: structured operations over a block whose arguments are the inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PARALLEL, _REDUCTION = '"parallel"', '"reduction"'
 
 
 class Lowering:
-    """Printer of the operations of a pattern or of its replacement as MLIR text, in `lines`."""
+    """Printer of the operations of a pattern or of its replacement as MLIR text. lines: the printed operations."""
 
     def __init__(self, inputs: Sequence[tuple[str, TensorType]]) -> None:
         self.inputs = inputs
@@ -21,14 +21,14 @@ class Lowering:
         self.count = 0
 
     def value(self, value: Value) -> str:
-        """Return the SSA name of a value; on first use write the operations that compute it."""
+        """Return the SSA name of a value; print the operations that compute it on first use."""
         if value in self.names:
             return self.names[value]
         if value.op == "input":
             assert isinstance(value.detail, int)
             name = f"%in_{self.inputs[value.detail][0]}"
         elif value.op == "constant":
-            name = self.line(f"arith.constant {_number(value.detail)} : {value.type.dtype}")
+            name = self.line(f"arith.constant {_literal(value.detail)} : {value.type.dtype}")
         else:
             name = {"scalar": self._scalar, "matmul": self._matmul, "reduce": self._reduce, "argmax": self._argmax}[
                 value.op
@@ -37,15 +37,17 @@ class Lowering:
         return name
 
     def line(self, text: str) -> str:
-        """Write one operation with one result."""
+        """Print one operation with one result, and return the name of the result."""
         self.count += 1
         self.lines.append(f"%v{self.count} = {text}")
         return f"%v{self.count}"
 
     def size(self, size: Size) -> str:
-        """Return the SSA name of a dynamic size, read from the first input that has it; on first use write the
-        operations. Only patterns have sizes of None, and matching ignores the sizes of a `tensor.empty`: they are 1
-        there. In a replacement such sizes have names.
+        """Return the SSA name of a dynamic size, read from the first input that has it; print the operations on first
+        use.
+
+        Unnamed sizes (None) occur only in patterns, whose matching ignores the sizes of a `tensor.empty`: 1 is printed
+        for them.
         """
         if size not in self.sizes:
             for name, type in self.inputs:
@@ -59,10 +61,12 @@ class Lowering:
         return self.sizes[size]
 
     def empty(self, type: TensorType) -> str:
+        """Print a tensor.empty of a type, and return its name."""
         sizes = ", ".join(self.size(s) for s in type.shape or () if not isinstance(s, int))
         return self.line(f"tensor.empty({sizes}) : {type.mlir}")
 
     def filled(self, literal: str, type: TensorType) -> str:
+        """Print a tensor of a type that is filled with a literal, and return its name."""
         scalar = self.line(f"arith.constant {literal} : {type.dtype}")
         empty = self.empty(type)
         return self.line(f"linalg.fill ins({scalar} : {type.dtype}) outs({empty} : {type.mlir}) -> {type.mlir}")
@@ -71,8 +75,8 @@ class Lowering:
         self, maps: Sequence[str], iterators: Sequence[str], ins: Sequence[Value],
         outs: Sequence[tuple[str, TensorType]], body: Sequence[str], results: Sequence[str],
     ) -> str:  # fmt: skip
-        """Write a linalg.generic, and return the name of its results. In its body the elements are %x0, ... and %o0,
-        ...
+        """Print a linalg.generic, and return the name of its results. Its body names the elements of inputs %x0, %x1,
+        ... and those of outputs %o0, %o1, ...
         """
         names = [self.value(v) for v in ins]
         types = [v.type for v in ins]
@@ -94,6 +98,9 @@ class Lowering:
         return f"%v{self.count}"
 
     def _scalar(self, value: Value) -> str:
+        """Print a scalar operation, or an elementwise generic if its type is a tensor; operands are broadcast along
+        leading dimensions.
+        """
         type = value.type
         op = str(value.detail)
         if type.shape is None:
@@ -122,11 +129,12 @@ class Lowering:
         )
 
     def _reduce(self, value: Value) -> str:
+        """Print a reduction along one axis, which starts with the neutral element."""
         (x,) = value.operands
         assert isinstance(value.detail, tuple)
         op, axis = value.detail
         dtype, rank = value.type.dtype, len(x.shape)
-        start = _zero(dtype) if op == "add" else _lowest(dtype)
+        start = _zero(dtype) if op == "add" else _lowest_literal(dtype)
         out = self.filled(start, value.type)
         name = {("add", True): "addf", ("add", False): "addi", ("maximum", True): "maximumf",
                 ("maximum", False): "maxsi"}[op, _float(dtype)]  # fmt: skip
@@ -136,6 +144,7 @@ class Lowering:
         return self.generic(maps, iterators, [x], [(out, value.type)], body, ["%r"])
 
     def _argmax(self, value: Value) -> str:
+        """Print a generic that yields the maximum and its index; return the result that `value` is."""
         (x,) = value.operands
         assert isinstance(value.detail, tuple)
         axis, index = value.detail[:2]
@@ -143,7 +152,10 @@ class Lowering:
             return f"{self.value(value.detail[2]).partition('#')[0]}#1"
         dtype, rank = x.type.dtype, len(x.shape)
         index_type = TensorType(index, value.type.shape)
-        outs = [(self.filled(_lowest(dtype), value.type), value.type), (self.filled("0", index_type), index_type)]
+        outs = [
+            (self.filled(_lowest_literal(dtype), value.type), value.type),
+            (self.filled("0", index_type), index_type),
+        ]
         rest = _map(rank, [d for d in range(rank) if d != axis])
         iterators = [_REDUCTION if d == axis else _PARALLEL for d in range(rank)]
         larger = "maximumf" if _float(dtype) else "maxsi"
@@ -158,6 +170,7 @@ class Lowering:
 
 
 def _map(rank: int, dims: Sequence[int] | range) -> str:
+    """Return an affine map of `rank` dimensions to `dims` as text."""
     return f"affine_map<({', '.join(f'd{i}' for i in range(rank))}) -> ({', '.join(f'd{d}' for d in dims)})>"
 
 
@@ -169,14 +182,15 @@ def _zero(dtype: str) -> str:
     return "0.0" if _float(dtype) else "0"
 
 
-def _lowest(dtype: str) -> str:
-    """Minus infinity, or the least integer."""
+def _lowest_literal(dtype: str) -> str:
+    """Return minus infinity, or the least integer, as a literal."""
     if _float(dtype):
         return {"f16": "0xFC00", "bf16": "0xFF80", "f32": "0xFF800000", "f64": "0xFFF0000000000000"}[dtype]
     return str(-(1 << (int(dtype[1:]) - 1)))
 
 
-def _number(value: object) -> str:
+def _literal(value: object) -> str:
+    """Return a number as an MLIR literal; MLIR needs a `.` before an exponent."""
     if not isinstance(value, float):
         return str(value)
     text = repr(value)

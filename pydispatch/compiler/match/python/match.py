@@ -1,4 +1,4 @@
-"""Matches Python patterns against the program; the view of a match for predicates and kernel generators."""
+"""Matching of Python patterns against the program, and the view of a match for predicates and kernel generators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from pydispatch.patterns.sizes import Dynamic
 
 
 class Compiled:
-    """A pattern ready to be matched. dag: None for a matcher over operations. outputs: which results of the root."""
+    """A pattern that is ready to be matched. dag: None for a matcher function. outputs: indices of the root's results
+    that are the outputs of the pattern.
+    """
 
     def __init__(self, pattern: Pattern, order: int, dag: Dag | None, outputs: list[int]) -> None:
         self.pattern, self.order, self.dag, self.outputs = pattern, order, dag, outputs
@@ -33,8 +35,9 @@ class Compiled:
         self.compare = to_compare(pattern)
 
     def match(self, op: Operation, view: GraphView) -> Match | Mismatch:
+        """Match the pattern with its root at `op`; return the match or the reason for the mismatch."""
         if self.dag is None:
-            return self._call(op)
+            return self._call_matcher(op)
         match = self.dag.match(op, view)
         if isinstance(match, Match):
             match.outputs = [match.outputs[i] for i in self.outputs]
@@ -43,7 +46,10 @@ class Compiled:
                 return Mismatch(len(match.ops), problem, op)
         return match
 
-    def _call(self, op: Operation) -> Match | Mismatch:
+    def _call_matcher(self, op: Operation) -> Match | Mismatch:
+        """Call the user's matcher function. Raises CompileError if it raises, and InvalidArgumentError if its result is
+        malformed.
+        """
         assert self.pattern.match_op is not None
         try:
             got = self.pattern.match_op(MatchedOpInfo(op))
@@ -64,7 +70,7 @@ class Compiled:
 
 
 class MatchedOpInfo:
-    """An operation as a matcher function sees it."""
+    """An operation as it is passed to matcher functions."""
 
     def __init__(self, op: Operation) -> None:
         self.op = op
@@ -77,7 +83,7 @@ class MatchedOpInfo:
         self.loops = list(structure.iterators) if structure is not None else []
 
     def producer(self, index: int) -> MatchedOpInfo | None:
-        """Return the operation that makes an operand; None for an argument."""
+        """Return the operation that defines an operand; None for an argument."""
         owner = self.operands[index].owner
         return MatchedOpInfo(owner) if isinstance(owner, Operation) else None
 
@@ -86,7 +92,9 @@ class MatchedOpInfo:
 
 
 def compile_pattern(pattern: Pattern, order: int) -> Compiled:
-    """Compile a pattern from its trace to the operations that it matches."""
+    """Compile the trace of a pattern to a DAG of operations. Raises CompileError if its results come from several
+    operations or an input is unused.
+    """
     if pattern.match_op is not None:
         return Compiled(pattern, order, None, [])
     from pydispatch import ir
@@ -122,6 +130,7 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
 
 
 def _dag(pattern: Pattern, block: Block, root: Operation) -> Dag:
+    """Create the DAG pattern. Raises CompileError if the pattern does not use an input."""
     dag = Dag(block, root)
     if dag.unused:
         name = pattern.inputs[list(block.args).index(dag.unused[0])][0]
@@ -140,7 +149,7 @@ def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileE
 
 
 class MatchInfo:
-    """A match as predicates and generators see it: every named size is an attribute, a number or `Dynamic`."""
+    """A match as it is passed to predicates and generators: every named size is an attribute, an int or `Dynamic`."""
 
     def __init__(self, compiled: Compiled, match: Match, targets: tuple[str, ...] = ()) -> None:
         self.pattern = compiled.pattern
@@ -186,7 +195,7 @@ class MatchInfo:
         return str(type.element_type if isinstance(type, TensorType) else type)
 
     def constant(self, name: str) -> float | int | None:
-        """Return the number that a scalar input always is; None when it is not one."""
+        """Return the number that a scalar input is in the program; None if it is not a constant."""
         owner = self.value(name).owner
         value = owner.properties.get("value") if isinstance(owner, Operation) else None
         return value.value.data if isinstance(value, (IntegerAttr, FloatAttr)) else None
@@ -197,5 +206,6 @@ class MatchInfo:
 
 
 def _size(name: str, value: SSAValue, axis: int) -> int | Dynamic:
+    """Return a static size as an int, else its known range."""
     known = facts.size_of(value, axis)
     return known.static if known.static is not None else Dynamic(name, known.low, known.high, known.multiple)

@@ -1,4 +1,4 @@
-"""Patterns that are programs: their operations, and which sizes these make equal by themselves."""
+"""Patterns that are programs: the operations to match, and the sizes that these make equal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pydispatch.patterns import Pattern
 
 
 def function_of(pattern: Pattern) -> FuncOp:
-    """Return a copy of the function of a pattern that is a program, without the operations that only state sizes."""
+    """Return a copy of the function of such a pattern, without `flow.tensor.tie_shape` operations."""
     module: ModuleOp = pattern.program
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == pattern.name)
     copy = function.clone()
@@ -31,8 +31,8 @@ def function_of(pattern: Pattern) -> FuncOp:
 
 
 def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
-    """Return the operation that computes all results, and the numbers of these among its results; CompileError if there
-    is no such operation.
+    """Return the operation that computes all results, and the indices of the pattern's outputs among its results.
+    Raises CompileError if there is no such operation.
     """
     last = block.last_op
     assert last is not None
@@ -52,7 +52,7 @@ def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
 
 
 def join_sizes(block: Block, same: SameSizes) -> None:
-    """Record in `same` which axes of the arguments are equal in every program that has these operations."""
+    """Record in `same` the axes of the arguments whose sizes are equal in every program with these operations."""
     known: dict[SSAValue, list[tuple[int, int]]] = {
         argument: [(index, axis) for axis in range(argument.type.get_num_dims())]
         for index, argument in enumerate(block.args)
@@ -74,4 +74,5 @@ def join_sizes(block: Block, same: SameSizes) -> None:
 
 
 def _axes(known: dict[SSAValue, list[tuple[int, int]]], value: SSAValue) -> Sequence[tuple[int, int]]:
+    """Return, for each axis of a value, an argument's axis of equal size; empty if none is known."""
     return known.get(source_of(value), ())

@@ -1,4 +1,6 @@
-"""The parameters of a C function, from its source, bitcode or debug information, and what a pattern passes for them."""
+"""Parameters of a C function, from source, bitcode or debug information, and the check of a pattern's arguments for
+them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _DTYPE_BITS = {"index": 64, "i1": 8, "bf16": 16, **{f"{kind}{n}": n for kind in 
 
 @dataclass(frozen=True)
 class CParameter:
-    """A parameter of a C function. type: without qualifiers and `*`. is_constant: a pointer to what is only read."""
+    """A parameter of a C function. type: without qualifiers and `*`. is_constant: whether it is a pointer to const.
+    text: as messages print it.
+    """
 
     name: str
     type: str
@@ -39,8 +43,8 @@ class CParameter:
     text: str
 
     def takes(self, dtype: str, is_pointer: bool) -> bool:
-        """Return whether a number of this dtype, or a pointer to such elements, may be passed. Unknown types accept
-        any.
+        """Return whether a number of this dtype, or a pointer to such elements, may be passed. Parameters of unknown
+        type accept all.
         """
         if is_pointer != self.is_pointer:
             return self.type not in _FLOATS and self.type not in _BITS and not self.is_pointer
@@ -54,8 +58,8 @@ class CParameter:
 
 
 def parameters_of(file: str, data: bytes, symbol: str) -> list[CParameter] | None:
-    """Return the parameters of a function of C source, bitcode or an object. None where the file does not state them:
-    calls of a function of an object without debug information cannot be checked.
+    """Return the parameters of a function of C source, bitcode or an object. Return None where the file does not state
+    them, as an object without debug information; its calls cannot be checked.
     """
     if file.endswith((".c", ".cu")):
         return _parameters_of_source(data, symbol)
@@ -65,7 +69,7 @@ def parameters_of(file: str, data: bytes, symbol: str) -> list[CParameter] | Non
 
 
 def _parameters_of_source(source: bytes, symbol: str) -> list[CParameter] | None:
-    """Return the parameters of the definition of a function. None where the source has no definition that is found."""
+    """Return the parameters in the definition of a function; None if no definition is found in the source."""
     text = _COMMENT.sub(" ", source.decode(errors="replace"))
     definition = re.search(rf"\b{re.escape(symbol)}\s*\(([^(){{}};]*)\)[^(){{}};]*{{", text)
     if definition is None:
@@ -75,8 +79,11 @@ def _parameters_of_source(source: bytes, symbol: str) -> list[CParameter] | None
 
 
 def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[CParameter] | None:
-    """Return the parameters of a function that bitcode defines; None where it does not. Pointers have no element type,
-    integers no sign; names are those of parameters or of debug information, and may be missing."""
+    """Return the parameters of a function that bitcode defines; None if it does not.
+
+    Pointers have no element type, and integers no sign. Names come from parameters or debug information, and may be
+    empty.
+    """
     declared = bitcode_parameters(bitcode, symbol)
     if declared is None:
         return None
@@ -93,6 +100,7 @@ def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[CParameter] | No
 
 
 def _parameters_of_object(data: bytes, symbol: str) -> list[CParameter] | None:
+    """Return the parameters from the debug information of an object; None if there is none for the function."""
     declared = dwarf.parameters(data, symbol)
     if declared is None:
         return None
@@ -105,6 +113,7 @@ def _parameters_of_object(data: bytes, symbol: str) -> list[CParameter] | None:
 
 
 def _parameter(text: str) -> CParameter:
+    """Parse the declaration of one parameter."""
     words = [word for word in re.findall(r"\w+", re.sub(r"\[[^\]]*\]", " ", text)) if word not in _QUALIFIERS]
     is_named = len(words) > 1 and " ".join(words) not in _BITS
     type = " ".join(words[:-1] if is_named else words)
@@ -113,7 +122,7 @@ def _parameter(text: str) -> CParameter:
     return CParameter(words[-1] if is_named else "", type, is_pointer, is_constant, " ".join(text.split()))
 
 
-def bind(
+def check_arguments(
     pattern: str,
     symbol: str,
     parameters: Sequence[CParameter],
@@ -121,10 +130,10 @@ def bind(
     values: Mapping[str, tuple[str, str]],
     outputs: Collection[str],
 ) -> None:
-    """CompileError where the values that a pattern passes cannot be what the C function takes.
+    """Raise CompileError if the values that a pattern passes do not fit the parameters of the C function.
 
     arguments: the name of the value for each parameter. values: name -> (SSA value, type in the kernel). outputs: the
-    names of those that the function writes.
+    names of the values that the function writes.
     """
     head = f"pattern '{pattern}': the C function {symbol}({', '.join(declared.text for declared in parameters)})"
     remedy = f"name the arguments in the order of its parameters; there are {', '.join(values)}"
@@ -152,6 +161,7 @@ def _kind(type: str) -> tuple[str, bool]:
 
 
 def _described(type: str) -> str:
+    """Return a type as messages describe it."""
     dtype, is_pointer = _kind(type)
     if is_pointer:
         return f"a pointer to {dtype}"

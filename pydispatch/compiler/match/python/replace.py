@@ -1,4 +1,6 @@
-"""Kernels of Python patterns become functions of the program, with what they dispatch, and are called."""
+"""Insertion of the kernels of Python patterns as functions of the program, which calls then use in place of the
+matches.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class Replacer:
         self.known: dict[tuple[str, str], str] = {}
 
     def describe(self, chosen: Replacement | None) -> str:
-        """Return the replacement of a match, for the report."""
+        """Return a description of the replacement of a match, for the report."""
         kernel = None if chosen is None else chosen.kernel
         if isinstance(kernel, CFunction):
             return f"C function {kernel.symbol}"
@@ -47,7 +49,9 @@ class Replacer:
         return ""
 
     def replace(self, compiled: Compiled, match: Match, chosen: Replacement) -> None:
-        """CompileError, at the match, when the kernel does not fit the pattern."""
+        """Replace a match by a call of its kernel. Raises CompileError, located at the match, if the kernel does not
+        fit.
+        """
         kernel: Any = chosen.kernel
         if isinstance(kernel, Generated):
             kernel = self._generated(compiled, match, kernel)
@@ -66,8 +70,8 @@ class Replacer:
         call_in_place(function, function.properties["sym_name"].data, inputs, outputs, at, match.root)  # type: ignore[attr-defined]
 
     def _generated(self, compiled: Compiled, match: Match, kernel: Generated) -> Any:
-        """Call the user's generator for this match, and return its kernel; C text or the bytes of an object become a
-        CFunction.
+        """Call the user's generator for this match, and return its kernel. Returned C text, or the bytes of an object,
+        become a CFunction.
         """
         info = MatchInfo(compiled, match, self.targets)
         try:
@@ -83,6 +87,9 @@ class Replacer:
         return generated
 
     def _types(self, compiled: Compiled, match: Match) -> list[Any]:
+        """Return the types that a match is cast to: those of the pattern's inputs, or of the matched values for a
+        matcher function.
+        """
         if compiled.dag is not None:
             return [a.type for a in compiled.dag.inputs]
         return [v.type for v in match.inputs if v is not None]
@@ -90,7 +97,7 @@ class Replacer:
     def _text(
         self, pattern: Pattern, kernel: Any, inputs: list[SSAValue], outputs: list[SSAValue], match: Match
     ) -> tuple[str, str]:
-        """Generate the functions that implement a kernel, as text. Return the text, and the name of the function to
+        """Generate the text of the functions that implement a kernel. Return the text, and the name of the function to
         call.
         """
         signature = signature_of(pattern, inputs, outputs, match, not isinstance(kernel, Traced))
@@ -107,6 +114,9 @@ class Replacer:
                            "pydispatch.shader(...) or a WholeKernel")  # fmt: skip
 
     def _traced(self, pattern: Pattern, kernel: Traced, signature: MatchSignature) -> str:
+        """Generate the text of a function that computes a traced replacement. Raises CompileError if its result types
+        differ from the pattern's.
+        """
         tensors = [(i, type) for i, (name, type) in enumerate(signature.inputs) if not signature.is_size(name)]
         values = [Value("input", type, (), i) for i, type in tensors]
         results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))
@@ -127,8 +137,10 @@ class Replacer:
         )
 
     def _function(self, name: str, text: str, anchor: Operation) -> Operation:
-        """Add the functions of `text` to the program under a unique name, unless they are there, and return the one to
-        call. In `text` the symbols are NAME and NAME_kernel.
+        """Add the functions of `text` to the program under a unique name, unless the same text was added before. Return
+        the function to call.
+
+        In `text` the symbols are NAME and NAME_kernel.
         """
         key = (name, text)
         known = table_of(self.program)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 Axis = tuple[int, int]
-"""(number of an input, number of one of its axes)."""
+"""(index of an input, axis)."""
 
 
 class SameSizes:
-    """Axes that are equal, as sets of which one member is the first."""
+    """A union-find structure over axes; the least axis of a class is its representative."""
 
     def __init__(self) -> None:
         self._parent: dict[Axis, Axis] = {}
 
-    def first(self, axis: Axis) -> Axis:
+    def find(self, axis: Axis) -> Axis:
+        """Return the representative of the class of an axis."""
         while axis in self._parent:
             axis = self._parent[axis]
         return axis
 
     def join(self, lhs: Axis, rhs: Axis) -> None:
-        lhs, rhs = self.first(lhs), self.first(rhs)
+        """Merge the classes of two axes."""
+        lhs, rhs = self.find(lhs), self.find(rhs)
         if lhs != rhs:
             self._parent[max(lhs, rhs)] = min(lhs, rhs)

@@ -35,14 +35,14 @@ def to_compare(pattern: Pattern) -> list[tuple[str, list[Axis]]]:
     for i, (_, type) in enumerate(pattern.inputs):
         for axis, size in enumerate(type.shape or ()):
             if isinstance(size, str):
-                kinds.setdefault(size, {}).setdefault(same.first((i, axis)), (i, axis))
+                kinds.setdefault(size, {}).setdefault(same.find((i, axis)), (i, axis))
     return [(name, list(axes.values())) for name, axes in kinds.items() if len(axes) > 1]
 
 
 def disagreement(
     pattern: Pattern, compare: Sequence[tuple[str, list[Axis]]], inputs: Sequence[SSAValue | None]
 ) -> str | None:
-    """None when sizes of the same name are equal in the match, else why not."""
+    """Return None if sizes of the same name are equal in the match, else the reason why not."""
     for name, axes in compare:
         first: tuple[object, Axis] | None = None
         for i, axis in axes:
@@ -61,13 +61,16 @@ def disagreement(
 
 
 def _axes(value: Value, same: SameSizes, done: dict[Value, Sequence[Axis]]) -> Sequence[Axis]:
-    """Return, for each axis of a value, the axis of an input that has the same size."""
+    """Return, for each axis of a value, an input's axis of equal size."""
     if value not in done:
-        done[value] = _made(value, [_axes(v, same, done) for v in value.operands], same)
+        done[value] = _axes_of_result(value, [_axes(v, same, done) for v in value.operands], same)
     return done[value]
 
 
-def _made(value: Value, operands: list[Sequence[Axis]], same: SameSizes) -> Sequence[Axis]:
+def _axes_of_result(value: Value, operands: list[Sequence[Axis]], same: SameSizes) -> Sequence[Axis]:
+    """Return the axes of a value from those of its operands, and record in `same` which axes its operation makes
+    equal.
+    """
     if value.op == "input":
         assert isinstance(value.detail, int)
         return [(value.detail, axis) for axis in range(len(value.shape))]

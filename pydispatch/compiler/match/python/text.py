@@ -1,4 +1,4 @@
-"""The text of a function that dispatches a user's kernel, and of the executable that calls it."""
+"""Text of the functions that dispatch users' kernels, and of the executables that call them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import TensorType as IrTensor
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.match.graph.dag import Match
-from pydispatch.compiler.match.python.prototype import bind, parameters_of
+from pydispatch.compiler.match.python.prototype import check_arguments, parameters_of
 from pydispatch.compiler.target.backend import backends
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.hal.parameters import PARAMETERS
@@ -21,15 +21,15 @@ from pydispatch.patterns.kernels import CFunction, SourceFile, WholeKernel
 from pydispatch.patterns.types import Size, TensorType
 
 OWN = -1
-"""In the place of an axis: an input that is a size."""
+"""Axis of a size that is itself an input, not read from a tensor."""
 
 
 @dataclass
 class MatchSignature:
-    """A kernel's inputs and outputs.
+    """The inputs and outputs of a kernel.
 
-    sizes: name -> (input, axis) that has it first, in order of first use. others: further names of inputs, outputs and
-    sizes that kernels may say -> their names here.
+    sizes: name -> (input, axis) to read the size from, in order of first use. others: alternative names that kernels
+    may use for inputs, outputs and sizes -> their names here.
     """
 
     inputs: list[tuple[str, TensorType]]
@@ -55,7 +55,7 @@ class MatchSignature:
         return asked if asked in own else self.others.get(asked, asked)
 
     def dims(self, type: TensorType) -> str:
-        """`{%n, %m}` after a type."""
+        """Return the dynamic sizes after a type, as `{%n, %m}`."""
         named = [f"%size_{s}" for s in type.shape or () if not isinstance(s, int)]
         return f"{{{', '.join(named)}}}" if named else ""
 
@@ -63,22 +63,22 @@ class MatchSignature:
 def signature_of(
     pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValue], match: Match, named: bool = True
 ) -> MatchSignature:
-    """Return the signature of a match: as the pattern declares it, or for a matcher from the matched values.
+    """Return the signature of a match: as the pattern declares it, or for a matcher function from the matched values.
 
-    named: whether the sizes of a custom operation get names even if they are static, so that kernels can query them.
-    Raises CompileError if an output has a named size that no input has.
+    named: whether static sizes of a custom operation get names too, so that kernels can query them. Raises CompileError
+    if an output has a named size that no input has.
     """
     if isinstance(match.root, CustomOp):
         return _custom_signature(match.root, named)
     if pattern.match_op is None:
-        inputs_by_name = [(n, _named(n, t)) for n, t in pattern.inputs]
+        inputs_by_name = [(n, _with_named_sizes(n, t)) for n, t in pattern.inputs]
         names = ["out"] if len(pattern.outputs) == 1 else [f"out{i}" for i in range(len(pattern.outputs))]
         signature = MatchSignature(inputs_by_name, [(n, v.type) for n, v in zip(names, pattern.outputs, strict=True)])
     else:
-        inputs_by_name = [(f"in{i}", _actual(f"in{i}", v)) for i, v in enumerate(inputs)]
+        inputs_by_name = [(f"in{i}", _type_of_value(f"in{i}", v)) for i, v in enumerate(inputs)]
         names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
         signature = MatchSignature(
-            inputs_by_name, [(n, _result(v, match)) for n, v in zip(names, outputs, strict=True)]
+            inputs_by_name, [(n, _result_type(v, match)) for n, v in zip(names, outputs, strict=True)]
         )
     for name, type in signature.inputs:
         for axis, size in enumerate(type.shape or ()):
@@ -128,20 +128,22 @@ def _custom_signature(op: CustomOp, named: bool) -> MatchSignature:
     return signature
 
 
-def _named(name: str, type: TensorType) -> TensorType:
+def _with_named_sizes(name: str, type: TensorType) -> TensorType:
+    """Return a type whose unnamed dynamic sizes are named after the input."""
     if type.shape is None:
         return type
     return TensorType(type.dtype, tuple(f"{name}_size{i}" if s is None else s for i, s in enumerate(type.shape)))
 
 
-def _actual(name: str, value: SSAValue) -> TensorType:
+def _type_of_value(name: str, value: SSAValue) -> TensorType:
+    """Return the type of a matched value, whose dynamic sizes are named after the input."""
     if not isinstance(value.type, IrTensor):
         return TensorType(str(value.type), None)
     shape = tuple(s if s >= 0 else f"{name}_size{i}" for i, s in enumerate(value.type.get_shape()))
     return TensorType(str(value.type.element_type), shape)
 
 
-def _result(value: SSAValue, match: Match) -> TensorType:
+def _result_type(value: SSAValue, match: Match) -> TensorType:
     """Return the type of a matched result; its dynamic sizes are those of the inputs with the same loop."""
     assert isinstance(value.type, IrTensor)
     shape: list[Size] = list(value.type.get_shape())
@@ -183,12 +185,14 @@ def _function(signature: MatchSignature, lines: list[str], dispatch: str) -> str
 
 
 def _signature_types(signature: MatchSignature, operands: list[str]) -> str:
+    """Return the function type of a dispatch as text. operands: the types of the operands that are no tensors."""
     tensors = [f"{t.mlir}{signature.dims(t)}" for _, t in signature.tensors]
     results = ", ".join(f"{t.mlir}{signature.dims(t)}" for _, t in signature.outputs)
     return f"({', '.join([*tensors, *operands])}) -> ({results})"
 
 
 def _object(file: SourceFile) -> str:
+    """Return an object file as an attribute."""
     entries = [
         f"path = {_text(file.name)}", f'data = dense<"0x{file.data.hex().upper()}"> : vector<{len(file.data)}xi8>',
         *(
@@ -212,7 +216,10 @@ def _text(text: str) -> str:
 
 
 def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> str:
-    """Generate an executable whose workgroups call a C function, and the function that dispatches it."""
+    """Generate an executable whose workgroups call a C function, and the function that dispatches it.
+
+    Raises CompileError if an argument or the tile names an unknown value, or the values do not fit the C parameters.
+    """
     values = _values(name, kernel, signature)
     file = kernel.source_file()
     parameters = parameters_of(file.name, file.data, kernel.symbol)
@@ -225,7 +232,7 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
         raise CompileError(f"pattern '{name}': the C function {kernel.symbol} asks for '{unknown}'",
                            note=f"there are {', '.join([*values, *signature.others])}")  # fmt: skip
     if parameters is not None:
-        bind(name, kernel.symbol, parameters, arguments, values, {n for n, _ in signature.outputs})
+        check_arguments(name, kernel.symbol, parameters, arguments, values, {n for n, _ in signature.outputs})
     sizes = list(signature.sizes)
     bindings = [n for n, _ in (*signature.tensors, *signature.outputs)]
     passed = [f"%in_{n}: {t.dtype}" for n, t in signature.scalars] + [f"%size_{s}: index" for s in sizes]
@@ -280,6 +287,7 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
 
 
 def _default_arguments(kernel: CFunction, signature: MatchSignature) -> list[str]:
+    """Return the arguments of a C function for which the user names none: tensors, scalars, outputs, then sizes."""
     names = [n for n, _ in (*signature.tensors, *signature.scalars, *signature.outputs)]
     sizes = [size for size, (_, axis) in signature.sizes.items() if axis != OWN]
     return [*names, *sizes, *(["first"] if kernel.tile is not None else [])]
@@ -301,7 +309,7 @@ def _backend_of(format: str) -> str:
 
 
 def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature) -> str:
-    """Generate a function around a `hal.dispatch.extern`."""
+    """Generate a function around a `hal.dispatch.extern` of a complete GPU kernel."""
     kernel = replace(
         kernel, constants=tuple(map(signature.name_of, kernel.constants)),
         workgroups=tuple((signature.name_of(w[0]), w[1]) if isinstance(w, tuple) else w for w in kernel.workgroups),
