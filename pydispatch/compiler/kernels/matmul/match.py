@@ -29,9 +29,9 @@ SUMS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
 
 
 MAX_STRIDED_ROWS, MAX_INNER_ROWS = 7, 48
-"""Rows that a dimension counts for, at most, when M is chosen: the dimension of rows that is innermost in the result
-wins unless it is shorter than a block of strided rows that is fast enough. Over 250 images of 32x32x3, blocks of images
-took 10 ms on Zen 5, of pixels 3.2."""
+"""Numbers of rows above which a longer dimension is no better as M: strided in the result, or innermost of its rows. So
+the innermost dimension becomes M unless it is shorter than a register block of strided rows. Over 250 images of
+32x32x3, blocks of images took 10 ms on Zen 5, of pixels 3.2."""
 
 ASSUMED_SIZE = 64
 """Size that is assumed of a dynamic dimension."""
@@ -39,23 +39,23 @@ ASSUMED_SIZE = 64
 
 @dataclass(frozen=True)
 class Linear:
-    """A coordinate of an operand: sum of coefficient times dimension, plus a constant."""
+    """A coordinate of an operand: sum of coefficient * loop index, plus a constant. terms: (dimension, coefficient)."""
 
     terms: tuple[tuple[int, int], ...]
     constant: int
 
     def of(self, dim: int) -> int:
-        """Return the coefficient of a dimension."""
+        """Return the coefficient of a loop dimension; 0 if the coordinate does not depend on it."""
         return dict(self.terms).get(dim, 0)
 
     def is_identity(self, dim: int) -> bool:
-        """Return whether the coordinate is a dimension itself, without a stride or an offset."""
+        """Return whether the coordinate is the index of loop `dim` itself: coefficient 1, no offset."""
         return self.terms == ((dim, 1),) and self.constant == 0
 
 
 @dataclass(frozen=True)
 class Factor:
-    """Factor of the product: scalar code over inputs of the generic, all read at coordinates of a main input.
+    """Factor of the product: scalar code over inputs of the generic, all indexed by coordinates of one main input.
 
     Attributes:
         value: The factor, in the body of the generic.
@@ -83,7 +83,8 @@ class Factor:
         return [i for i, c in enumerate(self.coordinates) if c.of(dim)]
 
     def is_last(self, dim: int | None) -> bool:
-        """Return whether neighbours along `dim` are neighbours in a row-major main input."""
+        """Return whether `dim` has stride 1 in the last coordinate, so that it is contiguous in a row-major main
+        input."""
         return dim is not None and bool(self.coordinates) and self.coordinates[-1].of(dim) == 1
 
 
@@ -115,7 +116,7 @@ class Contraction:
 
 
 def linear(expression: AffineExpr) -> Linear | None:
-    """Read an expression; None when it divides or has a negative coefficient."""
+    """Return an affine expression as a Linear; None when it divides or has a negative coefficient."""
     if isinstance(expression, AffineDimExpr):
         return Linear(((expression.position, 1),), 0)
     if isinstance(expression, AffineConstantExpr):
@@ -140,18 +141,19 @@ def linear(expression: AffineExpr) -> Linear | None:
 
 
 def contraction_of(op: Operation) -> Contraction | None:
-    """Return the parts of a contraction; None if `op` is not a contraction, or has no kernel of its own."""
+    """Return `op` as a contraction C += A * B; None if it is not one, or has no matrix product kernel."""
     g = as_structured(op)
     return None if g is None or g.body is None else g.fact(_recognize)
 
 
 def is_contraction(op: Operation) -> bool:
-    """Return whether an operation reduces products of several inputs by adding them up, whatever else it computes."""
+    """Return whether an operation is a reduction whose body both multiplies and adds, and that has several inputs."""
     g = as_structured(op)
     return g is not None and g.body is not None and g.fact(_adds_products)
 
 
 def _adds_products(generic: Structured) -> bool:
+    """Return whether a generic reduces several inputs, and its body has an addition and a multiplication."""
     names = {op.name for op in generic.block.ops}
     return (
         bool(generic.loops)
@@ -162,6 +164,8 @@ def _adds_products(generic: Structured) -> bool:
 
 
 def _recognize(generic: Structured) -> Contraction | None:
+    """Return a generic as a contraction; None if its body does not add one product of two factors to one
+    accumulator."""
     op = generic.op
     if cannot_lower(generic):
         return None
@@ -173,11 +177,11 @@ def _recognize(generic: Structured) -> Contraction | None:
     factors = [_factor(generic, operand) for operand in operands]
     if factors[0] is None or factors[1] is None:
         return None
-    return _roles(generic, factors[0], factors[1])
+    return _choose_mnk(generic, factors[0], factors[1])
 
 
 def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
-    """Return the two values whose product the body adds to its accumulator."""
+    """Return the two values whose product the body adds to its accumulator; None for another body."""
     last = generic.block.last_op
     assert last is not None
     total = last.operands[0]
@@ -192,7 +196,7 @@ def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
 
 
 def _factor(generic: Structured, value: SSAValue) -> Factor | None:
-    """Return an operand of the product as a factor; None where its inputs are read at coordinates of several."""
+    """Return an operand of the product as a factor; None if no single input has all coordinates that it reads."""
     slice_ = _backward_slice(generic, value)
     if slice_ is None:
         return None
@@ -233,7 +237,8 @@ def _backward_slice(generic: Structured, value: SSAValue) -> tuple[list[Operatio
 
 
 def _positions(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Linear, ...] | None:
-    """Return the position in `coordinates` of each result of a map, or the result if it is constant; None otherwise."""
+    """Return, for each result of a map, its position in `coordinates`, or the result itself if it is constant. None if
+    a result is neither."""
     positions: list[int | Linear] = []
     for result in map.results:
         coordinate = linear(result)
@@ -249,17 +254,20 @@ def _static_size(generic: Structured, dim: int) -> int:
     return ASSUMED_SIZE if size is None else size
 
 
-def _columns(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]:
-    """Return the dimensions that may become columns: parallel ones of `rhs` alone, along which neighbours are one
-    apart.
-    """
+def _candidates_for_n(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]:
+    """Return the parallel dimensions that may serve as N: they index only `rhs`, in one coordinate and with stride
+    1."""
     own = [d for d in sorted(parallel) if d in rhs.dims and d not in lhs.dims]
     return [d for d in own if len(rhs.positions_of(d)) == 1 and rhs.coordinates[rhs.positions_of(d)[0]].of(d) == 1]
 
 
-def _roles(generic: Structured, first: Factor, second: Factor) -> Contraction | None:
-    """Choose m, n and k, and return the contraction: n is contiguous in B and C where possible, k in A, and m is large.
-    None of them is in several coordinates of a factor, as in a diagonal: its elements do not fill a tile."""
+def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contraction | None:
+    """Pick the dimensions that serve as M, N and K, and return the contraction; None if plain loops are better.
+
+    A dimension that indexes a factor twice (`A[i, i]`) is not eligible: the elements of a diagonal do not fill a tile.
+    Preferences for N, by weight: contiguous in C, contiguous in B, without stride or offset in B; N < 4 is avoided.
+    M is the dimension with the most rows, up to `MAX_INNER_ROWS` or `MAX_STRIDED_ROWS`; K is contiguous if possible.
+    """
     parallel = set(range(len(generic.iterators))) - set(generic.loops)
     shared = [d for d in generic.loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
     if not shared or not set(generic.loops) <= first.dims | second.dims:
@@ -268,31 +276,32 @@ def _roles(generic: Structured, first: Factor, second: Factor) -> Contraction | 
     last = results[-1].position if results and isinstance(results[-1], AffineDimExpr) else None
     best: tuple[int, Factor, Factor, int | None] | None = None
     for a, b in ((first, second), (second, first)):
-        for n in _columns(a, b, parallel):
-            score = 4 * (n == last) + 3 * b.is_last(n) + 2 * b.coordinates[b.positions_of(n)[0]].is_identity(n)
-            score -= 6 * (_static_size(generic, n) < 4)
+        for dim in _candidates_for_n(a, b, parallel):
+            # N contiguous in C counts most: stores of whole vectors. N below 4 fills no vector, whatever else it has.
+            score = 4 * (dim == last) + 3 * b.is_last(dim) + 2 * b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
+            score -= 6 * (_static_size(generic, dim) < 4)
             if best is None or score > best[0]:
-                best = (score, a, b, n)
+                best = (score, a, b, dim)
     if best is None:
         if any((d in first.dims) != (d in second.dims) for d in parallel):
             return None
         best = (0, first, second, None)
-    _, a, b, columns = best
+    _, a, b, n = best
     rows = [d for d in parallel if len(a.positions_of(d)) == 1 and d not in b.dims]
     order = [r.position for r in results if isinstance(r, AffineDimExpr)]
     innermost = max(rows, key=order.index, default=None)
-    most = {d: MAX_INNER_ROWS if d == innermost else MAX_STRIDED_ROWS for d in rows}
-    m = max(rows, key=lambda d: (min(_static_size(generic, d), most[d]), a.is_last(d), d), default=None)
+    max_useful_rows = {d: MAX_INNER_ROWS if d == innermost else MAX_STRIDED_ROWS for d in rows}
+    m = max(rows, key=lambda d: (min(_static_size(generic, d), max_useful_rows[d]), a.is_last(d), d), default=None)
     k = max(
         shared, key=lambda d: (_static_size(generic, d) > 1, a.is_last(d), b.is_last(d), _static_size(generic, d), d)
     )
-    outer = tuple(d for d in sorted(parallel) if d not in (m, columns))
+    outer = tuple(d for d in sorted(parallel) if d not in (m, n))
     reductions = tuple(d for d in generic.loops if d != k)
-    if columns is None and (outer or not (a.is_last(k) and b.is_last(k))):
-        return None  # no columns: products of single elements per result, which plain loops vectorise better
+    if n is None and (outer or not (a.is_last(k) and b.is_last(k))):
+        return None  # without N each result is a dot product; plain loops vectorise it better where K is strided
     out = generic.op.results[0].type
     assert isinstance(out, TensorType)
-    return Contraction(generic.op, generic, a, b, m, columns, k, outer, reductions, out.element_type)
+    return Contraction(generic.op, generic, a, b, m, n, k, outer, reductions, out.element_type)
 
 
 def contractions(operations: Sequence[Operation]) -> list[Contraction]:

@@ -28,26 +28,26 @@ from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 
 @dataclass(frozen=True)
 class Position:
-    """An index along one coordinate of a factor, counted from the tile's first."""
+    """Index along one coordinate of a factor, relative to the first index of the tile."""
 
     index: Index
 
     def exists(self, step: int) -> bool:
-        """Return whether the factor has the element of a step of a group; else zero is packed."""
+        """Return whether the factor has an element at this step of a group of K; zero is packed where it has none."""
         return True
 
     def source(self, build: Builder, step: int) -> Index:
-        """Return the index of a step of a group in the factor, counted from the tile's first."""
+        """Return the index in the factor at this step of a group of K, relative to the first index of the tile."""
         return self.index
 
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
-        """Return the contribution to the offset in the packed copy."""
+        """Return what this coordinate adds to the offset in the packed copy, in elements. stride: of the coordinate."""
         return build.times(self.index, stride)
 
 
 @dataclass(frozen=True)
 class PaddedPosition(Position):
-    """An index that blocks read and the factor does not have."""
+    """Index beyond the edge of the factor, which register blocks read all the same."""
 
     def exists(self, step: int) -> bool:
         return False
@@ -55,7 +55,7 @@ class PaddedPosition(Position):
 
 @dataclass(frozen=True)
 class PanelColumn(Position):
-    """A column of B: its panel, and its number there. is_padding: whether B does not have it."""
+    """A column of B: its panel, and its index in the panel. is_padding: whether the column is beyond the edge of B."""
 
     panel: Index
     column: Index
@@ -72,8 +72,8 @@ class PanelColumn(Position):
 
 @dataclass(frozen=True)
 class StepGroup(Position):
-    """Steps of K that one instruction multiplies, from `index` on. count: those that exist; the others are beyond the
-    end."""
+    """Group of steps of K that one instruction multiplies, from `index` on. count: steps before the end of K; zeros
+    are packed for the others."""
 
     count: int
 
@@ -127,15 +127,15 @@ class Packing:
         self._coordinates(Builder(build.block, build.source, build, guarded=True), [])
 
     def _extent(self, build: Builder, coordinate: Linear) -> Index:
-        """Return how many values a coordinate takes."""
+        """Return the number of different values of a coordinate within the region."""
         total: Index = 1
         for dim, times in coordinate.terms:
             total = build.plus(total, build.times(build.minus(self.region.extent(dim), 1), times))
         return total
 
     def _coordinates(self, build: Builder, outer: Sequence[Position]) -> None:
-        """Emit loops over the remaining coordinates of the factor, in memory order. outer: positions along the first
-        ones."""
+        """Emit loops over the coordinates of the factor that have no position yet, in memory order, and the copy inside
+        them. outer: positions along the leading coordinates."""
         if len(outer) == len(self.factor.coordinates):
             self._copy(build, outer)
             return
@@ -153,7 +153,7 @@ class Packing:
             build.parallel(extent, end, lambda b, i: self._coordinates(b, [*outer, PaddedPosition(i)]))
 
     def _padding(self, build: Builder, coordinate: Linear) -> Index:
-        """Return how far partial blocks read beyond the values of a coordinate."""
+        """Return how many values beyond the end of a coordinate partial register blocks read."""
         contraction, schedule = self.contraction, self.plan.schedule
         dim, block = (contraction.n, schedule.nr) if self.is_b else (contraction.m, schedule.mr)
         if dim is None or not coordinate.of(dim) or self.plan.vectorizes_k:
@@ -165,7 +165,7 @@ class Packing:
         return build.times(build.minus(whole, extent), coordinate.of(dim))
 
     def _panels(self, build: Builder, outer: Sequence[Position]) -> None:
-        """Emit the loop over panels of columns."""
+        """Emit the loop over panels of nr columns of B; the last panel is padded to nr columns."""
         n, nr, group = self.contraction.n, self.plan.schedule.nr, self.plan.group
         assert n is not None
 
@@ -181,7 +181,7 @@ class Packing:
                 column(build, i, is_padding=True)
 
             if isinstance(columns, int):
-                if columns == nr and self._has_contiguous_k(len(outer)):
+                if columns == nr and self._can_transpose_in_registers(len(outer)):
                     self._transposed_panel(inner, outer, PanelColumn(start, index, 0, group))
                 else:
                     inner.parallel(0, columns, column)
@@ -194,8 +194,9 @@ class Packing:
 
         build.parallel(0, build.ceil_quotient(self.region.extent(n), nr), panel)
 
-    def _has_contiguous_k(self, position: int) -> bool:
-        """Return whether the columns are rows of an argument, contiguous along K, that are transposed in registers."""
+    def _can_transpose_in_registers(self, position: int) -> bool:
+        """Return whether a panel can be loaded along K and transposed in registers: a dispatch argument stores B as
+        [..., N, K], in the type of packed elements. `position` is the coordinate that N indexes."""
         coordinates, value = self.factor.coordinates, self.contraction.generic.inputs[self.factor.main]
         return (
             position == len(coordinates) - 2
@@ -271,7 +272,8 @@ class Packing:
             self.frame.elements.store(build, value, self.view.buffer, [offset])
 
     def _element(self, build: Builder, positions: Sequence[Position], step: int) -> SSAValue:
-        """Return one element as it is packed. step: its number in the group of steps of K."""
+        """Return an element of the factor, minus the constant offset, in the type of packed elements. step: its index
+        in the group of steps of K."""
         arithmetic, elements = self.plan.arithmetic, self.frame.elements
         indices = [
             self._index(build, coordinate, position, step)
@@ -286,7 +288,7 @@ class Packing:
         return converted(build, value, self.plan.compute)
 
     def _index(self, build: Builder, coordinate: Linear, position: Position, step: int) -> Index:
-        """Return the value of a coordinate of the factor at a position in the tile."""
+        """Return the value of a coordinate of the factor in the tensor at a position in the tile."""
         total = build.plus(position.source(build, step), coordinate.constant)
         for dim, times in coordinate.terms:
             total = build.plus(total, build.times(self.region.first(dim), times))
@@ -296,7 +298,7 @@ class Packing:
 def factor_at(
     elements: Elements, build: Builder, contraction: Contraction, factor: Factor, indices: Sequence[Index]
 ) -> SSAValue:
-    """Return the value of a factor where its coordinates are `indices`."""
+    """Emit the scalar code that computes a factor at coordinates `indices` of its main input, and return the value."""
     mapping: dict[SSAValue, SSAValue] = {}
     for ordinal, positions in factor.inputs.items():
         operand = contraction.generic.inputs[ordinal]
@@ -312,7 +314,7 @@ def factor_at(
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """Return an element in the type of packed ones, which holds every value that it can have."""
+    """Return an element cast to the type of packed elements, which represents all its possible values exactly."""
     if value.type == to:
         return value
     if isinstance(to, IntegerType):
@@ -321,5 +323,5 @@ def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
 
 
 def widened(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """Return a float in a type of at least its width."""
+    """Return a float extended to a type of at least its width."""
     return value if value.type == to else build.pure(arith.ExtFOp(value, to))

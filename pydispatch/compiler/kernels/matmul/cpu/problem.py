@@ -25,11 +25,11 @@ class Operand:
     """A factor.
 
     Attributes:
-        is_argument: Whether it is an element of an argument, in the type that is computed in or one that blocks widen,
-            so that it may be read in place.
+        is_argument: Whether it is an element of a dispatch argument, in the type of products or in one that register
+            blocks widen, so that it may be read in place.
         row_stride_bytes: Bytes between its rows, along M in A and along K in B; 0 if not known.
-        is_contiguous_k, is_contiguous_n: Whether neighbours along that dimension are neighbours in memory.
-        element_bytes: Bytes of an element where it is not a packed one; 0 where these are as long.
+        is_contiguous_k, is_contiguous_n: Whether elements along that dimension are contiguous in memory.
+        element_bytes: Bytes of an element in memory; 0 if it is as long as a packed element.
     """
 
     is_argument: bool
@@ -44,7 +44,7 @@ class Problem:
     """Properties of a contraction that determine its schedule.
 
     Attributes:
-        size: Bytes of a sum.
+        size: Bytes of an accumulator.
         m, n, k: Sizes; None if dynamic.
         min_rows, max_rows: Bounds of the row count that the kernel is used for; max_rows is None for no upper bound.
         outer, reductions: Products of the sizes of the other parallel dimensions, and of the other reduced
@@ -53,7 +53,7 @@ class Problem:
         panel_width: Columns of a panel if B is an argument in panels, else 0.
         group: Steps of K that one instruction takes.
         matrix_steps: Groups that matrix registers multiply at once; 0 if matrix registers are not used.
-        b_uses: Product of the known sizes of the outer dimensions that B does not have; 1 if the size of a reduction
+        b_uses: Product of the static sizes of the outer dimensions that do not index B; 1 if the size of a reduction
             is dynamic.
     """
 
@@ -84,12 +84,13 @@ class Problem:
 
     @property
     def is_b_transposed(self) -> bool:
-        """Whether B can be read in place along K only, so that sums have partial sums in their lanes."""
+        """Whether B is contiguous along K and not along N: vectors then are along K, and lanes hold partial sums."""
         return not self.panel_width and self.b.is_contiguous_k and not self.b.is_contiguous_n
 
     @property
     def vectorizes_packed_k(self) -> bool:
-        """Whether B, which is computed, is packed along K: a skinny A uses it, so that transposing it does not pay."""
+        """Whether a B that is computed in the dispatch is packed along K: A is too skinny for a transposition to
+        pay."""
         is_known = self.m is not None and self.n is not None and self.group == 1
         are_transposed = self.is_b_transposed and self.a.is_contiguous_k
         return is_known and are_transposed and not self.b.is_argument and self.is_skinny
@@ -100,12 +101,12 @@ class Problem:
 
     @property
     def can_read_a_in_place(self) -> bool:
-        """Whether A may be read in place, by blocks that have no more rows."""
+        """Whether A may be read in place, by register blocks with at most M rows."""
         return self.a.is_argument and self.m is not None and not self.is_skinny_variant
 
     @property
     def can_read_b_in_place(self) -> bool:
-        """Whether B may be read in place, by blocks that have no more columns."""
+        """Whether B may be read in place, by register blocks with at most N columns."""
         if not self.b.is_argument or self.panel_width:
             return self.b.is_argument
         is_along_k = self.is_b_transposed and self.a.is_contiguous_k
@@ -124,54 +125,76 @@ PREFETCH_BYTES = 4096
 filters are beyond it, in 0.85 of the time without; 2048, 8192 and 16384 bytes are 3 % slower."""
 
 
-def prefetch_distance(level: Level, mr: int, width: int) -> int:
-    """Return how many bytes ahead blocks of mr rows prefetch rows of `width` bytes of B, which are contiguous: 0 where
-    the CPU loads them from beyond the second-level cache as fast as blocks multiply them.
+def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
+    """Return how many bytes ahead of its reads a block of mr rows prefetches contiguous rows of B of `row_bytes` bytes.
+
+    0 where the bandwidth beyond the second-level cache is as high as the rate at which a block consumes B.
     """
-    return PREFETCH_BYTES if width > level.model.bandwidth * level.cycles(mr, width) else 0
+    return PREFETCH_BYTES if row_bytes > level.model.bandwidth * level.cycles(mr, row_bytes) else 0
 
 
-def pays_in_place_b(level: Level, rows: int, mr: int, width: int, stride: int, steps: int) -> bool:
-    """Return whether blocks of mr of the rows of A read a panel of B in place at least as fast as packed: `steps` rows
-    of `width` bytes, `stride` apart.
+def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_bytes: int, steps: int) -> bool:
+    """Return whether reading a panel of B in place is at least as fast as packing it first.
+
+    Args:
+        level: The CPU.
+        rows: Rows of A that use the panel.
+        mr: Rows of a register block.
+        row_bytes: Bytes of a row of the panel.
+        stride_bytes: Bytes between rows of B.
+        steps: Rows of the panel.
     """
-    if is_panel_cached(level, width, stride, steps):
+    if is_panel_cached(level, row_bytes, stride_bytes, steps):
         return True
-    model, panel = level.model, steps * width
-    is_in_l3 = model.l3 is not None and 3 * steps * stride <= model.l3.bytes
-    is_in_time = is_in_l3 and 2 * width <= model.bandwidth * level.cycles(mr, width)
+    model, panel = level.model, steps * row_bytes
+    is_in_l3 = model.l3 is not None and 3 * steps * stride_bytes <= model.l3.bytes
+    is_in_time = is_in_l3 and 2 * row_bytes <= model.bandwidth * level.cycles(mr, row_bytes)
     if ceil(rows, mr) <= FEW_PASSES * (2 if is_in_time else 1):
         return True
-    # Of a panel of up to twice what is left of the second-level cache only a part is evicted.
-    return is_in_time and _is_prefetched(level, stride, steps) and panel <= 2 * model.l2.reachable(width, stride)
+    # A panel of up to twice the usable second-level cache is evicted only in part.
+    return (
+        is_in_time
+        and _is_prefetched(level, stride_bytes, steps)
+        and panel <= 2 * model.l2.reachable(row_bytes, stride_bytes)
+    )
 
 
-def is_panel_cached(level: Level, width: int, stride: int, steps: int) -> bool:
-    """Return whether a panel of B stays in a cache between the blocks of rows that read it in place."""
-    model, panel = level.model, steps * width
-    if panel <= model.l1.reachable(width, stride) // 2 and _pages(level, stride, steps) <= model.tlb1 // 2:
+def is_panel_cached(level: Level, row_bytes: int, stride_bytes: int, steps: int) -> bool:
+    """Return whether a panel of B that is read in place stays in L1 or L2 between blocks of rows of A.
+
+    `steps` rows of `row_bytes` bytes are `stride_bytes` apart. `reachable` is the part of a cache that rows at this
+    stride can occupy, in bytes: its associativity limits it. Half of that is left to A and C.
+    """
+    model, panel = level.model, steps * row_bytes
+    if (
+        panel <= model.l1.reachable(row_bytes, stride_bytes) // 2
+        and _pages(level, stride_bytes, steps) <= model.tlb1 // 2
+    ):
         return True
-    return _is_prefetched(level, stride, steps) and panel <= model.l2.reachable(width, stride) // 2
+    return _is_prefetched(level, stride_bytes, steps) and panel <= model.l2.reachable(row_bytes, stride_bytes) // 2
 
 
-def _pages(level: Level, stride: int, steps: int) -> int:
-    return min(steps, ceil(steps * stride, level.model.page))
+def _pages(level: Level, stride_bytes: int, steps: int) -> int:
+    """Return the number of memory pages of `steps` rows at this stride."""
+    return min(steps, ceil(steps * stride_bytes, level.model.page))
 
 
-def _is_prefetched(level: Level, stride: int, steps: int) -> bool:
-    """Return whether each row of a panel arrives in time from the second-level cache: rows are near enough to be
-    prefetched, and in no more pages than half of the second-level TLB."""
+def _is_prefetched(level: Level, stride_bytes: int, steps: int) -> bool:
+    """Return whether the hardware prefetcher follows the rows of a panel in the second-level cache: its stride is short
+    enough, and its pages take at most half of the second-level TLB."""
     model = level.model
-    is_near = stride <= min(model.prefetch_stride, model.page)
-    return is_near and _pages(level, stride, steps) <= model.tlb2 // 2
+    is_near = stride_bytes <= min(model.prefetch_stride, model.page)
+    return is_near and _pages(level, stride_bytes, steps) <= model.tlb2 // 2
 
 
-def pays_in_place_a(level: Level, mr: int, stride: int) -> bool:
-    """Return whether a block reads its rows of A, `stride` bytes apart, in place: their lines leave a third of the ways
-    that they map to for B. On Zen 5, 14 rows that are 2048 bytes apart take 0.97x the time of packing, 4096 1.08x.
+def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:
+    """Return whether a block of mr rows reads A in place, whose rows are `stride_bytes` apart.
+
+    The cache lines of the rows must leave B a third of the L1 bytes that lines at this stride can occupy. On Zen 5, 14
+    rows that are 2048 bytes apart take 0.97x the time of packing, 4096 bytes apart 1.08x.
     """
     model = level.model
-    return 3 * mr * model.line <= 2 * model.l1.reachable(model.line, stride)
+    return 3 * mr * model.line <= 2 * model.l1.reachable(model.line, stride_bytes)
 
 
 # Streaming
@@ -201,8 +224,8 @@ ms, with 4 in 2.6, with 16 in 3.0; 16x4096x4096 in 7.8 with 16, 8.1 with 8 (Zen 
 
 
 def streams_b(level: Level, problem: Problem) -> bool:
-    """Return whether B, which may be read in place, is streamed: for up to two rows always, for more where its rows are
-    further apart than the CPU prefetches and do not stay in the second-level cache."""
+    """Return whether B is streamed instead of packed. With one or two rows of A it always is; with more, where rows of
+    B are further apart than the CPU prefetches and B exceeds the second-level cache."""
     if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
         return False
     if not problem.m or not problem.n or (problem.k or 0) < MIN_STREAMING_STEPS:
@@ -216,11 +239,12 @@ def streams_b(level: Level, problem: Problem) -> bool:
 
 
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
-    """Return the blocks and tiles that stream B. tiles: those without streaming, whose block up to two rows have."""
+    """Return the register block and tiles that stream B. tiles: those of the schedule without streaming; their block is
+    used for one or two rows of A."""
     assert problem.m is not None and problem.n is not None and problem.k is not None
     if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
-        width = WIDE_BLOCK_BYTES // problem.size
-        return Tiles(1, width, 1, width, problem.k)
+        row_bytes = WIDE_BLOCK_BYTES // problem.size
+        return Tiles(1, row_bytes, 1, row_bytes, problem.k)
     mr, nr = (tiles.mr, tiles.nr) if problem.m <= 2 else _streaming_block(level, problem.m, problem.n, problem.size)
     rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
     workgroups, work = WORKGROUPS[0]
@@ -239,8 +263,10 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
 
 
 def _streaming_block(level: Level, m: int, n: int, size: int) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a block of three rows and more: four vectors where several blocks of at
-    least three rows use what is streamed, else two; so many rows that the fewest are computed twice.
+    """Return (rows, columns) of the register block that streams B for at least three rows of A.
+
+    A block has four vectors of columns where several blocks of three rows or more read the streamed rows of B, else
+    two. Its height is the one that computes the fewest rows twice.
     """
     most = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
     vectors = 4 if m > most[4] >= 3 else 2
@@ -250,7 +276,8 @@ def _streaming_block(level: Level, m: int, n: int, size: int) -> tuple[int, int]
 
 
 def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
-    """Return whether one row of A keeps the sums of columns in registers for all of K, see `WIDE_BLOCK_BYTES`."""
+    """Return whether a single row of A is computed in blocks so wide that sums stay in registers for all of K, see
+    `WIDE_BLOCK_BYTES`."""
     has_registers = level.registers // 2 * level.vector >= WIDE_BLOCK_BYTES
     has_columns = (problem.n or 0) * problem.size >= WIDE_BLOCK_BYTES
     return has_registers and has_columns and problem.b.row_stride_bytes <= level.model.prefetch_stride

@@ -56,12 +56,12 @@ def state_alignment(op: Operation, alignment: int) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbouring elements that an invocation moves at once.
+    """Consecutive elements that an invocation loads at once.
 
     Attributes:
-        row, step: Indices of the first element in the tile.
+        row, step: Row (or column of B) and step of K of the first element, in the tile.
         row_run, step_run: `row` and `step` in units of a run.
-        slot: Ordinal of the run in the invocation's memory.
+        slot: Index of the run in the invocation's private memory.
     """
 
     row: Index
@@ -73,7 +73,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Location:
-    """The tile of a workgroup: indices of the outer dimensions, and of the tile along rows and columns."""
+    """Position of a workgroup's tile: index of each outer dimension, and indices of the tile along rows and columns."""
 
     outer: Mapping[int, Index]
     row: Index
@@ -90,11 +90,11 @@ class Staging:
         operand: The factor.
         extent: Rows, or columns, of the tile.
         is_row_major: Whether the tile is stored by rows, for tensor cores, not by steps.
-        pitch: Elements between rows, or steps, of the tile.
-        runs: Runs that an invocation moves.
+        pitch: Elements between rows, or steps, of the tile; padded to spread them over the memory banks.
+        loads_per_invocation: Runs that an invocation loads.
         buffer: The tile, in workgroup memory.
         private: Memory of an invocation.
-        is_negative: Whether the element that adds nothing is -0, not 0.
+        is_negative: Whether steps beyond the end of K are filled with -0, not 0.
     """
 
     elements: Elements
@@ -103,29 +103,32 @@ class Staging:
     extent: int
     is_row_major: bool
     pitch: int
-    runs: int
+    loads_per_invocation: int
     buffer: SSAValue
     private: SSAValue
     is_negative: bool
 
     @staticmethod
     def of(elements: Elements, plan: Plan, operand: Operand, extent: int, is_negative: bool) -> Staging:
-        """Allocate the memory of a factor's tile."""
+        """Allocate the tile of a factor in workgroup memory and the private memory of its loads, and return the
+        emitter."""
         tile, bits = plan.tile, bit_width(plan.element) or 64
-        is_row_major = plan.form == "tensor" and operand.runs_along_k
+        is_row_major = plan.form == "tensor" and operand.is_k_contiguous
         inner, outer = (tile.depth, extent) if is_row_major else (extent, tile.depth)
         pitch = inner + max(1, ACCESS_BYTES * 8 // bits)
-        runs = -(-extent * tile.depth // operand.run // tile.invocations)
+        loads_per_invocation = -(-extent * tile.depth // operand.vector_width // tile.invocations)
         buffer = storage(elements.entry, plan.element, outer * pitch, WORKGROUP)
-        private = storage(elements.entry, plan.element, runs * operand.run, PRIVATE)
-        return Staging(elements, plan, operand, extent, is_row_major, pitch, runs, buffer, private, is_negative)
+        private = storage(elements.entry, plan.element, loads_per_invocation * operand.vector_width, PRIVATE)
+        return Staging(
+            elements, plan, operand, extent, is_row_major, pitch, loads_per_invocation, buffer, private, is_negative
+        )
 
     @property
     def tile(self) -> Tile:
         return self.plan.tile
 
     def offset(self, build: Builder, row: Index, step: Index) -> Index:
-        """Return the offset of an element in the tile, in elements."""
+        """Return the offset of the element at a row and a step of K in the tile, in elements."""
         outer, inner = (row, step) if self.is_row_major else (step, row)
         return build.plus(build.times(outer, self.pitch), inner)
 
@@ -135,27 +138,31 @@ class Staging:
         return (self.pitch, 1) if self.is_row_major else (1, self.pitch)
 
     def _for_each_run(self, build: Builder, invocation: Index, body: Callable[[Builder, Run], None]) -> None:
-        """Emit `body` for each run of an invocation."""
+        """Emit `body` for each run that an invocation loads.
+
+        A run is `vector_width` consecutive elements. The runs of a tile are distributed over the invocations:
+        neighbouring invocations take runs that are neighbours in memory, and each takes `loads_per_invocation` of them.
+        """
         operand, tile, invocations = self.operand, self.tile, self.tile.invocations
-        fast, slow = (tile.depth, self.extent) if operand.runs_along_k else (self.extent, tile.depth)
-        fast //= operand.run
-        has_spare_slots = fast * slow < invocations * self.runs
+        fast, slow = (tile.depth, self.extent) if operand.is_k_contiguous else (self.extent, tile.depth)
+        fast //= operand.vector_width
+        has_spare_slots = fast * slow < invocations * self.loads_per_invocation
 
         def emit(exists: SSAValue | bool, run: Run) -> None:
             build.when(exists, lambda inner: body(inner, run))
 
-        for slot in range(self.runs):
+        for slot in range(self.loads_per_invocation):
             if invocations >= fast:
                 inner = build.remainder(invocation, fast)
                 outer = build.plus(build.quotient(invocation, fast), slot * (invocations // fast))
             else:
                 inner = build.plus(invocation, slot % (fast // invocations) * invocations)
                 outer = slot // (fast // invocations)
-            first = build.times(inner, operand.run)
-            if operand.runs_along_k:
-                run = Run(outer, first, outer, inner, slot)
+            first = build.times(inner, operand.vector_width)
+            if operand.is_k_contiguous:
+                run = Run(row=outer, step=first, row_run=outer, step_run=inner, slot=slot)
             else:
-                run = Run(first, outer, inner, outer, slot)
+                run = Run(row=first, step=outer, row_run=inner, step_run=outer, slot=slot)
             emit(build.less(outer, slow) if has_spare_slots else True, run)
 
     # Loads
@@ -169,7 +176,7 @@ class Staging:
         location: Location,
         sizes: Sequence[Index],
     ) -> None:
-        """Emit loads of the elements that an invocation moves in one iteration, into its private memory.
+        """Emit the loads of one invocation for one iteration over K, into its private memory.
 
         Args:
             build: The builder of the invocation's code.
@@ -183,13 +190,15 @@ class Staging:
         extents = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
 
         def load_run(inner: Builder, run: Run) -> None:
-            row_length, step_length = (1, operand.run) if operand.runs_along_k else (operand.run, 1)
+            row_length, step_length = (
+                (1, operand.vector_width) if operand.is_k_contiguous else (operand.vector_width, 1)
+            )
             row, _ = self._clamped_run(inner, tile, self.extent, run.row_run, row_length, extents[0])
             step, exists = self._clamped_run(inner, iteration, self.tile.depth, run.step_run, step_length, extents[1])
             points: list[list[Index]] = []
-            for i in range(operand.run):
-                own_row = row if operand.runs_along_k else inner.linear(row, operand.run, i)
-                own_step = inner.linear(step, operand.run, i) if operand.runs_along_k else step
+            for i in range(operand.vector_width):
+                own_row = row if operand.is_k_contiguous else inner.linear(row, operand.vector_width, i)
+                own_step = inner.linear(step, operand.vector_width, i) if operand.is_k_contiguous else step
                 indices = dict(location.outer)
                 for dims, index in ((operand.dims, own_row), (steps, own_step)):
                     indices.update(zip(dims, inner.split(index, [sizes[d] for d in dims]), strict=True))
@@ -200,10 +209,16 @@ class Staging:
         self._for_each_run(fence, invocation, load_run)
 
     def _store_private(self, build: Builder, run: Run, points: Sequence[list[Index]], exists: SSAValue | bool) -> None:
-        """Emit stores of the elements of a run into private memory. points: their coordinates; exists: whether K has
-        the steps."""
+        """Emit stores of the elements of a run into private memory.
+
+        Args:
+            build: The builder of the invocation's code.
+            run: The run.
+            points: Coordinates of each of its elements in the factor.
+            exists: Whether its steps are before the end of K; zeros are stored for others.
+        """
         operand, contraction = self.operand, self.plan.contraction
-        if operand.run > 1:
+        if operand.vector_width > 1:
             main = contraction.generic.inputs[operand.factor.main]
             for point, value in zip(points, self._contiguous(build, main, points), strict=True):
                 build.remember((main, tuple(point)), value)
@@ -214,20 +229,19 @@ class Staging:
                 value = build.pure(arith.SelectOp(exists, value, self._neutral(build)))
             elif not exists:
                 value = self._neutral(build)
-            build.add(memref.StoreOp.get(value, self.private, [build.index(run.slot * operand.run + i)]))
+            build.add(memref.StoreOp.get(value, self.private, [build.index(run.slot * operand.vector_width + i)]))
 
     def _clamped_run(
         self, build: Builder, tile: Index, extent: int, index: Index, length: int, size: Index
     ) -> tuple[Index, SSAValue | bool]:
-        """Return the index of a run along a dimension, that of the last one for runs beyond the end; and whether the
-        run exists.
+        """Return the index of a run along a dimension, clamped to the last run, and whether it was within bounds.
 
         Args:
             build: The builder.
             tile: Index of the tile.
             extent: Extent of a tile.
             index: Index of the run in the tile.
-            length: Length of a run.
+            length: Elements of a run along the dimension.
             size: Size of the dimension.
         """
         count = build.quotient(size, length)
@@ -241,7 +255,7 @@ class Staging:
         return build.least(run, build.minus(count, 1)), exists
 
     def _coordinates(self, build: Builder, indices: Mapping[int, Index]) -> list[Index]:
-        """Return the coordinates of the factor at indices of the dimensions."""
+        """Return the coordinates of the factor's element at given indices of the loop dimensions."""
         coordinates: list[Index] = []
         for coordinate in self.operand.factor.coordinates:
             total: Index = coordinate.constant
@@ -251,13 +265,14 @@ class Staging:
         return coordinates
 
     def _contiguous(self, build: Builder, value: SSAValue, points: Sequence[list[Index]]) -> list[SSAValue]:
-        """Load the elements of a run at once, and return them; those of a padded tensor are all under one condition."""
+        """Load the elements of a run with one vector load, and return them. A run of a padded tensor is all padding or
+        none, so that one branch decides."""
         value = source_of(value)
         if not isinstance(value, OpResult):
             values = [self.elements.at(build, value, point) for point in points]
             load = values[0].owner
             assert isinstance(load, memref.LoadOp)
-            state_alignment(load, self.operand.run * (bit_width(values[0].type) or 64) // 8)
+            state_alignment(load, self.operand.vector_width * (bit_width(values[0].type) or 64) // 8)
             return values
         pad = value.op
         assert isinstance(pad, tensor.PadOp)
@@ -277,6 +292,7 @@ class Staging:
         return list(choice.results)
 
     def _padding(self, build: Builder, pad: tensor.PadOp, point: Sequence[Index]) -> SSAValue:
+        """Return the padding element at the indices `point` of the padded tensor."""
         block = pad.region.block
         mapping: dict[SSAValue, SSAValue] = {
             argument: build.value(i) for argument, i in zip(block.args, point, strict=True)
@@ -284,7 +300,8 @@ class Staging:
         return clone_block(self.elements, build, block, mapping, [])[0]
 
     def _neutral(self, build: Builder) -> SSAValue:
-        """Return the element for a product that adds nothing: -0 by 0 on floats, so that a sum of -0 is unchanged."""
+        """Return the element whose products leave sums unchanged: 0, or -0 where `is_negative`: -0 * 0 keeps a sum of
+        -0."""
         element = self.plan.element
         if self.is_negative and not isinstance(element, IntegerType):
             return build.pure(arith.ConstantOp(FloatAttr(-0.0, cast(AnyFloat, element))))
@@ -293,18 +310,18 @@ class Staging:
     # Stores
 
     def store(self, build: Builder, invocation: Index) -> None:
-        """Emit stores of the elements that `load` loaded, from private memory into the tile in workgroup memory."""
+        """Emit the copy of the loaded elements from private memory into the tile in workgroup memory."""
         operand, bits = self.operand, bit_width(self.plan.element) or 64
 
         def store_run(inner: Builder, run: Run) -> None:
-            first, stride = self.offset(inner, run.row, run.step), self.strides[operand.runs_along_k]
-            for i in range(operand.run):
-                slot = inner.index(run.slot * operand.run + i)
+            first, stride = self.offset(inner, run.row, run.step), self.strides[operand.is_k_contiguous]
+            for i in range(operand.vector_width):
+                slot = inner.index(run.slot * operand.vector_width + i)
                 value = inner.add(memref.LoadOp.get(self.private, [slot]))
                 offset = inner.value(inner.plus(first, i * stride))
                 store = memref.StoreOp.get(value, self.buffer, [offset])
                 if i == 0 and stride == 1:
-                    state_alignment(store, operand.run * bits // 8)
+                    state_alignment(store, operand.vector_width * bits // 8)
                 inner.add(store)
 
         fence = Builder(build.block, build.source, build, guarded=True)
@@ -312,7 +329,7 @@ class Staging:
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """Return an element in the type of workgroup memory, or a sum in the type of the program."""
+    """Return a value extended or truncated to the type `to`: of workgroup memory, or of the program's result."""
     if value.type == to:
         return value
     if isinstance(to, IntegerType):

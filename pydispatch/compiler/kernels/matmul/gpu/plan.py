@@ -46,8 +46,8 @@ class Tile:
     Attributes:
         height, width: Rows and columns.
         depth: Steps of K at a time.
-        rows, columns: Block of 32 invocations.
-        pace: Products that a core computes per time, relative to the fastest tile.
+        rows, columns: Size of the block that a subgroup of 32 invocations computes.
+        pace: Throughput of a core, relative to the fastest tile of the table.
         workgroups_per_core: Workgroups that a core should hold.
     """
 
@@ -65,7 +65,7 @@ class Tile:
 
     @property
     def slots(self) -> int:
-        """Accumulators of an invocation."""
+        """Number of accumulators of an invocation."""
         return self.rows * self.columns // LANES
 
 
@@ -112,14 +112,14 @@ class Operand:
     Attributes:
         factor: The factor.
         dims: The collapsed dimensions, outer first.
-        run: Number of neighbouring elements that an invocation moves at once.
-        runs_along_k: Whether these neighbours are steps of K instead of rows or columns.
+        vector_width: Number of consecutive elements that an invocation loads at once.
+        is_k_contiguous: Whether these elements are consecutive along K, not along rows or columns.
     """
 
     factor: Factor
     dims: tuple[int, ...]
-    run: int
-    runs_along_k: bool
+    vector_width: int
+    is_k_contiguous: bool
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ def has_skinny_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAVa
 
 
 def plan_of(contraction: Contraction, elements: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
-    """Choose types and tiles, and return the plan; None for a contraction without tiles, or one that is too small for
-    them. tile: the tile; None for the fastest."""
+    """Return the plan of a contraction: its types, operands and tile. None for one that cannot be tiled, or is too
+    small to fill tiles. tile: the tile to use; None for the one that is estimated to be fastest."""
     if contraction.m is None or contraction.n is None:
         return None
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic)]
@@ -195,8 +195,11 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     table = TENSOR_TILES if form == "tensor" else TILES_64 if bits == 64 else TILES_32
     tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
     left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
-    if form == "tensor" and min(left.run, right.run) == 1:  # scalar loads take many registers
-        if left.run == right.run and tile.height * tile.width > LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width:
+    if form == "tensor" and min(left.vector_width, right.vector_width) == 1:  # scalar loads take many registers
+        if (
+            left.vector_width == right.vector_width
+            and tile.height * tile.width > LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
+        ):
             tile = LARGEST_SCALAR_TILE
         tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, 32))
         left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
@@ -204,7 +207,8 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
 
 
 def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
-    """Return the tile with the shortest time: whole waves of workgroups on the cores of a device."""
+    """Return the tile with the shortest estimated time: number of waves of workgroups times the time of a wave, on a
+    device of `CORES` cores."""
 
     def time(tile: Tile) -> float:
         tiles = -(-(height or ASSUMED_EXTENT) // tile.height) * -(-(width or ASSUMED_EXTENT) // tile.width) * outer
@@ -220,7 +224,8 @@ def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
 
 
 def _types(contraction: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, SSAValue, SSAValue] | None:
-    """Return (form, type in workgroup memory, type of sums, value of A's elements, and of B's)."""
+    """Return (form, element type in workgroup memory, type of accumulators, value multiplied of A, of B); None for
+    element types without a kernel."""
     a, b = contraction.a.value, contraction.b.value
     if isinstance(contraction.acc, Float16Type | BFloat16Type | Float32Type):
         left, right = (_half_precision(f) for f in (contraction.a, contraction.b))
@@ -236,12 +241,12 @@ def _types(contraction: Contraction, architecture: int) -> tuple[str, Attribute,
 
 
 def _has_tensor_cores(architecture: int, left: Attribute, right: Attribute) -> bool:
-    """Return whether an architecture multiplies f16 or bf16 of these types in tensor cores."""
+    """Return whether the tensor cores of an architecture multiply these two element types (f16 or bf16)."""
     return left == right and (architecture >= 80 or (architecture == 75 and isinstance(left, Float16Type)))
 
 
 def _half_precision(factor: Factor) -> SSAValue | None:
-    """Return the f16 or bf16 that a factor is, or is extended from."""
+    """Return the f16 or bf16 value that a factor is, or is extended from; None for another factor."""
     value = factor.value
     if isinstance(value.type, Float16Type | BFloat16Type):
         return value
@@ -253,8 +258,9 @@ def _half_precision(factor: Factor) -> SSAValue | None:
 
 
 def _contiguous_argument(elements: Elements, value: SSAValue) -> BlockArgument | None:
-    """Return the argument that a value is, without views and padding of other dimensions than the last: neighbours in
-    the value are neighbours in memory, or all of them padding. None for other values.
+    """Return the argument that a value views, possibly with padding along other dimensions than the last; else None.
+
+    Along the last dimension, consecutive elements of such a value are consecutive in memory, or all of them padding.
     """
     while isinstance(value, OpResult) and not elements.is_materialized(value):
         if looks_through(value.op):
@@ -277,6 +283,8 @@ def _operands(
     tile: Tile,
     sizes: Sequence[int | None],
 ) -> tuple[Operand, Operand]:
+    """Return the operands A and B. values: what is multiplied of each factor; dims: dimensions collapsed into rows, and
+    into columns."""
     assert contraction.m is not None and contraction.n is not None
     left = _operand(
         elements, contraction, replace(contraction.a, value=values[0]), dims[0], tile.height, tile, sizes, contraction.m
@@ -296,31 +304,33 @@ def _operand(
     sizes: Sequence[int | None],
     last: int,
 ) -> Operand:
-    """Return the operand of a factor, with the neighbours that an invocation moves at once: 16 bytes where they are
-    known to be aligned.
+    """Return the operand of a factor, with the widest vector load that is legal, of at most 16 bytes.
+
+    A vector load needs aligned rows in memory, a tile extent that it divides, and work for all invocations of a tile.
+    last: the dimension of `dims` that may be contiguous.
     """
     value = contraction.generic.inputs[factor.main]
     is_row_major = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
-    runs_along_k = is_row_major or not factor.is_last(last)
-    dim, length = (contraction.k, tile.depth) if runs_along_k else (last, extent)
-    run = 1
+    is_k_contiguous = is_row_major or not factor.is_last(last)
+    dim, length = (contraction.k, tile.depth) if is_k_contiguous else (last, extent)
+    vector_width = 1
     if isinstance(value.type, TensorType) and _contiguous_argument(elements, value) is not None and factor.is_last(dim):
         bits = max(8, bit_width(value.type.element_type) or 64)
         row = value.type.get_shape()[-1]
         has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row > 0
-        run = next(
-            r
-            for r in (16, 8, 4, 2, 1)
-            if r == 1
+        vector_width = next(
+            width
+            for width in (16, 8, 4, 2, 1)
+            if width == 1
             or (
-                r * bits <= 128
+                width * bits <= 128
                 and has_whole_rows
-                and row % r == 0
-                and extent * tile.depth // r >= tile.invocations
-                and length % r == 0
+                and row % width == 0
+                and extent * tile.depth // width >= tile.invocations
+                and length % width == 0
             )
         )
-    return Operand(factor, dims, run, runs_along_k)
+    return Operand(factor, dims, vector_width, is_k_contiguous)
 
 
 def _tile_counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
@@ -331,7 +341,7 @@ def _tile_counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[li
 
 
 def collapsed_size(build: Builder, sizes: Sequence[Index], dims: Sequence[int]) -> Index:
-    """Return the size of several dimensions as one."""
+    """Return the product of the sizes of `dims`, at run time."""
     return build.product([sizes[d] for d in dims])
 
 
