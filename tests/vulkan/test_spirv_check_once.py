@@ -22,7 +22,7 @@ def test_a_good_module_is_checked_once_and_a_broken_one_each_time(monkeypatch: p
         whole(data, what)
 
     monkeypatch.setattr(spirv_check, "_check", counted)
-    monkeypatch.setattr(spirv_check, "_good", {})
+    monkeypatch.setattr(spirv_check, "_valid_digests", {})
     good = assembled(VALID)
     spirv_check.check(good, "first")
     spirv_check.check(memoryview(good), "again")
@@ -35,11 +35,11 @@ def test_a_good_module_is_checked_once_and_a_broken_one_each_time(monkeypatch: p
 
 def test_few_modules_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spirv_check, "_check", lambda data, what: None)
-    monkeypatch.setattr(spirv_check, "_good", {})
+    monkeypatch.setattr(spirv_check, "_valid_digests", {})
     monkeypatch.setattr(spirv_check, "KEPT", 3)
     for i in range(10):
         spirv_check.check(bytes([i]))
-    assert len(spirv_check._good) == 3
+    assert len(spirv_check._valid_digests) == 3
 
 
 def test_places_by_form_are_those_of_a_walk() -> None:
@@ -59,6 +59,8 @@ def test_places_by_form_are_those_of_a_walk() -> None:
             first = pick.randrange(5, 50)
             words = [pick.randrange(4) for _ in range(first + count)]
             arguments = (words, opcode, first, first + count, fail, lambda selector: 1)
-            assert outcome(spirv_operands.id_positions, *arguments) == outcome(spirv_operands._walked, *arguments)
-            seen += spirv_operands._fixed(opcode, count) is not None
+            assert outcome(spirv_operands.id_positions, *arguments) == outcome(
+                spirv_operands._walked_positions, *arguments
+            )
+            seen += spirv_operands._positions_by_length(opcode, count) is not None
     assert seen > 500

@@ -105,7 +105,7 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
     if length > min(_MAX_HEADER, len(data) - 8):
         raise _FileFault(f"a header of {length} bytes does not fit into a file of {len(data)}")
     try:
-        header = json.loads(bytes(data[8 : 8 + length]).decode("utf-8"), object_pairs_hook=_object)
+        header = json.loads(bytes(data[8 : 8 + length]).decode("utf-8"), object_pairs_hook=_unique_members)
     except (ValueError, RecursionError) as error:
         raise _FileFault(f"its header is no JSON: {str(error)[:100]}") from None
     if not isinstance(header, dict):
@@ -120,7 +120,7 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
     return tensors
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return the members of a JSON object as a dict; raise _FileFault for duplicate keys."""
     members = dict(pairs)
     if len(members) < len(pairs):

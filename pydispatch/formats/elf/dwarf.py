@@ -112,12 +112,12 @@ def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _E
         elif of.tag == _CONST:
             is_constant = is_pointer
         elif of.tag not in (_TYPEDEF, _VOLATILE, _RESTRICT):
-            return DebugParameter(name, _number(of), is_pointer, is_constant)
+            return DebugParameter(name, _scalar_name(of), is_pointer, is_constant)
         values = of.values
     raise ValueError("a type without an end")
 
 
-def _number(entry: _Entry) -> str:
+def _scalar_name(entry: _Entry) -> str:
     """Return the name of a scalar type; "" for other types."""
     bits = 8 * int(entry.values.get(_BYTES, 0))
     encoding = entry.values.get(_ENCODING)
@@ -184,10 +184,10 @@ class _DwarfReader:
                 self._at = start + 12
                 if kind != 1:
                     raise ValueError("a unit that is not for compilation")
-            yield self._entries(start, end, self._declared(abbreviations), address)
+            yield self._entries(start, end, self._abbreviation_table(abbreviations), address)
             start = end
 
-    def _declared(self, at: int) -> _Abbreviations:
+    def _abbreviation_table(self, at: int) -> _Abbreviations:
         """Return the abbreviation table at an offset in .debug_abbrev."""
         abbreviations: dict[int, tuple[int, bool, list[tuple[int, int, int]]]] = {}
         data = self._abbreviations

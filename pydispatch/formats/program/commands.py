@@ -12,7 +12,12 @@ from pydispatch.formats.program.opcodes import HIGH_WORD, NONE, Opcode
 
 @dataclass(frozen=True)
 class BindingRange:
-    """A range of a buffer: registers of its byte offset and length, NONE for 0 and for the rest."""
+    """Range of a buffer that a command accesses.
+
+    Attributes:
+        offset: Register with the byte offset; NONE for 0.
+        length: Register with the length in bytes; NONE for the rest of the buffer.
+    """
 
     buffer: int
     offset: int = NONE
@@ -24,7 +29,13 @@ class BindingRange:
 
 
 class Command(Protocol):
-    """op: its opcode. words: its record. buffers: those it uses. str: for people."""
+    """Command of a function.
+
+    Attributes:
+        op: Opcode.
+        words: Record of the command in the function's pool.
+        buffers: Buffers that the command accesses.
+    """
 
     @property
     def op(self) -> Opcode: ...
@@ -34,7 +45,13 @@ class Command(Protocol):
 
 @dataclass(frozen=True)
 class Dispatch:
-    """export: register of its index. grid: three registers. constants: registers; HIGH_WORD added: the upper half."""
+    """Dispatch of an export.
+
+    Attributes:
+        export: Register with the index of the export.
+        grid: Registers with the workgroup counts for x, y and z.
+        constants: Registers of the constants; HIGH_WORD added to a register selects its upper 32 bits.
+    """
 
     export: int
     grid: Sequence[int]
@@ -58,7 +75,12 @@ class Dispatch:
 
 @dataclass(frozen=True)
 class Fill:
-    """pattern: a register. pattern_bytes: 1, 2, 4 or 8."""
+    """Fill of a buffer range with a repeated pattern.
+
+    Attributes:
+        pattern: Register with the pattern.
+        pattern_bytes: Size of the pattern: 1, 2, 4 or 8 bytes.
+    """
 
     target: BindingRange
     pattern: int
@@ -77,7 +99,13 @@ class Fill:
 
 @dataclass(frozen=True)
 class Copy:
-    """source_offset, target_offset: registers, or NONE for 0. length: a register."""
+    """Copy between buffers.
+
+    Attributes:
+        source_offset: Register with the byte offset in the source; NONE for 0.
+        target_offset: Register with the byte offset in the target; NONE for 0.
+        length: Register with the length in bytes.
+    """
 
     source: int
     source_offset: int
@@ -99,8 +127,14 @@ class Copy:
 
 @dataclass(frozen=True)
 class Custom:
-    """A call of a host command. command: its number. sizes: registers, of all dynamic sizes of its tensors.
-    constants: as of a dispatch, two for each scalar. bindings: its tensors."""
+    """Call of a host command.
+
+    Attributes:
+        command: Number of the host command in the program.
+        sizes: Registers with all dynamic sizes of the tensors, in order.
+        constants: Registers of the scalar arguments, two entries each (low and high word), as in a Dispatch.
+        bindings: Memory of the tensors.
+    """
 
     command: int
     sizes: Sequence[int]
@@ -123,13 +157,14 @@ class Custom:
 
 
 def words_of(pool: Sequence[int], at: int, count: int) -> list[int]:
-    """`count` words of a pool. Raises ArtifactError where they end after it."""
+    """Return `count` words of a pool from index `at`; raise ArtifactError if the pool ends before."""
     if at + count > len(pool):
         raise ArtifactError(f"program.bin: {count} words at {at} of a pool end past its {len(pool)} words")
     return list(pool[at : at + count])
 
 
 def _read_dispatch(pool: Sequence[int], at: int) -> Command:
+    """Decode the record of a dispatch at an index of the pool."""
     export, x, y, z, n = words_of(pool, at, 5)
     constants = words_of(pool, at + 5, n)
     (m,) = words_of(pool, at + 5 + n, 1)
@@ -147,6 +182,7 @@ def _read_copy(pool: Sequence[int], at: int) -> Command:
 
 
 def _read_custom(pool: Sequence[int], at: int) -> Command:
+    """Decode the record of a host command's call at an index of the pool."""
     command, n = words_of(pool, at, 2)
     sizes = words_of(pool, at + 2, n)
     (m,) = words_of(pool, at + 2 + n, 1)

@@ -16,21 +16,23 @@ _LOW = 0xFFFFFFFF
 
 
 def split(value: int) -> tuple[int, int]:
-    """Return the low and the high word of 64 bits."""
+    """Return the low and the high 32-bit word of a 64-bit value."""
     return value & _LOW, value >> 32 & _LOW
 
 
 def _float(value: float) -> tuple[int, int]:
+    """Return the low and the high 32-bit word of a double."""
     low, high = struct.unpack("<2I", struct.pack("<d", value))
     return low, high
 
 
 def _sizes(dims: Iterable[int]) -> list[int]:
+    """Return two words, low and high, for each size."""
     return [word for size in dims for word in split(size)]
 
 
 class Encoder:
-    """Lays tables out one after another, collecting words."""
+    """Encoder of a host program: appends tables to a word array and stores their offsets in the header."""
 
     def __init__(self, program: ProgramTables) -> None:
         self.program = program
@@ -38,6 +40,7 @@ class Encoder:
         self.functions = {id(f): i for i, f in enumerate(program.functions)}
 
     def append(self, words: Iterable[int]) -> int:
+        """Append words and return their offset, in words."""
         at = len(self.words)
         self.words += words
         return at
@@ -47,6 +50,7 @@ class Encoder:
         self.words[header : header + 2] = self.append(w for record in records for w in record), len(records)
 
     def encode(self) -> bytes:
+        """Return the bytes of the program. The header offsets of the tables are those of docs/program.md."""
         program, string = self.program, self.program.string
         self.records(5, [
             [*string(e.name), e.constants_function, self.append(e.variant_conditions), len(e.variant_conditions), 0]
@@ -90,7 +94,7 @@ class Encoder:
         return struct.pack(f"<{len(self.words)}I", *self.words) + strings
 
     def operands(self, command: HostCommand) -> list[int]:
-        """Return the records of the operands of a host command, whose sizes are appended."""
+        """Return the operand records of a host command, and append their sizes."""
         return [
             word
             for o in command.operands
@@ -100,10 +104,11 @@ class Encoder:
         ]  # fmt: skip
 
     def tables(self, *tables: tuple[list[int], int]) -> list[int]:
-        """Append tables, and return their (offset, count) pairs."""
+        """Append (words, record count) tables; return the offset and the record count of each, flattened."""
         return [word for words, count in tables for word in (self.append(words), count)]
 
     def function(self, function: ProgramFunction) -> list[int]:
+        """Append the tables of a function and return its record."""
         string, pool = self.program.string, list(function.pool)
 
         def push(words: Iterable[int]) -> int:
@@ -143,6 +148,7 @@ class Encoder:
         ]
 
     def procedure(self, procedure: Procedure) -> list[int]:
+        """Append the tables of a procedure and return its record."""
         string, pool = self.program.string, list(procedure.pool)
 
         def port(port: Port, is_argument: bool) -> list[int]:
@@ -172,6 +178,8 @@ class Encoder:
         return [*string(procedure.name), *string(procedure.signature), int(procedure.public), *tables, 0]
 
     def operand(self, procedure: Procedure, operand: int | Label | ProgramFunction) -> int:
+        """Return the word of a step's operand: a number, the index of a function, or the step that a label is bound
+        to."""
         if isinstance(operand, int):
             return operand
         if not isinstance(operand, Label):

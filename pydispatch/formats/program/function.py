@@ -12,7 +12,12 @@ from pydispatch.formats.program.references import References
 
 @dataclass
 class FunctionArgument:
-    """A function argument. dtype: a dtype word; dims: sizes, -1 for a dynamic one; None makes it a scalar."""
+    """Argument of a function.
+
+    Attributes:
+        dtype: Word of the element type.
+        dims: Sizes, -1 for a dynamic one; None for a scalar.
+    """
 
     dtype: int
     dims: tuple[int, ...] | None
@@ -22,9 +27,12 @@ class FunctionArgument:
 
 @dataclass
 class Result:
-    """A function result: a tensor in `buffer` whose sizes are in registers, or a scalar in `register`.
+    """Result of a function.
 
-    tied: the argument whose memory it may reuse when a procedure runs the function (docs/program.md).
+    Attributes:
+        dims: Registers with the sizes of a tensor, which is in `buffer`; None for a scalar, which is in
+            `register`.
+        tied: Argument whose memory the result may reuse if a procedure calls the function (docs/program.md).
     """
 
     dtype: int
@@ -37,6 +45,8 @@ class Result:
 
 @dataclass
 class Buffer:
+    """Buffer of a function, live from region `first` to region `last`."""
+
     kind: BufferKind
     index: int
     size: int  # register
@@ -46,7 +56,7 @@ class Buffer:
     tile_bytes: int = 0  # of a transient that only one chain uses
 
     def touch(self, region: int) -> None:
-        """Extend the lifetime to `region`."""
+        """Extend the live range to include a region."""
         self.first = min(self.first, region) if self.used else region
         self.last = max(self.last, region) if self.used else region
         self.used = True
@@ -71,7 +81,7 @@ class ProgramFunction:
     # -- values
 
     def emit(self, op: Opcode, lhs: int = 0, rhs: int = 0, c: int = 0, modifier: int = 0) -> int:
-        """Emit a pure instruction, unless an equal one exists, and return its register."""
+        """Emit a pure instruction and return its result register; an equal instruction is emitted only once."""
         key = (op, modifier, lhs, rhs, c)
         if key not in self._pure:
             self._pure[key] = self.registers
@@ -80,14 +90,15 @@ class ProgramFunction:
         return self._pure[key]
 
     def constant(self, value: int) -> int:
-        """Return a register that holds `value` (integers sign-extended to 64 bits, floats as their bits)."""
+        """Return a register with the constant `value`: integers sign-extended to 64 bits, floats as their bit
+        pattern."""
         value &= (1 << 64) - 1
         register = self.emit(Opcode.CONST, 0, value & 0xFFFFFFFF, value >> 32)
         self._constants[register] = value
         return register
 
     def constant_value(self, register: int) -> int | None:
-        """Return the signed value of a register that `constant` made, else None."""
+        """Return the signed value of a register that holds a constant; None for other registers."""
         value = self._constants.get(register)
         return None if value is None else value - (1 << 64) if value >> 63 else value
 
@@ -95,7 +106,7 @@ class ProgramFunction:
         return self.emit(op, lhs, rhs, 0, width)
 
     def multiply(self, factors: Iterable[int]) -> int:
-        """Return a register that holds the 64-bit product of registers; constants are folded."""
+        """Return a register with the 64-bit product of the given registers; constant factors are folded."""
         fixed, product = 1, None
         for factor in factors:
             value = self.constant_value(factor)
@@ -108,14 +119,15 @@ class ProgramFunction:
         return product if fixed == 1 else self.binary(Opcode.MUL, product, self.constant(fixed))
 
     def check_equal(self, lhs: int, rhs: int, message: str) -> None:
-        """Fails the call unless both registers are equal. Their values replace `{a}` and `{b}` in the message."""
+        """Emit a check that fails the call unless two registers are equal; their values replace `{a}` and `{b}` in
+        `message`."""
         known_a, known_b = self.constant_value(lhs), self.constant_value(rhs)
         if lhs == rhs or (known_a is not None and known_a == known_b):
             return
         self._check(Opcode.CHECK_EQ, lhs, rhs, message)
 
     def check(self, condition: int, message: str) -> None:
-        """Refuse the call when the register is zero."""
+        """Emit a check that fails the call with `message` if a register is 0."""
         self._check(Opcode.CHECK, condition, 0, message)
 
     def _check(self, op: Opcode, lhs: int, rhs: int, message: str) -> None:
@@ -124,7 +136,7 @@ class ProgramFunction:
     # -- arguments, results and buffers
 
     def add_argument(self, argument: FunctionArgument) -> int:
-        """Add an argument (with its buffer when it is a tensor); returns its index."""
+        """Add an argument, with its buffer if it is a tensor; return its index."""
         index = len(self.arguments)
         if argument.dims is not None:
             argument.buffer = self._buffer(BufferKind.ARGUMENT, index, NONE)
@@ -132,8 +144,11 @@ class ProgramFunction:
         return index
 
     def add_transient(self, size: int, tile_bytes: int = 0) -> int:
-        """Add a buffer that lives within one call, and return its number. size: the register of its bytes. tile_bytes:
-        the bytes of one tile, when only the dispatches of one chain use the buffer.
+        """Add a buffer that is live within one call, and return its number.
+
+        Args:
+            size: Register with the size in bytes.
+            tile_bytes: Bytes of one tile if only one tile-fused dispatch sequence uses the buffer; else 0.
         """
         index = self._buffer(BufferKind.TRANSIENT, 0, size)
         self.buffers[index].tile_bytes = tile_bytes
@@ -143,7 +158,8 @@ class ProgramFunction:
         return self._buffer(BufferKind.CONSTANT, constant, NONE)
 
     def add_result_buffer(self, result: int, size: int) -> int:
-        """Add the buffer of result number `result`, and return its number. size: the register of its bytes."""
+        """Add the buffer of result number `result` and return its number; `size` is the register with its size in
+        bytes."""
         return self._buffer(BufferKind.RESULT, result, size)
 
     def _buffer(self, kind: BufferKind, index: int, size: int) -> int:
@@ -153,15 +169,23 @@ class ProgramFunction:
     # -- commands
 
     def next_region(self) -> None:
-        """Start a new region; its commands start after all commands of earlier regions are complete."""
+        """Start a new region. Its commands start after all commands of earlier regions have completed."""
         self.region += 1
 
     def dispatch(
         self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[BindingRange],
         tile_groups: int = 0, follows: bool = False,
     ) -> None:  # fmt: skip
-        """tile_groups: the workgroups of a tile, 0 outside chains. follows: it continues the chain of the command
-        before it."""
+        """Add a dispatch to the current region.
+
+        Args:
+            export: Register with the index of the export.
+            grid: Registers with the workgroup counts.
+            constants: Registers with the constants.
+            bindings: Buffer ranges.
+            tile_groups: Workgroups per tile in a tile-fused dispatch sequence; 0 outside of one.
+            follows: Whether the dispatch continues the sequence of the previous command.
+        """
         self.command(Dispatch(export, grid, constants, bindings), tile_groups, int(follows))
 
     def fill(self, target: BindingRange, pattern: int, pattern_bytes: int) -> None:

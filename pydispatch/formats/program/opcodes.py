@@ -14,9 +14,11 @@ HIGH_WORD = 1 << 31
 
 
 class Opcode(IntEnum):
-    """The rows of csrc/program/opcodes.h: the number of each instruction, and which of its operands are registers.
+    """Instruction of a function; the table is that of csrc/program/opcodes.h.
 
-    registers: `d` for the destination, then `a`, `b` and `c`. Commands have a record in the pool instead.
+    Attributes:
+        registers: Which operands are registers: `d` for the destination, then `a`, `b` and `c`. Commands have a
+            record in the pool instead.
     """
 
     registers: str
@@ -103,6 +105,8 @@ MATH_FUNCTIONS = (
 
 
 class BufferKind(IntEnum):
+    """Owner of a buffer's memory."""
+
     ARGUMENT = 0
     RESULT = 1
     TRANSIENT = 2
@@ -118,7 +122,7 @@ class Access(IntEnum):
 
     @property
     def label(self) -> str:
-        """What follows the type of an operand in listings."""
+        """Return the text that follows the operand's type in listings."""
         return {Access.READ: "", Access.WRITE: " written", Access.READ_WRITE: " updated"}[self]
 
 
@@ -161,7 +165,7 @@ def dtype_word(numerical: Numerical, bits: int) -> int:
 
 
 def dtype_name(word: int) -> str:
-    """`f32`, `i8`, `i1`, `f8E5M2`, ... for a dtype word."""
+    """Return the name of an element type's word, such as `f32`, `i8`, `i1` or `f8E5M2`."""
     kind, bits = word >> 24, word & 0xFFFFFF
     if kind == Numerical.BOOLEAN:
         return "i1"
@@ -173,11 +177,11 @@ def dtype_name(word: int) -> str:
 
 
 def element_bits(word: int) -> int:
-    """Return the bits that one element takes in a buffer: whole bytes, or its own 2 or 4 bits, packed."""
+    """Return the storage size of an element in bits: a multiple of 8, or 2 or 4 for packed elements."""
     bits = word & 0xFFFFFF
     return bits if bits < 8 else -(-bits // 8) * 8
 
 
 def buffer_bytes(count: int, word: int) -> int:
-    """Return the bytes of `count` elements in a buffer, packed without gaps, the first one lowest."""
+    """Return the size of `count` packed elements in bytes; sub-byte elements start at the low bits."""
     return -(-count * element_bits(word) // 8)

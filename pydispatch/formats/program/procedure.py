@@ -13,7 +13,11 @@ from pydispatch.formats.program.steps import LAST_USE, CheckKind, Step
 
 @dataclass(frozen=True)
 class Slot:
-    """The type of a slot. rank: of a tensor; None makes it a scalar."""
+    """Type of a slot.
+
+    Attributes:
+        rank: Number of dimensions of a tensor; None for a scalar.
+    """
 
     dtype: int
     rank: int | None
@@ -21,7 +25,11 @@ class Slot:
 
 @dataclass(frozen=True)
 class Port:
-    """An argument or result of a procedure. dims: sizes, -1 for a dynamic one; None makes it a scalar."""
+    """Argument or result of a procedure.
+
+    Attributes:
+        dims: Sizes, -1 for a dynamic one; None for a scalar.
+    """
 
     dtype: int
     dims: tuple[int, ...] | None
@@ -31,7 +39,13 @@ class Port:
 
 @dataclass(frozen=True)
 class Global:
-    """State of a loaded program. dims: as of a Port. constant: number of the initial tensor. value: initial scalar."""
+    """Variable of a loaded program.
+
+    Attributes:
+        dims: Sizes, -1 for a dynamic one; None for a scalar.
+        constant: Number of the constant with the initial tensor; NONE for a scalar.
+        value: Initial value of a scalar.
+    """
 
     name: str
     dtype: int
@@ -60,7 +74,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A constant whose bytes are not in the artifact. shape: sizes, all static."""
+    """Constant that is supplied when the program is loaded, not stored in the artifact.
+
+    Attributes:
+        shape: Sizes, all static.
+    """
 
     scope: str
     key: str
@@ -70,7 +88,7 @@ class Parameter:
 
 @dataclass(eq=False)
 class Label:
-    """A jump target; `Procedure.bind` sets its step."""
+    """Jump target; `Procedure.bind` sets the step."""
 
     step: int = -1
 
@@ -93,12 +111,12 @@ class Procedure:
     # -- slots
 
     def slot(self, dtype: int, rank: int | None) -> int:
-        """Add a slot for tensors of `rank` axes, or for scalars (None), and return its number."""
+        """Add a slot for tensors of `rank` dimensions, or for scalars if None, and return its number."""
         self.slots.append(Slot(dtype, rank))
         return len(self.slots) - 1
 
     def add_argument(self, dtype: int, dims: tuple[int, ...] | None, name: str = "") -> int:
-        """Add an argument, and return its slot."""
+        """Add an argument and return its slot."""
         slot = self.slot(dtype, None if dims is None else len(dims))
         self.arguments.append(Port(dtype, dims, name, slot))
         return slot
@@ -112,12 +130,12 @@ class Procedure:
     def run(
         self, function: ProgramFunction, inputs: Sequence[int], outputs: Sequence[int], last: Collection[int] = ()
     ) -> None:
-        """Append a call of a function. outputs: slots of its results, NONE for an unused result."""
-        self._step(Step.RUN, function, self._push([*self._reads(inputs, last), *outputs]))
+        """Append a call of a function. `outputs` are the slots of its results, NONE for an unused result."""
+        self._step(Step.RUN, function, self._push([*self._with_last_use(inputs, last), *outputs]))
 
     def move(self, pairs: Sequence[tuple[int, int]], last: Collection[int] = ()) -> None:
-        """Parallel (target, source) moves."""
-        sources = self._reads([source for _, source in pairs], last)
+        """Append a parallel assignment of (target, source) slots: all sources are read before any target is written."""
+        sources = self._with_last_use([source for _, source in pairs], last)
         words = [word for (target, _), source in zip(pairs, sources, strict=True) for word in (target, source)]
         self._step(Step.MOVE, self._push([len(pairs), *words]))
 
@@ -125,7 +143,7 @@ class Procedure:
         return Label()
 
     def bind(self, label: Label) -> Label:
-        """Bind a label to the next step, and return it: jumps to it go there."""
+        """Bind a label to the next step, and return the label."""
         label.step = len(self.steps)
         return label
 
@@ -133,7 +151,7 @@ class Procedure:
         self._step(Step.JUMP, label)
 
     def branch(self, condition: int, then: Label, other: Label) -> None:
-        """condition: an i1 scalar slot."""
+        """Append a branch to `then` if the i1 scalar slot `condition` is true, else to `other`."""
         self._step(Step.BRANCH, condition, then, other)
 
     def read(self, target: int, tensor: int, indices: Sequence[int], location: str = "") -> None:
@@ -145,12 +163,12 @@ class Procedure:
         self._step(Step.READ, target, tensor, self._push([len(indices), *indices]), text)
 
     def load(self, target: int, source: int) -> None:
-        """source: number of a global."""
+        """Append a step that loads the global number `source` into a slot."""
         self._step(Step.LOAD, target, source)
 
     def store(self, target: int, source: int, last: Collection[int] = ()) -> None:
-        """target: number of a global."""
-        self._step(Step.STORE, target, *self._reads([source], last))
+        """Append a step that stores a slot into the global number `target`."""
+        self._step(Step.STORE, target, *self._with_last_use([source], last))
 
     def observe(self, check: int, slots: Sequence[int]) -> None:
         self._step(Step.OBSERVE, check, self._push([len(slots), *slots]))
@@ -159,15 +177,15 @@ class Procedure:
         self._step(Step.DROP, slot)
 
     def ret(self, slots: Sequence[int], last: Collection[int] | None = None) -> None:
-        """Add a return of `slots`; all are read for the last time, unless `last` lists those that are."""
-        self._step(Step.RETURN, self._push(self._reads(slots, slots if last is None else last)))
+        """Append a return of `slots`. `last` lists those that are read for the last time; None means all."""
+        self._step(Step.RETURN, self._push(self._with_last_use(slots, slots if last is None else last)))
 
     def constant(self, target: int, constant: int, dims: Sequence[int]) -> None:
         """Append a step that assigns a constant with the sizes `dims` to the tensor slot `target`."""
         self._step(Step.CONSTANT, target, constant, self._push(_sizes(dims)))
 
     def scalar(self, target: int, value: int) -> None:
-        """value: as for `ProgramFunction.constant`."""
+        """Append a step that sets a scalar slot to a constant, encoded as in `ProgramFunction.constant`."""
         value &= (1 << 64) - 1
         self._step(Step.SCALAR, target, value & 0xFFFFFFFF, value >> 32)
 
@@ -181,7 +199,7 @@ class Procedure:
 
         `dims` and `offset` are scalar slots; the offset is in bytes.
         """
-        self._step(Step.VIEW, target, *self._reads([source], last), self._push([offset, *dims]))
+        self._step(Step.VIEW, target, *self._with_last_use([source], last), self._push([offset, *dims]))
 
     def _step(self, step: Step, *operands: int | Label | ProgramFunction) -> None:
         self.steps.append((step, *operands, *(0,) * (4 - len(operands))))
@@ -191,8 +209,8 @@ class Procedure:
         self.pool += words
         return start
 
-    def _reads(self, slots: Sequence[int], last: Collection[int]) -> list[int]:
-        """Slots with LAST_USE on the last appearance of those that end here."""
+    def _with_last_use(self, slots: Sequence[int], last: Collection[int]) -> list[int]:
+        """Return the slots, with LAST_USE set on the final occurrence of each slot in `last`."""
         words: list[int] = []
         for i, slot in enumerate(slots):
             words.append(slot | LAST_USE if slot in last and slot not in slots[i + 1 :] else slot)
@@ -200,5 +218,5 @@ class Procedure:
 
 
 def _sizes(dims: Iterable[int]) -> list[int]:
-    """Return two words for each size."""
+    """Return two words, low and high, for each size."""
     return [half for size in dims for half in (size & 0xFFFFFFFF, size >> 32 & 0xFFFFFFFF)]

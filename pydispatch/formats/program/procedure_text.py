@@ -11,7 +11,7 @@ from pydispatch.formats.program.steps import LAST_USE, Step
 
 
 class ProcedureText:
-    """Renders one procedure. Validates its input: a bad offset is an ArtifactError."""
+    """Printer of one procedure. An offset outside of the program raises ArtifactError."""
 
     def __init__(self, program: Records, functions: Sequence[str]) -> None:
         self.program, self.functions = program, functions
@@ -21,10 +21,11 @@ class ProcedureText:
         return words_of(self.pool, at, count)
 
     def counted(self, at: int, width: int = 1) -> list[int]:
-        """{n; n records} of the pool."""
+        """Return the records at an offset of the pool: a count, then that many records of `width` words."""
         return self.taken(at + 1, self.taken(at, 1)[0] * width)
 
     def render(self, r: tuple[int, ...]) -> list[str]:
+        """Return the lines of the procedure with this record: signature, slots, steps."""
         table, string = self.program.table, self.program.string
         self.pool = [word for (word,) in table(r[13], r[14], 1)]
         lines = [f"procedure {'public' if r[4] & 1 else 'private'} @{string(r[0], r[1])} {string(r[2], r[3])}".rstrip()]
@@ -48,6 +49,7 @@ class ProcedureText:
         return lines
 
     def step(self, words: tuple[int, ...], results: int) -> str:
+        """Return the text of one step; `results` is the number of results of the procedure."""
         a, b, c, d = words[1:]
         try:
             step = Step(words[0])
@@ -84,6 +86,7 @@ class ProcedureText:
         return texts[step]
 
     def run(self, function: int, at: int) -> str:
+        """Return the text of a function call, whose input and output slots start at an offset of the pool."""
         if function >= len(self.functions):
             return f"run function {function}"
         record = self.program.table(self.program.words[13], self.program.words[14], 20)[function]
@@ -94,7 +97,7 @@ class ProcedureText:
 
 
 def slot(word: int) -> str:
-    """`s3`, with ` (last)` where it is read for the last time."""
+    """Return a slot as text, such as `s3`, or `s3 (last)` for its last use."""
     return f"s{word & ~LAST_USE}{' (last)' if word & LAST_USE else ''}"
 
 

@@ -66,7 +66,7 @@ __all__ = [
 
 
 class Program(ProgramTables):
-    """A whole host program under construction."""
+    """Host program under construction."""
 
     def add_function(self, name: str, signature: str = "", public: bool = True) -> ProgramFunction:
         self.functions.append(ProgramFunction(self, name, signature, public))
@@ -80,7 +80,7 @@ class Program(ProgramTables):
         return self.procedures[-1]
 
     def add_initializer(self, name: str = "") -> Procedure:
-        """Add a procedure without arguments and results that runs when the program is loaded, and return it."""
+        """Add a procedure that runs when the program is loaded, and return it. It has no arguments and no results."""
         procedure = self.add_procedure(name or f"initializer {len(self.initializers)}", "()", public=False)
         self.initializers.append(procedure)
         return procedure
@@ -89,25 +89,23 @@ class Program(ProgramTables):
         self, name: str, dtype: int, dims: tuple[int, ...] | None, constant: int = NONE, value: int = 0,
         is_mutable: bool = True,
     ) -> int:  # fmt: skip
-        """Add a global, which is state of a loaded program, and return its number. See `Global`."""
+        """Add a variable of the loaded program and return its number. The arguments are the fields of `Global`."""
         self.globals.append(Global(name, dtype, dims, constant, value & ((1 << 64) - 1), is_mutable))
         return len(self.globals) - 1
 
     def add_check(self, kind: CheckKind, location: str, name: str = "", atol: float = 0.0, rtol: float = 0.0) -> int:
-        """Add a check that `Procedure.observe` passes values to, and return its number."""
+        """Add a check, to which `Procedure.observe` passes values, and return its number."""
         self.checks.append(Check(kind, location, name, atol, rtol))
         return len(self.checks) - 1
 
     def add_command(self, command: HostCommand) -> int:
-        """Add a host command that functions call, unless an equal one exists, and return its number."""
+        """Return the number of a host command that functions call; add it on first use."""
         if command not in self.commands:
             self.commands.append(command)
         return self.commands.index(command)
 
     def add_parameter(self, scope: str, key: str, dtype: int, shape: Sequence[int]) -> int:
-        """Add a constant whose bytes are given at load, unless an equal one exists, and return its number among the
-        constants.
-        """
+        """Return the number, among the constants, of a constant that is supplied at load; add it on first use."""
         parameter = Parameter(scope, key, dtype, tuple(shape))
         for constant, known in self.parameters.items():
             if known == parameter:
@@ -117,8 +115,11 @@ class Program(ProgramTables):
         return len(self.constants) - 1
 
     def add_derived(self, function: ProgramFunction, lengths: Sequence[int]) -> int:
-        """Add constants that `function`, which has no arguments, computes from constants with lower numbers, and return
-        the number of the first one. lengths: bytes of each result.
+        """Add constants that are computed at load, and return the number of the first one.
+
+        Args:
+            function: Function without arguments that computes them from constants with lower numbers.
+            lengths: Size of each result in bytes.
         """
         self.derived.append((function, len(self.constants)))
         self.constants += [("", 0, length) for length in lengths]
@@ -130,5 +131,5 @@ class Program(ProgramTables):
 
 
 def disassemble(data: bytes | memoryview) -> str:
-    """Return the text that `pydispatch inspect --program` prints. ArtifactError when the bytes are not a program."""
+    """Return a program as the text that `pydispatch inspect --program` prints; raise ArtifactError for other bytes."""
     return ProgramText(bytes(data)).render()

@@ -10,7 +10,7 @@ from pydispatch.formats.program.opcodes import MAGIC, VERSIONS
 
 
 class Records:
-    """The tables of a program. Validates its input: a bad offset is an ArtifactError."""
+    """Tables of an encoded host program. An offset outside of the program raises ArtifactError."""
 
     def __init__(self, data: bytes) -> None:
         if len(data) < 4 * HEADER or len(data) % 4:
@@ -24,6 +24,7 @@ class Records:
             )
 
     def table(self, offset: int, count: int, width: int) -> list[tuple[int, ...]]:
+        """Return `count` records of `width` words at an offset in words."""
         if offset + count * width > len(self.words):
             raise ArtifactError(
                 f"program.bin: {count} records of {width} words at word {offset} end past its {len(self.words)} words"
@@ -31,6 +32,7 @@ class Records:
         return [self.words[offset + i * width : offset + (i + 1) * width] for i in range(count)]
 
     def string(self, offset: int, length: int) -> str:
+        """Return the string of `length` bytes at an offset of the string table."""
         base, size = self.words[3], self.words[4]
         if offset + length > size or base + size > len(self.data):
             raise ArtifactError(

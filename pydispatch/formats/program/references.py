@@ -4,7 +4,11 @@ from __future__ import annotations
 
 
 class References:
-    """Texts are concatenated. queries: (category, key, default) of the device."""
+    """Interned strings and device queries of a program.
+
+    Attributes:
+        queries: Device queries (category, key, default).
+    """
 
     def __init__(self) -> None:
         self.text = bytearray()
@@ -12,7 +16,7 @@ class References:
         self._offsets: dict[bytes, int] = {}
 
     def string(self, text: str) -> tuple[int, int]:
-        """(offset, length) of a text, in bytes of UTF-8."""
+        """Intern a string and return its (offset, length), in bytes of UTF-8."""
         data = text.encode()
         if data not in self._offsets:
             self._offsets[data] = len(self.text)
@@ -20,7 +24,7 @@ class References:
         return self._offsets[data], len(data)
 
     def add_query(self, category: str, key: str, default: int) -> int:
-        """Add a query, unless an equal one exists, and return its number."""
+        """Return the number of a device query; add it on first use."""
         query = (category, key, default & ((1 << 64) - 1))
         if query not in self.queries:
             self.queries.append(query)

@@ -9,6 +9,8 @@ LAST_USE = 1 << 31
 
 
 class Step(IntEnum):
+    """Step of a procedure."""
+
     RUN = 1
     MOVE = 2
     JUMP = 3
@@ -26,7 +28,7 @@ class Step(IntEnum):
 
 
 class CheckKind(IntEnum):
-    """The operations of the `check` dialect. Those that compare with a constant observe that, too."""
+    """Operations of the `check` dialect. Comparisons with a constant observe the constant as well."""
 
     EXPECT_TRUE = 0
     EXPECT_FALSE = 1

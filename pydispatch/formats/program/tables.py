@@ -12,6 +12,8 @@ from pydispatch.formats.program.references import References
 
 @dataclass
 class ProgramExecutable:
+    """Executable, with the functions that select its variant and compute its constants."""
+
     name: str
     constants_function: int = NONE
     variant_conditions: list[int] = field(default_factory=list)  # one function index or NONE per variant
@@ -19,6 +21,8 @@ class ProgramExecutable:
 
 @dataclass(frozen=True)
 class ExportEntry:
+    """Export of an executable."""
+
     executable: int
     ordinal: int
     name: str
@@ -28,7 +32,11 @@ class ExportEntry:
 
 @dataclass(frozen=True)
 class HostOperand:
-    """An operand of a host command: a tensor with -1 for sizes that calls decide, or a scalar when `sizes` is None."""
+    """Operand of a host command.
+
+    Attributes:
+        sizes: Sizes of a tensor, -1 for a dynamic one; None for a scalar.
+    """
 
     dtype: int
     sizes: tuple[int, ...] | None
@@ -37,14 +45,14 @@ class HostOperand:
 
 @dataclass(frozen=True)
 class HostCommand:
-    """A host command that functions call. docs/program.md."""
+    """Host command that functions call (docs/program.md)."""
 
     name: str
     operands: tuple[HostOperand, ...]
 
 
 class ProgramTables(References):
-    """A host program as it is written: its tables and its functions."""
+    """Tables and functions of a host program."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -18,9 +18,10 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 
 
 class ProgramText(Records):
-    """Renders the tables of a program."""
+    """Printer of a host program."""
 
     def render(self) -> str:
+        """Return the text of the whole program, table by table."""
         w = self.words
         lines = []
         executables = self.table(w[5], w[6], 6)
@@ -62,7 +63,7 @@ class ProgramText(Records):
         return "\n".join(lines) + "\n"
 
     def derived(self) -> dict[int, int]:
-        """Return a mapping from the number of each derived constant to that of the function which computes it."""
+        """Return, for each constant that is computed at load, the number of the function that computes it."""
         functions, computed_by = self.table(self.words[13], self.words[14], 20), {}
         for function, first, *_ in self.table(self.words[25], self.words[26], 4):
             count = functions[function][8] if function < len(functions) else 1
@@ -73,7 +74,7 @@ class ProgramText(Records):
         return [f"host command {i} {name}{signature_text(o)}" for i, (name, o) in enumerate(self.commands())]
 
     def commands(self) -> list[tuple[str, list[HostOperand]]]:
-        """Return the name and the operands of every host command that the program calls."""
+        """Return the names and operands of the host commands that the program calls."""
         commands = []
         for c in self.table(self.words[27], self.words[28], 6):
             operands = []
@@ -87,12 +88,12 @@ class ProgramText(Records):
         return commands
 
     def shape(self, offset: int, rank: int) -> str:
-        """`2x?x` from two words for each size."""
+        """Return a shape as text, such as `2x?x`, from `rank` sizes of two words each."""
         dims = [low | high << 32 for low, high in self.table(offset, rank, 2)]
         return "".join(f"{'?' if d >> 63 else d}x" for d in dims)
 
     def parameters(self) -> list[dict[str, Any]]:
-        """scope, key, type and shape of every parameter, as the manifest lists them."""
+        """Return scope, key, type and shape of each parameter, as in the manifest."""
         return [
             {
                 "scope": self.string(p[0], p[1]),
@@ -108,6 +109,7 @@ class ProgramText(Records):
         return f"parameter {name} {self.shape(record[6], record[5])}{dtype_name(record[4])}"
 
     def state(self, record: tuple[int, ...]) -> str:
+        """Return the text of a global's record."""
         shape = "scalar " if record[2] else self.shape(record[5], record[4])
         value = record[7] | record[8] << 32
         start = f" = {value - (1 << 64) if value >> 63 else value}" if record[2] else ""
@@ -116,6 +118,7 @@ class ProgramText(Records):
         return f"{mutable}@{name}: {shape}{dtype_name(record[3])}{start}"
 
     def function(self, record: tuple[int, ...]) -> list[str]:
+        """Return the lines of a function's record: signature, buffers, instructions, results."""
         visibility = "public" if record[4] & 1 else "private"
         lines = [
             f"function {visibility} @{self.string(record[0], record[1])} {self.string(record[2], record[3])}".rstrip()
@@ -143,7 +146,7 @@ class ProgramText(Records):
         return lines
 
     def chains(self) -> list[tuple[str, list[str]]]:
-        """Return (function, exports) of every chain of dispatches, in order."""
+        """Return pairs (function, exports), one per tile-fused dispatch sequence, in order."""
         exports = [f"@{self.string(x[2], x[3])}" for x in self.table(self.words[7], self.words[8], 6)]
         chains: list[tuple[str, list[str]]] = []
         for record in self.table(self.words[13], self.words[14], 20):
@@ -164,6 +167,7 @@ class ProgramText(Records):
         return [(function, names) for function, names in chains if len(names) > 1]
 
     def instruction(self, words: tuple[int, ...], pool: list[int]) -> str:
+        """Return the text of one instruction."""
         opcode, modifier = words[0] & 0xFFFF, words[0] >> 16
         dst, a, b, c = words[1:]
         op = OPCODES.get(opcode)
@@ -196,7 +200,7 @@ class ProgramText(Records):
 
 
 def signature_text(operands: Sequence[HostOperand]) -> str:
-    """Return the operands of a host command: `(?xf32, 4xf32 written, i32)`."""
+    """Return the operands of a host command as text, such as `(?xf32, 4xf32 written, i32)`."""
 
     def one(operand: HostOperand) -> str:
         shape = "".join(f"{'?' if size < 0 else size}x" for size in operand.sizes or ())
@@ -206,7 +210,7 @@ def signature_text(operands: Sequence[HostOperand]) -> str:
 
 
 def chains_of(program: bytes | memoryview) -> list[tuple[str, list[str]]]:
-    """Return (function, exports) of the chains of a program; none of bytes that are no program."""
+    """Return pairs (function, exports), one per tile-fused dispatch sequence; [] for an invalid program."""
     try:
         return ProgramText(bytes(program)).chains()
     except ArtifactError:  # loading reports the fault
@@ -214,7 +218,7 @@ def chains_of(program: bytes | memoryview) -> list[tuple[str, list[str]]]:
 
 
 def commands_of(program: bytes | memoryview) -> list[tuple[str, list[HostOperand]]]:
-    """Return the host commands of a program; none of bytes that are no program."""
+    """Return the names and operands of the host commands of a program; [] for an invalid program."""
     try:
         return ProgramText(bytes(program)).commands()
     except ArtifactError:  # loading reports the fault
@@ -222,7 +226,7 @@ def commands_of(program: bytes | memoryview) -> list[tuple[str, list[HostOperand
 
 
 def parameters_of(program: bytes | memoryview) -> list[dict[str, Any]]:
-    """Return the parameters of a program, as the manifest lists them; none of bytes that are no program."""
+    """Return the parameters of a program, as in the manifest; [] for an invalid program."""
     try:
         return ProgramText(bytes(program)).parameters()
     except ArtifactError:  # loading reports the fault

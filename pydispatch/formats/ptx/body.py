@@ -19,7 +19,7 @@ _MISSING = object()
 
 
 class FunctionReader(Operands):
-    """Parser of one function body; it collects instructions, labels, registers, variables and tables."""
+    """Parser of one function body: collects its instructions, labels, registers, variables and tables."""
 
     def __init__(
         self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
@@ -63,6 +63,7 @@ class FunctionReader(Operands):
                 raise cursor.fail_expected(f"an instruction of '{self.function}'")
 
     def _label(self) -> None:
+        """Parse a label, with the `.branchtargets`, `.calltargets` or `.callprototype` that follows it."""
         cursor = self.cursor
         at, name = cursor.at, self.words[cursor.at]
         symbol = self.scopes[-1].names.get(name)
@@ -91,6 +92,7 @@ class FunctionReader(Operands):
             self.items.append(PtxLabel(symbol.name, cursor.source.line(at)))
 
     def _directive(self, word: str) -> None:
+        """Parse a directive of the body; directives about source positions and pragmas have no effect."""
         cursor, start = self.cursor, self.cursor.at
         cursor.at += 1
         if word == ".reg":
@@ -113,6 +115,8 @@ class FunctionReader(Operands):
             raise cursor.fail(f"'{word}' is no directive of a function's body", start)
 
     def _variables(self, space: str, linkage: str, start: int) -> None:
+        """Parse the variables after a state space; names of global, const and shared ones stay reserved in the
+        module."""
         for variable, at in self.cursor.variables(space, linkage, start, self.address_of):
             own = self.declare(variable.name, at, PtxSymbol)
             if space in _LASTING:
@@ -122,6 +126,7 @@ class FunctionReader(Operands):
             self.variables.append(variable)
 
     def _registers(self) -> None:
+        """Parse a `.reg` declaration: names, or ranges such as `%r<10>`."""
         cursor, scope = self.cursor, self.scopes[-1]
         lanes = VECTORS.get(self.words[cursor.at], 1)
         if lanes > 4:
@@ -149,6 +154,7 @@ class FunctionReader(Operands):
     # Instructions
 
     def _instruction(self) -> None:
+        """Parse an instruction: guard, opcode with modifiers, operands."""
         cursor, words = self.cursor, self.words
         guard: Register | Not | None = None
         if words[cursor.at] == "@":
@@ -204,6 +210,7 @@ def location(cursor: Cursor) -> None:
 
 
 def _source_position(cursor: Cursor) -> None:
+    """Parse file, line and column numbers."""
     for what in ("a file", "a line", "a column"):
         if not is_number(cursor.words[cursor.at], 10):
             raise cursor.fail_expected(f"the number of {what} after .loc")

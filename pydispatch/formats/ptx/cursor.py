@@ -37,7 +37,10 @@ def is_name(word: str) -> bool:
 
 
 class Cursor:
-    """A position in the tokens of a text. Methods parse what they name and advance, or raise ArtifactError."""
+    """Position in the tokens of a PTX text.
+
+    Parsing methods consume the construct they are named after, or raise ArtifactError.
+    """
 
     def __init__(self, source: Words) -> None:
         self.source, self.words, self.at = source, source.words, 0
@@ -51,12 +54,14 @@ class Cursor:
         return self.fail(f"expected {what}, got {self.source.shown(self.at)}")
 
     def accept(self, word: str) -> bool:
+        """Consume the next token if it is `word`; return whether it was."""
         if self.words[self.at] == word:
             self.at += 1
             return True
         return False
 
     def expect(self, word: str, why: str = "") -> None:
+        """Consume the next token, which must be `word`."""
         if self.words[self.at] != word:
             raise self.fail_expected(f"'{word}'{why}")
         self.at += 1
@@ -74,6 +79,7 @@ class Cursor:
         raise self.fail(f"expected ',' or ';' in {what}, got {self.source.shown(self.at)}")
 
     def name(self, what: str) -> str:
+        """Parse an identifier. `what` describes its owner in the error message."""
         word = self.words[self.at]
         if not is_name(word):
             raise self.fail_expected(f"the name of {what}")
@@ -81,6 +87,7 @@ class Cursor:
         return word
 
     def string(self, what: str) -> str:
+        """Parse a quoted string and return its content."""
         word = self.words[self.at]
         if word[:1] != '"' or len(word) < 2 or word[-1] != '"':
             raise self.fail_expected(f'{what} in "quotes"')
@@ -88,13 +95,13 @@ class Cursor:
         return word[1:-1]
 
     def number(self, word: str) -> int | float | None:
-        """Return the value of a literal, None for another token."""
+        """Return the value of a literal, None for another token; cache it in `literals`."""
         parsed = literal(word)
         value = self.literals[word] = parsed[0] if parsed else None
         return value
 
     def integer(self, what: str, least: int = 0, rank: int = 0) -> int:
-        """rank: of operators that are no part of it, nor those below."""
+        """Parse a constant integer expression of at least `least`, up to an operator of rank `rank` or lower."""
         start = self.at
         value = self.expression(self._no_symbol, 0, rank)
         if not isinstance(value, int) or value < least:
@@ -107,9 +114,15 @@ class Cursor:
     # Constant expressions
 
     def expression(self, resolve: Callable[[str, int], PtxSymbol], depth: int = 0, rank: int = 0) -> Value:
-        """Parse an expression: a constant, or a symbol plus bytes.
+        """Parse a constant expression by precedence climbing.
 
-        resolve: returns the symbol of a name at a position.
+        Args:
+            resolve: Returns the symbol for a name at a token index.
+            depth: Nesting depth so far.
+            rank: Operators of this rank or lower end the expression.
+
+        Returns:
+            A number, or the address of a symbol plus an offset in bytes.
         """
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}")
@@ -127,13 +140,15 @@ class Cursor:
                 if isinstance(left, PtxSymbol):
                     raise self.fail("an address cannot be a condition; expected a number before '?'", at)
                 return right if left else other
-            left = self._combined(sign, left, right, at)
+            left = self._binary_value(sign, left, right, at)
 
     def _primary(self, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
+        """Parse an operand of an expression: a literal, a name, `generic(...)`, a masked address, parentheses, a
+        unary operator."""
         at, word = self.at, self.words[self.at]
         self.at += 1
         if word in ("-", "+", "~", "!"):
-            return self._negated(word, at, resolve, depth)
+            return self._unary_value(word, at, resolve, depth)
         if word == "(":
             if self.words[self.at] in (".s64", ".u64") and self.words[self.at + 1 : self.at + 2] == [")"]:
                 self.at += 2  # a cast: integers of expressions have 64 bits in any case
@@ -146,7 +161,7 @@ class Cursor:
             literal_value = self.number(word)
         if literal_value is not None:
             if self.words[self.at] == "(":
-                return self._byte(literal_value, at, resolve, depth)
+                return self._masked_byte(literal_value, at, resolve, depth)
             return literal_value
         if word == "WARP_SZ":
             return WARP_SIZE
@@ -162,8 +177,10 @@ class Cursor:
             raise self.fail(f"{self.source.shown(at)} is no number of PTX")
         raise self.fail_expected("a number or a name")
 
-    def _byte(self, mask: int | float, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int) -> PtxSymbol:
-        """`0xff00(name)`: a byte of an address."""
+    def _masked_byte(
+        self, mask: int | float, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int
+    ) -> PtxSymbol:
+        """Parse `0xff00(name)`, which selects one byte of an address."""
         shift = next((shift for shift in range(0, 64, 8) if mask == 0xFF << shift), None)
         if shift is None:
             raise self.fail(f"'{self.words[at]}' selects no byte of an address; expected 0xff, 0xff00, ...", at)
@@ -174,7 +191,8 @@ class Cursor:
             raise self.fail("expected an address in parentheses after a mask", at)
         return PtxSymbol(value.name, value.offset, shift)
 
-    def _negated(self, word: str, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
+    def _unary_value(self, word: str, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
+        """Parse the operand of a unary operator `-`, `+`, `~` or `!`, and apply the operator."""
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}", at)
         value = self._primary(resolve, depth + 1)
@@ -185,7 +203,8 @@ class Cursor:
             return ~value
         return -value if word == "-" else int(not value) if word == "!" else value
 
-    def _combined(self, sign: str, left: Value, right: Value, at: int) -> Value:
+    def _binary_value(self, sign: str, left: Value, right: Value, at: int) -> Value:
+        """Return the value of a binary operation; addresses allow only the addition and subtraction of bytes."""
         if isinstance(left, PtxSymbol) and not left.shift and isinstance(right, int) and sign in ("+", "-"):
             return PtxSymbol(left.name, left.offset + (right if sign == "+" else -right))
         if isinstance(right, PtxSymbol) and not right.shift and isinstance(left, int) and sign == "+":
@@ -195,7 +214,7 @@ class Cursor:
         if sign in _COMPARE:
             return int(_COMPARE[sign](left, right))
         if isinstance(left, int) and isinstance(right, int):
-            value = self._of_integers(sign, left, right, at)
+            value = self._integer_value(sign, left, right, at)
             if not -(1 << 64) < value < 1 << 64:
                 raise self.fail("a number of more than 64 bits", at)
             return value
@@ -205,7 +224,8 @@ class Cursor:
             return left / right
         raise self.fail(f"'{sign}' of {left} and {right} has no value", at)
 
-    def _of_integers(self, sign: str, left: int, right: int, at: int) -> int:
+    def _integer_value(self, sign: str, left: int, right: int, at: int) -> int:
+        """Return the value of a binary operation on integers, as C defines it."""
         if sign in ("/", "%") and right:
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)  # towards zero, as C has it
             return quotient if sign == "/" else left - right * quotient
@@ -220,6 +240,7 @@ class Cursor:
     # Types and variables
 
     def type(self, what: str) -> str:
+        """Parse a fundamental type and return it without the dot."""
         word = self.words[self.at]
         if word[:1] == "." and word[1:] in SIZES:
             self.at += 1
@@ -233,6 +254,7 @@ class Cursor:
         raise self.fail_expected(f"the type of {what}")
 
     def alignment(self) -> int:
+        """Parse an alignment in bytes, a power of two."""
         at = self.at
         value = self.integer("an alignment", 1)
         if value & (value - 1) or value > _MAX_ALIGN:
@@ -240,7 +262,7 @@ class Cursor:
         return value
 
     def dimensions(self) -> list[int]:
-        """`[4][8]`; `[]` is 0."""
+        """Parse the sizes of an array such as `[4][8]`; a first size of `[]` is returned as 0."""
         sizes: list[int] = []
         while self.accept("["):
             sizes.append(0 if self.words[self.at] == "]" and not sizes else self.integer("a size"))
@@ -263,8 +285,16 @@ class Cursor:
     def variables(
         self, space: str, linkage: str, start: int, resolve: Callable[[str, int], PtxSymbol]
     ) -> list[tuple[Variable, int]]:
-        """Parse the variables after a state space such as `.global`, and return each with the position of its name.
-        start: the word of the first one.
+        """Parse the variables after a state space such as `.global`.
+
+        Args:
+            space: The state space.
+            linkage: The linkage directive without its dot; "" for none.
+            start: Index of the declaration's first token.
+            resolve: Returns the symbol for a name in an initializer.
+
+        Returns:
+            The variables, each with the token index of its name.
         """
         align, lanes = 0, 1
         what = f"a .{space} variable"
@@ -289,7 +319,7 @@ class Cursor:
                 sizes.append(lanes)
             values: tuple[Value, ...] = ()
             if self.accept("="):
-                values = tuple(self._initial(sizes, kind, name, resolve))
+                values = tuple(self._initializer(sizes, kind, name, resolve))
             declared = Variable(name, space, kind, align or SIZES[kind] * lanes, tuple(sizes), self.source.line(at),
                             linkage, values, self.source.starts[start])  # fmt: skip
             if declared.size > _MAX_BYTES:
@@ -301,7 +331,11 @@ class Cursor:
         end = self.source.end(self.at - 1)
         return [(replace(variable, end=end), at) for variable, at in variables]
 
-    def _initial(self, sizes: list[int], kind: str, name: str, resolve: Callable[[str, int], PtxSymbol]) -> list[Value]:
+    def _initializer(
+        self, sizes: list[int], kind: str, name: str, resolve: Callable[[str, int], PtxSymbol]
+    ) -> list[Value]:
+        """Parse an initializer: one value, a string, or nested braces. Sets the first size of an unsized array in
+        `sizes`."""
         if not sizes:
             if self.words[self.at] == "{":
                 raise self.fail(f"'{name}' is a scalar; expected one value, without braces")
@@ -324,6 +358,7 @@ class Cursor:
     def _braces(
         self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], PtxSymbol]
     ) -> None:
+        """Parse the braces of dimension `level` and append the values, with zeros for missing ones in inner rows."""
         self.expect("{", f" before the values of '{name}'")
         words, literals = self.words, self.literals
         while words[self.at] != "}":

@@ -32,8 +32,8 @@ _POINTERS = ("b64", "u64", "s64", "b8")
 def requirements(target: str) -> tuple[str, ...]:
     """Return the device features that PTX of a `.target` requires: every architecture up to it, `sm_50` ... `sm_80`.
 
-    sm_90a and sm_100f also require themselves, and so does an architecture newer than those known.
-    InvalidArgumentError for anything but an architecture.
+    Targets with a suffix, such as sm_90a, and architectures newer than those known also require themselves. Raises
+    InvalidArgumentError if `target` is not an architecture.
     """
     architecture, suffix = split(target)
     names = [f"sm_{known}" for known in ARCHITECTURES if known <= architecture]
@@ -43,8 +43,10 @@ def requirements(target: str) -> tuple[str, ...]:
 
 
 def capabilities(major: int, minor: int) -> frozenset[str]:
-    """Return the features of a device by its compute capability: what it can compile (`sm_80`, `sm_90a`, `sm_100f`) and
-    whose machine code it runs (`cubin_sm_86`).
+    """Return the features of a device with this compute capability.
+
+    `sm_80`, `sm_90a` and the like are targets that it can compile; `cubin_sm_86` and the like is machine code that it
+    runs.
     """
     capability = 10 * major + minor
     newest = max(ARCHITECTURES)
@@ -56,14 +58,16 @@ def capabilities(major: int, minor: int) -> frozenset[str]:
 
 
 def shared_limit(capability: int) -> int:
-    """Most bytes of workgroup memory of a block on a compute capability (75 for 7.5). NVIDIA's CUDA C++ Programming
-    Guide lists them."""
+    """Return the maximum workgroup memory per block in bytes, for a compute capability such as 75 for 7.5.
+
+    The numbers are from NVIDIA's CUDA C++ Programming Guide.
+    """
     known = [version for version in _SHARED_KIB if version <= capability]
     return (_SHARED_KIB[max(known)] if known else 48) << 10
 
 
 def why_not(major: int, minor: int, requires: Sequence[str]) -> str:
-    """Return why a device of compute capability `major`.`minor` does not meet `requires`, which is not empty."""
+    """Return why a device of compute capability `major`.`minor` lacks the non-empty list of features `requires`."""
     newest, have = requires[-1], f"which this device of compute capability {major}.{minor} does not run"
     if newest.startswith("cubin_"):
         return f"is machine code for {newest.removeprefix('cubin_')}, {have}"
@@ -71,7 +75,7 @@ def why_not(major: int, minor: int, requires: Sequence[str]) -> str:
 
 
 def split(target: str) -> tuple[int, str]:
-    """(90, "a") of "sm_90a"."""
+    """Split an architecture such as "sm_90a" into its number and suffix: (90, "a")."""
     match = _TARGET.fullmatch(target)
     if not match:
         from pydispatch.errors import InvalidArgumentError
@@ -81,9 +85,8 @@ def split(target: str) -> tuple[int, str]:
 
 
 def target_problem(module: PtxModule) -> str | None:
-    """Return why a text cannot be right about its `.version` and `.target`, or None. An architecture that is newer than
-    those known is no problem here.
-    """
+    """Return why `.version` and `.target` of a module are inconsistent; None if they are not, or the target is
+    unknown."""
     match = _TARGET.fullmatch(module.target)
     if not match:
         return f"its .target '{module.target}' is no architecture; expected a name such as sm_80"
@@ -107,15 +110,15 @@ def target_problem(module: PtxModule) -> str | None:
 
 
 def parameter_sizes(entry: PtxFunction) -> tuple[int, ...]:
-    """Return bytes of each parameter."""
+    """Return the size of each parameter in bytes."""
     return tuple(param.size for param in entry.params)
 
 
 def mismatch(entry: PtxFunction, constants: int, bindings: int) -> str | None:
-    """Return why a kernel cannot be dispatched with so many 32-bit constants and bindings, or None.
+    """Return why a kernel cannot be dispatched with this number of bindings and 32-bit constants; None if it can.
 
-    Its parameters are a pointer per binding, and then the constants: one of up to 4 bytes uses one word, one of 8
-    bytes uses two (low, high).
+    A kernel's parameters are one pointer per binding, then the constants: a parameter of up to 4 bytes takes one
+    constant, one of 8 bytes takes two (low, high).
     """
     layout = _counted(bindings, "binding") + " and " + _counted(constants, "constant")
     if len(entry.params) < bindings:
@@ -151,9 +154,14 @@ def mismatch(entry: PtxFunction, constants: int, bindings: int) -> str | None:
 def described_mismatch(
     parameters: Parameters, constants: int, bindings: int, sizes: Sequence[int], entry: PtxFunction | None
 ) -> str | None:
-    """Return why a kernel does not take the parameters that are described for it, None if it does.
+    """Return why a kernel does not take the parameters that its author describes; None if it does.
 
-    sizes: bytes of those that it takes. entry: it, where its PTX is known.
+    Args:
+        parameters: The described parameters.
+        constants: Number of 32-bit constants in the layout.
+        bindings: Number of bindings in the layout.
+        sizes: Sizes of the kernel's parameters in bytes.
+        entry: The kernel, if its PTX is known.
     """
     if (problem := parameters.unused(bindings, constants)) is not None:
         return problem
@@ -181,7 +189,13 @@ def _described(param: Param) -> str:
 
 
 def block_problem(entry: PtxFunction, size: Sequence[int], shared: int) -> str | None:
-    """Return why a kernel cannot run with a block of so many threads and bytes of dynamic workgroup memory, or None."""
+    """Return why a kernel cannot run with a block size and dynamic workgroup memory; None if it can.
+
+    Args:
+        entry: The kernel.
+        size: Threads per block for x, y and z.
+        shared: Dynamic workgroup memory in bytes.
+    """
     x, y, z = (*size, 1, 1)[:3]
     shown = f"{x}x{y}x{z}"
     if min(x, y, z) < 1:

@@ -28,7 +28,12 @@ _SHOWN, _LONGEST = 60, 240
 
 
 class Words:
-    """The words of a text, and an empty one after the last. starts: where each begins in `text`."""
+    """Tokens of a text, followed by an empty token.
+
+    Attributes:
+        words: The tokens.
+        starts: Offset of each token in `text`.
+    """
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
@@ -41,7 +46,7 @@ class Words:
         self.starts.append(len(text.rstrip()))
 
     def _without_comments(self) -> str:
-        """Return the text with spaces where comments are."""
+        """Return the text with each comment replaced by spaces; offsets and lines stay the same."""
 
         def blank(match: re.Match[str]) -> str:
             aside = match.group()
@@ -54,11 +59,11 @@ class Words:
         return _ASIDE.sub(blank, self.text)
 
     def end(self, index: int) -> int:
-        """Return the offset in the text at which a word ends."""
+        """Return the offset in the text after a token."""
         return self.starts[index] + len(self.words[index])
 
     def line(self, index: int) -> int:
-        """Return the line of a word, from 1."""
+        """Return the line of a token, counted from 1."""
         return self._line_and_column(self.starts[index])[0]
 
     def _line_and_column(self, offset: int) -> tuple[int, int]:
@@ -68,18 +73,18 @@ class Words:
         return line + 1, offset - (self._newlines[line - 1] if line else -1)
 
     def fail_at(self, offset: int, message: str) -> ArtifactError:
-        """ArtifactError "name:line:column: message"."""
+        """Return an ArtifactError "name:line:column: message" for an offset in the text."""
         line, column = self._line_and_column(offset)
         if len(message) > _LONGEST:  # it quotes a name that is too long to read
             message = message[: _LONGEST - 40] + " ... " + message[-30:]
         return ArtifactError(f"{self.name}:{line}:{column}: {message}")
 
     def fail(self, index: int, message: str) -> ArtifactError:
-        """ArtifactError with the location of a word."""
+        """Return an ArtifactError for the location of a token."""
         return self.fail_at(self.starts[index], message)
 
     def shown(self, index: int) -> str:
-        """Return a word for messages."""
+        """Return a token as it appears in messages."""
         word = self.words[index]
         if not word:
             return "the end of the text"
@@ -87,12 +92,13 @@ class Words:
 
 
 def is_number(word: str, digits: int = 3) -> bool:
-    """Return whether a word is a number of at most `digits` decimal digits, without digits of other alphabets."""
+    """Return whether a word consists of 1 to `digits` ASCII decimal digits."""
     return word.isascii() and word.isdecimal() and len(word) <= digits
 
 
 def literal(word: str) -> tuple[int | float, int | None] | None:
-    """(value, bits) of a number as PTX writes it, bits for 0f and 0d; None when it is none."""
+    """Return (value, bits) of a PTX literal; None for other words. `bits` is None except for 0f (32) and 0d (64)
+    literals."""
     if _INTEGER.fullmatch(word):
         digits = word[:-1] if word[-1] == "U" else word
         lead = digits[1:2]
@@ -120,7 +126,7 @@ def _float(kind: str, whole: str, bits: int) -> float:
 
 
 def decode(data: str | bytes | bytearray | memoryview, name: str) -> str:
-    """Return the text of a PTX file, without the zeros that end one. ArtifactError when it is no text."""
+    """Return the text of a PTX file without trailing NULs; raise ArtifactError if it is not text."""
     if isinstance(data, str):
         text = data
     else:

@@ -18,14 +18,19 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Register:
-    """A virtual register, `%r1` or `%rd<4>`'s `%rd2`; special ones as they are written: `%tid.x`, `%laneid`."""
+    """Virtual register such as `%r1` or `%rd2`, or special register such as `%tid.x` or `%laneid`."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Immediate:
-    """A literal. value: an int, or a float (0f and 0d literals decoded). bits: of an 0f or 0d literal, else None."""
+    """Literal operand.
+
+    Attributes:
+        value: Integer, or float with 0f and 0d literals decoded.
+        bits: Bit pattern of a 0f or 0d literal; None for others.
+    """
 
     value: int | float
     bits: int | None = None
@@ -33,9 +38,11 @@ class Immediate:
 
 @dataclass(frozen=True)
 class PtxSymbol:
-    """The address of a variable, parameter or function, or a label, plus bytes.
+    """Label, or address of a variable, parameter or function plus an offset in bytes.
 
-    shift: of a byte of an address in an initial value, `0xff00(name)`: by how many bits it is shifted to the right.
+    Attributes:
+        shift: For `0xff00(name)` in an initializer, which selects a byte of the address: its right shift in
+            bits.
     """
 
     name: str
@@ -45,7 +52,7 @@ class PtxSymbol:
 
 @dataclass(frozen=True)
 class Address:
-    """`[base + offset]`; base is None for an absolute address."""
+    """Memory operand `[base + offset]`; `base` is None for an absolute address."""
 
     base: Register | PtxSymbol | None
     offset: int = 0
@@ -53,21 +60,21 @@ class Address:
 
 @dataclass(frozen=True)
 class Vector:
-    """`{a, b}`; None is `_`."""
+    """Vector operand `{a, b}`; a component `_` is None."""
 
     items: tuple[Operand | None, ...]
 
 
 @dataclass(frozen=True)
 class Not:
-    """`!p`: a predicate, negated."""
+    """Negated predicate `!p`."""
 
     operand: Register
 
 
 @dataclass(frozen=True)
 class RegisterPair:
-    """`d|p`: the results of shfl.sync, setp and match.sync; None is `_`."""
+    """Pair `d|p` of results of shfl.sync, setp or match.sync; `_` is None."""
 
     first: Register | None
     second: Register | None
@@ -75,7 +82,7 @@ class RegisterPair:
 
 @dataclass(frozen=True)
 class Arguments:
-    """`(a, b)` of a call; also `[map, {x, y}]`, an address with coordinates."""
+    """Operand list `(a, b)` of a call, or address with coordinates `[map, {x, y}]`."""
 
     items: tuple[Operand, ...]
 
@@ -85,7 +92,8 @@ Operand = Register | Immediate | PtxSymbol | Address | Vector | Not | RegisterPa
 
 @dataclass(frozen=True)
 class Instruction:
-    """`@!p ld.global.nc.f32 %f1, [%rd1+4];`: opcode "ld", modifiers ("global", "nc", "f32")."""
+    """Instruction such as `@!p ld.global.nc.f32 %f1, [%rd1+4];`: opcode "ld", modifiers ("global", "nc", "f32"),
+    guard `!p`."""
 
     opcode: str
     modifiers: tuple[str, ...]
@@ -96,13 +104,20 @@ class Instruction:
 
 @dataclass(frozen=True)
 class PtxLabel:
+    """Label in a function body."""
+
     name: str
     line: int
 
 
 @dataclass(frozen=True)
 class Param:
-    """A parameter or returned value. count: elements of an array, 0 for a scalar. align: bytes."""
+    """Parameter or return value.
+
+    Attributes:
+        count: Number of elements of an array; 0 for a scalar.
+        align: Alignment in bytes.
+    """
 
     name: str
     type: str
@@ -113,17 +128,21 @@ class Param:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return the size in bytes."""
         return SIZES[self.type] * max(1, self.count)
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of a module or a function. space: global, const, shared, local or param.
+    """Variable of a module or a function.
 
-    sizes: of its dimensions, () for a scalar; a first 0 is `[]`. values: initial words, flat, missing ones are
-    0: numbers or Symbols (addresses). linkage: "", "visible", "extern", "weak" or "common". start, end: where the
-    declaration is in the text.
+    Attributes:
+        space: State space: global, const, shared, local or param.
+        sizes: Sizes of the dimensions; () for a scalar. A first size 0 stands for `[]`.
+        linkage: "", "visible", "extern", "weak" or "common".
+        values: Initializer, flattened: numbers or addresses. Missing values are 0.
+        start: Offset in the text at which the declaration starts.
+        end: Offset after the declaration.
     """
 
     name: str
@@ -139,7 +158,7 @@ class Variable:
 
     @property
     def size(self) -> int:
-        """Bytes; 0 for an unsized one."""
+        """Return the size in bytes; 0 for an unsized array."""
         count = 1
         for size in self.sizes:
             count *= size
@@ -148,14 +167,20 @@ class Variable:
 
 @dataclass(frozen=True)
 class PtxFunction:
-    """An `.entry` or a `.func`. body: None for a declaration.
+    """Function: an `.entry` (kernel) or a `.func`.
 
-    registers: every register that is declared and appears, with its type, those of inner `{ }` scopes too: the reader
-    gives registers, labels and variables of inner scopes that would be mistaken for others names of their own
-    (`%r1$2`). A vector register `.v2 .f32 v` is the registers `v.x` and `v.y`. directives: the numbers after
-    `.maxntid`, `.reqntid`, `.minnctapersm`, `.maxnreg`, ..., by names without the dot. tables: `.branchtargets` and
-    `.callprototype` by their labels (the latter with the text as it is). start, end: its offsets in the text, from
-    its linkage on; those of an alias are those of its `.alias f, g;`, the rest is the function's that it names.
+    Registers, labels and variables of inner `{ }` scopes are renamed (`%r1$2`) where their names are ambiguous. A
+    vector register `.v2 .f32 v` is split into `v.x` and `v.y`.
+
+    Attributes:
+        body: Instructions and labels; None for a declaration.
+        registers: Type of each register that occurs in the body.
+        directives: Numbers after `.maxntid`, `.reqntid`, `.minnctapersm`, `.maxnreg` etc., by name without the
+            dot.
+        tables: Contents of `.branchtargets` by label; the text of `.callprototype` by label.
+        start: Offset in the text at which the function starts, linkage included. For an alias, the offsets are
+            those of its `.alias` directive; the other fields are copied from the aliased function.
+        end: Offset after the function.
     """
 
     name: str
@@ -197,11 +222,11 @@ class PtxModule:
 
     @property
     def entries(self) -> Sequence[PtxFunction]:
-        """The kernels."""
+        """Return the kernels."""
         return [function for function in self.functions if function.is_entry]
 
     def function(self, name: str) -> PtxFunction | None:
-        """Return the definition of a function, else a declaration of it, else None."""
+        """Return the definition of a function, or else its declaration, or else None."""
         candidates = [function for function in self.functions if function.name == name]
         return next(
             (function for function in candidates if function.body is not None), candidates[0] if candidates else None

@@ -20,7 +20,13 @@ _LANES = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 
 
 class _Scope:
-    """The declarations of a `{ }` scope. names: their operands. ranges: prefix of `%r<10>` → count, type, lanes."""
+    """Scope of declarations in `{ }`.
+
+    Attributes:
+        names: Operand of each declared name.
+        ranges: For each range such as `%r<10>`, by its prefix: count, type, lanes.
+        cache: Operands by their text, for operands that are a single token.
+    """
 
     __slots__ = ("cache", "names", "ranges")
 
@@ -31,11 +37,15 @@ class _Scope:
 
 
 class NameScopes:
-    """The scopes of one body, and what they declare: registers, variables.
+    """Scopes of a function body, with the registers and variables declared in them.
 
-    known: whether a name is one of the module. types: of its variables. pending: names that are neither, with their
-    places, for the end of the module: a function may be declared after its use. reserved: names of variables in
-    functions, which last as long as the module.
+    Attributes:
+        known: Returns whether a name is declared in the module.
+        types: Types of the module's variables.
+        pending: Undeclared names with their token index; they are checked at the end of the module, because
+            functions may be used before their declaration.
+        reserved: Names of static variables in functions, which must be unique in the module.
+        taken: Names used in this function.
     """
 
     def __init__(
@@ -82,8 +92,8 @@ class NameScopes:
             elif not word:
                 return
 
-    def _own_name(self, name: str) -> str:
-        """Reserve a name that nothing else of the function and of the module has, and return it."""
+    def _unique_name(self, name: str) -> str:
+        """Return a name that is unique in the function and the module, derived from `name`, and reserve it."""
         own, suffix = name, 1
         while own in self.taken or own in self.reserved or self.known(own):
             suffix += 1
@@ -92,15 +102,17 @@ class NameScopes:
         return own
 
     def declare(self, name: str, at: int, what: Callable[[str], Operand]) -> str:
+        """Declare a name in the innermost scope and return its unique name; `what` makes the operand from that name."""
         scope = self.scopes[-1]
         if name in scope.names:
             raise self.cursor.fail(f"'{name}' is declared twice in this scope", at)
-        own = self._own_name(name)
+        own = self._unique_name(name)
         scope.names[name] = what(own)
         scope.cache.clear()
         return own
 
     def open(self, at: int) -> None:
+        """Enter the scope whose `{` is at token `at`, and declare its labels."""
         if len(self.scopes) > _MAX_DEPTH:
             raise self.cursor.fail(f"scopes nested deeper than {_MAX_DEPTH}", at)
         self.scopes.append(_Scope())
@@ -115,7 +127,7 @@ class NameScopes:
             operand = scope.names.get(name)
             if operand is not None:
                 return operand
-            if scope.ranges and (operand := self._of_range(scope, name)) is not None:
+            if scope.ranges and (operand := self._register_of_range(scope, name)) is not None:
                 return operand
         if name[0] == "%":
             if _SPECIAL.fullmatch(name):
@@ -130,19 +142,21 @@ class NameScopes:
             self.pending.append((name, at))
         return PtxSymbol(name)
 
-    def _of_range(self, scope: _Scope, name: str) -> Operand | None:
-        """`%r7` of `%r<10>`."""
+    def _register_of_range(self, scope: _Scope, name: str) -> Operand | None:
+        """Return the register that a name such as `%r7` denotes if a range `%r<10>` is declared in the scope; else
+        None."""
         first = len(name)
         while first > 1 and name[first - 1].isdigit() and len(name) - first < 9:
             first -= 1
             digits = name[first:]
             declared = scope.ranges.get(name[:first])
             if declared is not None and (digits[0] != "0" or len(digits) == 1) and int(digits) < declared[0]:
-                register = scope.names[name] = self.register(self._own_name(name), declared[1], declared[2])
+                register = scope.names[name] = self.register(self._unique_name(name), declared[1], declared[2])
                 return register
         return None
 
     def register(self, own: str, kind: str, lanes: int) -> Operand:
+        """Record the type of a register and return its operand: a vector if it has several lanes."""
         if lanes == 1:
             self.registers[own] = kind
             return Register(own)
@@ -151,7 +165,7 @@ class NameScopes:
         return Vector(tuple(map(Register, components)))
 
     def _component(self, name: str, at: int) -> Operand:
-        """`v.x` of a vector, `a.b0` of a register of 32 bits."""
+        """Return a component: `v.x` of a vector register, `a.b0` of a 32-bit register."""
         base, _, component = name.partition(".")
         whole = self.resolve(base, at) if base != "_" else None
         lane = _LANES.get(component, 4)

@@ -32,6 +32,7 @@ class Operands(NameScopes):
         return Not(predicate) if negated else predicate
 
     def _predicate(self, what: str) -> Register:
+        """Parse a predicate register."""
         cursor, at = self.cursor, self.cursor.at
         if not is_name(self.words[at]):
             raise cursor.fail_expected(f"the predicate of {what}")
@@ -42,6 +43,7 @@ class Operands(NameScopes):
         return register
 
     def operand(self, is_call: bool, depth: int) -> Operand | None:
+        """Parse one operand; return None for `_`. In a call, parentheses enclose argument lists."""
         cursor, words = self.cursor, self.words
         at, word = cursor.at, words[cursor.at]
         if depth > 4:
@@ -81,6 +83,7 @@ class Operands(NameScopes):
         return value if isinstance(value, PtxSymbol) else Immediate(value)
 
     def _pair(self, first: Operand | None, at: int) -> RegisterPair:
+        """Parse `|p` after the first result of a pair."""
         cursor = self.cursor
         cursor.expect("|")
         second_at, word = cursor.at, self.words[cursor.at]
@@ -94,6 +97,7 @@ class Operands(NameScopes):
         return RegisterPair(first, second)  # type: ignore[arg-type]
 
     def _list(self, end: str, is_call: bool, depth: int) -> tuple[Operand | None, ...]:
+        """Parse operands separated by commas, up to the closing token `end`."""
         cursor = self.cursor
         cursor.at += 1
         items: list[Operand | None] = []
@@ -107,7 +111,7 @@ class Operands(NameScopes):
         return tuple(items)
 
     def _element(self, base: PtxSymbol) -> Operand:
-        """`a[3]`: the address of an element."""
+        """Parse the index in `a[3]` and return the address of the element."""
         cursor = self.cursor
         cursor.expect("[")
         index = cursor.integer("a number of an element")
@@ -118,6 +122,7 @@ class Operands(NameScopes):
         return Address(base, index * SIZES[kind])
 
     def _address(self, depth: int) -> Operand:
+        """Parse a memory operand in brackets."""
         cursor, words = self.cursor, self.words
         at = cursor.at
         cursor.at += 1

@@ -32,8 +32,14 @@ _FORMS = "binding(0), constant(0) : i32, extend(constant(0)) : i64, or a number,
 
 
 class Field(NamedTuple):
-    """A scalar. offset: bytes from the first parameter. kind: binding, constant, extended or number; value: its number,
-    or the value of the number."""
+    """Scalar in the parameters of a kernel.
+
+    Attributes:
+        offset: Offset from the first parameter, in bytes.
+        size: Size in bytes.
+        kind: "binding", "constant", "extended" or "number".
+        value: Number of the binding or constant, or the value itself for "number".
+    """
 
     offset: int
     size: int
@@ -42,6 +48,8 @@ class Field(NamedTuple):
 
 
 class _Scalar(NamedTuple):
+    """Field whose offset is not known yet."""
+
     size: int
     kind: str
     value: int
@@ -51,8 +59,12 @@ class _Scalar(NamedTuple):
 class Parameters:
     """Parameter layout of a kernel.
 
-    `offsets`, `sizes` and `alignments` have one entry in bytes per parameter. `size` is the size in bytes of all
-    parameters.
+    Attributes:
+        offsets: Offset of each parameter, in bytes.
+        sizes: Size of each parameter, in bytes.
+        alignments: Alignment of each parameter, in bytes.
+        fields: Scalars of all parameters.
+        size: Size of all parameters together, in bytes.
     """
 
     offsets: tuple[int, ...]
@@ -62,9 +74,7 @@ class Parameters:
     size: int
 
     def unused(self, bindings: int, constants: int) -> str | None:
-        """Return why the described parameters do not match a layout of so many bindings and constant words, None if
-        they do.
-        """
+        """Return which binding or constant is missing from the parameters, or does not exist; None if all match."""
         used = {"binding": set[int](), "constant": set[int]()}
         for field in self.fields:
             if field.kind == "binding":
@@ -83,7 +93,7 @@ class Parameters:
 
 
 def parameters_of(descriptions: Sequence[Description]) -> Parameters:
-    """Return the parameters of descriptions. ValueError where a description has another form."""
+    """Lay out the described parameters; raise ValueError for a malformed description."""
     offsets, sizes, alignments, fields = [], [], [], []
     at = 0
     for index, description in enumerate(descriptions):
@@ -100,7 +110,7 @@ def parameters_of(descriptions: Sequence[Description]) -> Parameters:
 
 
 def _laid_out(description: Description, index: int, depth: int) -> tuple[list[tuple[int, _Scalar]], int, int]:
-    """Return the scalars of a parameter with their offsets, its bytes, and its alignment."""
+    """Return the scalars of parameter `index` with their offsets, its size and its alignment, all in bytes."""
     if isinstance(description, str):
         scalar = _scalar(description, index)
         return [(0, scalar)], scalar.size, scalar.size
@@ -119,6 +129,7 @@ def _laid_out(description: Description, index: int, depth: int) -> tuple[list[tu
 
 
 def _scalar(text: str, index: int) -> _Scalar:
+    """Parse the description of a scalar in parameter `index`; raise ValueError if it is malformed."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise ValueError(f"parameter {index} is '{text:.60}', expected {_FORMS}")
@@ -144,7 +155,13 @@ def _up(at: int, alignment: int) -> int:
 
 
 def words_of(fields: Sequence[Field], addresses: Sequence[int], words: Sequence[int]) -> Iterator[int]:
-    """Yield the value of each field as an unsigned number. addresses: of the bindings. words: the constants."""
+    """Yield the value of each field as an unsigned number.
+
+    Args:
+        fields: The fields.
+        addresses: Addresses of the bindings.
+        words: The 32-bit constants.
+    """
     for field in fields:
         if field.kind == "binding":
             yield addresses[field.value]

@@ -21,17 +21,36 @@ _NUMBERED = frozenset((
 
 
 def read(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> PtxModule:
-    """Read a module. name: of it in messages. ArtifactError "name:line:column: ..." when it is broken."""
+    """Parse a PTX module.
+
+    Args:
+        text: The module.
+        name: Name of the module for messages.
+
+    Raises:
+        ArtifactError: The module is broken; the message starts with "name:line:column".
+    """
     return read_words(text, name)[0]
 
 
 def read_words(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> tuple[PtxModule, Words]:
-    """Read a PTX module as `read` does, and return its tokens as well."""
+    """Parse a PTX module; return it and its tokens. The arguments and errors are those of read()."""
     words = Words(decode(text, name), name)
     return _PtxReader(words).read(), words
 
 
 class _PtxReader(Cursor):
+    """Parser of a PTX module.
+
+    Attributes:
+        kinds: "function" or "variable" for each declared name.
+        types: Types of the module's variables.
+        reserved: Names of static variables in functions.
+        pending: Names that were used before a declaration, with their token index.
+        opcodes: Split opcodes by their text, shared by all functions.
+        aliases: Alias, aliased function, first and last token of each `.alias` directive.
+    """
+
     def __init__(self, source: Words) -> None:
         super().__init__(source)
         self.functions: list[PtxFunction] = []
@@ -45,6 +64,7 @@ class _PtxReader(Cursor):
         self.aliases: list[tuple[str, str, int, int]] = []
 
     def read(self) -> PtxModule:
+        """Parse the whole module."""
         version, target, options, address_size = self._header()
         start = self.source.starts[self.at]
         while self.words[self.at]:
@@ -59,6 +79,8 @@ class _PtxReader(Cursor):
                          tuple(self.functions), tuple(self.variables_), start)  # fmt: skip
 
     def _header(self) -> tuple[tuple[int, int], str, tuple[str, ...], int]:
+        """Parse `.version`, `.target` and `.address_size`; return version, architecture, other options, address
+        size."""
         while self.accept(";"):
             pass
         if not self.accept(".version"):
@@ -88,6 +110,7 @@ class _PtxReader(Cursor):
                 return version, target, options, address_size
 
     def _target(self) -> tuple[str, tuple[str, ...]]:
+        """Parse the words of a `.target` directive: the architecture ("" if there is none) and the other options."""
         target, options = "", list[str]()
         while True:
             at = self.at
@@ -107,6 +130,7 @@ class _PtxReader(Cursor):
     # Declarations
 
     def _declaration(self) -> None:
+        """Parse a function, variables, or another directive at module scope."""
         start, linkage = self.at, ""
         while self.words[self.at][1:] in LINKAGE and self.words[self.at][0] == ".":
             if linkage:
@@ -126,9 +150,9 @@ class _PtxReader(Cursor):
             self.at -= 1
             raise self.fail_expected(f".func, .entry or a state space after '.{linkage}'")
         else:
-            self._aside(word, start)
+            self._other_directive(word, start)
 
-    def _aside(self, word: str, start: int) -> None:
+    def _other_directive(self, word: str, start: int) -> None:
         """Parse a directive that declares neither a function nor a variable; reject any other word."""
         if word == ".file":
             file(self)
@@ -158,6 +182,7 @@ class _PtxReader(Cursor):
         return PtxSymbol(name)
 
     def _define(self, name: str, kind: str, at: int, is_definition: bool) -> None:
+        """Record a declared name; raise ArtifactError if it is declared as another kind or defined twice."""
         if self.kinds.setdefault(name, kind) != kind:
             raise self.fail(f"'{name}' is a {kind} here and a {self.kinds[name]} above", at)
         if is_definition:
@@ -166,7 +191,7 @@ class _PtxReader(Cursor):
             self.defined[name] = self.source.line(at)
 
     def _section(self) -> None:
-        """Debug information: skipped."""
+        """Skip a `.section` with debug information."""
         start = self.at
         if self.words[self.at][:1] != ".":
             raise self.fail_expected("the name of a section")
@@ -179,6 +204,7 @@ class _PtxReader(Cursor):
         self.at += 1
 
     def _alias(self, alias: str, aliasee: str, at: int, end: int, definition: PtxFunction | None) -> None:
+        """Add a function that is the alias of a defined one."""
         if definition is None:
             raise self.fail(f"'{alias}' is an alias of '{aliasee}', which is no function that is defined here", at)
         line, start = self.source.line(at), self.source.starts[at]
@@ -187,6 +213,7 @@ class _PtxReader(Cursor):
     # Functions
 
     def _function(self, is_entry: bool, linkage: str, start: int) -> None:
+        """Parse the declaration or definition of a function after `.entry` or `.func`."""
         what = "an entry" if is_entry else "a function"
         if self.accept(".attribute"):
             self.attribute()
@@ -233,6 +260,7 @@ class _PtxReader(Cursor):
         )  # fmt: skip
 
     def _params(self, what: str) -> list[Param]:
+        """Parse a parenthesized list of parameters or return values."""
         params: list[Param] = []
         self.expect("(")
         if self.accept(")"):
@@ -249,6 +277,7 @@ class _PtxReader(Cursor):
         return params
 
     def _param(self, space: str, what: str) -> Param:
+        """Parse one parameter after its state space."""
         align = self.alignment() if self.accept(".align") else 0
         kind = self.type(what)
         if self.accept(".ptr"):  # the state space that the pointer points to, and its alignment
@@ -269,6 +298,7 @@ class _PtxReader(Cursor):
         return Param(name, kind, align or SIZES[kind], count if sizes else 0, self.source.line(at), space)
 
     def _directives(self) -> dict[str, tuple[int, ...]]:
+        """Parse the directives between a function's parameters and its body; return their numbers by name."""
         directives: dict[str, tuple[int, ...]] = {}
         while True:
             word = self.words[self.at]

@@ -32,7 +32,7 @@ from pydispatch.formats.spirv.operands import id_positions, patterns
 from pydispatch.formats.spirv.parts import EXT_INST, FORWARD_POINTER, LABEL, LINE, NO_LINE, UNDEF, Inst
 
 KEPT = 4096
-_good: dict[bytes, None] = {}
+_valid_digests: dict[bytes, None] = {}
 """Digests of the last valid modules, for programs that are loaded repeatedly."""
 _KERNELS = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
 """Opcodes that only OpenCL has."""
@@ -54,18 +54,20 @@ _DECORATION_OPERANDS = {
 
 
 def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
-    """Check a module. what: its name in messages. ArtifactError that names the faulty word."""
+    """Check a SPIR-V module; raise ArtifactError with the index of the faulty word. `what` names the module in
+    messages."""
     digest = hashlib.sha256(data).digest()
-    if digest in _good:
+    if digest in _valid_digests:
         return
     _check(data, what)
-    _good[digest] = None
-    while len(_good) > KEPT:
+    _valid_digests[digest] = None
+    while len(_valid_digests) > KEPT:
         with contextlib.suppress(KeyError, RuntimeError, StopIteration):  # another thread was here
-            del _good[next(iter(_good))]
+            del _valid_digests[next(iter(_valid_digests))]
 
 
 def _check(data: bytes | bytearray | memoryview, what: str) -> None:
+    """Check a module without consulting the cache of valid modules."""
     words, tables = read(data, what)
     reader = _ModuleChecker(SpirvDeclarations(words, tables, what))
     for opcode, first, last in instructions(words, what):
@@ -75,7 +77,13 @@ def _check(data: bytes | bytearray | memoryview, what: str) -> None:
 
 
 class _ModuleChecker:
-    """Validator of the instruction sequence of a SPIR-V module."""
+    """Checker of a module's instructions in order.
+
+    Attributes:
+        section: Section of the last instruction, see _SECTIONS.
+        body: Function that is being read; None between functions.
+        forward: Ids that OpTypeForwardPointer declares.
+    """
 
     def __init__(self, declared: SpirvDeclarations) -> None:
         self.declared, self.words, self.tables = declared, declared.words, declared.tables
@@ -91,6 +99,7 @@ class _ModuleChecker:
         return self.declared.fail(at, text)
 
     def take(self, opcode: int, first: int, last: int) -> None:
+        """Check one instruction: its place in the module, its ids, and what its section demands."""
         if opcode not in patterns() or opcode in _KERNELS:
             if opcode < EXTENSIONS_FROM:
                 raise self.fail(first, f"opcode {opcode}, which shaders for compute do not have")
@@ -120,6 +129,7 @@ class _ModuleChecker:
             self._decoration(inst)
 
     def _inst(self, opcode: int, first: int, last: int) -> Inst:
+        """Parse an instruction and check its ids: in bounds, result defined once, type declared before."""
         words = self.words
         type_, result, ids = id_positions(words, opcode, first, last, self.fail, self._case_words)
         bound = self.tables.bound
@@ -140,12 +150,14 @@ class _ModuleChecker:
         return inst
 
     def _case_words(self, selector: int) -> int:
+        """Return the number of words of a case literal in an OpSwitch on this selector."""
         shape = self.declared.shape(self.local.get(selector, 0))
         return 2 if shape is not None and shape.width > 32 else 1
 
     # Functions
 
     def _code(self, inst: Inst) -> None:
+        """Add an instruction to the function that is being read."""
         body = self.body
         if inst.op == Op.FUNCTION:
             self.body = self.declared.bodies[inst.id] = FunctionBody(inst)
@@ -165,6 +177,7 @@ class _ModuleChecker:
     # Declarations
 
     def _declaration(self, inst: Inst) -> None:
+        """Check and record a type, constant or variable at module scope."""
         op, declared = inst.op, self.declared
         if op == FORWARD_POINTER:
             self.forward.add(inst.words[1])
@@ -182,6 +195,7 @@ class _ModuleChecker:
             raise self.fail(inst.at, f"opcode {op} outside a function")
 
     def _type(self, inst: Inst) -> None:
+        """Check the operands of a type declaration."""
         op, words, declared = inst.op, inst.words[2:], self.declared
         for position in inst.ids:
             id = inst.words[position]
@@ -211,6 +225,7 @@ class _ModuleChecker:
             raise self.fail(inst.at, f"a type (opcode {op}) of {', '.join(map(str, words)) or 'nothing'}")
 
     def _constant(self, inst: Inst) -> None:
+        """Check that a constant's operands fit its type."""
         op, declared = inst.op, self.declared
         shape = declared.shape(inst.type_id)
         kind = declared.type(inst.type_id)[0]
@@ -225,7 +240,7 @@ class _ModuleChecker:
             fits = shape is not None and shape.count == 1 and shape.kind != "b"
             fits = fits and shape is not None and len(inst.words) - 3 == max(1, shape.width // 32)
         elif op in (Op.CONSTANT_COMPOSITE, Op.SPEC_CONSTANT_COMPOSITE):
-            fits = self._are_parts(
+            fits = self._is_composite_of(
                 inst.type_id, [declared.values.get(inst.words[position], 0) for position in inst.ids]
             )
             fits = fits and all(inst.words[position] in declared.constants for position in inst.ids)
@@ -241,7 +256,8 @@ class _ModuleChecker:
                     )
             check_constant(declared, inst)
 
-    def _are_parts(self, type_: int, constituents: Sequence[int]) -> bool:
+    def _is_composite_of(self, type_: int, constituents: Sequence[int]) -> bool:
+        """Return whether constituents of these types form a composite of type `type_`."""
         count, types = self.declared.parts(type_)
         if not types or (count is not None and count != len(constituents)):
             return False
@@ -251,6 +267,7 @@ class _ModuleChecker:
         )
 
     def _variable(self, inst: Inst) -> None:
+        """Check a variable at module scope: its type, storage class and initializer."""
         declared, storage = self.declared, inst.words[3]
         pointee = declared.pointee(inst.type_id)
         if pointee is None or pointee[0] != storage:
@@ -262,6 +279,7 @@ class _ModuleChecker:
         check_variable(declared, inst, pointee[1])
 
     def _decoration(self, inst: Inst) -> None:
+        """Check the operand count of a decoration, and record its target, which may be defined later."""
         is_member = inst.op == Op.MEMBER_DECORATE
         kind, count = inst.words[2 + is_member], len(inst.words) - 3 - is_member
         wanted = _DECORATION_OPERANDS.get(kind)
@@ -272,6 +290,7 @@ class _ModuleChecker:
     # The whole
 
     def finish(self) -> None:
+        """Check what requires the whole module: targets of decorations, entry points, layouts of buffers."""
         declared, tables = self.declared, self.tables
         for at, target, member in self.decorated:
             if target not in self.results and not self.is_open:
@@ -291,6 +310,7 @@ class _ModuleChecker:
         self._layouts()
 
     def _modes(self, function: int, where: str) -> None:
+        """Check the workgroup size of an entry point."""
         for mode, operands in self.tables.modes.get(function, ()):
             if mode in (LOCAL_SIZE, LOCAL_SIZE_ID) and len(operands) != 3:
                 raise ArtifactError(f"{where} has a workgroup size of {len(operands)} numbers, expected 3")
@@ -301,7 +321,7 @@ class _ModuleChecker:
         return id in self.declared.constants and self.declared.is_integer(self.declared.values[id])
 
     def _layouts(self) -> None:
-        """Members of blocks in buffers have offsets."""
+        """Check the types of all buffers, including nested types, for explicit layouts."""
         declared, seen = self.declared, set[int]()
         for type_, storage in self.tables.variables.values():
             if storage not in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.PUSH_CONSTANT):
@@ -317,6 +337,7 @@ class _ModuleChecker:
                 pending.extend(declared.parts(id)[1])
 
     def _layout(self, id: int) -> None:
+        """Check that a type in a buffer has the offsets and strides of an explicit layout, and is not bool."""
         declared, tables = self.declared, self.tables
         op, words = declared.type(id)
         at = self.results.get(id, 0)

@@ -31,7 +31,12 @@ _BUILT_INS = {
 
 @dataclass
 class FunctionBody:
-    """A function. head: OpFunction; code: from the first label on."""
+    """Instructions of a function.
+
+    Attributes:
+        head: OpFunction.
+        code: Instructions from the first label on.
+    """
 
     head: Inst
     parameters: list[Inst] = field(default_factory=list)
@@ -40,7 +45,13 @@ class FunctionBody:
 
 @dataclass(frozen=True)
 class Shape:
-    """A scalar or vector. kind: i, f, b; width: bits of a component, 0 of b; count: components, 1 of a scalar."""
+    """Shape of a scalar or vector type.
+
+    Attributes:
+        kind: "i" integer, "f" float, "b" bool.
+        width: Bits of a component; 0 for bool.
+        count: Number of components; 1 for a scalar.
+    """
 
     kind: str
     width: int
@@ -66,11 +77,11 @@ class SpirvDeclarations:
     # Types
 
     def type(self, id: int) -> tuple[int, list[int]]:
-        """(opcode, words after the id) of a type; opcode 0 when it is none."""
+        """Return the opcode of a type and its operands after the id; (0, []) for an id that is no type."""
         return self.types.get(id, (0, []))
 
     def shape(self, id: int) -> Shape | None:
-        """Return the shape of a scalar or vector type, None of any other."""
+        """Return the shape of a scalar or vector type; None for other types."""
         if id not in self.shapes:
             self.shapes[id] = self._shape(id)
         return self.shapes[id]
@@ -93,12 +104,12 @@ class SpirvDeclarations:
         return shape is not None and shape.kind == "i" and shape.count == 1
 
     def pointee(self, type_: int) -> tuple[int, int] | None:
-        """(storage class, type) after a pointer type, None for any other type."""
+        """Return the storage class and the pointee of a pointer type; None for other types."""
         op, words = self.type(type_)
         return (words[0], words[1]) if op == Op.TYPE_POINTER else None
 
     def number(self, id: int) -> int | None:
-        """Return the value of an integer constant that is not specialized, None of anything else."""
+        """Return the value of an integer constant; None for specialization constants and other ids."""
         inst = self.constants.get(id)
         if inst is None or not self.is_integer(inst.type_id):
             return None
@@ -107,9 +118,11 @@ class SpirvDeclarations:
         return sum(word << 32 * i for i, word in enumerate(inst.words[3:5])) if inst.op == Op.CONSTANT else None
 
     def parts(self, type_: int) -> tuple[int | None, Sequence[int]]:
-        """Return how many elements a composite has, and their types (one for all, or one each).
+        """Return the element count and the element types of a composite type.
 
-        None elements: as many as a buffer has, or a specialization constant says. No types: it is no composite."""
+        The count is None if a runtime array or a specialization constant determines it. The types are one per member
+        for a struct, one for all elements otherwise, and none if the type is no composite.
+        """
         op, words = self.type(type_)
         if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX):
             return words[1], words[:1]
@@ -122,8 +135,9 @@ class SpirvDeclarations:
         return 0, ()
 
     def part(self, type_: int, index: int | None) -> int | None:
-        """Return the type of element `index` of a composite, None when it has no such element. An index that is not
-        known chooses among elements of one type.
+        """Return the type of element `index` of a composite; None if there is no such element.
+
+        An `index` of None stands for a dynamic index, which structs do not allow.
         """
         count, types = self.parts(type_)
         is_struct = self.type(type_)[0] == Op.TYPE_STRUCT
@@ -135,7 +149,8 @@ class SpirvDeclarations:
 
 
 def check_variable(declared: SpirvDeclarations, inst: Inst, pointee: int) -> None:
-    """Check the storage class and type of a variable, inside or outside of functions; raise ArtifactError otherwise."""
+    """Check the storage class and the type of a variable; raise ArtifactError if they are not valid in compute
+    shaders."""
     op, storage, id = declared.type(pointee)[0], inst.words[3], inst.id
     if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):
         raise declared.fail(inst.at, f"a variable of type {pointee}, which has no values")
@@ -158,7 +173,7 @@ def check_variable(declared: SpirvDeclarations, inst: Inst, pointee: int) -> Non
 
 
 def _bytes(declared: SpirvDeclarations, type_: int, at: int) -> int:
-    """Return the approximate size of a value in bytes."""
+    """Return the approximate size of a value in bytes; raise ArtifactError, at word `at`, for a type without a size."""
     known = declared.sizes
 
     def size(id: int, depth: int) -> int:

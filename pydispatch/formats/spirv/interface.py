@@ -34,15 +34,15 @@ LEAST = {
 
 
 def are_spilled(constants: int) -> bool:
-    """Return whether generated shaders read so many 32-bit constants from a buffer after their bindings: as push
-    constants they exceed the limit of some devices.
+    """Return whether generated shaders read this many 32-bit constants from a buffer after their bindings.
+
+    More push constants than the minimum limit of Vulkan would exclude some devices.
     """
     return 4 * constants > LEAST["maxPushConstantsSize"]
 
 
 def watching_binding(constants: int, bindings: int) -> int:
-    """Return the binding by which a generated shader with so many constants and bindings reports a truncated loop: see
-    `emit/spirv/iterations.py` of the emitter."""
+    """Return the binding through which a generated shader reports a truncated loop, see `emit/spirv/iterations.py`."""
     return bindings + are_spilled(constants)
 
 
@@ -53,7 +53,8 @@ def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:
 
 
 def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
-    """Return required device features: capabilities, extensions, "spirv1.6", and limits as "name>=number"."""
+    """Return the device features that an entry point requires: capabilities, extensions, "spirv1.6",
+    "limit>=number"."""
     features = [name for name in reflection.capabilities if name not in EVERYWHERE]
     features += [name for name in reflection.extensions if name not in CORE_EXTENSIONS]
     if reflection.version > (1, 5):
@@ -63,9 +64,8 @@ def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
 
 
 def limits(entry: EntryPoint) -> dict[str, int]:
-    """Return how much the shader needs of each Vulkan limit, by the name of the limit. Sizes that are specialized have
-    their defaults.
-    """
+    """Return how much an entry point needs of each Vulkan limit, by name. Specialized sizes count with their
+    defaults."""
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {
         "maxComputeWorkGroupInvocations": x * y * z,
@@ -79,9 +79,13 @@ def limits(entry: EntryPoint) -> dict[str, int]:
 
 
 def mismatch(entry: EntryPoint, constants: int, bindings: int, read_only: Sequence[bool] | None = None) -> str | None:
-    """Return why a shader cannot be dispatched with so many 32-bit constants and bindings, or None.
+    """Return why an entry point cannot be dispatched with this layout; None if it can.
 
-    read_only: per binding whether the program takes it to be only read; None when that is not known.
+    Args:
+        entry: The entry point.
+        constants: Number of 32-bit constants in the layout.
+        bindings: Number of bindings in the layout.
+        read_only: For each binding, whether the program declares it as read-only; None if not known.
     """
     if entry.workgroup_size is None:
         return "it states no workgroup size (LocalSize)"

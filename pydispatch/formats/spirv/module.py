@@ -25,7 +25,12 @@ Words = Sequence[int]
 
 @dataclass(frozen=True)
 class EntryPointRecord:
-    """An OpEntryPoint. interface: ids of variables."""
+    """Entry point as declared by OpEntryPoint.
+
+    Attributes:
+        model: Execution model.
+        interface: Ids of the interface variables.
+    """
 
     model: int
     function: int
@@ -35,7 +40,7 @@ class EntryPointRecord:
 
 @dataclass
 class SpirvTables:
-    """Declarations of a SPIR-V module by id; an operand list has the words of the instruction after its result."""
+    """Declarations of a SPIR-V module by id. Operand lists contain the words after the result id."""
 
     version: tuple[int, int]
     bound: int
@@ -53,15 +58,13 @@ class SpirvTables:
     functions: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # (opcode, first word, last word)
 
     def decoration(self, id: int, kind: int) -> int | None:
-        """Return the first operand of a decoration, 0 when it has no operand, None when the id does not have the
-        decoration.
-        """
+        """Return the first operand of a decoration, 0 if it has no operand, None if the id lacks the decoration."""
         operands = self.decorations.get(id, {}).get(kind)
         return None if operands is None else operands[0] if operands else 0
 
 
 def words_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> array[int]:
-    """Return the words of a module in native order. ArtifactError when the bytes cannot be one."""
+    """Return the words of a module in native byte order; raise ArtifactError if the bytes are no SPIR-V."""
     size = len(data)
     if size < 4 * HEADER_WORDS or size % 4:
         raise ArtifactError(f"{what}: {size} bytes are no SPIR-V module, which has at least 20 and a multiple of 4")
@@ -77,7 +80,10 @@ def words_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> arra
 
 
 def instructions(words: Words, what: str = "SPIR-V") -> Iterator[tuple[int, int, int]]:
-    """(opcode, first word, word after the last) of every instruction. ArtifactError where they do not fit."""
+    """Yield (opcode, index of the first word, index after the last word) of each instruction.
+
+    Raises ArtifactError if an instruction extends beyond the module.
+    """
     at, end = HEADER_WORDS, len(words)
     while at < end:
         word = words[at]
@@ -91,7 +97,7 @@ def instructions(words: Words, what: str = "SPIR-V") -> Iterator[tuple[int, int,
 
 
 def text_at(words: Words, first: int, last: int, what: str) -> tuple[str, int]:
-    """Return the string from word `first` on, and the word after it."""
+    """Return the string that starts at word `first`, and the index of the word after it."""
     raw = bytearray()
     for at in range(first, last):
         part = words[at].to_bytes(4, "little")
@@ -104,7 +110,7 @@ def text_at(words: Words, first: int, last: int, what: str) -> tuple[str, int]:
 
 
 def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[array[int], SpirvTables]:
-    """Return the words and tables of a module. what: its name in messages. ArtifactError when it is broken."""
+    """Return the words and the tables of a module; raise ArtifactError if it is broken. `what` names it in messages."""
     words = words_of(data, what)
     version = (words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF)
     if words[1] & 0xFF0000FF or version[0] != 1:
@@ -119,7 +125,7 @@ def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[ar
 
 
 def is_spirv(data: bytes | bytearray | memoryview) -> bool:
-    """Return whether the bytes begin as a module does."""
+    """Return whether the bytes start with the SPIR-V magic number in either byte order."""
     return len(data) >= 20 and bytes(data[:4]) in (MAGIC.to_bytes(4, "little"), MAGIC.to_bytes(4, "big"))
 
 
@@ -159,6 +165,7 @@ class _TablesReader:
         return value
 
     def take(self, opcode: int, first: int, last: int) -> None:
+        """Record one instruction."""
         least = _LEAST.get(opcode, 4 if Op.ATOMIC_LOAD <= opcode <= Op.ATOMIC_LAST else 1)
         if last - first < least:
             raise self.fail(first, f"opcode {opcode} has {last - first} words, expected at least {least}")
@@ -178,6 +185,7 @@ class _TablesReader:
             self.declare(opcode, first, last)
 
     def declare(self, opcode: int, first: int, last: int) -> None:
+        """Record a type, constant or variable."""
         tables, words = self.tables, self.words
         if opcode in _TYPES:
             tables.types[self.id(first + 1)] = (opcode, tuple(words[first + 2 : last]))
@@ -193,6 +201,7 @@ class _TablesReader:
             self.head(opcode, first, last)
 
     def head(self, opcode: int, first: int, last: int) -> None:
+        """Record an entry point, execution mode, or another instruction before the declarations."""
         tables, words = self.tables, self.words
         if opcode == Op.CAPABILITY:
             tables.capabilities.append(words[first + 1])
@@ -209,6 +218,7 @@ class _TablesReader:
             modes.append((words[first + 2], tuple(words[first + 3 : last])))
 
     def decorate(self, opcode: int, first: int, last: int) -> None:
+        """Record a decoration of an id or of a struct member."""
         tables, words, target = self.tables, self.words, self.id(first + 1)
         if opcode == Op.MEMBER_DECORATE:
             entry = tables.member_decorations.setdefault((target, words[first + 2]), {})
@@ -220,6 +230,7 @@ class _TablesReader:
             tables.decorations.setdefault(target, {})[words[first + 2]] = tuple(words[first + 3 : last])
 
     def finish(self) -> None:
+        """Check that the module is complete."""
         tables = self.tables
         if self.function is not None:
             raise ArtifactError(f"{self.what}: its last function does not end")

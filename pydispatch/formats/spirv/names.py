@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Op(IntEnum):
-    """Opcodes that the reader looks into."""
+    """Opcodes that this package handles by name."""
 
     NAME = 5
     EXTENSION = 10
@@ -62,6 +62,8 @@ class Op(IntEnum):
 
 
 class Decoration(IntEnum):
+    """Decorations that this package handles."""
+
     SPEC_ID = 1
     BLOCK = 2
     BUFFER_BLOCK = 3
@@ -77,6 +79,8 @@ class Decoration(IntEnum):
 
 
 class Storage(IntEnum):
+    """Storage classes that this package handles."""
+
     UNIFORM_CONSTANT = 0
     INPUT = 1
     UNIFORM = 2
@@ -86,6 +90,8 @@ class Storage(IntEnum):
 
 
 class BuiltIn(IntEnum):
+    """Built-in variables that this package handles."""
+
     NUM_WORKGROUPS = 24
     WORKGROUP_SIZE = 25
     SUBGROUP_SIZE = 36
@@ -129,5 +135,5 @@ CAPABILITIES = {
 
 
 def capability_name(value: int) -> str:
-    """Return the name of the specification, or the number in words."""
+    """Return the name of a capability in the specification; a text with its number if it is unknown."""
     return CAPABILITIES.get(value, f"capability {value}")

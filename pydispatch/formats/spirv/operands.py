@@ -93,7 +93,7 @@ Fail = Callable[[int, str], Exception]
 
 @functools.cache
 def patterns() -> dict[int, str]:
-    """Opcode → pattern."""
+    """Return the operand pattern of each opcode."""
     by_opcode: dict[int, str] = {}
     for pattern, text in PATTERNS.items():
         for part in text.split():
@@ -103,18 +103,18 @@ def patterns() -> dict[int, str]:
 
 
 def _no_words(selector: int) -> int:
+    """Fail: instructions with cached positions have no case literals."""
     raise AssertionError(selector)
 
 
 @functools.lru_cache(maxsize=4096)
-def _fixed(opcode: int, count: int) -> tuple[int, int, list[int]] | None:
-    """`id_positions` of an instruction at word 0 where that follows from its number of words. None where its operands
-    have to be looked at, or do not fit."""
+def _positions_by_length(opcode: int, count: int) -> tuple[int, int, list[int]] | None:
+    """Return `id_positions` of an instruction at word 0 if the opcode and the word count determine them; else None."""
     pattern = patterns().get(opcode)
     if pattern is None or count > _SHORT or not _PLAIN.issuperset(pattern):
         return None
     try:
-        return _walked(range(count), opcode, 0, count, lambda at, text: ValueError(text), _no_words)
+        return _walked_positions(range(count), opcode, 0, count, lambda at, text: ValueError(text), _no_words)
     except ValueError:
         return None
 
@@ -122,30 +122,36 @@ def _fixed(opcode: int, count: int) -> tuple[int, int, list[int]] | None:
 def id_positions(
     words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
 ) -> tuple[int, int, list[int]]:
-    """(word of the type or 0, word of the result or 0, words of the other ids) of an instruction.
+    """Return the word indices of an instruction's result type (0 for none), result (0 for none), and other ids.
 
-    case_words: the id of a selector → words of a literal of its type, for OpSwitch. Raises the exception that `fail`
-    returns when the operands do not fit the instruction, or the instruction is not known.
+    Args:
+        words: Words of the module.
+        opcode: Opcode of the instruction.
+        first: Index of its first word.
+        last: Index after its last word.
+        fail: Returns the exception to raise if the operands do not fit the opcode, or the opcode is unknown.
+        case_words: Returns the number of words of a case literal, for the selector id of an OpSwitch.
     """
-    layout = _fixed(opcode, last - first)
+    layout = _positions_by_length(opcode, last - first)
     if layout is not None:
         type_, result, ids = layout
         return type_ and first + type_, result and first + result, [first + position for position in ids]
     if opcode not in patterns():
         raise fail(first, f"opcode {opcode}, which the linker does not know")
-    return _walked(words, opcode, first, last, fail, case_words)
+    return _walked_positions(words, opcode, first, last, fail, case_words)
 
 
-def _walked(
+def _walked_positions(
     words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
 ) -> tuple[int, int, list[int]]:
+    """Return `id_positions` by walking over the operands."""
     walk = _Walk(words, opcode, first, last, fail, case_words)
     walk.take(patterns()[opcode])
     return walk.type, walk.result, walk.ids
 
 
 class _Walk:
-    """Over the operands of one instruction."""
+    """Walk over the operands of one instruction along its pattern; collects the positions of ids."""
 
     def __init__(
         self, words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
@@ -156,6 +162,7 @@ class _Walk:
         self.ids: list[int] = []
 
     def take(self, pattern: str) -> None:
+        """Consume the operands of a pattern, which must be all words of the instruction."""
         position = 0
         while position < len(pattern):
             kind, mark = pattern[position], pattern[position + 1 : position + 2]
@@ -174,12 +181,14 @@ class _Walk:
             raise self.fail(self.first, f"opcode {self.opcode} has {self.last - self.at} operand words too many")
 
     def word(self) -> int:
+        """Consume one word and return it."""
         if self.at >= self.last:
             raise self.fail(self.first, f"opcode {self.opcode} has {self.last - self.first} words, which are too few")
         self.at += 1
         return self.words[self.at - 1]
 
     def one(self, kind: str) -> None:
+        """Consume one operand of the kind that a pattern letter denotes."""
         if kind == "I":
             self.ids.append(self.at)
             self.word()
@@ -198,6 +207,7 @@ class _Walk:
             getattr(self, f"_{kind.lower()}")()
 
     def _m(self) -> None:
+        """Consume memory operands: a mask, then literals or ids for its bits."""
         mask = self.word()
         if mask & ~0x3F:
             raise self.fail(self.first, f"memory access 0x{mask:X}, which the linker does not know")
@@ -208,6 +218,7 @@ class _Walk:
                 self.one("I")
 
     def _g(self) -> None:
+        """Consume image operands: a mask, then ids for its bits."""
         mask = self.word()
         rest = mask & ~_IMAGE_PLAIN
         for bit, count in _IMAGE_IDS:
@@ -219,11 +230,12 @@ class _Walk:
             raise self.fail(self.first, f"image operands 0x{mask:X}, which the linker does not know")
 
     def _c(self) -> None:
-        """Loop control: its parameters are literals."""
+        """Consume loop control, whose parameters are all literals."""
         self.word()
         self.at = self.last
 
     def _w(self) -> None:
+        """Consume the pairs (literal, label) of an OpSwitch."""
         size = self.case_words(self.words[self.first + 1])
         while self.at < self.last:
             for _ in range(size):
@@ -231,7 +243,7 @@ class _Walk:
             self.one("I")
 
     def _p(self) -> None:
-        """Parse the operation of a specialization constant; its operands follow without type and result."""
+        """Consume the operation of an OpSpecConstantOp and its operands, which have neither type nor result."""
         opcode = self.word()
         pattern = patterns().get(opcode, "")
         if not pattern.startswith("TR") or "P" in pattern or opcode in (57, 61, 12):

@@ -44,7 +44,7 @@ class Inst:
 
     @property
     def id(self) -> int:
-        """The id of the result, 0 without one."""
+        """Return the id of the result; 0 if there is none."""
         return self.words[self.result] if self.result else 0
 
     @property
@@ -52,7 +52,7 @@ class Inst:
         return self.words[self.type] if self.type else 0
 
     def uses(self) -> Iterator[int]:
-        """Yield the ids that the instruction names, its type included."""
+        """Yield the ids that the instruction uses, including its type."""
         if self.type:
             yield self.words[self.type]
         for position in self.ids:
@@ -73,9 +73,14 @@ class SpirvFunction:
 
 @dataclass
 class SpirvParts:
-    """A module. decorations: by target, (kind, operands...); member_decorations: (member, kind, operands...).
+    """SPIR-V module parsed for linking.
 
-    Decorations that name ids or texts are left out: none of them matters to compute shaders."""
+    Decorations whose operands are ids or strings are left out: none of them matters to compute shaders.
+
+    Attributes:
+        decorations: By target, tuples (decoration, operands...).
+        member_decorations: By struct type, tuples (member, decoration, operands...).
+    """
 
     what: str
     tables: SpirvTables
@@ -95,12 +100,12 @@ class SpirvParts:
         return self.tables.decoration(id, kind) is not None
 
     def type_of(self, id: int) -> int:
-        """Return the type of a global value by its id; 0 when the id is no global value."""
+        """Return the type of a global value; 0 for an id that is no global value."""
         inst = self.globals.get(id)
         return inst.type_id if inst is not None else 0
 
     def pointee(self, type_: int) -> tuple[int, int] | None:
-        """(storage class, type) after a pointer type, None for any other type."""
+        """Return the storage class and the pointee of a pointer type; None for other types."""
         inst = self.globals.get(type_)
         if inst is None or inst.op != Op.TYPE_POINTER:
             return None
@@ -108,7 +113,8 @@ class SpirvParts:
 
 
 def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> SpirvParts:
-    """Return the parts of a module. what: its name in messages. ArtifactError when it is broken or cannot be linked."""
+    """Parse a module for linking; raise ArtifactError if it is broken or cannot be linked. `what` names it in
+    messages."""
     words, tables = read(data, what)
     reader = _PartsReader(words, SpirvParts(what, tables))
     for opcode, first, last in instructions(words, what):
@@ -118,6 +124,8 @@ def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Sp
 
 
 class _PartsReader:
+    """Builder of SpirvParts from a sequence of instructions."""
+
     def __init__(self, words: Sequence[int], parts: SpirvParts) -> None:
         self.words, self.parts = words, parts
         self.types: dict[int, int] = {}  # value → its type
@@ -125,6 +133,7 @@ class _PartsReader:
         self.function: SpirvFunction | None = None
 
     def take(self, opcode: int, first: int, last: int) -> None:
+        """Parse one instruction and add it to its section or function."""
         if opcode in _DEBUG:
             return
         parts = self.parts
@@ -156,6 +165,7 @@ class _PartsReader:
             self.function.body.append(inst)
 
     def _inst(self, opcode: int, first: int, last: int) -> Inst:
+        """Parse an instruction; raise ArtifactError if one of its ids is out of bounds."""
         parts, words = self.parts, self.words
         type_, result, ids = id_positions(words, opcode, first, last, parts.fail, self._case_words)
         for position in (type_, result, *ids):
@@ -176,6 +186,7 @@ class _PartsReader:
         return inst
 
     def _define(self, inst: Inst) -> None:
+        """Record the definition of an id; raise ArtifactError if it is defined twice."""
         if inst.id in self.defined:
             raise self.parts.fail(inst.at, f"id {inst.id} is defined twice")
         self.defined.add(inst.id)
@@ -183,6 +194,7 @@ class _PartsReader:
             self.types[inst.id] = inst.type_id
 
     def _global(self, inst: Inst) -> None:
+        """Add a type, constant or variable whose operands are defined before it."""
         parts = self.parts
         if not inst.result:
             raise parts.fail(inst.at, f"opcode {inst.op} outside a function")
@@ -196,6 +208,7 @@ class _PartsReader:
         parts.globals[inst.id] = inst
 
     def _head(self, opcode: int, first: int, last: int) -> None:
+        """Record an instruction that precedes types, such as an import of an instruction set."""
         parts, words = self.parts, self.words
         if opcode == Op.MEMORY_MODEL:
             parts.addressing, parts.memory = words[first + 1], words[first + 2]
@@ -232,6 +245,7 @@ class _PartsReader:
             self._check_body(function)
 
     def _check_body(self, function: SpirvFunction) -> None:
+        """Check the ids and the calls in a function body."""
         parts = self.parts
         own = {inst.id for inst in (*function.parameters, *function.body) if inst.result}
         for inst in function.body:

@@ -25,7 +25,13 @@ _MAX_BYTES = 1 << 63
 
 @dataclass(frozen=True)
 class Resource:
-    """A variable bound by a descriptor. kind: "storage_buffer", "uniform_buffer" or "other"."""
+    """Variable that is bound through a descriptor.
+
+    Attributes:
+        kind: "storage_buffer", "uniform_buffer" or "other".
+        read_only: Whether the shader declares it as read-only.
+        written: Whether the shader's code may write it.
+    """
 
     name: str
     set: int
@@ -37,7 +43,13 @@ class Resource:
 
 @dataclass(frozen=True)
 class SpecConstant:
-    """A specialization constant. bytes: of its value; default: the value's words."""
+    """Specialization constant.
+
+    Attributes:
+        id: SpecId.
+        bytes: Size of the value in bytes.
+        default: Default value, as an integer with its bits.
+    """
 
     id: int
     name: str
@@ -47,10 +59,17 @@ class SpecConstant:
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """A compute shader. workgroup_size: None when it is not stated; sizes may follow specialization constants, then
-    `size_spec` has their SpecIds (None where the size is fixed). push_constant_bytes: the size of its block.
-    shared_bytes: of workgroup memory. one_subgroup: it combines values of a subgroup and nothing beyond, as shaders do
-    that assume one subgroup per workgroup."""
+    """Compute shader of a module.
+
+    Attributes:
+        workgroup_size: Workgroup size with defaults for specialized sizes; None if not stated.
+        size_spec: SpecId of each workgroup size; None for a fixed size.
+        push_constant_bytes: Size of the push constant block in bytes.
+        shared_bytes: Workgroup memory in bytes.
+        uses_grid_size: Whether it reads NumWorkgroups.
+        one_subgroup: Whether it uses subgroup operations, but neither workgroup memory nor subgroup ids: such a
+            shader assumes that a workgroup is one subgroup.
+    """
 
     name: str
     workgroup_size: tuple[int, int, int] | None
@@ -64,8 +83,18 @@ class EntryPoint:
 
 @dataclass(frozen=True)
 class Reflection:
-    """A module: SPIR-V version, capabilities and extensions by name, entry points for compute, specialization constants
-    by SpecId, other entry points as (name, execution model), exported and imported functions."""
+    """Resources and requirements of a module.
+
+    Attributes:
+        version: SPIR-V version.
+        capabilities: Capabilities by name.
+        extensions: Extensions by name.
+        entry_points: Compute shaders.
+        spec_constants: Specialization constants, sorted by SpecId.
+        others: Other entry points as (name, execution model).
+        exports: Names of exported functions.
+        imports: Names of imported functions.
+    """
 
     version: tuple[int, int]
     capabilities: tuple[str, ...]
@@ -81,7 +110,8 @@ class Reflection:
 
 
 def reflect(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Reflection:
-    """Read a module. what: its name in messages. ArtifactError when it is broken."""
+    """Return the resources and requirements of a module; raise ArtifactError if it is broken. `what` names it in
+    messages."""
     words, tables = read(data, what)
     walker = _Walker(words, tables, what)
     compute = [entry for entry in tables.entry_points if entry.model == GL_COMPUTE]
@@ -117,6 +147,12 @@ _DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.
 
 
 class _Walker:
+    """Collector of the resources of a module's entry points.
+
+    Attributes:
+        sizes: Known sizes in bytes by (type, whether by its layout decorations).
+    """
+
     def __init__(self, words: Sequence[int], tables: SpirvTables, what: str) -> None:
         self.words, self.tables, self.what = words, tables, what
         self.sizes: dict[tuple[int, bool], int] = {}
@@ -124,7 +160,7 @@ class _Walker:
     # Functions
 
     def use(self, function: int) -> _Use:
-        """Return the global variables and group operations that `function` and all its callees use."""
+        """Return the global variables and subgroup operations that a function and its callees use."""
         use, seen, todo = _Use(), {function}, [function]
         while todo:
             for callee in self._body(todo.pop(), use):
@@ -134,6 +170,7 @@ class _Walker:
         return use
 
     def _body(self, function: int, use: _Use) -> list[int]:
+        """Record the variables that one function uses; return the ids of its callees."""
         words, variables = self.words, self.tables.variables
         bases: dict[int, int] = {}  # pointer → the variable that it points into
         called: list[int] = []
@@ -162,6 +199,7 @@ class _Walker:
         return called
 
     def entry(self, record: EntryPointRecord) -> EntryPoint:
+        """Return the resources of a compute shader."""
         tables = self.tables
         use = self.use(record.function)
         # From SPIR-V 1.4 on the interface names every variable that is used; before, only inputs and outputs.
@@ -189,6 +227,7 @@ class _Walker:
         )  # fmt: skip
 
     def _resource(self, id: int, type_: int, storage: int, written: bool) -> Resource:
+        """Return the resource of a bound variable."""
         tables = self.tables
         pointee = self._pointee(type_)
         opcode, operands = tables.types.get(pointee, (0, ()))
@@ -217,7 +256,7 @@ class _Walker:
         return operands[1]
 
     def size(self, type_: int, laid_out: bool, depth: int = 0) -> int:
-        """Return bytes of a type; laid_out: by its Offset and stride decorations, else without padding."""
+        """Return the size of a type in bytes: by its layout decorations if `laid_out`, else without padding."""
         key = (type_, laid_out)
         if key not in self.sizes:
             if depth > _MAX_DEPTH:
@@ -229,6 +268,7 @@ class _Walker:
         return self.sizes[key]
 
     def _size(self, type_: int, laid_out: bool, depth: int) -> int:
+        """Return the size of a type in bytes, without the cache."""
         tables = self.tables
         opcode, operands = tables.types.get(type_, (0, ()))
         if opcode in (Op.TYPE_INT, Op.TYPE_FLOAT):
@@ -252,6 +292,7 @@ class _Walker:
         raise ArtifactError(f"{self.what}: type {type_} has no size")
 
     def _struct(self, type_: int, members: Sequence[int], laid_out: bool, depth: int) -> int:
+        """Return the size of a struct in bytes: the largest end offset of its members."""
         end = 0
         for index, member in enumerate(members):
             decorations = self.tables.member_decorations.get((type_, index), {})
@@ -265,7 +306,7 @@ class _Walker:
         return end
 
     def constant(self, id: int) -> int:
-        """Return the value of an integer constant, its default when it is specialized."""
+        """Return the value of an integer constant; the default value of a specialization constant."""
         opcode, _, operands = self.tables.constants.get(id, (0, 0, ()))
         if opcode in (Op.CONSTANT, Op.SPEC_CONSTANT):
             return sum(word << 32 * i for i, word in enumerate(operands[:2]))
@@ -274,6 +315,7 @@ class _Walker:
         raise ArtifactError(f"{self.what}: id {id} is no integer constant")
 
     def spec_constants(self) -> tuple[SpecConstant, ...]:
+        """Return the specialization constants of the module, sorted by SpecId."""
         tables = self.tables
         constants = []
         for id, (opcode, type_, operands) in tables.constants.items():
@@ -291,6 +333,11 @@ class _Walker:
     def _workgroup_size(
         self, record: EntryPointRecord
     ) -> tuple[tuple[int, int, int] | None, tuple[int | None, int | None, int | None]]:
+        """Return the workgroup size of an entry point (None if not stated) and the SpecId of each size.
+
+        A constant decorated WorkgroupSize takes precedence over the execution mode. Raises ArtifactError if several
+        such constants differ.
+        """
         tables = self.tables
         ids: Sequence[int] = ()
         fixed: Sequence[int] = ()

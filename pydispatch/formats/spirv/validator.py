@@ -9,7 +9,7 @@ SECONDS = 60
 
 
 def validate(data: bytes) -> str:
-    """Return the errors of spirv-val for a module; '' when there are none, or spirv-val is missing."""
+    """Return the errors of spirv-val for a module; "" if there are none or spirv-val is not installed."""
     tool = shutil.which("spirv-val")
     if tool is None:
         return ""

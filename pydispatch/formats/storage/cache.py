@@ -27,13 +27,16 @@ DEFAULT_SIZE = 1024
 
 
 def directory() -> Path | None:
-    """$PYDISPATCH_CACHE_DIR, $XDG_CACHE_HOME/pydispatch, ~/.cache/pydispatch, or one in the temporary folder; the first
-    that can be written. None when there is none."""
+    """Return the cache directory; None if no candidate is writable.
+
+    Candidates, in order: $PYDISPATCH_CACHE_DIR, $XDG_CACHE_HOME/pydispatch, ~/.cache/pydispatch, a folder of the user
+    in the temporary folder.
+    """
     return _directory(os.environ.get("PYDISPATCH_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME"))
 
 
 def first_writable(candidates: Iterable[Path]) -> Path | None:
-    """Return the first directory that can be written, and that exists or can be created; None when there is none."""
+    """Return the first directory that is writable, after creating it if necessary; None if there is none."""
     for candidate in candidates:
         with contextlib.suppress(OSError, ValueError):
             candidate.mkdir(parents=True, exist_ok=True)
@@ -43,7 +46,7 @@ def first_writable(candidates: Iterable[Path]) -> Path | None:
 
 
 def load(*parts: str) -> bytes | None:
-    """Return the bytes cached under a path below the cache directory. None when there are none, or they are damaged."""
+    """Return the data cached under a relative path; None if there is none or it is damaged."""
     root = directory()
     if root is None or limit() == 0:
         return None
@@ -64,9 +67,13 @@ def load(*parts: str) -> bytes | None:
 
 
 def store(data: bytes, *parts: str, folders: int = 1) -> None:
-    """Keep `data` under a path below the directory, when that can be written.
+    """Cache data under a relative path, and evict the least recently used files of its folder.
 
-    folders: among how many folders such entries are spread; each may hold that part of the limit.
+    Args:
+        data: The data.
+        parts: Components of the path below the cache directory.
+        folders: Number of folders over which such entries are spread; each may take this share of the size
+            limit.
     """
     root = directory()
     if root is None or limit() == 0 or len(data) > MAX_BYTES - len(_MAGIC) - _DIGEST:
@@ -79,15 +86,14 @@ def store(data: bytes, *parts: str, folders: int = 1) -> None:
 
 
 def limit() -> int:
-    """Return the maximum number of bytes in the cache; 0 turns it off."""
+    """Return the maximum size of the cache in bytes; 0 disables it."""
     with contextlib.suppress(ValueError):
         return max(0, int(os.environ.get(SIZE, ""))) << 20
     return DEFAULT_SIZE << 20
 
 
 def _trim(newest: Path, most: int) -> None:
-    """Remove the files of a folder that were not used for the longest time, until the others have at most `most` bytes
-    or `newest` is alone."""
+    """Remove the least recently used files of a folder, except `newest`, until at most `most` bytes are left."""
     with os.scandir(newest.parent) as entries:
         files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
         stats = [(entry.stat(follow_symlinks=False), entry) for entry in files]
@@ -102,6 +108,7 @@ def _trim(newest: Path, most: int) -> None:
 
 @functools.lru_cache(maxsize=8)
 def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | None:
+    """Return the cache directory for these values of the environment variables; None if no candidate is writable."""
     candidates = [Path(own)] if own else []
     candidates += [Path(xdg, "pydispatch")] if xdg else []
     candidates += [Path(home, ".cache", "pydispatch")] if home else []

@@ -19,7 +19,7 @@ class ZipFault(ValueError):
 
 
 class _Bytes(io.RawIOBase):
-    """A seekable stream over bytes that are not copied."""
+    """Seekable stream over a memoryview, without a copy."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
@@ -46,9 +46,8 @@ class _Bytes(io.RawIOBase):
 
 
 def members_of(data: memoryview) -> dict[str, memoryview]:
-    """Return a mapping from the name of every member to its bytes, in the order of the directory. Raises ZipFault for
-    bytes that are no sound zip file.
-    """
+    """Return the bytes of each member of a zip file by name, in directory order; raise ZipFault if the file is
+    broken."""
     try:
         with zipfile.ZipFile(_Bytes(data)) as archive:
             entries = archive.infolist()
@@ -68,7 +67,7 @@ def members_of(data: memoryview) -> dict[str, memoryview]:
 
 
 def _stored(name: str, at: int, size: int, data: memoryview) -> memoryview:
-    """Return the bytes of a member, after its local header."""
+    """Return the bytes of a member, which follow its local header; raise ZipFault if they are not inside the file."""
     if not 0 <= at <= len(data) - 30 or bytes(data[at : at + 4]) != b"PK\x03\x04":
         raise ZipFault(f"{name}: there is no local header at {at}")
     name_size, extra = struct.unpack("<HH", data[at + 26 : at + 30])

@@ -15,18 +15,19 @@ _TRIES = 100
 
 
 def write(target: Path, parts: Sequence[bytes | memoryview]) -> None:
-    """Replace `target`. Whoever reads it meanwhile sees the old file or the new one, and maps of the old one keep it.
+    """Replace a file atomically: readers see the old content or the new one, and mappings of the old one stay valid.
 
-    Raises an OSError; nothing is left then. A process that is killed leaves nothing where the system has files
-    without a name (O_TMPFILE), but for one whole file between two system calls, which the next write takes away.
+    Raises an OSError, and then leaves no temporary file. If the process is killed, no temporary file is left on systems
+    with O_TMPFILE, except between linking and renaming; the next write removes such a file.
     """
     if not _write_unnamed(target, parts):
         _write_named(target, parts)
 
 
 def read(path: Path, limit: int) -> bytes | None:
-    """Return the bytes of a file; None when it is no regular file (a pipe is not waited for), or larger than `limit`.
-    Raises an OSError.
+    """Return the bytes of a file; None if it is not a regular file or larger than `limit` bytes. Raises an OSError.
+
+    The file is opened without blocking, so that a pipe does not block the caller.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as stream:
@@ -38,7 +39,7 @@ def read(path: Path, limit: int) -> bytes | None:
 
 
 def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
-    """Write into a file that gets its name last. False where the system or the file system has no such files."""
+    """Write an unnamed file (O_TMPFILE) and link it at the end; return False if the system does not support that."""
     flag = getattr(os, "O_TMPFILE", 0)
     if not flag or not Path("/proc/self/fd").is_dir():
         return False
@@ -51,22 +52,33 @@ def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
     with os.fdopen(handle, "wb") as stream:
         stream.writelines(parts)
         stream.flush()
-        return _name(handle, target)
+        return _publish(handle, target)
 
 
-def _name(handle: int, target: Path) -> bool:
-    """Give a file its name, by way of another since a link replaces nothing. False where it cannot be linked."""
+def _publish(handle: int, target: Path) -> bool:
+    """Link an unnamed file at a temporary name and rename it to the target; return False if it cannot be linked.
+
+    The temporary name is needed because linking cannot replace an existing file.
+    """
     # All writers of a target use the same temporary name. A file found there is complete: left by a process that was
     # killed, or of one that is about to rename it, which then renames this one's file instead.
     name = target.parent / f".{target.name[:200]}.whole"
     files = os.open("/proc/self/fd", os.O_RDONLY)
     try:
-        return _name_by(files, handle, name, target)
+        return _link_and_rename(files, handle, name, target)
     finally:
         os.close(files)
 
 
-def _name_by(files: int, handle: int, name: Path, target: Path) -> bool:
+def _link_and_rename(files: int, handle: int, name: Path, target: Path) -> bool:
+    """Link the file and rename it, retrying while other writers of the same target interfere; see _publish().
+
+    Args:
+        files: Descriptor of /proc/self/fd.
+        handle: Descriptor of the unnamed file.
+        name: Temporary name.
+        target: Final name.
+    """
     for _ in range(_TRIES):
         try:
             os.link(str(handle), name, src_dir_fd=files, follow_symlinks=True)  # linkat: link() does not follow
@@ -110,7 +122,10 @@ def _write_named(target: Path, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def _remove_stale(folder: Path, stem: str) -> None:
-    """Remove temporary files of killed processes. Clocks may have been set back since."""
+    """Remove temporary files of killed processes.
+
+    Age is the distance to the current time in either direction, because the clock may have been set back.
+    """
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(stem) and entry.name.endswith(".tmp"):

@@ -26,10 +26,10 @@ _FLOATS = set(range(Opcode.FADD, Opcode.ABS))
 
 
 class WebProgram(ProgramText):
-    """The tables of `program.bin` for pydispatch.js, which names and explains what is in them."""
+    """Printer of a host program as JSON for pydispatch.js."""
 
     def functions(self) -> list[Json]:
-        """Return all functions, in order. InvalidArgumentError for a public one that a page cannot run."""
+        """Return all functions in order; raise InvalidArgumentError if a public one cannot run in a page."""
         w = self.words
         for record in self.table(w[15], w[16], 16):
             name = self.string(record[0], record[1])
@@ -45,9 +45,9 @@ class WebProgram(ProgramText):
         return [self._function(record) for record in self.table(w[13], w[14], 20)]
 
     def constants(self) -> list[Json]:
-        """Return the source of each constant's bytes: a member and a range in it, or the result of a function.
+        """Return the source of each constant: a range of a member, or a result of a function.
 
-        InvalidArgumentError for one that is given when a program is loaded.
+        Raises InvalidArgumentError for a constant that is supplied when the program is loaded.
         """
         parameters = self.table(self.words[23], self.words[24], 8)
         functions = self.table(self.words[13], self.words[14], 20)
@@ -66,12 +66,13 @@ class WebProgram(ProgramText):
         return constants
 
     def exports(self) -> list[tuple[int, int, int]]:
-        """Return (executable, ordinal, constants) of each export."""
+        """Return the executable, the ordinal and the number of constants of each export."""
         return [(x[0], x[1], x[4]) for x in self.table(self.words[7], self.words[8], 6)]
 
     def executables(self) -> list[tuple[int | None, list[int | None]]]:
-        """Return a pair for each executable: the function that computes its constants, and for each variant the
-        function that says whether it runs here. None denotes no function.
+        """Return the functions of each executable, None for none.
+
+        The first computes the constants. The others, one per variant, return whether the variant supports the device.
         """
 
         def number(word: int) -> int | None:
@@ -89,6 +90,7 @@ class WebProgram(ProgramText):
         ]
 
     def _function(self, record: tuple[int, ...]) -> Json:
+        """Return a function's record as JSON."""
         name = self.string(record[0], record[1])
         pool = [word for (word,) in self.table(record[13], record[14], 1)]
         arguments, results = [], []
@@ -111,6 +113,8 @@ class WebProgram(ProgramText):
         }  # fmt: skip
 
     def _code(self, words: tuple[int, ...], pool: list[int], where: str) -> Json:
+        """Return an instruction as JSON; raise InvalidArgumentError if pages cannot execute it. `where` is the
+        function's name."""
         op, modifier = OPCODES.get(words[0] & 0xFFFF), words[0] >> 16
         dst, a, b, c = words[1:]
         if op is None:
@@ -134,6 +138,7 @@ class WebProgram(ProgramText):
         return instruction
 
     def _command(self, command: Any) -> Json:
+        """Return a dispatch, fill or copy as JSON."""
         if isinstance(command, Dispatch):
             return {
                 "op": "dispatch", "export": command.export, "grid": list(command.grid),

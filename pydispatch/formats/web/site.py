@@ -26,9 +26,15 @@ VERSION = 1
 
 
 def files(artifact: Artifact, where: str) -> dict[str, bytes]:
-    """Relative paths → contents of the site for a program. where: begins messages.
+    """Return the contents of the site for a program, by relative path.
 
-    Raises InvalidArgumentError, by name, for what a page cannot run, and ArtifactError for a broken artifact.
+    Args:
+        artifact: The program.
+        where: Prefix of error messages.
+
+    Raises:
+        InvalidArgumentError: A page cannot run the program.
+        ArtifactError: The artifact is broken.
     """
     try:
         return _files(artifact)
@@ -37,8 +43,10 @@ def files(artifact: Artifact, where: str) -> dict[str, bytes]:
 
 
 def save(artifact: Artifact, folder: Path, where: str) -> list[str]:
-    """Write the files into a folder, which is made; returns their paths in it. Nothing is written when one is
-    refused."""
+    """Write the site of a program into a folder, which is created; return the relative paths of its files.
+
+    Nothing is written if the program is rejected.
+    """
     contents = files(artifact, where)
     for name, data in contents.items():
         path = folder / name
@@ -48,6 +56,7 @@ def save(artifact: Artifact, folder: Path, where: str) -> list[str]:
 
 
 def _files(artifact: Artifact) -> dict[str, bytes]:
+    """Return the contents of the site by relative path, with errors that do not name the artifact."""
     artifact.verify()
     program = WebProgram(bytes(artifact.read(PROGRAM)))
     contents: dict[str, bytes] = {"pydispatch.js": Path(__file__).with_name("pydispatch.js").read_bytes()}
@@ -81,7 +90,7 @@ def _files(artifact: Artifact) -> dict[str, bytes]:
 def _variants(
     artifact: Artifact, ordinal: int, entry: Any, conditions: list[int | None], contents: dict[str, bytes]
 ) -> list[dict[str, Any]]:
-    """Return the variants of an executable for WebGPU; their texts are added to `found`."""
+    """Return the WebGPU variants of an executable as JSON, and add their shaders to `contents`."""
     variants = []
     for index, (variant, condition) in enumerate(zip(entry.variants, conditions, strict=True)):
         if variant.format != FORMAT:
@@ -110,7 +119,7 @@ def _variants(
 def _kernels(
     artifact: Artifact, name: str, variant: VariantEntry, prefix: str, contents: dict[str, bytes]
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """Add the modules of a variant to `found`, and return their files, and where each export is in them."""
+    """Add the shader modules of a variant to `contents`; return their paths, and the metadata of each export."""
     code = bytes(artifact.read(variant.member))
     try:
         notes = table(variant.extra["wgsl"])
@@ -155,7 +164,7 @@ def _kernels(
 
 
 def _json(content: dict[str, Any]) -> bytes:
-    """Format JSON with one line for each instruction and record, so that a person can read it."""
+    """Format JSON with one line per instruction and record, so that people can read it."""
 
     def lines(value: Any, depth: int) -> str:
         flat = json.dumps(value, ensure_ascii=False)

@@ -8,7 +8,7 @@ _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}
 
 
 def all_read_write(module: WgslModule) -> str:
-    """Return the text with every storage buffer declared read_write, on the same lines."""
+    """Return the module's text with all storage buffers declared as read_write; line numbers stay the same."""
     parts, at = [], 0
     for declaration in module.declarations:
         if declaration.kind == "var" and declaration.space == "storage" and declaration.access == "read":
@@ -21,9 +21,10 @@ def all_read_write(module: WgslModule) -> str:
 
 
 def written(module: WgslModule, function: Declaration) -> set[int]:
-    """Return the bindings of group 0 that a function may write, which may be fewer than are declared read_write.
+    """Return the bindings of group 0 that a function may write.
 
-    Those are the bindings whose variable is assigned to, or whose address is taken, in what the function reaches.
+    These are the storage buffers that the function or its callees assign to, or whose address they take. Others may be
+    declared read_write without being written.
     """
     reached = module.reached([function])
     numbers = {
@@ -37,21 +38,20 @@ def written(module: WgslModule, function: Declaration) -> set[int]:
             binding = numbers.get(module.tokens[i].text)
             if binding is None or module.tokens[i - 1].text == ".":
                 continue
-            if module.tokens[i - 1].text == "&" or _is_assigned(module, i + 1) or _is_in_brackets(module, i):
+            if module.tokens[i - 1].text == "&" or _is_assigned(module, i + 1) or _is_parenthesized(module, i):
                 bindings.add(binding)
     return bindings
 
 
-def _is_in_brackets(module: WgslModule, at: int) -> bool:
-    """Return whether a name is alone in brackets of its own, behind which an assignment may follow."""
+def _is_parenthesized(module: WgslModule, at: int) -> bool:
+    """Return whether the name at token `at` is alone in parentheses, as in `(a)[i] = x`, which may be an assignment."""
     before, opening, closing = module.tokens[at - 2], module.tokens[at - 1], module.tokens[at + 1]
     return opening.text == "(" and closing.text == ")" and before.kind != "name"
 
 
 def _is_assigned(module: WgslModule, at: int) -> bool:
-    """Return whether an assignment follows the name before token `at`, after any elements and members that are selected
-    from it.
-    """
+    """Return whether an assignment follows a name, after index and member accesses; `at` is the token after the
+    name."""
     tokens, depth = module.tokens, 0
     while at + 2 < len(tokens):
         text = tokens[at].text

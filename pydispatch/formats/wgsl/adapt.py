@@ -17,19 +17,22 @@ Edits = dict[int, str]
 
 
 def adapted(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> WgslModule:
-    """Return the module with its resources at the binding points that programs use; itself if nothing moves.
+    """Return a module whose resources have the binding points that programs use; the same module if nothing changes.
 
-    A uniform block of any group and binding becomes that of the constants; buffers of its group with larger numbers
-    move down by one. A storage buffer that is declared read_write, that no entry point writes, and that a layout calls
-    ReadOnly, is declared read.
+    - The uniform block, of any group and binding, moves to the binding point of the constants; storage buffers of its
+    group with larger bindings move down by one. - A storage buffer declared read_write becomes read if no entry point
+    writes it and a layout declares it as ReadOnly.
 
-    read_only: for entry points by name whether the layout of their export calls each binding ReadOnly.
+    Args:
+        module: The module.
+        read_only: By entry point, for each binding whether the layout of its export declares it as ReadOnly.
     """
     module = _edited(module, _move_block(module))
     return _edited(module, _narrow_access(module, read_only))
 
 
 def _edited(module: WgslModule, edits: Edits) -> WgslModule:
+    """Return the module with replaced tokens, parsed again."""
     if not edits:
         return module
     parts, at = [], 0
@@ -41,7 +44,7 @@ def _edited(module: WgslModule, edits: Edits) -> WgslModule:
 
 
 def _move_block(module: WgslModule) -> Edits:
-    """Move the uniform blocks of a module, all of one binding point, to the binding point of the constants."""
+    """Return the edits that move the uniform blocks, if all have one binding point, to that of the constants."""
     blocks = [variable for variable in module.declarations if variable.kind == "var" and variable.space == "uniform"]
     points = {_binding_point(variable) for variable in blocks}
     if len(points) != 1 or None in points or points == {CONSTANTS}:
@@ -60,7 +63,7 @@ def _move_block(module: WgslModule) -> Edits:
 
 
 def _binding_point(variable: Declaration) -> tuple[int, int] | None:
-    """Return the group and binding of a variable where both are expressions of numbers."""
+    """Return the group and the binding of a variable; None unless both are constant integers."""
     group, binding = variable.number("group"), variable.number("binding")
     return None if group is None or binding is None else (group, binding)
 
@@ -77,6 +80,7 @@ def _with_number(module: WgslModule, variable: Declaration, key: str, value: int
 
 
 def _narrow_access(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> Edits:
+    """Return the edits that declare unwritten storage buffers as read, where a layout declares them as ReadOnly."""
     writes = {entry.name: written(module, entry) for entry in module.entry_points}
     reached = {
         entry.name: set(declaration.name for declaration in module.reached([entry])) for entry in module.entry_points

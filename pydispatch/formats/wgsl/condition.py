@@ -49,7 +49,10 @@ def _shown(text: str) -> str:
 
 
 def holds(text: str, location: str) -> bool:
-    """Return whether a condition is not 0; names are 0. ArtifactError, which begins with `location`, for other text."""
+    """Return whether the condition of an #if is not 0; identifiers count as 0.
+
+    Raises ArtifactError, prefixed with `location`, for a malformed condition.
+    """
     reader = _ConditionParser(_TOKEN.findall(text), text, location)
     value = reader.binary(0, is_used=True)
     if reader.at < len(reader.tokens):
@@ -58,6 +61,8 @@ def holds(text: str, location: str) -> bool:
 
 
 class _ConditionParser:
+    """Parser and evaluator of a condition, by precedence climbing."""
+
     def __init__(self, tokens: list[str], text: str, location: str) -> None:
         self.tokens, self.text, self.location, self.depth, self.at = tokens, text, location, 0, 0
 
@@ -73,14 +78,16 @@ class _ConditionParser:
         return ArtifactError(f"{message}; {remedy}" if remedy else message)
 
     def nest(self) -> None:
+        """Enter a nesting level; raise ArtifactError if there are too many."""
         self.depth += 1
         if self.depth > MAX_NESTING:
             raise self.error(f"more than {MAX_NESTING} nested operators and brackets", "split it into several #if")
 
     def binary(self, least: int, *, is_used: bool) -> int:
-        """Return the value of an expression whose operators outside of brackets are of a level or tighter.
+        """Return the value of an expression whose operators have at least the precedence `least`.
 
-        is_used: whether the value matters. An expression that C does not evaluate is read, but has no defined value.
+        `is_used` states whether the value matters: an operand that C does not evaluate is parsed, but errors such as a
+        division by zero are ignored.
         """
         self.nest()
         value = self.unary(is_used=is_used)
@@ -98,6 +105,7 @@ class _ConditionParser:
         return value
 
     def unary(self, *, is_used: bool) -> int:
+        """Return the value of an operand: a literal, an identifier, parentheses, or a unary operator."""
         self.nest()
         token = self.take()
         if token in _UNARY:
@@ -116,7 +124,10 @@ class _ConditionParser:
         return value
 
     def literal(self, text: str) -> int:
-        """Return the value of a literal. Its digits are counted first: Python refuses to convert thousands of them."""
+        """Return the value of a literal.
+
+        Only its first digits are converted, because Python refuses to convert thousands of them.
+        """
         is_hexadecimal = text[:2] in ("0x", "0X")
         digits = text[2 if is_hexadecimal else 0 :].lstrip("0") or "0"
         value = int(digits[: _MAX_DIGITS + 1], 16 if is_hexadecimal else 10)

@@ -20,7 +20,8 @@ def integer(text: str) -> int | None:
 
 
 def evaluate(tokens: Sequence[WgslToken], named: Callable[[str], int | None]) -> int | None:
-    """Return the value of an integer expression; None where it has another form. named: the value of a name."""
+    """Return the value of a constant integer expression; None for other expressions. `named` returns the value of a
+    name."""
     try:
         expression = _Expression(tokens, named)
         value = expression.sum(0)
@@ -36,7 +37,7 @@ class _Expression:
         self.tokens, self.named, self.at, self.count = tokens, named, 0, 0
 
     def sum(self, least: int) -> int:
-        """Operators that bind as `least` does, or stronger."""
+        """Return the value of an expression whose operators have a higher precedence than `least`."""
         value = self.operand()
         while self.at < len(self.tokens) and _PRECEDENCE.get(self.tokens[self.at].text, 0) > least:
             sign = self.tokens[self.at].text
@@ -46,6 +47,7 @@ class _Expression:
         return value
 
     def operand(self) -> int:
+        """Return the value of a literal, a name, a conversion, parentheses or a negation."""
         token = self.tokens[self.at]
         self.at += 1
         self.count += 1
@@ -68,6 +70,7 @@ class _Expression:
 
 
 def _applied(sign: str, lhs: int, rhs: int) -> int:
+    """Return the value of a binary operation; division truncates."""
     if sign in "/%":
         quotient = abs(lhs) // abs(rhs) * (1 if (lhs < 0) == (rhs < 0) else -1)
         return quotient if sign == "/" else lhs - quotient * rhs

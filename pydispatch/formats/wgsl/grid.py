@@ -20,9 +20,8 @@ _VECTOR = "vec3<u32>"
 
 
 def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
-    """Return a grid with as many workgroups, or a few more, none of whose sizes is more than `most`; None where that
-    takes 2^32 of them.
-    """
+    """Return a grid of at least as many workgroups whose sizes are at most `most`; None if it needs 2^32 workgroups
+    or more."""
     total = grid[0] * grid[1] * grid[2]
     x = min(total, most)
     y = min(-(-total // x), most)
@@ -31,7 +30,7 @@ def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
 
 
 def why_not(module: WgslModule, entry: Declaration) -> str | None:
-    """Return why `with_grid` cannot change an entry point, or None."""
+    """Return why `with_grid` cannot change an entry point; None if it can."""
     for parameter in _parameters(module, entry):
         if "builtin" not in (words := [token.text for token in parameter]):
             return (
@@ -43,8 +42,10 @@ def why_not(module: WgslModule, entry: Declaration) -> str | None:
 
 
 def with_grid(module: WgslModule, entry: Declaration) -> str:
-    """Return the text with an entry point that runs over a grid of `form_of`; `why_not` returns None for it. Lines
-    after its head keep their numbers.
+    """Return the module's text with an entry point that runs over a grid of `form_of`.
+
+    The entry point computes its workgroup id from the linear index of the workgroup. Lines after its signature keep
+    their numbers. `why_not` must have returned None for it.
     """
     tokens, prefix, attempt = module.tokens, "asked_", 0
     while any(token.text.startswith(prefix) for token in tokens):
@@ -86,7 +87,7 @@ def with_grid(module: WgslModule, entry: Declaration) -> str:
 
 
 def _opening(module: WgslModule, entry: Declaration) -> int:
-    """Return the token that opens the list of parameters."""
+    """Return the index of the token that opens the parameter list."""
     return next(i for i in range(entry.first, entry.body) if module.tokens[i].text == "fn") + 2
 
 

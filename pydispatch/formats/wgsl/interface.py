@@ -72,9 +72,16 @@ class BufferDeclaration:
 
 @dataclass(frozen=True)
 class WgslEntryPoint:
-    """An entry point. bindings: storage buffers by number → whether the shader may write it; buffers: how it declares
-    them. constant_bytes: of its uniform block, 0 without one; None where that is not known. workgroup_size: None where
-    it follows from what is not known."""
+    """Entry point of a module.
+
+    Attributes:
+        bindings: For each storage buffer of group 0, whether it is declared as writable.
+        buffers: Declarations of these buffers.
+        constant_bytes: Size of the uniform block in bytes; 0 without one; None if not known.
+        workgroup_size: Workgroup size; None if it depends on unknown overrides.
+        workgroup_bytes: Workgroup memory in bytes.
+        features: Features that its module requires.
+    """
 
     name: str
     bindings: Mapping[int, bool]
@@ -88,7 +95,8 @@ class WgslEntryPoint:
 
 
 def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
-    """Return the resources and limits that an entry point uses. ArtifactError for resources that no program gives."""
+    """Return the resources and limits that an entry point uses; raise ArtifactError for resources that programs
+    cannot bind."""
     used = module.reached([function])
     bindings: dict[int, bool] = {}
     buffers: dict[int, BufferDeclaration] = {}
@@ -143,7 +151,7 @@ def _number(module: WgslModule, variable: Declaration, key: str) -> int | None:
 
 
 def features(module: WgslModule) -> tuple[str, ...]:
-    """Return features that a module needs, by the names of WebGPU and wgpu."""
+    """Return the features that a module requires, by their names in WebGPU or wgpu."""
     required = [_ENABLES.get(name, name) for name in module.enables]
     words = {token.text for token in module.tokens if token.kind == "name"}
     required += [need for word, need in _WIDE.items() if word in words]
@@ -156,12 +164,13 @@ def features(module: WgslModule) -> tuple[str, ...]:
 
 
 def requirements(entry: WgslEntryPoint) -> list[str]:
-    """Return the features of an entry point, and its limits above those of every device as "name>=number"."""
+    """Return the features that an entry point requires, and the limits that exceed those of every device as
+    "name>=number"."""
     return [*entry.features, *(f"{name}>={need}" for name, need in limits(entry).items() if need > LEAST[name])]
 
 
 def limits(entry: WgslEntryPoint) -> dict[str, int]:
-    """Return how much the entry point needs of each WebGPU limit, by the name of the limit."""
+    """Return how much an entry point needs of each WebGPU limit, by name."""
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {
         "maxStorageBuffersPerShaderStage": entry.fewest, "maxComputeInvocationsPerWorkgroup": x * y * z,
@@ -173,9 +182,13 @@ def limits(entry: WgslEntryPoint) -> dict[str, int]:
 def mismatch(
     entry: WgslEntryPoint, constants: int, bindings: int, read_only: Sequence[bool] | None = None
 ) -> str | None:
-    """Return why an entry point cannot be dispatched with so many 32-bit constants and bindings, or None.
+    """Return why an entry point cannot be dispatched with this layout; None if it can.
 
-    read_only: per binding whether the program takes it to be only read; None when that is not known.
+    Args:
+        entry: The entry point.
+        constants: Number of 32-bit constants in the layout.
+        bindings: Number of bindings in the layout.
+        read_only: For each binding, whether the program declares it as read-only; None if not known.
     """
     if entry.workgroup_size is not None and min(entry.workgroup_size) < 1:
         return f"its workgroup size is {list(entry.workgroup_size)}; each of them is 1 or more"

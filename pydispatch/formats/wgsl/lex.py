@@ -17,7 +17,12 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 @dataclass(frozen=True)
 class WgslToken:
-    """kind: "name", "number" or "mark". start: character of the text."""
+    """Token of a WGSL text.
+
+    Attributes:
+        kind: "name", "number" or "mark" (punctuation).
+        start: Offset of its first character in the text.
+    """
 
     kind: str
     text: str
@@ -29,7 +34,7 @@ class WgslToken:
 
 
 def decode(data: bytes | memoryview, where: str) -> str:
-    """Return bytes as text. ArtifactError unless they are UTF-8 without NUL, of at most 16 MiB."""
+    """Decode WGSL from UTF-8; raise ArtifactError for other encodings, NULs, or more than 16 MiB."""
     if len(data) > MAX_BYTES:
         raise ArtifactError(f"{where}: {len(data)} bytes of WGSL, at most {MAX_BYTES} are read")
     try:
@@ -42,8 +47,9 @@ def decode(data: bytes | memoryview, where: str) -> str:
 
 
 def tokens_of(text: str, where: str) -> list[WgslToken]:
-    """Return the tokens of a text; `<` and `>` come one by one, since they also enclose types. ArtifactError for an
-    unexpected character, or a comment that does not end.
+    """Split a text into tokens; raise ArtifactError for an unexpected character or an unterminated comment.
+
+    `<` and `>` are always single tokens, because they also enclose template arguments.
     """
     tokens: list[WgslToken] = []
     at, size, match = 0, len(text), _TOKEN.match
@@ -63,7 +69,7 @@ def tokens_of(text: str, where: str) -> list[WgslToken]:
 
 
 def _comment_end(text: str, at: int, where: str) -> int:
-    """Return the offset at which a block comment ends; block comments nest."""
+    """Return the offset after a block comment; block comments nest."""
     depth, start = 1, at
     while depth:
         edge = _COMMENT_EDGE.search(text, at)

@@ -21,8 +21,15 @@ ALIGNMENT = 16
 
 @dataclass(frozen=True)
 class Merged:
-    """bindings: for each of the new text those of the kernel that it holds, in the order of their words; bytes: of an
-    element of each. written: bindings of the kernel that it may write."""
+    """Entry point whose storage buffers are merged.
+
+    Attributes:
+        text: Text of the module.
+        bindings: For each binding of the new text, the bindings of the original kernel that it contains, in
+            order.
+        bytes: For each binding of the new text, the size of an element in bytes.
+        written: Bindings of the original kernel that it may write.
+    """
 
     text: str
     bindings: tuple[tuple[int, ...], ...]
@@ -31,20 +38,21 @@ class Merged:
 
 
 def fewest(module: WgslModule, entry: Declaration) -> int:
-    """Return the least number of storage buffers that an entry point needs when buffers are merged."""
+    """Return the smallest number of storage buffers to which an entry point can be reduced by merging."""
     buffers = _buffers(module, entry)
-    return len(buffers) - sum(len(group) - 1 for group in _alike(module, entry, buffers))
+    return len(buffers) - sum(len(group) - 1 for group in _mergeable_groups(module, entry, buffers))
 
 
 def merged(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
-    """Return the entry point with `most` buffers, all of them read_write, without what other entry points need; None
-    where it needs more.
+    """Return a module with only this entry point, using at most `most` storage buffers; None if it needs more.
+
+    All its buffers are read_write.
     """
     buffers = _buffers(module, entry)
     writes = frozenset(written(module, entry))
     groups = {binding: [binding] for binding in buffers}
     excess = len(buffers) - most
-    for alike in _alike(module, entry, buffers):
+    for alike in _mergeable_groups(module, entry, buffers):
         if excess <= 0:
             break
         alike.sort(key=lambda binding: (binding in writes, binding))  # what is written is copied twice
@@ -60,7 +68,7 @@ def merged(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
 
 
 def _buffers(module: WgslModule, entry: Declaration) -> dict[int, Declaration]:
-    """Return the storage buffers that an entry point uses, by binding."""
+    """Return the storage buffers that an entry point uses, by binding, in order."""
     buffers = {}
     for declaration in module.reached([entry]):
         attribute = declaration.attribute("binding")
@@ -70,14 +78,15 @@ def _buffers(module: WgslModule, entry: Declaration) -> dict[int, Declaration]:
 
 
 def _element(buffer: Declaration) -> str:
-    """Return the type of the elements of an array without a size, "" for another buffer."""
+    """Return the element type of a runtime-sized array; "" for other buffers."""
     inner = buffer.type.removeprefix("array<")
     return inner[:-1] if inner != buffer.type and (inner.count("<") or "," not in inner) else ""
 
 
-def _alike(module: WgslModule, entry: Declaration, buffers: dict[int, Declaration]) -> list[list[int]]:
-    """Return lists of the numbers of buffers that may be merged into one, the longest list first: arrays of one type
-    whose elements alone are used.
+def _mergeable_groups(module: WgslModule, entry: Declaration, buffers: dict[int, Declaration]) -> list[list[int]]:
+    """Return groups of bindings that can be merged, the largest group first.
+
+    A group consists of runtime-sized arrays of one type that the entry point accesses only by element.
     """
     used_whole: set[str] = set()
     names = {buffer.name for buffer in buffers.values()}
@@ -97,6 +106,7 @@ def _alike(module: WgslModule, entry: Declaration, buffers: dict[int, Declaratio
 def _text(
     module: WgslModule, entry: Declaration, buffers: dict[int, Declaration], bindings: Sequence[tuple[int, ...]]
 ) -> str:
+    """Return the text of the merged module. `bindings` are the original bindings of each new one."""
     tokens, text, prefix, attempt = module.tokens, module.text, "merged_", 0
     while any(token.text.startswith(prefix) for token in tokens):
         prefix, attempt = f"merged{attempt}_", attempt + 1
@@ -116,16 +126,18 @@ def _text(
             word += 1
     merged_names = {buffer.name for buffer in buffers.values()}
     parts += [
-        _changed(module, declaration, slices)
+        _redirected_text(module, declaration, slices)
         for declaration in module.reached([entry])
         if declaration.name not in merged_names
     ]
     return "\n".join(parts) + "\n"
 
 
-def _changed(module: WgslModule, declaration: Declaration, slices: dict[str, tuple[str, str]]) -> str:
-    """Return the text of a declaration in which elements of merged arrays are replaced by elements of the arrays that
-    contain them.
+def _redirected_text(module: WgslModule, declaration: Declaration, slices: dict[str, tuple[str, str]]) -> str:
+    """Return the text of a declaration with accesses to merged arrays redirected.
+
+    `slices` maps the name of each merged array to the array that contains it and the expression of its offset in
+    elements.
     """
     tokens, parts, at = module.tokens, [], module.tokens[declaration.first].start
     closing: list[bool] = []  # of brackets that are open, whether the index in it is a changed one

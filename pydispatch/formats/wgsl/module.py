@@ -14,7 +14,7 @@ _DEPTH = 64  # of constants that are defined by others
 
 @dataclass(frozen=True)
 class Attribute:
-    """`@name(arguments)`; arguments: the text of each."""
+    """Attribute `@name(arguments)`; each argument is a text."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -26,10 +26,14 @@ class Declaration:
 
     Attributes:
         kind: "struct", "alias", "var", "override", "const", "fn" or "const_assert".
-        first, end: range of its tokens.
-        attributes: attributes before the declaration.
-        type: type of a variable, override or alias, or the result type of a function, in the form of `type_text`; ""
-            without one.
+        first: Index of its first token.
+        end: Index after its last token.
+        attributes: Attributes before the declaration.
+        type: Type of a variable, override or alias, or result type of a function, in the form of `type_text`;
+            "" without one.
+        template: Template arguments of a variable: address space and access mode.
+        members: Pairs (name, type) of a struct's members or of a function's parameters.
+        body: Token of a function's opening brace; for others the token after `=`, 0 without one.
     """
 
     kind: str
@@ -40,15 +44,13 @@ class Declaration:
     type: str = ""
     template: tuple[str, ...] = ()
     members: tuple[tuple[str, str], ...] = ()
-    """Of a struct, or the parameters of a function: (name, type)."""
     body: int = 0
-    """Of a function: the token of its opening brace. Of others: the token after `=`, 0 without one."""
 
     def attribute(self, name: str) -> Attribute | None:
         return next((attribute for attribute in self.attributes if attribute.name == name), None)
 
     def number(self, name: str) -> int | None:
-        """Return the argument of an attribute when it is a number, or an expression of numbers."""
+        """Return the argument of an attribute if it is an integer expression without names; else None."""
         attribute = self.attribute(name)
         if attribute is None or len(attribute.arguments) != 1:
             return None
@@ -57,12 +59,12 @@ class Declaration:
 
     @property
     def space(self) -> str:
-        """The address space of a variable."""
+        """Return the address space of a variable."""
         return self.template[0] if self.template else "private"
 
     @property
     def access(self) -> str:
-        """ "read", "write" or "read_write"."""
+        """Return the access mode of a variable: "read", "write" or "read_write"."""
         if len(self.template) > 1:
             return self.template[1]
         return "read" if self.space in ("storage", "uniform") else "read_write"
@@ -70,7 +72,15 @@ class Declaration:
 
 @dataclass(frozen=True)
 class WgslModule:
-    """enables: features of `enable`; requires: of `requires`. declarations: in order, by name in `named`."""
+    """Parsed WGSL module.
+
+    Attributes:
+        where: Name of the module for messages.
+        enables: Names in `enable` directives.
+        requires: Names in `requires` directives.
+        declarations: Declarations in order.
+        named: Declarations by name.
+    """
 
     text: str
     where: str
@@ -94,7 +104,7 @@ class WgslModule:
 
     @cached_property
     def functions(self) -> list[Declaration]:
-        """Those that are no entry points."""
+        """Return the functions that are not entry points."""
         stages = ("compute", "vertex", "fragment")
         return [d for d in self.declarations if d.kind == "fn" and not any(d.attribute(stage) for stage in stages)]
 
@@ -110,8 +120,9 @@ class WgslModule:
         return next((d for d in self.entry_points if d.name == name), None)
 
     def mentioned(self, declaration: Declaration) -> list[Declaration]:
-        """Return the declarations whose names occur in `declaration`. A local name that hides one of them counts as
-        well.
+        """Return the other declarations whose names occur in a declaration.
+
+        The result is conservative: a local name that shadows a declaration counts as well.
         """
         tokens, named = self.tokens, self.named
         mentioned: dict[str, Declaration] = {}
@@ -124,7 +135,7 @@ class WgslModule:
         return list(mentioned.values())
 
     def reached(self, roots: Iterable[Declaration]) -> list[Declaration]:
-        """Return the declarations that `roots` need, the roots included, in the order of the text."""
+        """Return `roots` and the declarations that they use, directly or not, in the order of the text."""
         reached: dict[str, Declaration] = {}
         worklist = list(roots)
         while worklist:
@@ -139,20 +150,17 @@ class WgslModule:
         return self.text[self.tokens[declaration.first].start : self.tokens[declaration.end - 1].end]
 
     def with_overrides(self, values: Mapping[str, float | None]) -> WgslModule:
-        """Return the module with values of its overrides by name; None: the override will have another value than its
-        default.
-        """
+        """Return the module with these values of its overrides; None stands for an unknown value."""
         return replace(self, values=values)
 
     def constant(self, text: str, depth: int = 0) -> int | None:
-        """Return the value of an expression of integers and of constants with known values; None where it is
-        not known.
-        """
+        """Return the value of a constant integer expression; None if it is not known."""
         if depth > _DEPTH:
             return None
         return evaluate(tokens_of(text, self.where), lambda name: self._named(name, depth + 1))
 
     def _named(self, name: str, depth: int) -> int | None:
+        """Return the integer value of a constant or override; None if it is not known."""
         if name in self._known:
             return self._known[name]
         self._known[name] = None  # should it be defined by itself
@@ -167,5 +175,5 @@ class WgslModule:
 
     @cached_property
     def _known(self) -> dict[str, int | None]:
-        """Constants by name."""
+        """Return the cache of constants by name."""
         return {}

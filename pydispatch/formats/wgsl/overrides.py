@@ -18,7 +18,13 @@ _COMPARISONS = {"==", "!=", "<", ">", "<=", ">=", "&&", "||", "!"}
 
 @dataclass(frozen=True)
 class Override:
-    """key: by which a pipeline is given the value. type: of it. word: its number among the executable constants."""
+    """Overridable constant that takes its value from the executable constants.
+
+    Attributes:
+        key: Key of its value in WebGPU's pipeline descriptor: its id or name.
+        type: Scalar type.
+        word: Index of its word among the executable constants.
+    """
 
     name: str
     key: str
@@ -28,7 +34,7 @@ class Override:
     """The location of the declaration, for messages."""
 
     def value(self, word: int) -> float:
-        """Convert a word of 32 bits to a value of the override's type. ArtifactError for a value that WGSL lacks."""
+        """Convert a 32-bit word to a value of the override's type; raise ArtifactError for infinities and NaN."""
         word &= 0xFFFFFFFF
         if self.type in ("f32", "f16"):
             value = float(struct.unpack("<f", struct.pack("<I", word))[0])
@@ -44,10 +50,17 @@ class Override:
 
 
 def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = None) -> list[Override]:
-    """Return the overrides that get a value: word n is that of the override named `names[n]`, or else of `@id(n)`.
+    """Return the overrides of a module that take a word of the executable constants.
 
-    names: of the words, as far as they are known. count: of the words, when there may be more of them than names.
-    ArtifactError for a type that a word cannot be.
+    Word n belongs to the override with the name `names[n]`, or else with `@id(n)`.
+
+    Args:
+        module: The module.
+        names: Names of the words, as far as they are known.
+        count: Number of words, if there may be more words than names.
+
+    Raises:
+        ArtifactError: An override has a type that a word cannot represent.
     """
     count = len(names) if count is None else count
     overrides: list[Override] = []
@@ -63,7 +76,7 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
 
 
 def unknown(modules: Sequence[WgslModule], names: Sequence[str]) -> str | None:
-    """Return what is wrong with the names of words where no module has an override for one of them, or None."""
+    """Return an error message if a word is named after no override of any module; else None."""
     overrides = [override for module in modules for override in module.overrides]
     have = [override.name for override in overrides]
     ids = {override.number("id") for override in overrides}
@@ -78,7 +91,7 @@ def unknown(modules: Sequence[WgslModule], names: Sequence[str]) -> str | None:
 
 
 def check(module: WgslModule, function: Declaration, overrides: Iterable[Override]) -> None:
-    """ArtifactError for an override that a function needs and that has no value."""
+    """Raise ArtifactError if a function uses an override without a value."""
     known = {override.name for override in overrides}
     for declaration in module.reached([function]):
         if declaration.kind == "override" and declaration.body == 0 and declaration.name not in known:
@@ -89,9 +102,9 @@ def check(module: WgslModule, function: Declaration, overrides: Iterable[Overrid
 
 
 def _type(module: WgslModule, override: Declaration) -> str:
-    """Return the scalar type of an override, which is that of its default when none is stated."""
+    """Return the scalar type of an override: the declared one, or else that of its default."""
     seen: set[str] = set()
-    type_ = _resolved(module, override.type) or _of_default(module, override, seen)
+    type_ = _resolved(module, override.type) or _type_of_default(module, override, seen)
     if type_ not in _TYPES:
         problem = f"is of type {type_}" if type_ else "has a type that is not known here"
         raise ArtifactError(
@@ -111,8 +124,8 @@ def _resolved(module: WgslModule, type_: str) -> str:
     return type_
 
 
-def _of_default(module: WgslModule, override: Declaration, seen: set[str]) -> str:
-    """Return the type of an initial value, derived from its literals and names; "" where these do not decide it."""
+def _type_of_default(module: WgslModule, override: Declaration, seen: set[str]) -> str:
+    """Return the type of an override's default value; "" if its literals and names do not determine it."""
     if override.name in seen or override.body == 0:
         return ""
     seen.add(override.name)
@@ -123,11 +136,11 @@ def _of_default(module: WgslModule, override: Declaration, seen: set[str]) -> st
         return "bool"
     if tokens[0].text in _TYPES:
         return tokens[0].text
-    types = {_of_number(token.text) for token in tokens if token.kind == "number"}
+    types = {_type_of_literal(token.text) for token in tokens if token.kind == "number"}
     for token in tokens:
         named = module.named.get(token.text) if token.kind == "name" else None
         if named is not None:
-            types.add(_resolved(module, named.type) or _of_default(module, named, seen))
+            types.add(_resolved(module, named.type) or _type_of_default(module, named, seen))
         elif token.kind == "name":
             return ""
     types -= {"integer"} if len(types) > 1 else set()
@@ -135,8 +148,8 @@ def _of_default(module: WgslModule, override: Declaration, seen: set[str]) -> st
     return "i32" if type_ == "integer" else type_
 
 
-def _of_number(text: str) -> str:
-    """Return the type of a literal; "integer" for one that may become any number."""
+def _type_of_literal(text: str) -> str:
+    """Return the type of a number literal; "integer" for an integer literal without a suffix."""
     if text[:2] in ("0x", "0X"):
         if "." in text or "p" in text.lower():
             return "f16" if text.endswith("h") else "f32"

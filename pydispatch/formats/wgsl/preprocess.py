@@ -33,7 +33,15 @@ _INCLUDE = re.compile(r'"([^"]+)"\Z')
 
 @dataclass
 class _Branch:
-    """A condition whose `#endif` was not read yet. is_taken: whether one of its branches has been active."""
+    """Open conditional (#if ... #endif).
+
+    Attributes:
+        line: Line of its #if.
+        is_outer_active: Whether the surrounding text is active.
+        is_active: Whether the current branch is active.
+        is_taken: Whether one of its branches has been active.
+        has_else: Whether its #else has been read.
+    """
 
     line: int
     is_outer_active: bool
@@ -44,9 +52,13 @@ class _Branch:
 
 @dataclass
 class _State:
-    """Preprocessor state that the files of one module share.
+    """Preprocessor state shared by the files of one module.
 
-    `left` is the number of characters that macros and includes may still produce.
+    Attributes:
+        folders: Include folders.
+        macros: Values of macros by name.
+        including: Files that are being included, outermost first.
+        left: Number of characters that macros and includes may still produce.
     """
 
     folders: Sequence[Path]
@@ -55,7 +67,7 @@ class _State:
     left: int = MAX_BYTES
 
     def charge(self, characters: int, location: str, what: str, remedy: str) -> None:
-        """Subtract characters from those left. ArtifactError when none are left: `what` produced the last of them."""
+        """Subtract characters from the budget; raise ArtifactError if it is exhausted, with `what` as the cause."""
         self.left -= characters
         if self.left < 0:
             limit = f"makes more than {MAX_BYTES} characters with the macros and includes before"
@@ -63,25 +75,25 @@ class _State:
 
 
 def has_directives(text: str) -> bool:
-    """Return whether a line of a text begins with `#`, which is no part of WGSL."""
+    """Return whether a line of a text starts with `#`, which WGSL itself does not allow."""
     return re.search(r"^[ \t]*#", text, re.MULTILINE) is not None
 
 
 def preprocess(data: bytes, where: str, *, defines: Sequence[str] = (), include_dirs: Sequence[Path] = ()) -> bytes:
-    """Expand the directives of WGSL, and return the result; the bytes themselves if there are no directives and no
-    defines.
+    """Return WGSL with its preprocessor directives expanded.
 
-    Directives are #define and #undef of macros without parameters, #ifdef, #ifndef, #if, #elif, #else, #endif,
-    #include "file" and #error. A macro without a value counts as 1 in a condition, an undefined name as 0.
+    Directives are #define and #undef of macros without parameters, #ifdef, #ifndef, #if, #elif, #else, #endif, #include
+    "file" and #error. In a condition, a macro without a value counts as 1 and an undefined name as 0. The bytes are
+    returned unchanged if there are no directives and no defines.
 
     Args:
-        data: The bytes of the WGSL file, in UTF-8.
-        where: The name of the file in messages; an include is looked for in its folder first.
+        data: The WGSL file, in UTF-8.
+        where: Name of the file for messages; its folder is searched first for includes.
         defines: Macros, `NAME=VALUE`.
-        include_dirs: Folders of includes.
+        include_dirs: Further folders that are searched for includes.
 
     Raises:
-        ArtifactError: With file and line, for a directive that is not valid, or an include that is not found.
+        ArtifactError: With file and line: a directive is invalid, or an include is not found.
     """
     text = decode(data, where)
     if not defines and not has_directives(text):
@@ -94,7 +106,7 @@ def preprocess(data: bytes, where: str, *, defines: Sequence[str] = (), include_
 
 
 def _lines(text: str, where: str, state: _State) -> Iterator[str]:
-    """Yield the lines of a file, each of them without comments, directives and macros."""
+    """Yield the lines of a file, with comments and directives removed and macros expanded."""
     branches: list[_Branch] = []
     joined, rest = "", 0
     for line_number, line in enumerate(_without_comments(text).split("\n"), 1):
@@ -115,7 +127,7 @@ def _lines(text: str, where: str, state: _State) -> Iterator[str]:
 
 
 def _without_comments(text: str) -> str:
-    """Return a text with a space for each comment, and the line ends of block comments, which nest."""
+    """Return a text in which each comment is a space; line ends of block comments, which nest, are retained."""
     parts: list[str] = []
     at = depth = 0
     while (match := (_BLOCK_EDGE if depth else _COMMENT).search(text, at)) is not None:
@@ -131,7 +143,7 @@ def _is_active(branches: list[_Branch]) -> bool:
 
 
 def _directive(name: str, rest: str, location: str, where: str, branches: list[_Branch], state: _State) -> str:
-    """Carry out a directive, and return the text that replaces it."""
+    """Execute a directive, and return the text that replaces it."""
     active = _is_active(branches)
     if name in ("if", "ifdef", "ifndef"):
         line = int(location.rpartition(":")[2])
@@ -160,6 +172,7 @@ def _directive(name: str, rest: str, location: str, where: str, branches: list[_
 
 
 def _next_branch(name: str, rest: str, location: str, branches: list[_Branch], state: _State) -> None:
+    """Execute an #elif, #else or #endif."""
     branch = branches[-1]
     if name == "endif":
         branches.pop()
@@ -173,6 +186,7 @@ def _next_branch(name: str, rest: str, location: str, branches: list[_Branch], s
 
 
 def _condition(name: str, rest: str, location: str, state: _State) -> bool:
+    """Return whether the condition of an #if, #ifdef or #ifndef is true."""
     if name == "if":
         text = _DEFINED.sub(lambda match: str(int((match[1] or match[2]) in state.macros)), rest)
         return holds(_expanded(text, location, state, empty="1"), location)
@@ -182,6 +196,7 @@ def _condition(name: str, rest: str, location: str, state: _State) -> bool:
 
 
 def _define(rest: str, location: str, state: _State) -> None:
+    """Execute a #define."""
     match = _DEFINE.match(rest)
     if match is None:
         raise ArtifactError(f"{location}: #define needs the name of a macro, got '{rest}'")
@@ -194,8 +209,14 @@ def _define(rest: str, location: str, state: _State) -> None:
 
 
 def _expanded(text: str, location: str, state: _State, hidden: frozenset[str] = frozenset(), empty: str = "") -> str:
-    """Replace the macros in a text. hidden: macros that are being replaced, which stay as they are. empty: the
-    replacement of macros without a value.
+    """Expand the macros in a text.
+
+    Args:
+        text: The text.
+        location: File and line for messages.
+        state: The preprocessor state.
+        hidden: Macros that are being expanded, which are not expanded again.
+        empty: Expansion of macros without a value.
     """
     parts, at = [], 0
     for match in _WORD.finditer(text):
@@ -214,6 +235,7 @@ def _expanded(text: str, location: str, state: _State, hidden: frozenset[str] = 
 
 
 def _included(rest: str, location: str, where: str, state: _State) -> str:
+    """Return an included file, preprocessed and joined into one line."""
     match = _INCLUDE.match(rest)
     if match is None:
         raise ArtifactError(

@@ -23,7 +23,7 @@ def is_wgsl(data: bytes) -> bool:
 
 
 def read(data: bytes | memoryview, where: str) -> WgslModule:
-    """Return the declarations of a module. ArtifactError, with line and column, where the text has no such form."""
+    """Parse a WGSL module; raise ArtifactError with line and column if its declarations are malformed."""
     text = decode(data, where)
     tokens = tokens_of(text, where)
     _check_nesting(text, tokens, where)
@@ -31,7 +31,7 @@ def read(data: bytes | memoryview, where: str) -> WgslModule:
 
 
 def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
-    """ArtifactError for a syntax tree deeper than MAX_NESTING, which drivers walk by recursion.
+    """Raise ArtifactError for a syntax tree deeper than MAX_NESTING, because drivers traverse it recursively.
 
     Each bracket, each operator of an expression and each `else` is a level: `a + b + c` is two deep.
     """
@@ -60,10 +60,13 @@ def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
 
 
 class _WgslReader:
+    """Parser of the declarations of a module."""
+
     def __init__(self, text: str, tokens: list[WgslToken], where: str) -> None:
         self.text, self.tokens, self.where, self.at = text, tokens, where, 0
 
     def module(self) -> WgslModule:
+        """Parse the whole module."""
         lists: dict[str, list[str]] = {"enable": [], "requires": [], "diagnostic": []}
         while self._peek() in _DIRECTIVES:
             end = self._find((";",))
@@ -88,6 +91,7 @@ class _WgslReader:
         )  # fmt: skip
 
     def _declaration(self) -> Declaration:
+        """Parse one declaration with its attributes."""
         first = self.at
         attributes = self._attributes()
         kind = self._peek()
@@ -121,6 +125,7 @@ class _WgslReader:
         return Declaration(kind, name, first, self.at, attributes, type_, template, body=body)
 
     def _struct(self, first: int) -> Declaration:
+        """Parse the members of a struct."""
         self.at += 1
         name = self._name()
         close = self._match("{")
@@ -137,6 +142,7 @@ class _WgslReader:
         return Declaration("struct", name, first, self.at, members=tuple(members))
 
     def _function(self, first: int, attributes: tuple[Attribute, ...]) -> Declaration:
+        """Parse the signature of a function and skip its body."""
         self.at += 1
         name = self._name()
         close = self._match("(")
@@ -160,6 +166,7 @@ class _WgslReader:
         return Declaration("fn", name, first, self.at, attributes, result, members=tuple(parameters), body=body)
 
     def _attributes(self) -> tuple[Attribute, ...]:
+        """Parse a sequence of attributes."""
         attributes: list[Attribute] = []
         while self._peek() == "@":
             self.at += 1
@@ -195,6 +202,7 @@ class _WgslReader:
         return self.tokens[self.at - 1].text
 
     def _type(self, ends: tuple[str, ...]) -> str:
+        """Parse a type, which ends at one of the tokens `ends`."""
         end = self._find(ends, angles=True)
         type_ = type_text(self.tokens[self.at : end])
         if not type_:
@@ -203,7 +211,7 @@ class _WgslReader:
         return type_
 
     def _match(self, mark: str) -> int:
-        """Return the token that closes the bracket at the current token."""
+        """Return the index of the token that closes the bracket at the current token."""
         if self._peek() != mark:
             raise self._error(f"expected '{mark}', got '{self._peek()}'")
         start, self.at = self.at, self.at + 1
@@ -212,9 +220,8 @@ class _WgslReader:
         return end
 
     def _find(self, ends: tuple[str, ...], angles: bool = False) -> int:
-        """Return the first token of `ends` from the current one on that is in no brackets of its own. angles: `<` and
-        `>` are brackets.
-        """
+        """Return the index of the next token of `ends` that is not nested in brackets; `angles`: `<` and `>` are
+        brackets."""
         expected: list[str] = []
         for i in range(self.at, len(self.tokens)):
             text = self.tokens[i].text

@@ -19,7 +19,7 @@ _DEPTH = 32
 
 
 def type_text(tokens: Sequence[WgslToken]) -> str:
-    """Return the type that tokens spell, without spaces; `vec4f` is `vec4<f32>`."""
+    """Return a type in its canonical spelling, without spaces: `vec4f` becomes `vec4<f32>`."""
     parts = []
     for token in tokens:
         short = _SHORT.fullmatch(token.text)
@@ -28,7 +28,7 @@ def type_text(tokens: Sequence[WgslToken]) -> str:
 
 
 def layout(module: WgslModule, type_: str, depth: int = 0) -> tuple[int, int] | None:
-    """(bytes, alignment) of a type in memory; None where its size is not known here."""
+    """Return the size and the alignment of a type in bytes; None if they are not known."""
     if depth > _DEPTH:
         return None
     if type_ in SCALARS:
@@ -62,8 +62,10 @@ def layout(module: WgslModule, type_: str, depth: int = 0) -> tuple[int, int] | 
 
 
 def least(module: WgslModule, type_: str) -> tuple[int, bool]:
-    """(bytes, whether that is all of it) that a buffer of a type has at least: all of a type with a size, one element
-    of an array without one. What has a size that is not known here counts as one word."""
+    """Return the minimum size in bytes of a buffer of this type, and whether the buffer has exactly this size.
+
+    A runtime-sized array counts with one element, a type of unknown size with one 32-bit word.
+    """
     known = layout(module, type_)
     if known is not None:
         return known[0], True
@@ -80,7 +82,7 @@ def least(module: WgslModule, type_: str) -> tuple[int, bool]:
 
 
 def _element(module: WgslModule, type_: str) -> tuple[int, int] | None:
-    """(stride, alignment) of an array without a size; None of what is none."""
+    """Return the stride and the alignment of a runtime-sized array in bytes; None for other types."""
     if not type_.startswith("array<"):
         return None
     arguments = _arguments(type_[len("array<") : -1])
@@ -89,6 +91,7 @@ def _element(module: WgslModule, type_: str) -> tuple[int, int] | None:
 
 
 def _struct(module: WgslModule, types: Sequence[str], depth: int) -> tuple[int, int] | None:
+    """Return the size and the alignment of a struct in bytes; None if those of a member are not known."""
     end, most = 0, 1
     for type_ in types:
         laid_out = layout(module, type_, depth + 1)
@@ -101,6 +104,7 @@ def _struct(module: WgslModule, types: Sequence[str], depth: int) -> tuple[int, 
 
 
 def _arguments(text: str) -> list[str]:
+    """Split template arguments at the commas outside of nested templates."""
     parts, depth = [""], 0
     for char in text:
         depth += (char in "<(") - (char in ">)")

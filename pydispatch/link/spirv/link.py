@@ -192,12 +192,12 @@ class _SpirvLinker:
         if text.startswith(PRESENCE_PREFIX):
             result = function.head.type_id
             value = self.out.share(Op.CONSTANT_FALSE if source is None else Op.CONSTANT_TRUE, [], result)
-            return self._constant(function, value, f"has {symbol}")
+            return self._constant_function(function, value, f"has {symbol}")
         if source is None:
             result = function.head.type_id
             is_void = self.kernel.globals[result].op == Op.TYPE_VOID
             value = 0 if is_void else self.out.share(NULL, [], result)
-            return self._constant(function, value, f"no {symbol}")
+            return self._constant_function(function, value, f"no {symbol}")
         if source not in self.takers:
             self.takers[source] = Taker(self.libraries[source], self.out)
         taker = self.takers[source]
@@ -205,7 +205,7 @@ class _SpirvLinker:
         taker.finish()
         return callee
 
-    def _constant(self, function: SpirvFunction, value: int, name: str) -> int:
+    def _constant_function(self, function: SpirvFunction, value: int, name: str) -> int:
         """Add a function that ignores its arguments and returns a constant; return its id. `value` 0 means a void
         function."""
         out, new_id = self.out, self.out.id()

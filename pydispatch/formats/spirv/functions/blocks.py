@@ -19,7 +19,7 @@ _ALLOWED_AFTER = {LOOP_MERGE: (BRANCH, BRANCH_CONDITIONAL), SELECTION_MERGE: (BR
 
 
 def check_blocks(declared: SpirvDeclarations, body: FunctionBody) -> None:
-    """Check a function that has code. ArtifactError with the word."""
+    """Check the control flow graph of a function with a body; raise ArtifactError with the index of the faulty word."""
     code = [inst for inst in body.code if inst.op not in NO_CODE]
     labels, first = {inst.id for inst in code if inst.op == LABEL}, code[0].id
     for inst in code:
@@ -37,7 +37,8 @@ def check_blocks(declared: SpirvDeclarations, body: FunctionBody) -> None:
 
 
 def _edges(declared: SpirvDeclarations, code: Sequence[Inst]) -> tuple[dict[int, list[int]], set[int]]:
-    """(where each block leads, the blocks that are heads of loops)."""
+    """Return the successors of each block, and the blocks that are loop headers; raise ArtifactError for malformed
+    blocks."""
     edges: dict[int, list[int]] = {}
     loops: set[int] = set()
     block, merge, is_begin = 0, 0, True
@@ -87,7 +88,7 @@ def _check_merges(declared: SpirvDeclarations, code: Sequence[Inst], edges: dict
 
 
 def _labels_of(inst: Inst) -> list[int]:
-    """Return the words of an instruction that name blocks."""
+    """Return the positions of the words of an instruction that name blocks."""
     if inst.op in (BRANCH_CONDITIONAL, SWITCH):
         return [position for position in inst.ids if position > 1]
     return inst.ids if inst.op in (BRANCH, LOOP_MERGE, SELECTION_MERGE) else []

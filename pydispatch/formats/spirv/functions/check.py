@@ -19,7 +19,10 @@ _IN_CONSTANTS = frozenset((
 
 
 def check_functions(declared: SpirvDeclarations, is_open: bool) -> None:
-    """Check the functions. is_open: the module has instructions that are not known, whose results may be anything."""
+    """Check all functions of a module, and that none is recursive.
+
+    `is_open` states that the module has instructions of unknown extensions, whose results may have any type.
+    """
     calls: dict[int, list[int]] = {}
     for id, body in declared.bodies.items():
         calls[id] = _check(FunctionChecker(declared, body, is_open))
@@ -37,7 +40,7 @@ def check_constant(declared: SpirvDeclarations, inst: Inst) -> None:
 
 
 def _check(code: FunctionChecker) -> list[int]:
-    """Check one function; the functions that it calls."""
+    """Check one function and return the ids of the functions that it calls."""
     declared, body = code.declared, code.body
     op, words = declared.type(body.head.words[4])
     parameter_types = [p.type_id for p in body.parameters]

@@ -27,7 +27,7 @@ _PACKED = {
 
 
 def check_extended(code: FunctionChecker, inst: Inst) -> None:
-    """Check an OpExtInst."""
+    """Check an OpExtInst: GLSL.std.450 is checked, non-semantic sets are accepted, other sets are rejected."""
     name = code.declared.sets.get(inst.words[3])
     if name is None:
         raise code.fail(inst.at + 3, f"id {inst.words[3]} is no set of instructions")
@@ -44,11 +44,12 @@ def check_extended(code: FunctionChecker, inst: Inst) -> None:
         operand_shapes = [code.declared.shape(code.value(inst, position)) for position in positions]
         fits = [*operand_shapes, code.declared.shape(inst.type_id)] == list(_PACKED[instruction])
     else:
-        fits = _other_fits(code, inst, instruction, positions)
+        fits = _fits_own_rule(code, inst, instruction, positions)
     code.demand(inst, fits, f"instruction {instruction} of GLSL.std.450, or operands, that do not fit")
 
 
-def _other_fits(code: FunctionChecker, inst: Inst, instruction: int, positions: Sequence[int]) -> bool:
+def _fits_own_rule(code: FunctionChecker, inst: Inst, instruction: int, positions: Sequence[int]) -> bool:
+    """Return whether the operands of a GLSL instruction without a componentwise mapping have valid types."""
     result = code.declared.shape(inst.type_id)
     operand_shapes = [code.declared.shape(code.value(inst, position)) for position in positions]
     floats = [shape is not None and shape.kind == "f" for shape in operand_shapes]

@@ -17,10 +17,11 @@ class FunctionChecker:
     """State of the check of one function.
 
     Attributes:
-        values: type of each value that is computed so far, by id.
-        labels: ids of the blocks of the function.
-        calls: ids of the functions that it calls.
-        phis: (word, id, type) of each phi operand, whose definition may follow later.
+        is_open: Whether the module has instructions of unknown extensions, whose results may have any type.
+        values: Type of each value defined so far, by id.
+        labels: Ids of the function's blocks.
+        calls: Ids of the called functions.
+        phis: Word index, id and type of each phi operand; its definition may follow later.
     """
 
     def __init__(self, declared: SpirvDeclarations, body: FunctionBody, is_open: bool) -> None:
@@ -34,11 +35,15 @@ class FunctionChecker:
         return self.declared.fail(at, text)
 
     def type_of(self, id: int) -> int:
-        """Return the type of a value by its id; 0 when the id is no value."""
+        """Return the type of a value; 0 for an id that is no value."""
         return self.values.get(id) or self.declared.values.get(id, 0)
 
     def value(self, inst: Inst, position: int) -> int:
-        """Return the type of the value that a word of an instruction names."""
+        """Return the type of the value that the word at `position` of an instruction names; raise ArtifactError if
+        there is none.
+
+        Returns 0 for an unknown id in a module with unknown extensions.
+        """
         id = inst.words[position]
         type_ = self.type_of(id)
         if not type_ or self.declared.type(type_)[0] == Op.TYPE_VOID:
@@ -48,52 +53,62 @@ class FunctionChecker:
         return type_
 
     def shape(self, inst: Inst, position: int) -> Shape:
+        """Return the shape of an operand, which must be a scalar or vector."""
         shape = self.declared.shape(self.value(inst, position))
         if shape is None:
             raise self.fail(inst.at + position, f"id {inst.words[position]} is no number")
         return shape
 
     def pointer(self, inst: Inst, position: int) -> tuple[int, int]:
-        """(storage class, type after it) of a pointer."""
+        """Return the storage class and the pointee type of an operand, which must be a pointer."""
         pointee = self.declared.pointee(self.value(inst, position))
         if pointee is None:
             raise self.fail(inst.at + position, f"id {inst.words[position]} is no pointer")
         return pointee
 
     def same(self, inst: Inst, position: int, type_: int) -> None:
+        """Check that an operand has exactly the type `type_`."""
         actual = self.value(inst, position)
         if actual != type_:
             raise self.fail(inst.at + position, f"id {inst.words[position]} has the type {actual}, expected {type_}")
 
     def integers(self, inst: Inst, *positions: int) -> None:
+        """Check that operands are integer scalars."""
         for position in positions:
             shape = self.shape(inst, position)
             if shape.kind != "i" or shape.count != 1:
                 raise self.fail(inst.at + position, f"id {inst.words[position]} is no integer")
 
     def scopes(self, inst: Inst, *positions: int) -> None:
-        """Scopes and semantics are constants."""
+        """Check that memory scopes and semantics are integer constants."""
         for position in positions:
             self.integers(inst, position)
             if inst.words[position] not in self.declared.constants:
                 raise self.fail(inst.at + position, f"id {inst.words[position]} is no constant")
 
     def writable(self, inst: Inst, storage: int) -> None:
+        """Check that the storage class of a written pointer is not read-only."""
         self.demand(inst, storage not in READ_ONLY, "a pointer to what cannot be written")
 
     def demand(self, inst: Inst, fits: bool, what: str = "operands or a result of types that it does not take") -> None:
+        """Raise ArtifactError, "opcode N has {what}", unless `fits`."""
         if not fits:
             raise self.fail(inst.at, f"opcode {inst.op} has {what}")
 
     def is_known(self, id: int) -> bool:
+        """Return whether an id is a value, label, function or instruction set that is defined so far."""
         declared = self.declared
         return bool(self.type_of(id)) or id in self.labels or id in declared.bodies or id in declared.sets
 
     def components(self, inst: Inst, mapping: str, positions: Sequence[int]) -> None:
-        """Check an instruction that works component by component.
+        """Check an instruction that operates on each component separately.
 
-        mapping: the kinds of the result and of each operand: i, f, b any of that kind, = the same as the result, s and
-        S integers alone. Operands of the same kind, written twice, have the same width.
+        Args:
+            inst: The instruction.
+            mapping: Kind of the result, a space, and one letter per operand. i, f, b: same kind and component
+                count; operands with the same letter have the same width. =: the type of the result. s, S: an
+                integer scalar.
+            positions: Positions of the operands in the instruction.
         """
         result = self.declared.shape(inst.type_id)
         kind, _, operands = mapping.partition(" ")

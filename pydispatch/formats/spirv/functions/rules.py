@@ -39,7 +39,7 @@ _MAPS = {
 
 
 def check_instruction(code: FunctionChecker, inst: Inst) -> None:
-    """Check the operands of one instruction."""
+    """Check the operands and the result type of an instruction; raise ArtifactError if they are invalid."""
     op = inst.op
     if code.is_open and any(not code.is_known(inst.words[position]) for position in inst.ids):
         return
@@ -63,6 +63,7 @@ def check_instruction(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _variable(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpVariable in a function."""
     pointee = code.declared.pointee(inst.type_id)
     code.demand(
         inst, pointee is not None and pointee[0] == FUNCTION == inst.words[3], "another storage class than Function"
@@ -74,6 +75,7 @@ def _variable(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _load(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpLoad."""
     pointee = code.pointer(inst, 3)[1]
     is_sized = code.declared.type(pointee)[0] not in (
         Op.TYPE_RUNTIME_ARRAY,
@@ -84,16 +86,19 @@ def _load(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _store(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpStore."""
     storage, pointee = code.pointer(inst, 1)
     code.same(inst, 2, pointee)
     code.writable(inst, storage)
 
 
 def _copy_memory(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpCopyMemory."""
     code.demand(inst, code.pointer(inst, 1)[1] == code.pointer(inst, 2)[1])
 
 
 def _chain(code: FunctionChecker, inst: Inst) -> None:
+    """Check an access chain: integer indices of existing elements, and the type of the result."""
     declared = code.declared
     result = declared.pointee(inst.type_id)
     storage, type_ = code.pointer(inst, 3)
@@ -112,6 +117,7 @@ def _chain(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _length(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpArrayLength."""
     type_ = code.pointer(inst, 3)[1]
     inner = code.declared.part(type_, inst.words[4]) if code.declared.type(type_)[0] == Op.TYPE_STRUCT else None
     code.demand(inst, inner is not None and code.declared.type(inner)[0] == Op.TYPE_RUNTIME_ARRAY)
@@ -119,6 +125,7 @@ def _length(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _call(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpFunctionCall against its callee, and record the callee."""
     callee = code.declared.bodies.get(inst.words[3])
     if callee is None:
         raise code.fail(inst.at + 3, f"a call of id {inst.words[3]}, which is no function")
@@ -133,6 +140,7 @@ def _call(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _select(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpSelect."""
     condition = code.shape(inst, 3)
     result = code.declared.shape(inst.type_id)
     code.same(inst, 4, inst.type_id)
@@ -144,6 +152,7 @@ def _select(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _bitcast(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpBitcast: both types have the same number of bits, or one is a pointer."""
     result, operand = code.declared.shape(inst.type_id), code.declared.shape(code.value(inst, 3))
     if result is None or operand is None:
         pointers = [code.declared.pointee(inst.type_id), code.declared.pointee(code.value(inst, 3))]
@@ -155,6 +164,7 @@ def _bitcast(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _extract(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpCompositeExtract."""
     type_ = code.value(inst, 3)
     for at in range(4, len(inst.words)):
         inner = code.declared.part(type_, inst.words[at])
@@ -165,6 +175,7 @@ def _extract(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _insert(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpCompositeInsert."""
     code.same(inst, 4, inst.type_id)
     type_ = inst.type_id
     for at in range(5, len(inst.words)):
@@ -176,6 +187,7 @@ def _insert(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _construct(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpCompositeConstruct: components of a vector, or the elements of another composite."""
     declared, result = code.declared, code.declared.shape(inst.type_id)
     if result is not None:
         shapes = [code.shape(inst, position) for position in inst.ids]
@@ -190,6 +202,7 @@ def _construct(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _shuffle(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpVectorShuffle."""
     result, a, b = code.declared.shape(inst.type_id), code.shape(inst, 3), code.shape(inst, 4)
     chosen = inst.words[5:]
     code.demand(inst, result is not None and result.count == len(chosen) > 1 and a.count > 1 and b.count > 1)
@@ -199,7 +212,7 @@ def _shuffle(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _element(code: FunctionChecker, inst: Inst) -> None:
-    """VectorExtractDynamic and VectorInsertDynamic."""
+    """Check an OpVectorExtractDynamic or OpVectorInsertDynamic."""
     code.shape(inst, 3)
     part = code.declared.part(code.value(inst, 3), None)
     if inst.op == 77:
@@ -212,11 +225,12 @@ def _element(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _copy(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpCopyObject."""
     code.same(inst, 3, inst.type_id)
 
 
 def _product(code: FunctionChecker, inst: Inst) -> None:
-    """Products of vectors and matrices."""
+    """Check a product of vectors and matrices (opcodes 142 to 148)."""
     types = [code.value(inst, 3), code.value(inst, 4)]
     rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
     result = _sides(code, inst.type_id)
@@ -235,7 +249,7 @@ def _product(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _sides(code: FunctionChecker, type_: int) -> tuple[int, int]:
-    """(rows, columns) of a matrix, vector or scalar."""
+    """Return the numbers of rows and columns of a matrix, vector (one column) or scalar (1, 1)."""
     op, words = code.declared.type(type_)
     inner = code.declared.shape(words[0]) if op == Op.TYPE_MATRIX else None
     if inner is not None:
@@ -245,17 +259,20 @@ def _sides(code: FunctionChecker, type_: int) -> tuple[int, int]:
 
 
 def _scalar(code: FunctionChecker, type_: int) -> tuple[str, int] | None:
+    """Return the kind and the width of a floating-point scalar, vector or matrix type; None for other types."""
     op, words = code.declared.type(type_)
     shape = code.declared.shape(words[0] if op == Op.TYPE_MATRIX else type_)
     return (shape.kind, shape.width) if shape is not None and shape.kind == "f" else None
 
 
 def _transpose(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpTranspose."""
     rows, columns = _sides(code, code.value(inst, 3))
     code.demand(inst, _sides(code, inst.type_id) == (columns, rows) and columns > 1)
 
 
 def _carry(code: FunctionChecker, inst: Inst) -> None:
+    """Check an addition, subtraction or multiplication whose result is a struct of two integers."""
     operand_type = code.value(inst, 3)
     code.same(inst, 4, operand_type)
     members = code.declared.parts(inst.type_id)[1]
@@ -264,23 +281,28 @@ def _carry(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _any(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpAny or OpAll."""
     code.demand(inst, code.declared.shape(inst.type_id) == Shape("b", 0, 1) and code.shape(inst, 3).kind == "b")
 
 
 def _barrier(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpControlBarrier or OpMemoryBarrier."""
     code.scopes(inst, *inst.ids)
 
 
 def _phi(code: FunctionChecker, inst: Inst) -> None:
+    """Record the operands of an OpPhi, which are checked at the end of the function."""
     code.phis += [(inst.at + position, inst.words[position], inst.type_id) for position in range(3, len(inst.words), 2)]
 
 
 def _branch(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpBranchConditional."""
     code.demand(inst, code.shape(inst, 1) == Shape("b", 0, 1), "a condition that is no bool")
     code.demand(inst, len(inst.words) in (4, 6), f"{len(inst.words)} words")
 
 
 def _switch(code: FunctionChecker, inst: Inst) -> None:
+    """Check an OpSwitch: an integer selector and distinct cases."""
     code.integers(inst, 1)
     size = 1 + (2 if code.shape(inst, 1).width > 32 else 1)
     cases = [tuple(inst.words[at : at + size - 1]) for at in range(3, len(inst.words), size)]
@@ -288,6 +310,7 @@ def _switch(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _return(code: FunctionChecker, inst: Inst) -> None:
+    """Check a return against the result type of the function."""
     result = code.body.head.type_id
     if inst.op == RETURN:
         code.demand(inst, code.declared.type(result)[0] == Op.TYPE_VOID, "no value, and the function returns one")
@@ -296,6 +319,7 @@ def _return(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _atomic(code: FunctionChecker, inst: Inst) -> None:
+    """Check an atomic instruction: a writable pointer to a scalar, constant scopes, operands of its type."""
     is_store = inst.op == Op.ATOMIC_STORE
     start = 1 if is_store else 3
     storage, pointee = code.pointer(inst, start)
@@ -314,6 +338,7 @@ def _atomic(code: FunctionChecker, inst: Inst) -> None:
 
 
 def _group(code: FunctionChecker, inst: Inst) -> None:
+    """Check a subgroup instruction (OpGroupNonUniform*)."""
     code.scopes(inst, 3)
     for position in inst.ids[1:]:
         code.value(inst, position)

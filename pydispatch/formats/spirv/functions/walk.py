@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 def back_edges(roots: Iterable[int], edges: Mapping[int, Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Yield the edges (from, to) that close a loop: `to` is reached from a root before `from`, on the way there."""
+    """Yield the back edges (from, to) of a graph in a depth-first search from `roots`: `to` is on the path to
+    `from`."""
     entered: set[int] = set()
     on_path: set[int] = set()
     for root in roots:
