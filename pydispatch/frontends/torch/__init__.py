@@ -1,6 +1,8 @@
-"""PyTorch: what `torch.export.save` writes (.pt2), read without PyTorch.
+"""Frontend for PyTorch: reads the files that `torch.export.save` writes (.pt2), without PyTorch.
 
-archive.py   the zip file: its program as text, its weights as views of the file
-json_value.py, schema.py   the text as typed nodes, every field checked
-trace.py     the nodes in order, each one converted by a function of `nodes/`
+archive.py   the zip file: the program as text, the weights as views of the mapped file
+
+json_value.py, schema.py   the text as typed nodes, with every field checked
+
+trace.py     the nodes in order, each converted by a function of `nodes/`
 """

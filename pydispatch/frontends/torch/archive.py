@@ -1,4 +1,4 @@
-"""A `.pt2` file: the program that it holds, and its weights as views of the file."""
+"""Reader of `.pt2` archives: the program, and the weights as views of the mapped file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MAX_EXPANDED = 1 << 30
-"""Bytes that a weight may have when its elements are repeated by strides of 0, and its file is smaller than that."""
+"""Maximum size of a weight that strides of 0 expand beyond its storage: a limit for the allocations of a
+hostile file."""
 
 
 @dataclass(frozen=True)
 class StoredArray:
-    """A weight. dtype: what the elements are; array: a view of the file, of the type `dtype.numpy`."""
+    """Weight of a file: its element type, and a view of the file in the NumPy type `dtype.numpy`."""
 
     dtype: DType
     array: np.ndarray[Any, Any]
@@ -33,7 +34,7 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class Model:
-    """A program and its arrays. weights: parameters and buffers by their names; constants: other tensors."""
+    """Exported program and its arrays. `weights` has parameters and buffers, `constants` other tensors, by name."""
 
     name: str
     program: ExportedProgram
@@ -42,7 +43,9 @@ class Model:
 
 
 def read(source: str | os.PathLike[str] | bytes, name: str = "model.pt2") -> Model:
-    """Return a model of a file, or of its bytes. CompileError names the file and what is wrong in it."""
+    """Read a model from a file or from the bytes of one. Raise CompileError, which names the file, for invalid
+    contents.
+    """
     data: bytes | mmap.mmap
     if isinstance(source, bytes):
         data = source
@@ -60,7 +63,7 @@ def read(source: str | os.PathLike[str] | bytes, name: str = "model.pt2") -> Mod
 
 
 class _Archive:
-    """The members of a file below its one folder."""
+    """Members of the archive, by their path below its single top folder."""
 
     def __init__(self, data: memoryview) -> None:
         members = members_of(data)
@@ -71,18 +74,22 @@ class _Archive:
         self.members = {name[len(root) + 1 :]: content for name, content in members.items()}
 
     def member(self, name: str) -> memoryview:
+        """Return the bytes of a member. Raise ProgramFault if it is absent."""
         if name not in self.members:
             raise ProgramFault(f"the archive has no member '{name:.120}': it is no .pt2 file, or broken")
         return self.members[name]
 
     def text(self, name: str) -> str:
+        """Return a short member as text."""
         return bytes(self.member(name)[:40]).decode("ascii", "replace").strip()
 
     def json(self, name: str) -> JsonValue:
+        """Return a member as parsed JSON."""
         return parse(self.member(name), name)
 
 
 def _read(data: memoryview, name: str) -> Model:
+    """Read the model in an archive. Raise ProgramFault for unsupported formats and invalid contents."""
     archive = _Archive(data)
     if (kind := archive.text("archive_format")) != "pt2":
         raise ProgramFault(f"the archive is of the format '{kind}', not pt2")
@@ -103,7 +110,7 @@ def _read(data: memoryview, name: str) -> Model:
 
 
 def _arrays(archive: _Archive, config: str) -> dict[str, StoredArray]:
-    """Return the arrays that a table names. Equal views of one storage are one array."""
+    """Return the arrays that a configuration member lists, by name. Equal views of one storage are the same object."""
     folder = config.rpartition("/")[0]
     views: dict[tuple[str, TensorMeta], StoredArray] = {}
     arrays: dict[str, StoredArray] = {}
@@ -120,7 +127,9 @@ def _arrays(archive: _Archive, config: str) -> dict[str, StoredArray]:
 
 
 def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArray:
-    """Return the elements that sizes, strides and an offset choose from a storage. Fault when they lie outside."""
+    """Return the elements that sizes, strides and an offset select from a storage. Raise ProgramFault if they exceed
+    the storage.
+    """
     import numpy as np
 
     sizes, strides = ([n for n in listed if isinstance(n, int)] for listed in (meta.sizes, meta.strides))
@@ -130,22 +139,24 @@ def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArra
     if meta.dtype.bits < 8 and not meta.dtype.is_bool:
         raise where.fault(f"weights of {meta.dtype} are not supported")
     item = meta.dtype.numpy.itemsize
-    count, there = math.prod(sizes), len(storage) // item
+    count, stored = math.prod(sizes), len(storage) // item
     if count == 0:
         return StoredArray(meta.dtype, np.zeros(_within(sizes, where), meta.dtype.numpy))
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
-    if last >= there:
-        raise where.fault(f"its last element is number {last} of a storage of {there}")
-    if count > there and count * item > _MAX_EXPANDED:
-        raise where.fault(f"{count} elements are made of a storage of {there}")
+    if last >= stored:
+        raise where.fault(f"its last element is number {last} of a storage of {stored}")
+    if count > stored and count * item > _MAX_EXPANDED:
+        raise where.fault(f"{count} elements are made of a storage of {stored}")
     kind = np.dtype(np.uint8) if meta.dtype.is_bool else meta.dtype.numpy
-    flat = np.frombuffer(storage, kind, there)[offset:]
+    flat = np.frombuffer(storage, kind, stored)[offset:]
     view = np.lib.stride_tricks.as_strided(flat, sizes, [s * item for s in strides], writeable=False)
     return StoredArray(meta.dtype, view != 0 if meta.dtype.is_bool else view)
 
 
 def _within(sizes: list[int], where: JsonValue) -> list[int]:
-    """Return sizes of which one may be 0. Fault when the product of the other sizes is out of range."""
+    """Return the sizes of an empty array. Raise ProgramFault if the product of the non-zero ones exceeds
+    NumPy's range.
+    """
     if math.prod(n for n in sizes if n) >= 1 << 59:
         raise where.fault(f"the sizes {sizes} are out of range")
     return sizes

@@ -1,7 +1,7 @@
-"""The arguments of a node, checked against the annotations of the function that converts it.
+"""Binding of a node's arguments to the parameters of the conversion of its operator, with type checks.
 
-A conversion is a function whose parameters have the names and defaults of the operator's schema. What a parameter takes
-is its annotation, one of those in `_KINDS`, with `| None` where the file may have none.
+A conversion has parameters with the names and defaults of the operator's schema. The annotation of a parameter states
+which arguments it accepts: a name in `_KINDS`, with `| None` if the argument is optional.
 """
 
 from __future__ import annotations
@@ -19,60 +19,65 @@ from pydispatch.frontends.torch.schema import ExportedGraph, OpaqueArgument
 
 IGNORED = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "implicit",
                      "cudnn_enable", "cudnn_enabled", "generator"})  # fmt: skip
-"""Arguments that say where and how, not what."""
+"""Arguments that do not affect the values of the result, only where and how they are computed. They are dropped."""
 
 
 class ArgumentError(Exception):
-    """An argument is not what the operator takes."""
+    """Error: an argument does not fit the operator's parameter."""
 
 
 def _is_int(value: Any) -> bool:
+    """Return whether a value is an int, and no bool."""
     return type(value) is int
 
 
 def _is_size(value: Any) -> bool:
+    """Return whether a value is a static or symbolic size."""
     return isinstance(value, Expr) or _is_int(value)
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a Python number or a symbolic size."""
     return isinstance(value, (bool, int, float, complex, Expr))
 
 
-def _each(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _sequence_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a check for a tuple or list whose items all pass another check."""
     return lambda value: isinstance(value, (tuple, list)) and all(check(item) for item in value)
 
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "Tensor": lambda v: isinstance(v, Tensor),
-    "Tensors": _each(lambda v: isinstance(v, Tensor)),
-    "MaybeTensors": _each(lambda v: v is None or isinstance(v, Tensor)),
+    "Tensors": _sequence_of(lambda v: isinstance(v, Tensor)),
+    "MaybeTensors": _sequence_of(lambda v: v is None or isinstance(v, Tensor)),
     "Operand": lambda v: isinstance(v, Tensor) or _is_number(v),
-    "Operands": _each(lambda v: isinstance(v, Tensor) or _is_number(v)),
+    "Operands": _sequence_of(lambda v: isinstance(v, Tensor) or _is_number(v)),
     "Number": _is_number,
     "TensorMemory": lambda v: isinstance(v, TensorMemory),
     "Size": _is_size,
-    "Sizes": _each(_is_size),
+    "Sizes": _sequence_of(_is_size),
     "int": _is_int,
-    "Ints": _each(_is_int),
+    "Ints": _sequence_of(_is_int),
     "float": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
-    "Floats": _each(lambda v: isinstance(v, (int, float)) and not isinstance(v, bool)),
+    "Floats": _sequence_of(lambda v: isinstance(v, (int, float)) and not isinstance(v, bool)),
     "bool": lambda v: isinstance(v, bool),
     "str": lambda v: isinstance(v, str),
     "DType": lambda v: isinstance(v, DType),
     "ExportedGraph": lambda v: isinstance(v, ExportedGraph),
     "Any": lambda v: True,
 }
-"""What annotations stand for."""
+"""Checks of arguments by the name of the annotation."""
 
 
 @cache
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a conversion; cached."""
     return inspect.signature(function)
 
 
 @cache
 def takes_memory(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the names of the parameters that take a `TensorMemory`, not a tensor."""
+    """Return the names of the parameters that accept a `TensorMemory` itself instead of its current tensor."""
     return frozenset(
         n for n, p in _signature(function).parameters.items() if str(p.annotation).startswith("TensorMemory")
     )
@@ -83,19 +88,19 @@ def bind(
 ) -> inspect.BoundArguments:
     """Bind the arguments of a call to the parameters of a conversion.
 
-    A `TensorMemory` becomes its current tensor where a parameter takes a tensor. ArgumentError for arguments that
-    do not fit.
+    A `TensorMemory` becomes its current tensor unless the parameter accepts memory. Raise ArgumentError for arguments
+    that do not fit.
     """
     signature = _signature(function)
-    kept = {name: value for name, value in keywords.items() if name not in IGNORED or name in signature.parameters}
+    relevant = {name: value for name, value in keywords.items() if name not in IGNORED or name in signature.parameters}
     try:
-        bound = signature.bind(tracer, *positional, **kept)
+        bound = signature.bind(tracer, *positional, **relevant)
     except TypeError as error:
         raise ArgumentError(f"its arguments do not fit: {error}") from None
     for name, value in list(bound.arguments.items())[1:]:
         parameter = signature.parameters[name]
         annotation = str(parameter.annotation)
-        value = value if annotation.startswith("TensorMemory") else _read(value)
+        value = value if annotation.startswith("TensorMemory") else _current_tensors(value)
         if parameter.kind is parameter.VAR_POSITIONAL:
             fits = all(_fits(annotation, item) for item in value)
         else:
@@ -107,18 +112,20 @@ def bind(
 
 
 def _fits(annotation: str, value: Any) -> bool:
+    """Return whether a value passes the check of an annotation, a union of names in _KINDS and None."""
     names = [name.strip() for name in annotation.split("|")]
     return any(value is None if name == "None" else _KINDS[name](value) for name in names)
 
 
-def _read(value: Any) -> Any:
+def _current_tensors(value: Any) -> Any:
+    """Replace each TensorMemory in a value or tuple by its current tensor."""
     if isinstance(value, TensorMemory):
         return value.tensor
-    return tuple(_read(item) for item in value) if isinstance(value, tuple) else value
+    return tuple(_current_tensors(item) for item in value) if isinstance(value, tuple) else value
 
 
 def shown(value: Any) -> str:
-    """Return an argument as text for messages."""
+    """Return an argument as text for messages, shortened to 80 characters."""
     value = value.tensor if isinstance(value, TensorMemory) else value
     if isinstance(value, ExportedGraph):
         return "a graph"

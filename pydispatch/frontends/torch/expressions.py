@@ -1,4 +1,4 @@
-"""Sizes as the file writes them, `Add(Symbol('s77', integer=True), Integer(-1))`, as terms of the program."""
+"""Evaluation of the size expressions of a file, such as `Add(Symbol('s77', integer=True), Integer(-1))`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Any
 from pydispatch.frontends.graph.sizes import Size, maximum, minimum
 from pydispatch.frontends.torch.schema import SizeText, Symbolic
 
-_LONGEST = 4096
+_MAX_LENGTH = 4096  # characters of an expression; longer ones are treated as unknown
 
 
 def symbol_name(size: SizeText) -> str | None:
-    """Return the name of a size that is one symbol."""
+    """Return the name of a size that is a single symbol; None for other sizes."""
     node = _parsed(size.text) if isinstance(size, Symbolic) else None
     return _name_of(node) if node is not None else None
 
 
 def evaluate(size: SizeText, symbols: Mapping[str, Size]) -> Size | None:
-    """Return the value of a size: a number, or an expression over known symbols. None for unknown symbols, and for
-    functions that sizes do not have.
+    """Return the value of a size: a number, or a program size over the sizes of known symbols.
+
+    Return None for unknown symbols and for functions that program sizes do not support.
     """
     if not isinstance(size, Symbolic):
         return size
@@ -33,7 +34,8 @@ def evaluate(size: SizeText, symbols: Mapping[str, Size]) -> Size | None:
 
 
 def _parsed(text: str) -> ast.expr | None:
-    if len(text) > _LONGEST:
+    """Parse an expression; None if it is invalid or too long."""
+    if len(text) > _MAX_LENGTH:
         return None
     try:
         return ast.parse(text, mode="eval").body
@@ -42,6 +44,7 @@ def _parsed(text: str) -> ast.expr | None:
 
 
 def _name_of(node: ast.expr) -> str | None:
+    """Return the name in `Symbol('name', ...)`; None for other expressions."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Symbol" and node.args:
         name = node.args[0]
         return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
@@ -59,7 +62,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _evaluated(node: ast.expr, symbols: Mapping[str, Size]) -> Size:
-    """KeyError for what is none of the functions above, and for unknown symbols."""
+    """Return the value of an expression. Raise KeyError for unknown symbols and for functions not in _FUNCTIONS."""
     if (name := _name_of(node)) is not None:
         return symbols[name]
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.args:
@@ -76,6 +79,7 @@ def _evaluated(node: ast.expr, symbols: Mapping[str, Size]) -> Size:
 
 
 def _integer(node: ast.expr) -> int:
+    """Return the number in `Integer(n)`. Raise KeyError if it is no integer of less than 62 bits."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError):

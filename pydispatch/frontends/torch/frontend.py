@@ -1,4 +1,4 @@
-"""Programs of torch.export: `.pt2` files, and exported programs of a process that has PyTorch."""
+"""Frontend for programs of torch.export: `.pt2` files and ExportedProgram objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pydispatch.frontends.source import Frontend, ReadOptions
 class TorchFrontend(Frontend):
     """Frontend for `.pt2` files that does not require PyTorch.
 
-    An ExportedProgram object is first saved, with the PyTorch that created it.
+    An ExportedProgram object is first serialized with the PyTorch that created it.
     """
 
     suffixes = (".pt2",)
@@ -36,7 +36,7 @@ class TorchFrontend(Frontend):
         save = sys.modules["torch"].export.save
         try:
             save(source, stream)
-        except NotImplementedError:  # the results are in a structure that files cannot describe
+        except NotImplementedError:  # the results are in a Python structure that files cannot describe
             save(_with_flat_results(source), stream := io.BytesIO())
         name = "exported program"
         return module_of(archive.read(stream.getvalue(), name), name, options)

@@ -1,4 +1,4 @@
-"""Graphs of torch.fx as typed data, the same as those of a file. PyTorch is not imported: its objects are asked."""
+"""Conversion of torch.fx graphs to the typed data of schema.py. PyTorch is not imported; its objects are inspected."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _DTYPES = {
     "uint32": "u32", "uint64": "u64", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
     "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2fnuz": "f8E5M2FNUZ", "float8_e8m0fnu": "f8E8M0FNU",
 }  # fmt: skip
-"""Element types by their names in PyTorch."""
+"""Names of the element types by their names in PyTorch."""
 
-_PLAIN = (bool, int, float, complex, str)
+_CONSTANT_TYPES = (bool, int, float, complex, str)
 
 
 def dtype_of(dtype: Any) -> DType:
-    """Return the element type that PyTorch calls `dtype`."""
+    """Return the DType of a torch.dtype. Raise ProgramFault if it is not supported."""
     name = str(dtype).removeprefix("torch.")
     if name not in _DTYPES:
         raise ProgramFault(f"element type {name} is not supported")
@@ -41,32 +41,36 @@ def dtype_of(dtype: Any) -> DType:
 
 
 def graph_of(module: Any) -> tuple[ExportedGraph, dict[str, StoredArray]]:
-    """Return the graph of a `torch.fx.GraphModule`, and the tensors that the module holds for it.
+    """Return the graph of a `torch.fx.GraphModule`, and the tensors that the module holds, by the names of their
+    inputs.
 
-    Nodes must have their values (`node.meta["val"]`). A tensor of the module is an input of the graph, after those of
-    the module's `forward`, and the dictionary has its elements by the name of that input.
+    Each tensor of the module becomes an input of the graph, after the inputs of `forward`. Nodes must have example
+    values (`node.meta["val"]`).
     """
     reader = _GraphReader(module)
     return reader.graph(), reader.constants
 
 
 def name_of(node: Any) -> ValueName:
-    """Return the name that the graph has for the tensor of a node."""
+    """Return the name of a node's tensor in the graph."""
     source: Any = node.args[0] if node.args else None
-    if isinstance(getattr(source, "meta", {}).get("val"), (tuple, list)):  # one of several results
+    if isinstance(getattr(source, "meta", {}).get("val"), (tuple, list)):  # the node selects one of several results
         return ValueName(f"{source.name}.{node.args[1]}")
     return ValueName(node.name)
 
 
 class _GraphReader:
+    """Reader of one GraphModule."""
+
     def __init__(self, module: Any) -> None:
         self.module = module
         self.constants: dict[str, StoredArray] = {}
-        self.parts: dict[Any, Argument] = {}  # nodes that take one of several results -> its name
+        self.parts: dict[Any, Argument] = {}  # nodes that select one of several results -> the name of that result
         self.tensors: dict[str, TensorMeta] = {}
         self.numbers: dict[str, SizeText] = {}
 
     def graph(self) -> ExportedGraph:
+        """Return the graph of the module."""
         inputs: list[Argument] = []
         outputs: Argument = ()
         nodes: list[ExportedNode] = []
@@ -85,6 +89,7 @@ class _GraphReader:
         return ExportedGraph(tuple(inputs), listed, tuple(nodes), self.tensors, self.numbers)
 
     def _node(self, node: Any) -> ExportedNode:
+        """Return one call as an ExportedNode, with its module path and source line from the node's metadata."""
         stack = node.meta.get("nn_module_stack") or {}
         path = next(reversed(stack.values()))[0] if stack else ""
         lines = str(node.meta.get("stack_trace") or "").splitlines()
@@ -97,8 +102,10 @@ class _GraphReader:
         )  # fmt: skip
 
     def _results(self, node: Any) -> tuple[Argument, ...]:
-        """Return the names of a node's results. Nodes that select one of several results are omitted: the name stands
-        for the result.
+        """Return the names of a node's results.
+
+        Nodes that select one of several results (getitem) are not part of the graph; `parts` maps them to the name of
+        that result.
         """
         value = node.meta.get("val")
         if not isinstance(value, (tuple, list)):
@@ -118,6 +125,7 @@ class _GraphReader:
         return (names,) if is_list else names
 
     def _describe(self, name: str, value: Any) -> None:
+        """Record the type of a tensor, or the value of a size, under its name."""
         if hasattr(value, "dtype") and hasattr(value, "shape"):
             sizes = tuple(_size(n) for n in value.shape)
             strides = tuple(_size(n) for n in value.stride())
@@ -126,14 +134,15 @@ class _GraphReader:
             self.numbers[name] = _size(value)
 
     def _argument(self, value: Any) -> Argument:
-        if value is None or isinstance(value, _PLAIN):
+        """Return an argument of a node as typed data."""
+        if value is None or isinstance(value, _CONSTANT_TYPES):
             return value
         if isinstance(value, (tuple, list)):
             return tuple(self._argument(item) for item in value)
         if isinstance(value, Mapping):
             return {str(key): self._argument(item) for key, item in value.items()}
         if hasattr(value, "op") and hasattr(value, "graph"):
-            return self._of_node(value)
+            return self._node_argument(value)
         kind = type(value).__name__
         if kind == "dtype":
             return dtype_of(value)
@@ -141,7 +150,10 @@ class _GraphReader:
             return size
         return OpaqueArgument(kind, str(value))
 
-    def _of_node(self, node: Any) -> Argument:
+    def _node_argument(self, node: Any) -> Argument:
+        """Return the argument for a node: the name of its value, or a nested graph. A tensor of the module is recorded
+        as a constant.
+        """
         if node.op != "get_attr":
             return self.parts.get(node) or ValueName(node.name)
         attribute = self.module
@@ -160,7 +172,7 @@ class _GraphReader:
 
 
 def _elements(tensor: Any) -> StoredArray:
-    """Return a copy of the elements of a tensor of PyTorch."""
+    """Return a copy of the elements of a PyTorch tensor."""
     dtype, torch = dtype_of(tensor.dtype), importlib.import_module("torch")
     modes = importlib.import_module("torch.utils._python_dispatch")
     with modes._disable_current_modes():  # backends are called in a mode in which tensors have no elements
@@ -170,7 +182,7 @@ def _elements(tensor: Any) -> StoredArray:
 
 
 def _size(n: Any) -> SizeText:
-    """Return a size: a number, or the text of sympy's expression."""
+    """Return a size: a number, or sympy's expression as text."""
     if isinstance(n, int) and not hasattr(n, "node"):
         return n
     expression = n.node.expr
@@ -178,11 +190,12 @@ def _size(n: Any) -> SizeText:
 
 
 def _text(expression: Any) -> str:
+    """Return a sympy expression as text in the format of `.pt2` files."""
     return str(importlib.import_module("sympy").srepr(expression))
 
 
 def _target(target: Any) -> str:
-    """Return the name of an operator as it is written in files."""
+    """Return the name of an operator as `.pt2` files spell it."""
     if hasattr(target, "_schema"):
         return f"torch.ops.{target}"
     if hasattr(target, "namespace") and str(getattr(target, "namespace", "")) == "higher_order":
@@ -192,11 +205,12 @@ def _target(target: Any) -> str:
 
 
 def _parameters(target: Any, count: int) -> tuple[str, ...]:
+    """Return the names of the first `count` parameters of an operator; "" for those without a name in its schema."""
     arguments: Sequence[Any] = getattr(getattr(target, "_schema", None), "arguments", ())
     return tuple(a.name for a in arguments[:count]) + ("",) * (count - len(arguments))
 
 
 def _module_path(path: str) -> str:
-    """`L['self'].layer1[0]` and `L__self___layer1` as a path of names."""
+    """Return the dotted path of a module for fx's spellings `L['self'].layer1[0]` and `L__self___layer1`."""
     text = re.sub(r"^L\['\w+'\]", "", path).replace("['", ".").replace("']", "")
     return text.replace("[", ".").replace("]", "").partition("@")[0].strip(".")

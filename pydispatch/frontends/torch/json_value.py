@@ -1,4 +1,4 @@
-"""Untrusted JSON: values know their path in the document, so that each fault names it."""
+"""Typed access to untrusted JSON. Each value knows its path in the document, which errors show."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "a truth value
 
 
 class ProgramFault(ValueError):
-    """Error in the contents of a JSON file; the caller adds the name of the file."""
+    """Error in the contents of a JSON file. The caller adds the name of the file."""
 
 
 class JsonValue:
-    """A value in a JSON text. Every method raises Fault where the value is something else."""
+    """A value in a JSON document. Its methods raise ProgramFault if the value has another type than the
+    method expects.
+    """
 
     __slots__ = ("_key", "_parent", "raw")
 
@@ -26,7 +28,7 @@ class JsonValue:
 
     @property
     def where(self) -> str:
-        """Such as `models/model.json: graph_module.graph.nodes[3]`."""
+        """Return the path of this value, for example `models/model.json: graph_module.graph.nodes[3]`."""
         if self._parent is None:
             return str(self._key)
         if isinstance(self._key, int):
@@ -34,11 +36,12 @@ class JsonValue:
         return f"{self._parent.where}{': ' if self._parent._parent is None else '.'}{self._key:.80}"
 
     def fault(self, message: str) -> ProgramFault:
-        """Return a Fault whose message says where this value is in the file."""
+        """Return a ProgramFault whose message begins with the path of this value; the caller raises it."""
         return ProgramFault(f"{self.where}: {message}")
 
     def _expect(self, kind: type) -> Any:
-        # bool is an int to Python, and no number to JSON.
+        """Return the raw value. Raise ProgramFault if its type is not `kind`."""
+        # isinstance would accept a bool as an int, which JSON distinguishes.
         if type(self.raw) is not kind:
             raise self.fault(f"expected {_KINDS[kind]}, got {_KINDS[type(self.raw)]}")
         return self.raw
@@ -46,23 +49,25 @@ class JsonValue:
     # -- objects
 
     def get(self, key: str) -> JsonValue:
-        """Return the value of a key. Fault when the key is missing."""
+        """Return the value of a key of this object. Raise ProgramFault if the key is missing."""
         if key not in self._expect(dict):
             raise self.fault(f"'{key}' is missing")
         return JsonValue(self.raw[key], key, self)
 
     def maybe(self, key: str) -> JsonValue | None:
-        """Return the value of a key; None when it is absent or null."""
+        """Return the value of a key of this object; None if it is absent or null."""
         raw = self._expect(dict).get(key)
         return None if raw is None else JsonValue(raw, key, self)
 
     def items(self) -> Iterator[tuple[str, JsonValue]]:
-        """Yield every key with its value."""
+        """Yield the key-value pairs of this object."""
         for key, raw in self._expect(dict).items():
             yield key, JsonValue(raw, key, self)
 
     def tagged(self) -> tuple[str, JsonValue]:
-        """Return the only key of this object, and its value. Fault when it has another number of keys."""
+        """Return the key and the value of an object that has exactly one key, a tagged union. Raise ProgramFault
+        otherwise.
+        """
         if len(self._expect(dict)) != 1:
             raise self.fault(f"expected an object with one key, got {len(self.raw)}")
         ((key, raw),) = self.raw.items()
@@ -71,40 +76,42 @@ class JsonValue:
     # -- lists and plain values
 
     def elements(self) -> list[JsonValue]:
-        """Return the elements of this value. Fault unless it is a list."""
+        """Return the elements of this list."""
         return [JsonValue(raw, i, self) for i, raw in enumerate(self._expect(list))]
 
     def text(self) -> str:
-        """Return this value as text. Fault unless it is a string."""
+        """Return this string."""
         return self._expect(str)
 
     def truth(self) -> bool:
-        """Return this value as a bool. Fault unless it is one."""
+        """Return this bool."""
         return self._expect(bool)
 
     def integer(self) -> int:
-        """Return this value as an integer. Fault unless it is one of 64 bits."""
+        """Return this integer. Raise ProgramFault if it does not fit 64 bits."""
         value = self._expect(int)
         if not -(1 << 63) <= value < 1 << 63:
             raise self.fault("the integer has more than 64 bits")
         return value
 
     def size(self) -> int:
-        """Return this value as an integer. Fault when it is negative."""
+        """Return this integer. Raise ProgramFault if it is negative."""
         value = self.integer()
         if value < 0:
             raise self.fault(f"expected an integer of at least 0, got {value}")
         return value
 
     def number(self) -> float:
-        """Return this value as a float; files store infinities and NaN as strings."""
+        """Return this number as a float. Infinities and NaN are stored as strings."""
         if isinstance(self.raw, str) and self.raw in ("Infinity", "-Infinity", "NaN"):
             return float(self.raw)
         return float(self.integer()) if type(self.raw) is int else self._expect(float)
 
 
 def parse(data: memoryview, name: str) -> JsonValue:
-    """Return the value of a JSON text. name: of the member that it is. Raises Fault for text that is no JSON."""
+    """Parse a JSON text. `name` is that of the archive member, for errors. Raise ProgramFault if the text
+    is invalid.
+    """
     try:
         return JsonValue(json.loads(str(data, "utf-8"), object_pairs_hook=_object, parse_constant=_constant), name)
     except (ValueError, RecursionError) as error:
@@ -112,6 +119,7 @@ def parse(data: memoryview, name: str) -> JsonValue:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object. Raise ValueError for a duplicate key, which the json module would accept."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("an object has a key twice")
@@ -119,4 +127,5 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(text: str) -> Any:
+    """Refuse the constants NaN and Infinity, which the json module would accept."""
     raise ValueError(f"{text} is no number of JSON")

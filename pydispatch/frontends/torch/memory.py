@@ -1,7 +1,8 @@
-"""Memory that names of a graph refer to: tensors that in-place operators may write, also through views.
+"""Memory of the tensors of a graph, which in-place operators may write to, also through views.
 
-A program is in SSA form and has no memory to write. A write therefore rebinds the name to another tensor. A write to a
-view updates its base tensor, and other views of that base are rematerialized when they are read.
+The emitted program is in SSA form and has no memory to write to. A write therefore rebinds the memory to another SSA
+tensor. A write through a view updates the base tensor, and other views of that base are rematerialized when they are
+next read.
 """
 
 from __future__ import annotations
@@ -16,57 +17,57 @@ if TYPE_CHECKING:
     from pydispatch.frontends.torch.schema import TensorMeta
 
 Take = Callable[[Tensor], Tensor]
-"""The view of a tensor."""
+"""Function that returns a view of a base tensor."""
 Put = Callable[[Tensor, Tensor], Tensor]
-"""put(tensor, written): the tensor after a view of it was written."""
+"""Function that writes through a view: put(base, new contents of the view) -> base after the write."""
 
 
 class TensorMemory:
-    """The memory of one tensor."""
+    """Memory of one tensor: its current SSA value and the number of writes."""
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
         self._writes = 0
         self.layout: TensorMeta | None = None
-        """Strides and offset in PyTorch; row by row from the first element on where None."""
+        """Strides and offset in PyTorch's storage; None means row-major from offset 0."""
 
     @property
     def writes(self) -> int:
-        """How often it was written."""
+        """Return how often the memory was written."""
         return self._writes
 
     @property
     def tensor(self) -> Tensor:
-        """What is there now."""
+        """Return the current contents."""
         return self._tensor
 
     @property
     def whole(self) -> TensorMemory:
-        """The memory that this is surely a view of, or itself."""
+        """Return the memory that owns the elements: the base if this is certainly a view, else this memory."""
         return self
 
     def write(self, tensor: Tensor) -> None:
-        """Put another tensor of the same type and shape there."""
+        """Replace the contents by a tensor of the same type and shape."""
         self._tensor = tensor
         self._writes += 1
 
 
 class TensorView(TensorMemory):
-    """View of a part of another tensor's memory.
+    """View of another tensor's memory.
 
-    `put` is None where PyTorch decides by the strides whether the operator returns a view or a copy. An access for
-    which the difference matters raises unclear().
+    `put` is None if PyTorch decides by the strides whether the operator returns a view or a copy. An access whose
+    result depends on this raises the error that `ambiguous()` returns.
     """
 
     def __init__(
-        self, base: TensorMemory, tensor: Tensor, take: Take, put: Put | None, unclear: Callable[[], CompileError]
+        self, base: TensorMemory, tensor: Tensor, take: Take, put: Put | None, ambiguous: Callable[[], CompileError]
     ) -> None:
         super().__init__(tensor)
         self._base = base
-        self._seen = base.writes
+        self._base_writes = base.writes  # the writes that the cached contents include
         self._take = take
         self._put = put
-        self._unclear = unclear
+        self._ambiguous = ambiguous
 
     @property
     def writes(self) -> int:
@@ -78,14 +79,14 @@ class TensorView(TensorMemory):
 
     @property
     def tensor(self) -> Tensor:
-        if self._seen != self._base.writes:
+        if self._base_writes != self._base.writes:
             if self._put is None:
-                raise self._unclear()
-            self._tensor, self._seen = self._take(self._base.tensor), self._base.writes
+                raise self._ambiguous()
+            self._tensor, self._base_writes = self._take(self._base.tensor), self._base.writes
         return self._tensor
 
     def write(self, tensor: Tensor) -> None:
         if self._put is None:
-            raise self._unclear()
+            raise self._ambiguous()
         self._base.write(self._put(self._base.tensor, tensor))
-        self._tensor, self._seen = tensor, self._base.writes
+        self._tensor, self._base_writes = tensor, self._base.writes

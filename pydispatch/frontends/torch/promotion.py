@@ -1,6 +1,7 @@
-"""The type of a result by those of its operands, as ATen has it.
+"""Type promotion of PyTorch: the element type of a result, derived from the types of its operands.
 
-Tensors with axes decide, then those without, then numbers.
+Operands are in three groups of decreasing priority: tensors with axes, tensors of rank 0, Python numbers. A lower group
+changes the type only if it has a higher category (bool, integer, float, complex).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 Number = bool | int | float | complex | Expr
 Operand = Tensor | Number
-"""A tensor, or a number that takes the type of the tensors beside it."""
+"""A tensor, or a Python number that is converted to the type of the other operands."""
 
 Operands = Sequence[Operand]
 
@@ -26,12 +27,12 @@ _CATEGORIES = {Kind.BOOL: 0, Kind.UINT: 1, Kind.INT: 1, Kind.FLOAT: 2, Kind.COMP
 
 
 def category(dtype: DType) -> int:
-    """0 for truth values, 1 for integers, 2 for floats, 3 for complex numbers."""
+    """Return the category of an element type: 0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
     return _CATEGORIES[dtype.kind]
 
 
 def default_type(value: Number) -> DType:
-    """Return the type of a number as a tensor."""
+    """Return the element type that PyTorch gives a tensor made of a Python number or symbolic size."""
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, (int, Expr)):
@@ -40,7 +41,7 @@ def default_type(value: Number) -> DType:
 
 
 def promote(lhs: DType, rhs: DType) -> DType:
-    """Return the least type that both types convert to."""
+    """Return the smallest type to which both types convert; for f16 with bf16 that is f32."""
     if lhs == rhs:
         return lhs
     if category(lhs) < category(rhs):
@@ -60,7 +61,7 @@ def promote(lhs: DType, rhs: DType) -> DType:
 
 
 def result_type(operands: Sequence[Operand]) -> DType:
-    """Return the type that the operands of an operation are promoted to."""
+    """Return the type to which PyTorch promotes the operands of an operation."""
     groups: list[DType | None] = [None, None, None]  # tensors with axes, without, numbers
     for operand in operands:
         group, dtype = 2, BOOL
@@ -71,13 +72,13 @@ def result_type(operands: Sequence[Operand]) -> DType:
         groups[group] = dtype if (known := groups[group]) is None else promote(known, dtype)
     promoted = groups[2]
     for higher in (groups[1], groups[0]):
-        promoted = _over(higher, promoted)
+        promoted = _promote_groups(higher, promoted)
     return promoted or F32
 
 
-def _over(higher: DType | None, lower: DType | None) -> DType | None:
-    """Return the promoted type of two groups of operands, of which the lower one counts only where its category is
-    higher.
+def _promote_groups(higher: DType | None, lower: DType | None) -> DType | None:
+    """Return the promoted type of two groups of operands. The lower group counts only if its category is higher. None
+    stands for an empty group.
     """
     if higher is None or lower is None:
         return higher or lower
@@ -89,7 +90,7 @@ def _over(higher: DType | None, lower: DType | None) -> DType | None:
 
 
 def as_tensor(tracer: Tracer, operand: Operand, dtype: DType | None = None) -> Tensor:
-    """Return an operand as a tensor of `dtype`, or of its own type without one."""
+    """Return an operand as a tensor of `dtype`; None keeps a tensor's type and gives a number its default type."""
     if isinstance(operand, Tensor):
         return elementwise.convert(tracer.b, operand, dtype or operand.dtype)
     dtype = dtype or default_type(operand)
@@ -101,6 +102,7 @@ def as_tensor(tracer: Tracer, operand: Operand, dtype: DType | None = None) -> T
 
 
 def _symbolic(size: Expr) -> object:
+    """Return a symbolic size as a NumPy array of rank 0, which Builder.constant accepts."""
     import numpy as np
 
     array = np.empty((), dtype=object)
@@ -108,8 +110,8 @@ def _symbolic(size: Expr) -> object:
     return array
 
 
-def together(tracer: Tracer, *operands: Operand, floats: bool = False) -> list[Tensor]:
-    """Return operands as tensors of the type that they are promoted to. floats: integers become floats of 32 bits."""
+def promoted(tracer: Tracer, *operands: Operand, floats: bool = False) -> list[Tensor]:
+    """Convert operands to tensors of their promoted type. With `floats`, integers become f32."""
     dtype = result_type(operands)
     if floats and category(dtype) < 2:
         dtype = F32

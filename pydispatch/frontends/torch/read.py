@@ -1,4 +1,4 @@
-"""A model of a file → a program with one function, `main`."""
+"""Conversion of the model in a `.pt2` file to a program with one function, `main`."""
 
 from __future__ import annotations
 
@@ -20,21 +20,29 @@ from pydispatch.frontends.torch.promotion import as_tensor
 from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, SizeText, SymbolRange, ValueName
 from pydispatch.frontends.torch.trace import Tracer, writes
 
-_NOT_TRIED = 2
-"""The least size that PyTorch writes for what it has not tried with fewer elements; it lets such calls pass."""
+_MIN_TRACED_SIZE = 2
+"""Lower bound that PyTorch states for every dynamic size, because tracing specializes sizes 0 and 1. It is no
+restriction: PyTorch itself accepts calls with smaller sizes."""
 
-_KNOWN = 1024
-"""Elements of a constant whose values decide shapes and positions while the program is written, at most."""
+_MAX_FOLDED_ELEMENTS = 1024
+"""Maximum number of elements of a constant that becomes part of the program, so that it can determine shapes and
+indices at compile time. Larger constants are weights."""
 
 
 def module_of(model: Model, filename: str, options: ReadOptions) -> ModuleOp:
-    """Return the program of a model. CompileError names the file and the layer."""
+    """Return the program of a model. Raise CompileError, which names the file and the layer, for
+    unsupported contents.
+    """
     builder = Builder(filename, options.weights)
     _Program(model, builder, options.kernels).write()
     return builder.module
 
 
 class _Program:
+    """Conversion of one model. `state` has the weights by the identity of their arrays, so that tied weights share
+    memory.
+    """
+
     def __init__(self, model: Model, builder: Builder, kernels: Collection[str]) -> None:
         self.model = model
         self.program = model.program
@@ -46,7 +54,10 @@ class _Program:
         self.in_place = any(writes(node.target) for node in self.program.graph.nodes)
 
     def write(self) -> None:
-        """Write the function."""
+        """Emit the function `main`.
+
+        Its results are the updated arguments, then the model's outputs. Updated weights are stored at the end.
+        """
         users = [
             spec for spec in self.program.inputs if spec.kind == "user_input" and isinstance(spec.argument, ValueName)
         ]
@@ -76,7 +87,7 @@ class _Program:
             for spec, memory in zip(users, arguments, strict=True)
             if isinstance(memory, TensorMemory) and memory.writes
         }
-        self._outputs(outputs, results)
+        self._collect_outputs(outputs, results)
         for weight, memory in self.state.values():
             if memory.writes:
                 self.b.store(weight, memory.tensor)
@@ -85,6 +96,9 @@ class _Program:
     # -- inputs
 
     def _begin(self, users: list[GraphInput]) -> list[Any]:
+        """Declare the arguments of `main`, bind the symbols of their sizes, and return the arguments: tensors, and
+        sizes for numbers.
+        """
         names = list(self.program.names) if len(self.program.names) == len(users) else [_name(u) for u in users]
         graph = self.program.graph
         inputs = []
@@ -102,22 +116,21 @@ class _Program:
                 stated_size = graph.numbers.get(_name(spec))
                 size = self.b.size_of(self.b.scalar(tensor))
                 if stated_size is not None:
-                    self._call_it(stated_size, size)
+                    self._bind_symbol(stated_size, size)
                     sizes.append((f"argument '{name}' is {{a}}", stated_size, size))
                 arguments.append(size)
                 continue
             arguments.append(tensor)
             for axis, (n, size) in enumerate(zip(meta.sizes, tensor.shape, strict=True)):
-                self._call_it(n, size)
+                self._bind_symbol(n, size)
                 sizes.append((f"argument '{name}' has {{a}} elements along axis {axis}", n, size))
         for what, stated, size in sizes:
             self._check_size(what, stated, size)
         return arguments
 
     def _check_size(self, what: str, stated: SizeText, size: Size) -> None:
-        """Add a runtime check of an argument size against the range or the expression that the file states.
-
-        A call with another size is rejected.
+        """Add a runtime check of an argument's size against the range or the expression in the file. `what` describes
+        the size in the message.
         """
         name = symbol_name(stated)
         if name is None:
@@ -127,22 +140,23 @@ class _Program:
             return
         limits = self.program.ranges.get(name, SymbolRange(None, None))
         within = size
-        if limits.least is not None and limits.least > _NOT_TRIED:
+        if limits.least is not None and limits.least > _MIN_TRACED_SIZE:
             within = maximum(within, limits.least)
         if limits.most is not None:
             within = minimum(within, limits.most)
         wanted = f"at least {limits.least or 0}" + ("" if limits.most is None else f" and at most {limits.most}")
         self.b.require_equal(size, within, f"{what}; the size {name} is {wanted}")
 
-    def _call_it(self, stated: SizeText, size: Size) -> None:
-        """Bind the symbol that the file uses for a size, unless it is already bound; ignore other expressions."""
+    def _bind_symbol(self, stated: SizeText, size: Size) -> None:
+        """Bind the symbol of a size in the file, if it is a single symbol that is not bound yet."""
         name = symbol_name(stated)
         if name is not None:
             self.symbols.setdefault(name, size)
 
     def _weight(self, spec: GraphInput) -> Tensor | TensorMemory:
-        """Return the tensor of a parameter or buffer; tied ones share their memory, and small constants are part of the
-        program.
+        """Return the tensor of a parameter, buffer or constant.
+
+        Tied weights share memory. Small constants become part of the program.
         """
         array = self._array(spec)
         meta = self.program.graph.tensors.get(_name(spec))
@@ -151,7 +165,7 @@ class _Program:
             raise self.b.fail(f"the file has {shown} for '{spec.target:.120}', and its graph says something else")
         is_state = spec.target in self.updated or self.in_place
         known = spec.kind == "tensor_constant" or not (array.dtype.is_float or is_state)
-        if known and array.array.size <= _KNOWN:
+        if known and array.array.size <= _MAX_FOLDED_ELEMENTS:
             return self.b.constant(array.array, array.dtype)
         if id(array) not in self.state:
             tensor = self.b.weight(spec.target, array.array, array.dtype)
@@ -159,6 +173,7 @@ class _Program:
         return self.state[id(array)][1]
 
     def _array(self, spec: GraphInput) -> StoredArray:
+        """Return the stored array of an input. Raise CompileError if the file has none."""
         for arrays in (self.model.weights, self.model.constants):
             if spec.target in arrays:
                 return arrays[spec.target]
@@ -166,10 +181,10 @@ class _Program:
 
     # -- outputs
 
-    def _outputs(self, values: list[Any], results: dict[str, Tensor]) -> None:
-        """Collect the results by name: updated arguments first, then the return values of the model that are not None.
+    def _collect_outputs(self, values: list[Any], results: dict[str, Tensor]) -> None:
+        """Add the model's outputs that are not None to `results`, under unused names.
 
-        An output that represents an update of a weight is written to the weight.
+        An output that updates a weight is written to the weight instead.
         """
         specs = self.program.outputs
         if len(specs) != len(values):
@@ -182,33 +197,39 @@ class _Program:
             if not isinstance(value, (Tensor, Expr, bool, int, float)):
                 raise self.b.fail("the model returns what is neither a tensor nor a number")
             if spec.kind in ("buffer_mutation", "parameter_mutation"):
-                self._updated(spec, as_tensor(self.tracer, value))
+                self._update_weight(spec, as_tensor(self.tracer, value))
                 continue
             name = spec.argument.name if isinstance(spec.argument, ValueName) else "constant"
             results[_unused(spec.target or name, results)] = as_tensor(self.tracer, value)
 
-    def _updated(self, spec: GraphOutput, value: Tensor) -> None:
+    def _update_weight(self, spec: GraphOutput, value: Tensor) -> None:
+        """Write a new value to the weight that an output updates."""
         array = self.model.weights.get(spec.target) or self.model.constants.get(spec.target)
         if array is None or id(array) not in self.state:
             raise self.b.fail(f"the program updates '{spec.target:.120}', which is none of its inputs")
-        there, memory = self.state[id(array)]
-        if value.dtype != there.dtype or value.rank != there.rank:
-            raise self.b.fail(f"'{spec.target:.120}' is {there}; the program updates it by {value}")
-        memory.write(self.b.as_shape(value, there.shape))
+        weight, memory = self.state[id(array)]
+        if value.dtype != weight.dtype or value.rank != weight.rank:
+            raise self.b.fail(f"'{spec.target:.120}' is {weight}; the program updates it by {value}")
+        memory.write(self.b.as_shape(value, weight.shape))
 
 
 def _name(spec: GraphInput) -> str:
+    """Return the name of an input in the graph."""
     assert isinstance(spec.argument, ValueName)
     return spec.argument.name
 
 
 def _size(size: SizeText, name: str, axis: int) -> int | str:
+    """Return a size of an argument: a number, or the name of its symbol, or a name made of the argument and
+    the axis.
+    """
     if isinstance(size, int):
         return size
     return symbol_name(size) or f"{name}_size{axis}"
 
 
 def _unused(name: str, names: dict[str, Tensor]) -> str:
+    """Return `name`, with the lowest suffix that makes it differ from the names of results."""
     candidate, suffix = name, 0
     while candidate in names:
         suffix += 1

@@ -1,7 +1,7 @@
-"""An exported program as typed data: the schema of torch.export, versions 8.x.
+"""Typed data of an exported program, read from the JSON schema of torch.export, version 8.x.
 
-What a program computes is a graph of nodes in order. A node calls an operator (`torch.ops.aten.add.Tensor`) with
-arguments: plain values, lists of them, and names of what earlier nodes or the inputs of the graph computed.
+A program is a graph of nodes in topological order. A node calls an operator (`torch.ops.aten.add.Tensor`) with
+constants, names of values, and lists of both. A value is an input of the graph or a result of an earlier node.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _SCALAR_TYPES = {
     13: "bf16", 28: "u16", 29: "f8E4M3FN", 30: "f8E5M2", 31: "f8E4M3FNUZ", 32: "f8E5M2FNUZ", 33: "f8E8M0FNU", 34: "u32",
     35: "u64",
 }  # fmt: skip
-"""Element types by their numbers in a file."""
+"""Names of the element types by their codes in a file."""
 
 _STRIDED = 7  # the layout of ordinary tensors
 
 
 @dataclass(frozen=True)
 class ValueName:
-    """A value that an input or a node of the graph has: a tensor, or a number that depends on sizes."""
+    """Reference to a value of the graph: a tensor, or a number that depends on sizes."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class OpaqueArgument:
-    """An argument that says nothing about what is computed: a memory format, a layout, a device; or an operator's name.
+    """Argument that does not affect the result, such as a memory format, layout or device; or the name of an operator.
 
-    kind: the tag that the file has for it.
+    `kind` is its tag in the file.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class OpaqueArgument:
 
 @dataclass(frozen=True)
 class Symbolic:
-    """A size as a term over symbols, as the file writes it."""
+    """Size that is an expression over symbols, as text in sympy's format."""
 
     text: str
 
@@ -69,7 +69,7 @@ SizeText = int | Symbolic
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """Metadata of a tensor; strides and offset are in elements."""
+    """Type and layout of a tensor. Strides and offset are in elements."""
 
     dtype: DType
     sizes: tuple[SizeText, ...]
@@ -79,11 +79,17 @@ class TensorMeta:
 
 @dataclass(frozen=True)
 class ExportedNode:
-    """A call of an operator.
+    """Call of an operator.
 
-    target: the operator. positional, keywords: its arguments. parameters: the names of the positional ones. results:
-    the names that it gives; a list of names for an operator that returns a list. module: the path of the module whose
-    code this is. line: where in the sources of the model, for people.
+    Attributes:
+        target: Name of the operator.
+        positional: Positional arguments.
+        parameters: Names of the positional arguments.
+        keywords: Keyword arguments.
+        results: Names of the results; an operator that returns a list has a tuple of names.
+        name: Name of the node.
+        module: Path of the module that contains the call.
+        line: Location in the model's sources, for messages.
     """
 
     target: str
@@ -98,7 +104,7 @@ class ExportedNode:
 
 @dataclass(frozen=True)
 class ExportedGraph:
-    """A function. tensors: what its values are like, by name."""
+    """Graph with inputs and outputs. `tensors` and `numbers` have the types of its values by name."""
 
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
@@ -109,10 +115,14 @@ class ExportedGraph:
 
 @dataclass(frozen=True)
 class GraphInput:
-    """An input of the graph. kind: user_input, parameter, buffer, tensor_constant, constant_input; token, an empty
-    tensor that orders effects; or size, that of another input.
+    """Input of the main graph, as the signature describes it.
 
-    argument: its name in the graph. target: of a weight, its name in the model. value: of a constant_input.
+    Attributes:
+        kind: user_input, parameter, buffer, tensor_constant or constant_input; token, an empty tensor that orders
+            effects; or size, the size of another input.
+        argument: Name of the input in the graph.
+        target: Name in the model, for weights.
+        value: Value, for a constant_input.
     """
 
     kind: str
@@ -123,9 +133,12 @@ class GraphInput:
 
 @dataclass(frozen=True)
 class GraphOutput:
-    """An output of the graph. kind: user_output, token, buffer_mutation, parameter_mutation or user_input_mutation.
+    """Output of the main graph, as the signature describes it.
 
-    target: the buffer, parameter or input that gets this value.
+    Attributes:
+        kind: user_output, token, buffer_mutation, parameter_mutation or user_input_mutation.
+        argument: Name of the output in the graph.
+        target: The buffer, parameter or input that is updated with this value.
     """
 
     kind: str
@@ -135,7 +148,7 @@ class GraphOutput:
 
 @dataclass(frozen=True)
 class SymbolRange:
-    """Bounds of a size; None means unbounded."""
+    """Inclusive bounds of a size; None means unbounded."""
 
     least: int | None
     most: int | None
@@ -143,7 +156,7 @@ class SymbolRange:
 
 @dataclass(frozen=True)
 class ExportedProgram:
-    """Contents of models/model.json; `names` has the names of the arguments if the file states them."""
+    """Contents of models/model.json. `names` has the names of the model's arguments if the file states them."""
 
     graph: ExportedGraph
     inputs: tuple[GraphInput, ...]
@@ -155,7 +168,7 @@ class ExportedProgram:
 
 
 def read_program(json: JsonValue) -> ExportedProgram:
-    """Read an exported program. Raises Fault for another version, and for a value that is not a program."""
+    """Read an exported program. Raise ProgramFault for an unsupported schema version and for invalid contents."""
     version = json.get("schema_version")
     major, minor = version.get("major").integer(), version.get("minor").integer()
     if major != MAJOR:
@@ -166,8 +179,8 @@ def read_program(json: JsonValue) -> ExportedProgram:
     signature = module.get("signature")
     return ExportedProgram(
         graph=read_graph(module.get("graph")),
-        inputs=tuple(_input(v) for v in signature.get("input_specs").elements()),
-        outputs=tuple(_output(v) for v in signature.get("output_specs").elements()),
+        inputs=tuple(_read_input(v) for v in signature.get("input_specs").elements()),
+        outputs=tuple(_read_output(v) for v in signature.get("output_specs").elements()),
         ranges={name: _range(v) for name, v in json.get("range_constraints").items()},
         guards=tuple(v.text() for v in guards.elements()) if (guards := json.maybe("guards_code")) else (),
         names=_argument_names(module),
@@ -176,12 +189,13 @@ def read_program(json: JsonValue) -> ExportedProgram:
 
 
 def _range(value: JsonValue) -> SymbolRange:
+    """Read the bounds of a symbol."""
     least, most = value.maybe("min_val"), value.maybe("max_val")
     return SymbolRange(least.integer() if least else None, most.integer() if most else None)
 
 
 def _argument_names(module: JsonValue) -> tuple[str, ...]:
-    """Return the names of the arguments of the model's function; none where the file does not state them."""
+    """Return the names of the arguments of the model's function; none if the file does not state them."""
     for entry in module.get("module_call_graph").elements():
         if entry.get("fqn").text() == "" and (signature := entry.maybe("signature")):
             names = signature.maybe("forward_arg_names")
@@ -193,7 +207,7 @@ def _argument_names(module: JsonValue) -> tuple[str, ...]:
 
 
 def read_graph(value: JsonValue) -> ExportedGraph:
-    """Read a graph, with its nested graphs."""
+    """Read a graph and its nested graphs. Raise ProgramFault for invalid contents."""
     return ExportedGraph(
         inputs=tuple(read_argument(a) for a in value.get("inputs").elements()),
         outputs=tuple(read_argument(a) for a in value.get("outputs").elements()),
@@ -207,6 +221,7 @@ _POSITIONAL, _KEYWORD = 1, 2
 
 
 def _node(value: JsonValue, index: int) -> ExportedNode:
+    """Read a node. `index` is its position in the graph, which names it if the file does not."""
     target = value.get("target").text()
     try:
         positional: list[Argument] = []
@@ -236,12 +251,14 @@ def _node(value: JsonValue, index: int) -> ExportedNode:
 
 
 def _first_name(results: tuple[Argument, ...]) -> str:
+    """Return the name of the first result that is a single value; "" without one."""
     return next((r.name for r in results if isinstance(r, ValueName)), "")
 
 
 def _module(metadata: JsonValue) -> str:
-    """Return the path of the innermost module, `layer1.0.conv2`. The text has `key,path,class` for each one, `;`
-    between.
+    """Return the path of the innermost module, for example `layer1.0.conv2`.
+
+    The metadata is a text with `key,path,class` for each module, separated by `;`.
     """
     stack = metadata.maybe("nn_module_stack")
     if stack is None:
@@ -253,14 +270,14 @@ def _module(metadata: JsonValue) -> str:
 
 
 def _line(metadata: JsonValue) -> str:
-    """Return the innermost line of the stack trace in the model's sources; "" without a trace."""
+    """Return the innermost frame of the stack trace in the model's sources; "" without a trace."""
     trace = metadata.maybe("stack_trace")
     frames = [line.strip() for line in trace.text().splitlines() if line.lstrip().startswith("File ")] if trace else []
     return frames[-1] if frames else ""
 
 
 def read_tensor_meta(value: JsonValue) -> TensorMeta:
-    """Return the type of a tensor, and the layout of its elements in the storage."""
+    """Read the type and the layout of a tensor. Raise ProgramFault for sparse tensors and invalid contents."""
     layout = value.get("layout").integer()
     if layout != _STRIDED:
         raise value.fault(f"the tensor is not dense (layout {layout})")
@@ -274,6 +291,7 @@ def read_tensor_meta(value: JsonValue) -> TensorMeta:
 
 
 def _dtype(value: JsonValue) -> DType:
+    """Read an element type."""
     name = _SCALAR_TYPES.get(value.integer())
     if name is None:
         raise value.fault(f"element type {value.integer()} is not supported")
@@ -281,6 +299,7 @@ def _dtype(value: JsonValue) -> DType:
 
 
 def _size(value: JsonValue) -> SizeText:
+    """Read a size: a number, or an expression."""
     tag, inner = value.tagged()
     if tag == "as_int":
         return inner.size()
@@ -293,7 +312,7 @@ def _size(value: JsonValue) -> SizeText:
 
 
 def read_argument(value: JsonValue) -> Argument:
-    """Read a tagged value. Raises Fault for an unknown tag."""
+    """Read a tagged argument. Raise ProgramFault for an unknown tag."""
     tag, inner = value.tagged()
     read = _ARGUMENTS.get(tag)
     if read is None:
@@ -302,11 +321,12 @@ def read_argument(value: JsonValue) -> Argument:
 
 
 def _name(value: JsonValue) -> ValueName:
+    """Read a reference to a value."""
     return ValueName(value.get("name").text())
 
 
 def _symbol(value: JsonValue) -> Argument:
-    """Read a number: the name of a computed number, or a constant."""
+    """Read a scalar argument: a reference to a computed number, or a constant."""
     tag, inner = value.tagged()
     if tag == "as_name":
         return ValueName(inner.text())
@@ -316,53 +336,57 @@ def _symbol(value: JsonValue) -> Argument:
 
 
 def _unknown(value: JsonValue) -> Argument:
+    """Raise ProgramFault for an unknown tag."""
     raise value.fault("the value is tagged with a kind that is not known")
 
 
 def _optional_tensor(value: JsonValue) -> Argument:
+    """Read a reference to a tensor; None for an absent one."""
     tag, inner = value.tagged()
     return None if tag == "as_none" else _name(inner)
 
 
-def _all(read: Callable[[JsonValue], Argument]) -> Callable[[JsonValue], Argument]:
+def _list_of(read: Callable[[JsonValue], Argument]) -> Callable[[JsonValue], Argument]:
+    """Return a reader of a list of arguments."""
     return lambda v: tuple(read(item) for item in v.elements())
 
 
-def _other(kind: str) -> Callable[[JsonValue], Argument]:
+def _opaque(kind: str) -> Callable[[JsonValue], Argument]:
+    """Return a reader of arguments that do not affect the result."""
     return lambda v: OpaqueArgument(kind, str(v.raw)[:80])
 
 
 _ARGUMENTS: dict[str, Callable[[JsonValue], Argument]] = {
     "as_none": lambda v: None,
     "as_tensor": _name,
-    "as_tensors": _all(_name),
+    "as_tensors": _list_of(_name),
     "as_int": JsonValue.integer,
-    "as_ints": _all(JsonValue.integer),
+    "as_ints": _list_of(JsonValue.integer),
     "as_float": JsonValue.number,
-    "as_floats": _all(JsonValue.number),
+    "as_floats": _list_of(JsonValue.number),
     "as_string": JsonValue.text,
-    "as_strings": _all(JsonValue.text),
+    "as_strings": _list_of(JsonValue.text),
     "as_sym_int": _symbol,
-    "as_sym_ints": _all(_symbol),
+    "as_sym_ints": _list_of(_symbol),
     "as_scalar_type": _dtype,
-    "as_memory_format": _other("memory format"),
-    "as_layout": _other("layout"),
-    "as_device": _other("device"),
+    "as_memory_format": _opaque("memory format"),
+    "as_layout": _opaque("layout"),
+    "as_device": _opaque("device"),
     "as_bool": JsonValue.truth,
-    "as_bools": _all(JsonValue.truth),
+    "as_bools": _list_of(JsonValue.truth),
     "as_sym_bool": _symbol,
-    "as_sym_bools": _all(_symbol),
+    "as_sym_bools": _list_of(_symbol),
     "as_graph": lambda v: read_graph(v.get("graph")),
-    "as_optional_tensors": _all(_optional_tensor),
+    "as_optional_tensors": _list_of(_optional_tensor),
     "as_custom_obj": lambda v: OpaqueArgument("object", v.get("class_fqn").text()),
     "as_operator": lambda v: OpaqueArgument("operator", v.text()),
     "as_sym_float": _symbol,
-    "as_sym_floats": _all(_symbol),
+    "as_sym_floats": _list_of(_symbol),
     "as_optional_tensor": _optional_tensor,
     "as_complex": lambda v: complex(v.get("real").number(), v.get("imag").number()),
-    "as_nested_tensors": _all(_all(_name)),
-    "as_int_lists": _all(_all(JsonValue.integer)),
-    "as_float_lists": _all(_all(JsonValue.number)),
+    "as_nested_tensors": _list_of(_list_of(_name)),
+    "as_int_lists": _list_of(_list_of(JsonValue.integer)),
+    "as_float_lists": _list_of(_list_of(JsonValue.number)),
     "as_string_to_argument": lambda v: {key: read_argument(item) for key, item in v.items()},
 }
 
@@ -370,7 +394,8 @@ _ARGUMENTS: dict[str, Callable[[JsonValue], Argument]] = {
 # -- the signature
 
 
-def _input(value: JsonValue) -> GraphInput:
+def _read_input(value: JsonValue) -> GraphInput:
+    """Read an input specification of the signature."""
     kind, spec = value.tagged()
     if kind == "user_input":
         return GraphInput(kind, read_argument(spec.get("arg")))
@@ -386,7 +411,8 @@ def _input(value: JsonValue) -> GraphInput:
 _WEIGHTS = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
 
 
-def _output(value: JsonValue) -> GraphOutput:
+def _read_output(value: JsonValue) -> GraphOutput:
+    """Read an output specification of the signature."""
     kind, spec = value.tagged()
     if kind in ("user_output", "loss_output"):
         argument = spec.get("arg")

@@ -1,4 +1,4 @@
-"""Walks an exported program once, in order, and writes what each node computes."""
+"""Tracer of an exported program: visits the nodes in order and emits the operations that compute them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from pydispatch.frontends.torch.memory import TensorMemory, TensorView
 from pydispatch.frontends.torch.schema import Argument, ExportedGraph, ExportedNode, TensorMeta, ValueName
 
 Conversion = Callable[..., Any]
-"""function(tracer, arguments of the operator...) -> what the node gives: a tensor, a number, or several of them."""
+"""Function that emits one operator: function(tracer, arguments of the operator...) -> tensor, number or tuple."""
 
 Inverse = Callable[..., Tensor]
-"""function(tracer, whole, written, number of the result, arguments after the first...) -> the whole after the write."""
+"""Function that writes through a view: function(tracer, base before the write, new contents of the view, index of the
+result that is the view, arguments of the operator after the first...) -> base after the write."""
 
 _ATEN = "torch.ops."
-_OWN = ("aten.", "prims.", "_operator.", "higher_order.", "math.", "torch.", "builtins.")
+_PYTORCH_NAMESPACES = ("aten.", "prims.", "_operator.", "higher_order.", "math.", "torch.", "builtins.")
 
 
 class Tracer:
@@ -50,7 +51,11 @@ class Tracer:
         self.kernels = frozenset(kernels)
 
     def graph(self, graph: ExportedGraph, inputs: Sequence[Any]) -> list[Any]:
-        """Write a graph. inputs: a tensor, memory or number for each of its inputs. Gives its outputs, with memory."""
+        """Emit the nodes of a graph at the current insertion point and return its outputs.
+
+        `inputs` has one tensor, TensorMemory or number for each input of the graph; tensors among the outputs are
+        TensorMemory.
+        """
         values: dict[str, Any] = {}
         for argument, value in zip(graph.inputs, inputs, strict=True):
             if isinstance(argument, ValueName):
@@ -64,7 +69,7 @@ class Tracer:
         return [self._value(output, values, graph) for output in graph.outputs]
 
     def tensors(self, graph: ExportedGraph, inputs: Sequence[Any]) -> list[Tensor]:
-        """Write a graph whose outputs are all tensors, and return its outputs. CompileError for other outputs."""
+        """Emit a graph whose outputs must all be tensors, and return them. Raise CompileError for other outputs."""
         outputs = [
             output.tensor if isinstance(output, TensorMemory) else output for output in self.graph(graph, inputs)
         ]
@@ -76,7 +81,7 @@ class Tracer:
     # -- nodes
 
     def _node(self, graph: ExportedGraph, node: ExportedNode, values: dict[str, Any]) -> None:
-        """Write a node. Whatever a file can make wrong in it is a CompileError that names it."""
+        """Emit one node. Faults of the file in this node become a CompileError that names the node."""
         operator = node.target.removeprefix(_ATEN)
         positional = [self._value(argument, values, graph) for argument in node.positional]
         keywords = {name: self._value(argument, values, graph) for name, argument in node.keywords.items()}
@@ -90,15 +95,20 @@ class Tracer:
             self._define(graph, node, results, values)
 
     def _call(self, operator: str, positional: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-        conversion, in_place = self._conversion(operator, positional, keywords)
+        """Emit an operator by its conversion and return its results.
+
+        An in-place operator writes its result to the memory of its first argument. A view operator returns views of
+        that memory.
+        """
+        conversion, is_in_place = self._conversion(operator, positional, keywords)
         bound = bind(conversion, self, positional, keywords)
         converted = conversion(*bound.args, **bound.kwargs)
         results = converted if isinstance(converted, tuple) else (converted,)
-        if in_place:
+        if is_in_place:
             memory = positional[0] if positional else None
             if not isinstance(memory, TensorMemory):
                 raise ArgumentError("its first argument is no tensor that could be written")
-            memory.write(self._as_written(results[0], memory.tensor))
+            memory.write(self._convert_like(results[0], memory.tensor))
             return (memory,)
         name = _without_overload(operator)
         if name in self.views and positional and isinstance(positional[0], TensorMemory):
@@ -108,7 +118,10 @@ class Tracer:
     def _conversion(
         self, operator: str, positional: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Conversion, bool]:
-        """Return the conversion of an operator, and whether its result is written to its first argument."""
+        """Return the conversion of an operator, and whether the operator is in place.
+
+        An in-place operator, such as aten.add_, has the conversion of its functional form, aten.add.
+        """
         name = _without_overload(operator)
         for key in (operator, name):
             if key in self.conversions:
@@ -124,15 +137,18 @@ class Tracer:
         )
 
     def _is_custom(self, operator: str) -> bool:
+        """Return whether a user kernel computes an operator: one of another library that has no conversion or for which
+        the user supplies a kernel.
+        """
         name = _without_overload(operator)
-        if operator.startswith(_OWN):
+        if operator.startswith(_PYTORCH_NAMESPACES):
             return False
         return _qualified(name) in self.kernels or (name not in self.conversions and operator not in self.conversions)
 
     def _custom(
         self, graph: ExportedGraph, node: ExportedNode, positional: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        """Call a user's kernel, and return the results with the types that the file states."""
+        """Emit a call of a user kernel and return its results, whose types are those in the file."""
         name = _qualified(_without_overload(node.target))
         arguments = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
         tensors = {key: value.tensor for key, value in arguments.items() if isinstance(value, TensorMemory)}
@@ -151,16 +167,17 @@ class Tracer:
             results.append((meta.dtype, tuple(n for n in shape if n is not None)))
         return tuple(custom_call(self.b, name, list(tensors.values()), results, numbers, list(tensors)))
 
-    def _as_written(self, value: Tensor, there: Tensor) -> Tensor:
-        return shapes.broadcast_to(self.b, elementwise.convert(self.b, value, there.dtype), there.shape)
+    def _convert_like(self, value: Tensor, target: Tensor) -> Tensor:
+        """Convert and broadcast a value to the type and shape of the tensor that it overwrites."""
+        return shapes.broadcast_to(self.b, elementwise.convert(self.b, value, target.dtype), target.shape)
 
     def _as_views(
         self, name: str, conversion: Conversion, base: TensorMemory, args: Sequence[Any], kwargs: Mapping[str, Any],
         results: Sequence[Any],
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Return the results of an operator as views of its first argument."""
+        """Return the results of a view operator as views of its first argument, whose memory is `base`."""
         inverse, rest = self.views[name], args[2:]
-        several = len(results) == 1 and isinstance(results[0], list)
+        has_list_result = len(results) == 1 and isinstance(results[0], list)
 
         def view(output_index: int, tensor: Tensor) -> TensorView:
             def take(whole: Tensor) -> Tensor:
@@ -170,13 +187,16 @@ class Tracer:
             put = None if inverse is None else (
                 lambda whole, written: inverse(self, whole, written, output_index, *rest, **kwargs)
             )  # fmt: skip
-            return TensorView(base, tensor, take, put, self._unclear)
+            return TensorView(base, tensor, take, put, self._ambiguous_alias)
 
-        if several:
+        if has_list_result:
             return ([view(n, tensor) for n, tensor in enumerate(results[0])],)
         return tuple(view(n, tensor) for n, tensor in enumerate(results))
 
-    def _unclear(self) -> CompileError:
+    def _ambiguous_alias(self) -> CompileError:
+        """Return the error for an in-place write to memory that another tensor may or may not share, depending on
+        strides.
+        """
         return self.b.fail(
             "memory is written in place that by its strides may or may not be shared with another tensor",
             "export the model with `program.run_decompositions()`, which leaves nothing in place",
@@ -185,9 +205,10 @@ class Tracer:
     # -- values
 
     def _value(self, argument: Argument, values: Mapping[str, Any], graph: ExportedGraph) -> Any:
+        """Return the value of a node's argument: a named value, a tuple of values, or the constant itself."""
         if isinstance(argument, ValueName):
             if argument.name not in values:
-                later = any(_names(node.results, argument.name) for node in graph.nodes)
+                later = any(_contains_name(node.results, argument.name) for node in graph.nodes)
                 why = "a later node computes it: nodes must be in order, without cycles" if later else "nothing does"
                 raise self.b.fail(f"'{argument.name:.120}' is used before anything computed it ({why})")
             if isinstance(missing := values[argument.name], _NotConverted):
@@ -199,7 +220,9 @@ class Tracer:
         return argument
 
     def _define(self, graph: ExportedGraph, node: ExportedNode, results: Sequence[Any], values: dict[str, Any]) -> None:
-        """Give the results of a node their names. Their types are those that the file states."""
+        """Bind the names of a node's results to its values. Raise ArgumentError if the values contradict the types in
+        the file.
+        """
         if len(node.results) > len(results):
             raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
         for index, (target, result) in enumerate(zip(node.results, results, strict=False)):
@@ -211,19 +234,22 @@ class Tracer:
                 if not isinstance(result, (list, tuple)) or len(target) != len(result):
                     raise ArgumentError(f"a list of {len(target)} results is named; it gives {shown(result)}")
                 for name, item in zip(target, result, strict=True):
-                    self._name(graph, name, item, values)
+                    self._define_name(graph, name, item, values)
             elif target is not None:
-                self._name(graph, target, result, values)
+                self._define_name(graph, target, result, values)
 
     def _saved(self, graph: ExportedGraph, target: Argument, tensor: Tensor) -> Tensor | None:
-        """Return a saved result in the type that the graph states; None where the graph states another shape."""
+        """Return a saved result, converted to the element type in the file; None if the file has another shape."""
         meta = graph.tensors.get(target.name) if isinstance(target, ValueName) else None
         converted = tensor if meta is None else elementwise.convert(self.b, tensor, meta.dtype)
         return converted if meta is None or _agrees(converted, meta) else None
 
-    def _name(self, graph: ExportedGraph, name: Argument, result: Any, values: dict[str, Any]) -> None:
+    def _define_name(self, graph: ExportedGraph, name: Argument, result: Any, values: dict[str, Any]) -> None:
+        """Bind one name to a result, wrapped in TensorMemory if it is a tensor. Raise ArgumentError if the name is
+        bound already or the type contradicts the file.
+        """
         if not isinstance(name, ValueName):
-            return  # a number that was known when the model was exported
+            return  # a constant number of the export has no name
         if name.name in values:
             raise ArgumentError(f"'{name.name:.120}' is computed twice")
         meta = graph.tensors.get(name.name)
@@ -237,7 +263,10 @@ class Tracer:
         values[name.name] = result
 
     def _with_sizes(self, tensor: Tensor, meta: TensorMeta) -> Tensor:
-        """Return a tensor with the sizes that PyTorch has inferred, where more of them are known than here."""
+        """Return a tensor whose dynamic sizes are replaced by those that PyTorch has inferred, where these are known.
+
+        A size of the file that is a single unknown symbol is recorded in `symbols`.
+        """
         if is_static(tensor.shape):
             return tensor
         shape: list[Size] = []
@@ -251,10 +280,9 @@ class Tracer:
 
 @dataclass(frozen=True)
 class Saved:
-    """A result that PyTorch saves for gradients, whose element type and shape depend on the device of the model.
+    """Result that PyTorch saves for the backward pass, whose element type and shape depend on the device of the model.
 
-    It is converted to the element type that the graph states. Where the graph states another shape, it counts as not
-    converted.
+    It is converted to the element type in the file. If the file has another shape, the result counts as not converted.
     """
 
     tensor: Tensor
@@ -262,35 +290,36 @@ class Saved:
 
 @dataclass(frozen=True)
 class _NotConverted:
-    """A result that the conversion of an operator does not give."""
+    """Placeholder for a result that the conversion of an operator does not provide. Its use is an error."""
 
     operator: str
     index: int
 
 
 def writes(operator: str) -> bool:
-    """Return whether an operator writes its first argument: the name of such an operator ends with one underscore."""
+    """Return whether an operator writes to its first argument: its name ends with exactly one underscore."""
     name = _without_overload(operator)
     return name.endswith("_") and not name.endswith("__")
 
 
 def _without_overload(operator: str) -> str:
-    """`aten.add.Tensor` as `aten.add`; names of other operators have no overload."""
+    """Return the name of an operator without its overload: `aten.add` for `torch.ops.aten.add.Tensor`."""
     name = operator.removeprefix(_ATEN)
     return name.rpartition(".")[0] if name.count(".") >= 2 else name
 
 
 def _qualified(name: str) -> str:
-    """`mylib.swish` as `mylib::swish`, the name that users know."""
+    """Return the name of an operator as users write it: `mylib::swish` for `mylib.swish`."""
     return "::".join(name.split(".", 1))
 
 
-def _names(results: Sequence[Argument], name: str) -> bool:
+def _contains_name(results: Sequence[Argument], name: str) -> bool:
+    """Return whether a value name is among the results of a node, directly or in a list."""
     return any(r == ValueName(name) or (isinstance(r, tuple) and ValueName(name) in r) for r in results)
 
 
 def _agrees(tensor: Tensor, meta: TensorMeta) -> bool:
-    """Return whether the type and the shape of a tensor are those in the file, as far as its sizes are known."""
+    """Return whether a tensor has the type and rank in the file, and its static sizes equal the static sizes there."""
     return (
         tensor.dtype == meta.dtype
         and tensor.rank == len(meta.sizes)
@@ -300,4 +329,5 @@ def _agrees(tensor: Tensor, meta: TensorMeta) -> bool:
 
 
 def _meta_text(meta: TensorMeta) -> str:
+    """Return the type of a tensor in the file as text for errors; symbolic sizes are shown as `?`."""
     return f"{meta.dtype}[{', '.join(str(n) if isinstance(n, int) else '?' for n in meta.sizes)}]"

@@ -56,9 +56,10 @@ CONVERSIONS |= {
     for name in ("view", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand", "select", "slice", "narrow",
                  "split", "split_with_sizes", "unbind", "diagonal", "unfold", "unflatten")
 }  # fmt: skip
-"""By the names of operators: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an entry of their own."""
+"""Conversions by operator name: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an own entry."""
 
 VIEWS = {**shapes.VIEWS, **parts.VIEWS, **complex_numbers.VIEWS, **strided.VIEWS, **prims.VIEWS}
-"""Operators whose results are views of their first argument -> how a write goes back into it."""
+"""View operators, whose results share the memory of their first argument, with the function that writes through a view.
+None marks operators whose result may also be a copy."""
 
 __all__ = ["CONVERSIONS", "VIEWS"]

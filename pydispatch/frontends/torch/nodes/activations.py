@@ -1,4 +1,4 @@
-"""The functions between the layers of a network."""
+"""Conversions of activation functions."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ def relu6(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def _of_floats(written: Callable[[Element], Element]) -> Conversion:
+    """Return the conversion of an operator that applies a formula on floats."""
+
     def convert(tracer: Tracer, self: Tensor) -> Tensor:
         return in_floats(tracer, written, self)
 
@@ -95,7 +97,8 @@ def log_softmax(tracer: Tracer, self: Tensor, dim: int, dtype: DType | bool | No
     return normalization.log_softmax(tracer.b, x, dim)
 
 
-def other_dropout(tracer: Tracer, input: Tensor, p: float, train: bool) -> Tensor:
+def inactive_dropout(tracer: Tracer, input: Tensor, p: float, train: bool) -> Tensor:
+    """Return the input, as in inference. Raise CompileError in training."""
     if train and p > 0:
         raise tracer.b.fail(
             "this kind of dropout in training is not supported", "export the model after `model.eval()`"
@@ -127,6 +130,6 @@ ACTIVATIONS: dict[str, Conversion] = {
     "aten._safe_softmax": safe_softmax,
     "aten.log_softmax": log_softmax,
     "aten._log_softmax": log_softmax,
-    "aten.feature_dropout": other_dropout,
-    "aten.alpha_dropout": other_dropout,
+    "aten.feature_dropout": inactive_dropout,
+    "aten.alpha_dropout": inactive_dropout,
 }

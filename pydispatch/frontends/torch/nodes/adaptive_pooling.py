@@ -1,4 +1,6 @@
-"""Pooling to a size: as many windows as the result has elements, which may overlap and differ in size by one."""
+"""Conversions of adaptive pooling, which is given the size of the result. Windows may overlap, and their sizes may
+differ by one.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,22 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Sizes = Sequence[Size]
 Reduce = Callable[[list[Tensor], int], list[Tensor]]
-"""reduce(tensors, axis) -> the tensors reduced together along the axis, which stays with size 1."""
+"""Function that reduces tensors together: reduce(tensors, axis) -> the reduced tensors, whose axis has size 1."""
 ReduceWindows = Callable[[list[Tensor], int, Tensor], list[Tensor]]
-"""reduce_windows(tensors, axis, counts): the same where only the first counts[o] elements of window o count. The others
-repeat the last one of these. The axis before `axis` numbers windows; counts [windows, 1] broadcasts from there on."""
+"""Function that reduces windows of different sizes: reduce_windows(tensors, axis, counts) -> the reduced tensors.
+
+The axis before `axis` has the windows. Only the first counts[o] elements of window o count; the others repeat the last
+of these. `counts` is [windows, 1].
+"""
 
 
 def _pooled(
     tracer: Tracer, tensors: list[Tensor], output_size: Sizes, reduce: Reduce, reduce_windows: ReduceWindows
 ) -> list[Tensor]:
-    """Cut each of the last axes of tensors of one shape into windows, and reduce each window over the
-    tensors together.
+    """Pool tensors of one shape along their last axes, and return the pooled tensors.
+
+    Each axis is divided into as many windows as `output_size` states; each window is reduced over all tensors together.
+    Windows of equal size use `reduce`, others `reduce_windows`.
     """
     pooled = tensors
     for d, out in enumerate(output_size):
@@ -39,19 +46,20 @@ def _pooled(
             pooled = reduce(pooled, axis)
         elif isinstance(n, int) and isinstance(out, int) and n % out == 0:
             split = [*shape[:axis], out, n // out, *shape[axis + 1 :]]
-            whole = reduce([shapes.reshape(tracer.b, x, split) for x in pooled], axis + 1)
-            pooled = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in whole]
+            reduced = reduce([shapes.reshape(tracer.b, x, split) for x in pooled], axis + 1)
+            pooled = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in reduced]
         else:
-            taken, counts = _windows(tracer, n, out)
-            whole = reduce_windows([gathers.take(tracer.b, x, taken, axis) for x in pooled], axis + 1, counts)
-            pooled = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in whole]
+            indices, counts = _windows(tracer, n, out)
+            reduced = reduce_windows([gathers.take(tracer.b, x, indices, axis) for x in pooled], axis + 1, counts)
+            pooled = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in reduced]
     return pooled
 
 
 def _windows(tracer: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
-    """Return the indices [out, longest window] of the elements of each window of an axis, and their number [out, 1].
+    """Return the indices [out, longest window] of the elements of each window of an axis, and their counts [out, 1].
 
-    Windows that are shorter than the longest one repeat their last index.
+    A window that is shorter than the longest one repeats its last index. Window o has the elements from floor(o * n /
+    out) to ceil((o + 1) * n / out), without the end.
     """
     if isinstance(n, int) and isinstance(out, int):
         longest: Size = max(-(-(o + 1) * n // out) - o * n // out for o in range(out))
@@ -62,8 +70,8 @@ def _windows(tracer: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
     first = formula(tracer.b, lambda o, n, m: o * n / m, numbers, size, count)
     last = formula(tracer.b, lambda o, n, m: ((o + 1) * n - 1) / m, numbers, size, count)
     within = shapes.reshape(tracer.b, shapes.iota(tracer.b, [longest], 0, I64), [1, longest])
-    taken = formula(tracer.b, lambda k, f, e: (f + k).min(e), within, first, last)
-    return taken, formula(tracer.b, lambda f, e: e - f + 1, first, last)
+    indices = formula(tracer.b, lambda k, f, e: (f + k).min(e), within, first, last)
+    return indices, formula(tracer.b, lambda f, e: e - f + 1, first, last)
 
 
 def adaptive_avg_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> Tensor:
@@ -87,12 +95,13 @@ def adaptive_avg_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> Tenso
 
 
 def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
-    """Return the largest element of each window, and its index in the image: the first of equal elements,
-    the last NaN.
+    """Return the largest element of each window and its index in the image.
+
+    Of equal elements the first one is chosen, of several NaN the last one.
     """
     spatial = len(output_size)
 
-    def larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+    def choose_larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         (best, position), (value, here) = running, elements
         before, behind = scalars.compare("lt", here, position), scalars.compare("gt", here, position)
         taken = scalars.binary(
@@ -111,7 +120,7 @@ def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple
     ]
 
     def reduce(parts: list[Tensor], axis: int) -> list[Tensor]:
-        reduced = reductions.reduce_with(tracer.b, parts, starts, [axis], larger)
+        reduced = reductions.reduce_with(tracer.b, parts, starts, [axis], choose_larger)
         return [reductions.kept_axes(tracer.b, x, parts[0], [axis]) for x in reduced]
 
     index = tracer.b.constant(0, I64)

@@ -1,4 +1,4 @@
-"""Tensors joined and padded; elements moved along axes."""
+"""Conversions of operators that concatenate, pad, reverse, roll or shuffle elements."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ Ints = Sequence[int]
 Tensors = Sequence[Tensor]
 
 
-def _without_legacy(tensors: Tensors) -> list[Tensor]:
-    """Return the tensors without empty vectors, which PyTorch joins with tensors of any rank."""
+def _without_empty_vectors(tensors: Tensors) -> list[Tensor]:
+    """Return the tensors without vectors of size 0, which PyTorch accepts for concatenation with tensors of
+    any rank.
+    """
     kept = [x for x in tensors if x.shape != (0,)]
     return kept or list(tensors[:1])
 
 
 def cat(tracer: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
     dtype = result_type(list(tensors))
-    return shapes.concat(tracer.b, [ew.convert(tracer.b, x, dtype) for x in _without_legacy(tensors)], dim)
+    return shapes.concat(tracer.b, [ew.convert(tracer.b, x, dtype) for x in _without_empty_vectors(tensors)], dim)
 
 
 def stack(tracer: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
@@ -34,8 +36,8 @@ def stack(tracer: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
     return shapes.stack(tracer.b, [ew.convert(tracer.b, x, dtype) for x in tensors], axis)
 
 
-def _around(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
-    """Return the padding before and after each axis; files have it in pairs, that of the last axis first."""
+def _pads_by_axis(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
+    """Return the padding before and after each axis. In PyTorch's list the pair of the last axis is first."""
     low: list[Size] = [0] * x.rank
     high: list[Size] = [0] * x.rank
     for n in range(len(pad) // 2):
@@ -44,7 +46,7 @@ def _around(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
 
 
 def constant_pad_nd(tracer: Tracer, self: Tensor, pad: Sizes, value: Number = 0) -> Tensor:
-    return shapes.pad(tracer.b, self, *_around(self, pad), as_tensor(tracer, value, self.dtype))
+    return shapes.pad(tracer.b, self, *_pads_by_axis(self, pad), as_tensor(tracer, value, self.dtype))
 
 
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -55,10 +57,12 @@ def pad(tracer: Tracer, self: Tensor, pad: Sizes, mode: str = "constant", value:
         return constant_pad_nd(tracer, self, pad, 0 if value is None else value)
     if mode not in _MODES:
         raise tracer.b.fail(f"padding mode '{mode}' is not known")
-    return padding.pad_with(tracer.b, self, *_around(self, pad), _MODES[mode])
+    return padding.pad_with(tracer.b, self, *_pads_by_axis(self, pad), _MODES[mode])
 
 
 def _pad_by(mode: str) -> Conversion:
+    """Return the conversion of a padding operator of one mode."""
+
     def convert(tracer: Tracer, self: Tensor, padding: Sizes) -> Tensor:
         return pad(tracer, self, padding, mode)
 
@@ -70,6 +74,7 @@ def flip(tracer: Tracer, self: Tensor, dims: Ints) -> Tensor:
 
 
 def roll(tracer: Tracer, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
+    """Rotate elements along axes, or in the flattened tensor if `dims` is empty."""
     if not dims:
         return shapes.reshape(tracer.b, roll(tracer, flatten(tracer, self), shifts, (0,)), self.shape)
     result = self

@@ -1,4 +1,4 @@
-"""Attention, and the layers around it that PyTorch has as one operator."""
+"""Conversions of attention and of the transformer layers that PyTorch has as one operator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _attention(
     is_causal: bool,
     scale: float | None,
 ) -> tuple[Tensor, Tensor]:
-    """Attention, and the products of queries and keys that the softmax takes."""
+    """Return attention and the scaled and masked scores, the operand of the softmax."""
     masks = _masks(tracer, query, key, attn_mask, dropout_p, is_causal)
     return attention.attend(tracer.b, query, key, value, masks, scale=scale, stage=2)
 
@@ -35,6 +35,7 @@ def _attention(
 def _masks(
     tracer: Tracer, query: Tensor, key: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
 ) -> list[Tensor]:
+    """Return the masks of an attention. Raise CompileError for dropout."""
     if dropout_p > 0:
         raise tracer.b.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
     masks = [] if attn_mask is None else [attn_mask]
@@ -47,6 +48,7 @@ def flash_for_cpu(
     tracer: Tracer, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
     attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return attention and the log-sum-exp of the scores, which its gradients need."""
     result, scores = _attention(tracer, query, key, value, attn_mask, dropout_p, is_causal, scale)
     inner = normalization.wide(query.dtype)
     return result, normalization.log_sum_exp(tracer.b, ew.convert(tracer.b, scores, inner), [-1])
@@ -65,22 +67,24 @@ def flash_for_cpu_backward(
 _SOURCE_MASK, _PADDING_MASK = 0, 1
 
 
-def _kept(tracer: Tracer, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
-    """Return a mask that marks the keys that queries see, for [batch, heads, l, s]; bool masks of operators mark the
-    others.
+def _attention_mask(tracer: Tracer, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
+    """Return a mask whose true elements are the keys that a query sees, expanded to [batch, heads, queries, keys].
+
+    Bool masks of these operators have the opposite meaning, so they are negated. Float masks are added to the scores
+    and returned unchanged.
     """
     if mask is None or not mask.dtype.is_bool:
         return mask
     axes = {_SOURCE_MASK: [0, 1], _PADDING_MASK: [1, 2]}.get(mask_type if mask_type is not None else 2, [])
-    kept = ew.unary(tracer.b, "not", mask)
-    return shapes.expand_dims(tracer.b, kept, axes) if mask.rank == 2 else kept
+    visible = ew.unary(tracer.b, "not", mask)
+    return shapes.expand_dims(tracer.b, visible, axes) if mask.rank == 2 else visible
 
 
-def _attended(
+def _multi_head_attention(
     tracer: Tracer, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """Multi-head attention of queries, keys and values [batch, l, features]."""
+    """Return multi-head attention of queries, keys and values [batch, length, features], with its projections."""
     sizes = [embed_dim] * 3
     weights, biases = (shapes.split(tracer.b, x, 0, sizes) for x in (qkv_weight, qkv_bias))
     q, k, v = (
@@ -96,10 +100,12 @@ def native_multi_head_attention(
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, None]:  # fmt: skip
-    """Lower multi-head attention; the attention weights are not computed."""
+    """Lower multi-head attention. The second result, the attention weights, is not computed."""
     inputs = (query, key, value)
-    mask_ = _kept(tracer, mask, mask_type)
-    result = _attended(tracer, inputs, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask_)
+    mask_ = _attention_mask(tracer, mask, mask_type)
+    result = _multi_head_attention(
+        tracer, inputs, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask_
+    )
     return result, None
 
 
@@ -126,13 +132,15 @@ def transformer_encoder_layer(
     mask: Tensor | None = None,
     mask_type: int | None = None,
 ) -> Tensor:
-    kept = _kept(tracer, mask, mask_type)
+    attention_mask = _attention_mask(tracer, mask, mask_type)
 
     def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return normalization.layer_norm(tracer.b, x, [x.rank - 1], weight, bias, eps)[0]
 
     def attend(x: Tensor) -> Tensor:
-        return _attended(tracer, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, kept)
+        return _multi_head_attention(
+            tracer, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, attention_mask
+        )
 
     def feed(x: Tensor) -> Tensor:
         inner = linear(tracer, x, ffn_weight_1, ffn_bias_1)

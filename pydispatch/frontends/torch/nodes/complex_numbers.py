@@ -1,4 +1,4 @@
-"""Complex numbers, their parts, and the views between them."""
+"""Conversions of operators on complex numbers and their real and imaginary parts."""
 
 from __future__ import annotations
 

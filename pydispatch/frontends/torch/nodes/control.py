@@ -1,4 +1,4 @@
-"""Choices and loops over graphs."""
+"""Conversions of conditions and loops, whose branches and bodies are nested graphs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 def cond(
     tracer: Tracer, predicate: Operand, then: ExportedGraph, otherwise: ExportedGraph, operands: Operands = ()
 ) -> tuple[Tensor, ...]:
+    """Run one of two graphs, depending on a predicate."""
     condition = as_tensor(tracer, predicate, BOOL)
     tensors = list(operands)
     results = control.if_(
@@ -25,6 +26,7 @@ def cond(
 def while_loop(
     tracer: Tracer, test: ExportedGraph, body: ExportedGraph, carried: Operands, extra: Operands = ()
 ) -> tuple[Tensor, ...]:
+    """Run `body` as long as `test` holds. Both are passed the carried tensors and `extra`."""
     first, more = [as_tensor(tracer, x) for x in carried], list(extra)
 
     def holds(now: list[Tensor]) -> Tensor:
@@ -35,26 +37,34 @@ def while_loop(
 
 
 def scan(tracer: Tracer, body: ExportedGraph, init: Operands, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
-    """body(carried..., a slice of each x..., extra...) -> the next carried, then a slice of each result."""
+    """Run body(carried..., a slice of each x..., extra...) -> (next carried..., a slice of each result...) over all
+    slices.
+
+    Return the final carried tensors and the stacked slices of results.
+    """
     carried, rows, more = [as_tensor(tracer, x) for x in init], [as_tensor(tracer, x) for x in xs], list(extra)
     return _over_rows(tracer, body, carried, rows, more)
 
 
 def map_(tracer: Tracer, body: ExportedGraph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
+    """Run body(a slice of each x..., extra...) for all slices, and stack the results."""
     return _over_rows(tracer, body, [], [as_tensor(tracer, x) for x in xs], list(extra))
 
 
 def _over_rows(
     tracer: Tracer, body: ExportedGraph, carried: list[Tensor], rows: list[Tensor], more: list[Operand]
 ) -> tuple[Tensor, ...]:
+    """Run `body` for each slice along the first axis of `rows`. Return the final carried tensors and the stacked
+    results.
+    """
     if not rows:
         raise tracer.b.fail("a scan over nothing")
-    count, kept = rows[0].shape[0], len(carried)
+    count, carried_count = rows[0].shape[0], len(carried)
 
     def step(index: Size, now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         slices = [shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, 0, index, index + 1), [0]) for x in rows]
         results = list(tracer.tensors(body, [*now, *slices, *more]))
-        return results[:kept], results[kept:]
+        return results[:carried_count], results[carried_count:]
 
     ends, stacks = control.scan(tracer.b, count, carried, step)
     return *ends, *stacks

@@ -1,4 +1,4 @@
-"""Gradients of convolutions."""
+"""Conversion of the gradients of convolutions."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ def convolution_backward(
     tracer: Tracer, grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sizes | None, stride: Sizes,
     padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int, output_mask: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Return the gradients of the input, the filters and the bias that `output_mask` asks for."""
+    """Return the gradients of the input, the filters and the bias; None for those that `output_mask` does
+    not request.
+    """
     window = window_of(tracer, weight.rank - 2, stride, padding, dilation)
     inner = normalization.wide(input.dtype)
-    of_input, of_weight, of_bias = output_mask
+    needs_input, needs_weight, needs_bias = output_mask
     gradients: list[Tensor | None] = [None, None, None]
-    if of_input and transposed:
+    if needs_input and transposed:
         gradient = products.convolution(tracer.b, grad_output, weight, window, groups=groups, dtype=inner)
         gradients[0] = shapes.slice_(tracer.b, gradient, [0] * gradient.rank, input.shape)
-    elif of_input:
-        lacking = _beyond_windows(input, weight, grad_output, window)
+    elif needs_input:
+        unread = _unread_tail(input, weight, grad_output, window)
         gradients[0] = products.transposed_convolution(
-            tracer.b, grad_output, weight, window, groups=groups, output_padding=lacking, dtype=inner
+            tracer.b, grad_output, weight, window, groups=groups, output_padding=unread, dtype=inner
         )
-    if of_weight:
+    if needs_weight:
         x, grad = (grad_output, input) if transposed else (input, grad_output)
         gradients[1] = products.filter_gradient(tracer.b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner)
-    if of_bias:
+    if needs_bias:
         axes = [d for d in range(grad_output.rank) if d != 1]
         gradients[2] = reductions.reduce(tracer.b, "add", ew.convert(tracer.b, grad_output, inner), axes)
     return tuple(
@@ -43,8 +45,8 @@ def convolution_backward(
     )
 
 
-def _beyond_windows(x: Tensor, weight: Tensor, grad: Tensor, window: products.Window) -> list[Size]:
-    """Return how many elements at the end of each axis of x, with its padding, no window of a convolution reads."""
+def _unread_tail(x: Tensor, weight: Tensor, grad: Tensor, window: products.Window) -> list[Size]:
+    """Return how many elements at the end of each padded axis of x no window of the convolution reads."""
     rows = zip(x.shape[2:], weight.shape[2:], grad.shape[2:], window.low, window.strides, window.dilations, strict=True)
     return [n + 2 * low - (k - 1) * step - 1 - (out - 1) * stride for n, k, out, low, stride, step in rows]
 

@@ -1,4 +1,4 @@
-"""Operators that count elements (bincount, histc) or repeat elements as often as a tensor states."""
+"""Conversions of operators that count elements (bincount, histc) or repeat elements by counts (repeat_interleave)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def bincount(tracer: Tracer, self: Tensor, weights: Tensor | None = None, minlength: Size = 0) -> Tensor:
-    """Return how often each number from 0 to the largest one occurs, or the sums of weights; at least minlength of
-    them.
+    """Return how often each number from 0 to the largest one occurs, or the sum of its weights. The result has at least
+    `minlength` elements.
     """
     positions = ew.convert(tracer.b, self, I64)
     largest = reductions.reduce(tracer.b, "max", shapes.concat(tracer.b, [positions, tracer.b.constant([-1], I64)], 0))
-    least = reductions.size_as(tracer.b, minlength, I64)
-    count = formula(tracer.b, lambda n, least: (n + 1).max(least), largest, least)
+    min_count = reductions.size_as(tracer.b, minlength, I64)
+    count = formula(tracer.b, lambda n, m: (n + 1).max(m), largest, min_count)
     size = tracer.b.size_of(tracer.b.scalar(count), "count")
     if weights is None:
         amounts = shapes.full(tracer.b, 1, positions.shape, I64)
@@ -30,8 +30,8 @@ def bincount(tracer: Tracer, self: Tensor, weights: Tensor | None = None, minlen
 
 
 def histc(tracer: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
-    """Return the number of elements in each of equal intervals from min to max; the range of the elements where min and
-    max are equal.
+    """Return the number of elements in each of `bins` equal intervals from min to max. If min equals max, the intervals
+    span the range of the elements.
     """
     b, dtype = tracer.b, self.dtype
     if not dtype.is_float or isinstance(min, complex) or isinstance(max, complex) or bins < 1:
@@ -40,9 +40,9 @@ def histc(tracer: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: N
     low, high = (b.constant(float(n), dtype) for n in (min, max))  # type: ignore[arg-type]
     if min == max:
         low, high = (reductions.reduce(b, name, flat) for name in ("min", "max"))
-        alike = ew.compare(b, "eq", low, high)
-        low = formula(b, lambda n, e: e.where(n - 1.0, n), low, alike)
-        high = formula(b, lambda n, e: e.where(n + 1.0, n), high, alike)
+        is_constant = ew.compare(b, "eq", low, high)
+        low = formula(b, lambda n, e: e.where(n - 1.0, n), low, is_constant)
+        high = formula(b, lambda n, e: e.where(n + 1.0, n), high, is_constant)
 
     def position(value: Element, low: Element, high: Element) -> Element:
         bin_ = ((value - low) * float(bins) / (high - low)).to(I64).min(bins - 1)
@@ -56,12 +56,13 @@ def histc(tracer: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: N
 # -- repetition
 
 
-def _sources(tracer: Tracer, repeats: Tensor, output_size: Size | None) -> Tensor:
-    """Return the index of each element of `repeats`, repeated as often as the element states."""
+def _repeated_indices(tracer: Tracer, repeats: Tensor, output_size: Size | None) -> Tensor:
+    """Return each index of `repeats`, repeated as often as the element at this index states."""
     counts = ew.convert(tracer.b, repeats, I64)
     if output_size is None:
         output_size = tracer.b.size_of(tracer.b.scalar(reductions.reduce(tracer.b, "add", counts)), "count")
-    # An element begins where those before it end; several begin at one position where some have a count of 0.
+    # Each index begins at the sum of the counts before it. Marks at these positions, added up, give the index plus 1;
+    # indices with a count of 0 add several marks at one position.
     begins = scans.cumulative(tracer.b, "add", counts, 0, exclusive=True)
     marks = scatters.put_rows(
         tracer.b,
@@ -73,23 +74,25 @@ def _sources(tracer: Tracer, repeats: Tensor, output_size: Size | None) -> Tenso
     return formula(tracer.b, lambda n: n - 1, scans.cumulative(tracer.b, "add", marks, 0))
 
 
-def repeat_numbers(tracer: Tracer, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
-    return ew.convert(tracer.b, _sources(tracer, repeats, output_size), repeats.dtype)
+def repeat_indices(tracer: Tracer, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
+    """Lower repeat_interleave of counts alone: the indices of the counts, each repeated by its count."""
+    return ew.convert(tracer.b, _repeated_indices(tracer, repeats, output_size), repeats.dtype)
 
 
 def repeat_by_tensor(
     tracer: Tracer, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
+    """Lower repeat_interleave: repeat each slice along an axis by its count."""
     x = self if dim is not None else flatten(tracer, self)
     axis = axis_of(tracer, dim or 0, x.rank)
-    if repeats.rank == 0 or repeats.shape[0] == 1:  # a count for all elements
+    if repeats.rank == 0 or repeats.shape[0] == 1:  # one count for all elements
         repeats = shapes.broadcast_to(tracer.b, shapes.reshape(tracer.b, repeats, [1]), [x.shape[axis]])
-    return gathers.take(tracer.b, x, _sources(tracer, repeats, output_size), axis)
+    return gathers.take(tracer.b, x, _repeated_indices(tracer, repeats, output_size), axis)
 
 
 COUNTING: dict[str, Conversion] = {
     "aten.bincount": bincount,
     "aten.histc": histc,
-    "aten.repeat_interleave.Tensor": repeat_numbers,
+    "aten.repeat_interleave.Tensor": repeat_indices,
     "aten.repeat_interleave.self_Tensor": repeat_by_tensor,
 }

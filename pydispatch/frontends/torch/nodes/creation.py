@@ -1,4 +1,4 @@
-"""Tensors that are made of nothing but a shape."""
+"""Conversions of operators that create tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Sizes = Sequence[Size]
 
 
 def filled(tracer: Tracer, value: Operand, shape: Sizes, dtype: DType) -> Tensor:
-    """Return a tensor of one number."""
+    """Return a tensor of a given shape with all elements equal to `value`."""
     return shapes.broadcast_to(tracer.b, as_tensor(tracer, value, dtype), shape)
 
 
@@ -45,6 +45,8 @@ def zero(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def _of_size(value: int) -> Conversion:
+    """Return the conversion of zeros, ones or empty: a tensor of a given size."""
+
     def convert(tracer: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
         return filled(tracer, value, size, dtype or F32)
 
@@ -52,6 +54,8 @@ def _of_size(value: int) -> Conversion:
 
 
 def _like(value: int) -> Conversion:
+    """Return the conversion of zeros_like, ones_like or empty_like: a tensor of the shape of another one."""
+
     def convert(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
         return filled(tracer, value, self.shape, dtype or self.dtype)
 
@@ -59,6 +63,10 @@ def _like(value: int) -> Conversion:
 
 
 def _new(value: int) -> Conversion:
+    """Return the conversion of new_zeros, new_ones or new_empty: a tensor of a given size and of the type of another
+    one.
+    """
+
     def convert(tracer: Tracer, self: Tensor, size: Sizes, *, dtype: DType | None = None) -> Tensor:
         return filled(tracer, value, size, dtype or self.dtype)
 
@@ -90,8 +98,9 @@ def arange(tracer: Tracer, end: Number, *, dtype: DType | None = None) -> Tensor
 
 
 def arange_step(tracer: Tracer, start: Number, end: Number, step: Number = 1, *, dtype: DType | None = None) -> Tensor:
+    """Return the numbers from start to end, without end, at intervals of `step`."""
     if all(isinstance(n, (int, Expr)) for n in (start, end, step)):
-        return _of_integers(tracer, start, end, step, dtype or I64)
+        return _integer_range(tracer, start, end, step, dtype or I64)
     if any(isinstance(n, Expr) for n in (start, end, step)) or not step:
         raise tracer.b.fail("arange by fractions up to a size that is not known")
     first, last, by = float(start), float(end), float(step)  # type: ignore[arg-type]
@@ -100,7 +109,8 @@ def arange_step(tracer: Tracer, start: Number, end: Number, step: Number = 1, *,
     return ew.convert(tracer.b, values, dtype or F32)
 
 
-def _of_integers(tracer: Tracer, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
+def _integer_range(tracer: Tracer, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
+    """Return a range of integers, whose bounds may be dynamic sizes."""
     if not isinstance(step, int) or not step:
         raise tracer.b.fail(f"arange with the step {step}")
     count = ceil_div(end - start, step) if step > 0 else ceil_div(start - end, -step)
@@ -115,7 +125,7 @@ def linspace(tracer: Tracer, start: Operand, end: Operand, steps: int, *, dtype:
     import numpy as np
 
     if isinstance(start, Tensor) or isinstance(end, Tensor):
-        # From both ends, as PyTorch does: the last element is the end itself.
+        # PyTorch interpolates each half from its own end, so that the last element is exactly the end.
         part = tracer.b.constant(np.linspace(0.0, 1.0, steps), F64)
         low, high = (shapes.reshape(tracer.b, as_tensor(tracer, v, F64), []) for v in (start, end))
         values_ = formula(
@@ -133,23 +143,25 @@ def eye(tracer: Tracer, n: Size, m: Size | None = None, *, dtype: DType | None =
 
 
 def triangle(tracer: Tracer, x: Tensor, order: str, diagonal: int) -> Tensor:
-    """Matrices with 0 where the column less the row is not "le" or "ge" the number of a diagonal."""
+    """Return x with 0 where the column minus the row does not compare by `order` ("le" or "ge") to `diagonal`."""
     lead, (n, m) = x.shape[:-2], x.shape[-2:]
     rows = shapes.reshape(tracer.b, shapes.iota(tracer.b, [n], 0, I64), [*[1] * len(lead), n, 1])
     columns = shapes.reshape(tracer.b, shapes.iota(tracer.b, [m], 0, I64), [*[1] * len(lead), 1, m])
-    kept = formula(tracer.b, lambda r, c: (c - r).compare(order, diagonal), rows, columns)
-    return ew.select(tracer.b, kept, x, as_tensor(tracer, 0, x.dtype))
+    mask = formula(tracer.b, lambda r, c: (c - r).compare(order, diagonal), rows, columns)
+    return ew.select(tracer.b, mask, x, as_tensor(tracer, 0, x.dtype))
 
 
 def _triangle(order: str) -> Conversion:
+    """Return the conversion of tril ("le") or triu ("ge")."""
+
     def convert(tracer: Tracer, self: Tensor, diagonal: int = 0) -> Tensor:
         return triangle(tracer, self, order, diagonal)
 
     return convert
 
 
-def _indices_of_triangle(name: str) -> Conversion:
-    """Return the rows and columns of the elements on and below, or above, a diagonal of a matrix, [2, count]."""
+def _triangle_indices(name: str) -> Conversion:
+    """Return the conversion of tril_indices ("tril") or triu_indices ("triu"): rows and columns as [2, count]."""
 
     def convert(tracer: Tracer, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
         import numpy as np
@@ -181,8 +193,8 @@ CREATION: dict[str, Conversion] = {
     "aten.linspace": linspace,
     "aten.eye": eye,
     "aten.eye.m": eye,
-    "aten.tril_indices": _indices_of_triangle("tril"),
-    "aten.triu_indices": _indices_of_triangle("triu"),
+    "aten.tril_indices": _triangle_indices("tril"),
+    "aten.triu_indices": _triangle_indices("triu"),
     "aten.tril": _triangle("le"),
     "aten.triu": _triangle("ge"),
 }

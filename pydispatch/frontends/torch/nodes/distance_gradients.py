@@ -1,4 +1,4 @@
-"""Gradients of distances between rows."""
+"""Conversions of the gradients of distances between rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def cdist_backward(tracer: Tracer, grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
-    """Return the gradient of x1 [..., n, c] by that of the distances [..., n, m] to the rows of x2."""
+    """Return the gradient of x1 [..., n, c] for the gradient `grad` of its distances [..., n, m] to the rows of x2."""
     inner = normalization.wide(x1.dtype)
 
     def share(g: Element, d: Element, a: Element, c: Element) -> Element:
@@ -28,7 +28,7 @@ def cdist_backward(tracer: Tracer, grad: Tensor, x1: Tensor, x2: Tensor, p: floa
 
 
 def _slope(difference: Element, distance: Element, p: float) -> Element:
-    """Return the derivative of a norm of order p by one of its differences; 0 for equal rows."""
+    """Return the derivative of a p-norm by one of its components; 0 for a component of 0."""
     size, sign = difference.unary("abs"), difference.unary("sign")
     if p == 0:
         return difference.const(0.0)
@@ -41,15 +41,15 @@ def _slope(difference: Element, distance: Element, p: float) -> Element:
 
 
 def pdist_backward(tracer: Tracer, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
-    """Return the gradient of rows by that of the distances of all pairs of them."""
+    """Return the gradient of the rows of `self` for the gradient of the distances of all pairs of rows."""
     count = count_of_rows(tracer, self)
     if count < 2:
         return shapes.full(tracer.b, 0, self.shape, self.dtype)
     pairs = np.zeros((count, count), np.int64)
     pairs[np.triu_indices(count, 1)] = np.arange(count * (count - 1) // 2)
     positions = tracer.b.constant(pairs + pairs.T)
-    whole = (gathers.take(tracer.b, vector, positions, 0) for vector in (grad, pdist))
-    return cdist_backward(tracer, next(whole), self, self, p, next(whole))
+    grad_matrix, distance_matrix = (gathers.take(tracer.b, vector, positions, 0) for vector in (grad, pdist))
+    return cdist_backward(tracer, grad_matrix, self, self, p, distance_matrix)
 
 
 DISTANCE_GRADIENTS: dict[str, Conversion] = {

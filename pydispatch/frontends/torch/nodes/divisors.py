@@ -1,4 +1,4 @@
-"""The greatest common divisor and the least common multiple of integers."""
+"""Conversions of the greatest common divisor and the least common multiple of integers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import control, reductions, shapes
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import formula, formulas
-from pydispatch.frontends.torch.promotion import Operand, together
+from pydispatch.frontends.torch.promotion import Operand, promoted
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def gcd(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+    """Return the greatest common divisors, by Euclid's algorithm on all elements at once until every remainder is 0."""
     b = tracer.b
-    x, y = together(tracer, self, other)
+    x, y = promoted(tracer, self, other)
     if not x.dtype.is_integer:
         raise b.fail(f"common divisors of {x} and {y}; expected integers")
     shape = ew.broadcast_shape(b, x.shape, y.shape)
@@ -20,20 +21,20 @@ def gcd(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
     if not x.dtype.is_unsigned:
         x, y = (ew.unary(b, "abs", v) for v in (x, y))
 
-    def remains(tensors: list[Tensor]) -> Tensor:
+    def has_remainder(tensors: list[Tensor]) -> Tensor:
         return reductions.reduce(b, "or", formula(b, lambda v: v.is_unequal(0), tensors[1]))
 
-    def divided(tensors: list[Tensor]) -> list[Tensor]:
+    def euclid_step(tensors: list[Tensor]) -> list[Tensor]:
         return formulas(
             b, lambda v, w: (w.is_equal(0).where(v, w), w.is_equal(0).where(w, v % w.is_equal(0).where(1, w))),
             *tensors,
         )  # fmt: skip
 
-    return control.while_(b, [x, y], remains, divided)[0]
+    return control.while_(b, [x, y], has_remainder, euclid_step)[0]
 
 
 def lcm(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-    x, y = together(tracer, self, other)
+    x, y = promoted(tracer, self, other)
     divisor = gcd(tracer, x, y)
     multiple = formula(tracer.b, lambda v, w, d: v / d.is_equal(0).where(1, d) * w, x, y, divisor)
     return multiple if x.dtype.is_unsigned else ew.unary(tracer.b, "abs", multiple)

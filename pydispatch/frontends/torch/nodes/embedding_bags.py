@@ -1,4 +1,4 @@
-"""Rows of a table combined in bags, and the gradients of that."""
+"""Conversions of embedding bags, sums (means, maxima) of groups of table rows, and of their gradients."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pydispatch.frontends.torch.nodes.ordering import searchsorted
 from pydispatch.frontends.torch.trace import Conversion, Saved, Tracer
 
 _SUM, _MEAN, _MAX = range(3)
-_FAST = ("f32", "f16")
-"""Types of tables of which PyTorch computes sums on the CPU without the bag of each row."""
+_TYPES_WITHOUT_BAG_INDICES = ("f32", "f16")
+"""Element types of the tables for which PyTorch's CPU kernel of sums does not return the bag of each row."""
 
 
 def embedding_bag(
@@ -28,7 +28,9 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor | Saved, ...]:
-    """Return the combined rows, the bag of each row, the number of rows of each bag, and the indices of maxima."""
+    """Return the combined rows of each bag, the bag of each index, the number of rows of each bag, and the indices of
+    maxima.
+    """
     b = tracer.b
     if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
         raise b.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
@@ -39,21 +41,28 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = ew.binary(b, "mul", rows, shapes.expand_dims(b, per_sample_weights, [1]))
     shape, column = (bags, weight.shape[1]), shapes.expand_dims(b, counts, [1])
-    is_fast = mode == _SUM and weight.dtype.name in _FAST and (padding_idx is None or padding_idx < 0)
-    listed = shapes.full(b, 0, [0], offsets.dtype) if is_fast else bag
+    omits_bags = (
+        mode == _SUM and weight.dtype.name in _TYPES_WITHOUT_BAG_INDICES and (padding_idx is None or padding_idx < 0)
+    )
+    bags_of_indices = shapes.full(b, 0, [0], offsets.dtype) if omits_bags else bag
     if mode == _MAX:
         least = shapes.full(b, reductions.least(weight.dtype), shape, weight.dtype)
         largest = scatters.put_rows(b, least, [bag], rows, "max")
         result = formula(b, lambda v, n: (n > 0).where(v, 0.0), largest, column)
-        return result, Saved(listed), Saved(counts), Saved(_indices_of(tracer, largest, rows, bag, indices))
+        return (
+            result,
+            Saved(bags_of_indices),
+            Saved(counts),
+            Saved(_argmax_of_bags(tracer, largest, rows, bag, indices)),
+        )
     result = scatters.put_rows(b, shapes.full(b, 0, shape, weight.dtype), [bag], rows, "add")
     if mode == _MEAN:
         result = formula(b, lambda v, n: v / n.max(1).to(v.dtype), result, column)
-    return result, Saved(listed), Saved(counts), Saved(counts)
+    return result, Saved(bags_of_indices), Saved(counts), Saved(counts)
 
 
 def _bag_of_each(tracer: Tracer, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
-    """Return the number of the bag of each index; -1 for padding, which is in no bag."""
+    """Return the bag of each index; -1 for padding, which belongs to no bag."""
     begins = shapes.slice_axis(tracer.b, offsets, 0, 0, bags)
     positions = searchsorted(tracer, begins, shapes.iota(tracer.b, indices.shape, 0, offsets.dtype), right=True)
     bag = formula(tracer.b, lambda n: n - 1, positions)
@@ -63,19 +72,19 @@ def _bag_of_each(tracer: Tracer, indices: Tensor, offsets: Tensor, bags: Size, p
 
 
 def _counts(tracer: Tracer, bag: Tensor, bags: Size) -> Tensor:
-    """Return how many rows each bag has."""
+    """Return the number of rows of each bag."""
     ones = shapes.full(tracer.b, 1, bag.shape, I64)
     return scatters.put_rows(tracer.b, shapes.full(tracer.b, 0, [bags], I64), [bag], ones, "add")
 
 
-def _indices_of(tracer: Tracer, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
-    """Return the index of the first row of each bag that has the maximum, for each column."""
-    beyond = reductions.largest(I64)
+def _argmax_of_bags(tracer: Tracer, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
+    """Return, for each bag and column, the table index of the first row that has the maximum."""
+    no_row = reductions.largest(I64)
     own = gathers.take(tracer.b, largest, bag, 0)
     numbers = formula(
-        tracer.b, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(beyond).to(I64)), rows, own
+        tracer.b, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(no_row).to(I64)), rows, own
     )
-    first = scatters.put_rows(tracer.b, shapes.full(tracer.b, beyond, largest.shape, I64), [bag], numbers, "min")
+    first = scatters.put_rows(tracer.b, shapes.full(tracer.b, no_row, largest.shape, I64), [bag], numbers, "min")
     return gathers.take(tracer.b, indices, first, 0)
 
 
@@ -84,6 +93,7 @@ def embedding_bag_backward(
     maximum_indices: Tensor, num_weights: Size, scale_grad_by_freq: bool, mode: int, sparse: bool,
     per_sample_weights: Tensor | None, padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
+    """Return the gradient of the table."""
     if sparse:
         raise tracer.b.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
     if scale_grad_by_freq:  # PyTorch's gradients on the CPU are not those that its documentation describes
@@ -110,6 +120,7 @@ def per_sample_weights_backward(
     tracer: Tracer, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
     padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
+    """Return the gradient of the weights of the rows in a sum."""
     inner = normalization.wide(grad.dtype)
     bag = _bag_of_each(tracer, indices, offsets, grad.shape[0], padding_idx)
     rows, own = gathers.take(tracer.b, weight, indices, 0), gathers.take(tracer.b, grad, bag, 0)

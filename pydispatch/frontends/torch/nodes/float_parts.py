@@ -1,4 +1,4 @@
-"""The sign, the exponent and the fraction of floats."""
+"""Conversions of operators on the sign, the exponent and the fraction of floats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def signbit(tracer: Tracer, self: Tensor) -> Tensor:
-    """Return which elements have a sign: -0.0 has one."""
+    """Return which elements have a negative sign; -0.0 has one."""
     if self.dtype.is_unsigned:
         return formula(tracer.b, lambda e: e.is_unequal(e), self)
     if self.dtype.is_integer:
@@ -20,7 +20,10 @@ def signbit(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def ldexp(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    """self * 2^other, which is exact where a power of two of that size is infinite or 0."""
+    """Return self * 2^other.
+
+    The power is applied in two halves, so that the result is exact even where 2^other itself is infinite or 0.
+    """
 
     def written(e: Element, n: Element) -> Element:
         half = (n * 0.5).unary("floor")
@@ -30,21 +33,24 @@ def ldexp(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
 
 
 def frexp(tracer: Tracer, self: Tensor) -> tuple[Tensor, Tensor]:
-    """Fractions from 0.5 up to 1 and exponents i32; of 0, infinities and NaN the number itself and 0."""
+    """Return fractions with magnitudes in [0.5, 1) and exponents as i32. For 0, infinities and NaN return the number
+    itself and 0.
+    """
     if not self.dtype.is_float:
         raise tracer.b.fail(f"fractions and exponents of {self}; expected floats")
     inner = wide(self.dtype)
-    # The logarithm may be rounded to the next integer, and subnormal numbers have no exact quotient by 2^exponent.
-    least, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
+    # Subnormal numbers have no exact quotient by 2^exponent, so those below min_normal are multiplied by 2^lift first.
+    # The logarithm may be rounded to the next integer, so the exponent is corrected by one where needed.
+    min_normal, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
 
     def written(e: Element) -> list[Element]:
         e = e.to(inner)
         size = e.unary("abs")
         none = e.is_equal(0.0) | ~e.unary("is_finite")
-        small = size < least
+        small = size < min_normal
         known = none.where(1.0, small.where(size * 2.0**lift, size))
         exponent = known.unary("log2").unary("floor") + 1.0
-        # Halved twice: 2^exponent may be infinite where the number is not.
+        # The division is in two steps, because 2^exponent may be infinite where the number is not.
         half = (exponent * 0.5).unary("floor")
         part = known / half.unary("exp2") / (exponent - half).unary("exp2")
         over, under = part >= 1.0, part < 0.5

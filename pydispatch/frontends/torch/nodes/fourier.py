@@ -1,4 +1,4 @@
-"""Fourier transforms along axes whose sizes are known."""
+"""Conversions of Fourier transforms, along axes of static size."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Ints = Sequence[int]
 
-_BY_ROOT, _BY_COUNT = 1, 2  # how results are scaled; 0 for not at all
+_BY_ROOT, _BY_COUNT = 1, 2  # division by sqrt(n), and by n; 0 is no scaling. These are PyTorch's codes.
 _SCALES = {None: (0, _BY_COUNT), "backward": (0, _BY_COUNT), "ortho": (_BY_ROOT, _BY_ROOT), "forward": (_BY_COUNT, 0)}
-"""By the argument `norm`: of transforms forwards, and back."""
+"""Scaling of forward and of inverse transforms, by the argument `norm`."""
 
 
 def _scaled(tracer: Tracer, x: Tensor, count: Size, normalization: int, back: bool = False) -> Tensor:
-    """Return the result of a transform, normalized. back: the transform has divided it by the number of elements."""
+    """Scale the result of a transform of `count` elements. With `back`, ops.fourier has already divided it by the
+    count.
+    """
     if isinstance(count, Expr):
         raise tracer.b.fail("a Fourier transform along an axis whose size is not known")
     factor = {_BY_ROOT: 1 / math.sqrt(max(count, 1)), _BY_COUNT: 1 / max(count, 1)}.get(normalization, 1.0)
@@ -29,6 +31,7 @@ def _scaled(tracer: Tracer, x: Tensor, count: Size, normalization: int, back: bo
 
 
 def _count(x: Tensor, axes: Ints) -> Size:
+    """Return the number of elements along axes."""
     return product(x.shape[d] for d in axes)
 
 
@@ -57,30 +60,37 @@ def complex_to_real(tracer: Tracer, self: Tensor, dim: Ints, normalization: int,
     return _scaled(tracer, result, _count(result, axes), normalization, back=True)
 
 
-def _of_size(tracer: Tracer, x: Tensor, n: Size | None, axis: int) -> Tensor:
-    """x cut or filled with zeros to a size along an axis."""
+def _crop_or_pad(tracer: Tracer, x: Tensor, n: Size | None, axis: int) -> Tensor:
+    """Crop an axis or pad it with zeros to a size; None keeps its size."""
     if n is None or n == x.shape[axis]:
         return x
     return shapes.pad(tracer.b, x, [0] * x.rank, [n - m if d == axis else 0 for d, m in enumerate(x.shape)])
 
 
-def _scale(tracer: Tracer, norm: str | None, back: bool) -> int:
+def _scaling_code(tracer: Tracer, norm: str | None, back: bool) -> int:
+    """Return the scaling of a transform for the argument `norm`."""
     if norm not in _SCALES:
         raise tracer.b.fail(f"a Fourier transform with norm='{norm}'")
     return _SCALES[norm][back]
 
 
-def _along(back: bool) -> Conversion:
+def _transform_along_axis(back: bool) -> Conversion:
+    """Return the conversion of fft or ifft along one axis."""
+
     def convert(tracer: Tracer, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
         axis = shapes.axis_of(tracer.b, dim, self.rank)
-        return complex_to_complex(tracer, _of_size(tracer, self, n, axis), [axis], _scale(tracer, norm, back), not back)
+        return complex_to_complex(
+            tracer, _crop_or_pad(tracer, self, n, axis), [axis], _scaling_code(tracer, norm, back), not back
+        )
 
     return convert
 
 
 def rfft(tracer: Tracer, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     axis = shapes.axis_of(tracer.b, dim, self.rank)
-    return real_to_complex(tracer, _of_size(tracer, self, n, axis), [axis], _scale(tracer, norm, False), True)
+    return real_to_complex(
+        tracer, _crop_or_pad(tracer, self, n, axis), [axis], _scaling_code(tracer, norm, False), True
+    )
 
 
 def irfft(tracer: Tracer, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -90,7 +100,7 @@ def irfft(tracer: Tracer, self: Tensor, n: int | None = None, dim: int = -1, nor
     if not isinstance(count, int):
         raise tracer.b.fail(f"a Fourier transform of {self} along axis {axis}, whose size is not known")
     return complex_to_real(
-        tracer, _of_size(tracer, self, count // 2 + 1, axis), [axis], _scale(tracer, norm, True), count
+        tracer, _crop_or_pad(tracer, self, count // 2 + 1, axis), [axis], _scaling_code(tracer, norm, True), count
     )
 
 
@@ -98,8 +108,8 @@ FOURIER: dict[str, Conversion] = {
     "aten._fft_c2c": complex_to_complex,
     "aten._fft_r2c": real_to_complex,
     "aten._fft_c2r": complex_to_real,
-    "aten.fft_fft": _along(back=False),
-    "aten.fft_ifft": _along(back=True),
+    "aten.fft_fft": _transform_along_axis(back=False),
+    "aten.fft_ifft": _transform_along_axis(back=True),
     "aten.fft_rfft": rfft,
     "aten.fft_irfft": irfft,
 }

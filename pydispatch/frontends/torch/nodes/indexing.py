@@ -1,4 +1,4 @@
-"""Elements at computed positions."""
+"""Conversions of operators that read or replace elements at computed positions."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ def index(tracer: Tracer, self: Tensor, indices: MaybeTensors) -> Tensor:
 
 
 def _positions(tracer: Tracer, x: Tensor, indices: MaybeTensors) -> list[Tensor | None]:
-    """Return indices with masks replaced by the indices of their true elements, one vector for each axis of a mask."""
+    """Return one index tensor per indexed axis; a mask is replaced by the indices of its true elements, one vector per
+    axis.
+    """
     by_axis: list[Tensor | None] = []
     for i in indices:
         if i is None or not (i.dtype.is_bool or i.dtype == U8):
             by_axis.append(i)
             continue
-        covered = x.shape[len(by_axis) : len(by_axis) + i.rank]
+        masked_sizes = x.shape[len(by_axis) : len(by_axis) + i.rank]
         if i.rank == 0 or any(not isinstance(n, Expr) and not isinstance(m, Expr) and n != m
-                              for n, m in zip(covered, i.shape, strict=True)):  # fmt: skip
+                              for n, m in zip(masked_sizes, i.shape, strict=True)):  # fmt: skip
             raise tracer.b.fail(f"{x} is indexed by {i}, whose axes are not those of it")
         by_axis += selection.indices_of_nonzero(tracer.b, i)
     return by_axis
@@ -64,16 +66,16 @@ def masked_select(tracer: Tracer, self: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked_scatter(tracer: Tracer, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Return `self` with the elements that a mask marks replaced by those of a source, in their order."""
+    """Return `self` with its masked elements replaced by the elements of `source`, in order."""
     shape = ew.broadcast_shape(tracer.b, self.shape, mask.shape)
-    x, marked = (shapes.broadcast_to(tracer.b, v, shape) for v in (self, mask))
-    flat = ew.convert(tracer.b, shapes.reshape(tracer.b, marked, [-1]), I64)
+    x, is_masked = (shapes.broadcast_to(tracer.b, v, shape) for v in (self, mask))
+    flat = ew.convert(tracer.b, shapes.reshape(tracer.b, is_masked, [-1]), I64)
     numbers = shapes.reshape(tracer.b, scans.cumulative(tracer.b, "add", flat, 0, exclusive=True), shape)
-    return ew.select(tracer.b, marked, gathers.take(tracer.b, shapes.reshape(tracer.b, source, [-1]), numbers, 0), x)
+    return ew.select(tracer.b, is_masked, gathers.take(tracer.b, shapes.reshape(tracer.b, source, [-1]), numbers, 0), x)
 
 
 def put(tracer: Tracer, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Return `self` with elements at row-major indices replaced, or added to where `accumulate` is set."""
+    """Return `self` with the elements at row-major indices replaced, or increased if `accumulate` is set."""
     flat, positions, updates = (shapes.reshape(tracer.b, v, [product(v.shape)]) for v in (self, index, source))
     updated = scatters.put_along(tracer.b, flat, positions, updates, 0, "add" if accumulate else None)
     return shapes.reshape(tracer.b, updated, self.shape)
@@ -95,8 +97,8 @@ def take_along_dim(tracer: Tracer, self: Tensor, indices: Tensor, dim: int) -> T
     axis = shapes.axis_of(tracer.b, dim, self.rank)
     shape = [i if d == axis else ew.broadcast_shape(tracer.b, (n,), (i,))[0]
              for d, (n, i) in enumerate(zip(self.shape, indices.shape, strict=True))]  # fmt: skip
-    whole = [self.shape[d] if d == axis else n for d, n in enumerate(shape)]
-    x, positions = shapes.broadcast_to(tracer.b, self, whole), shapes.broadcast_to(tracer.b, indices, shape)
+    full_shape = [self.shape[d] if d == axis else n for d, n in enumerate(shape)]
+    x, positions = shapes.broadcast_to(tracer.b, self, full_shape), shapes.broadcast_to(tracer.b, indices, shape)
     return gathers.take_along(tracer.b, x, positions, axis)
 
 
@@ -117,32 +119,35 @@ def one_hot(tracer: Tracer, self: Tensor, num_classes: int = -1) -> Tensor:
     )
 
 
-# -- replaced
+# -- replacement of elements
 
 
-def _spread_to(tracer: Tracer, source: Operand, like: Tensor, dtype: DType) -> Tensor:
-    """Return the elements of a source for each index, or a number broadcast to all of them."""
+def _updates_for(tracer: Tracer, source: Operand, like: Tensor, dtype: DType) -> Tensor:
+    """Return the part of a source tensor that corresponds to an index tensor, or a number broadcast to its shape."""
     if not isinstance(source, Tensor):
         return shapes.broadcast_to(tracer.b, as_tensor(tracer, source, dtype), like.shape)
     starts: list[Size] = [0] * source.rank
     return ew.convert(tracer.b, shapes.slice_(tracer.b, source, starts, list(like.shape)), dtype)
 
 
-_COMBINE = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+_REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
 
 
 def scatter(
     tracer: Tracer, self: Tensor, dim: int, index: Tensor, src: Operand, *, reduce: str | None = None
 ) -> Tensor:
+    """Return `self` with the elements whose position along `dim` is in `index` replaced by `src`, or
+    combined with it.
+    """
     if not self.rank:
         updated = scatter(
             tracer, shapes.reshape(tracer.b, self, [1]), 0, shapes.reshape(tracer.b, index, [1]), src, reduce=reduce
         )
         return shapes.reshape(tracer.b, updated, [])
-    if reduce is not None and reduce not in _COMBINE:
-        raise tracer.b.fail(f"scatter that reduces by '{reduce}'; supported are {', '.join(_COMBINE)}")
-    combine = _COMBINE[reduce] if reduce is not None else None
-    source = _spread_to(tracer, src, index, self.dtype)
+    if reduce is not None and reduce not in _REDUCTIONS:
+        raise tracer.b.fail(f"scatter that reduces by '{reduce}'; supported are {', '.join(_REDUCTIONS)}")
+    combine = _REDUCTIONS[reduce] if reduce is not None else None
+    source = _updates_for(tracer, src, index, self.dtype)
     return scatters.put_along(tracer.b, self, index, source, shapes.axis_of(tracer.b, dim, self.rank), combine)
 
 
@@ -163,12 +168,12 @@ def scatter_reduce(
         flat = (shapes.reshape(tracer.b, v, [1]) for v in (self, index, src))
         updated = scatter_reduce(tracer, next(flat), 0, next(flat), next(flat), reduce, include_self=include_self)
         return shapes.reshape(tracer.b, updated, [])
-    return _reduced_along(
+    return _scatter_reduced(
         tracer,
         self,
         shapes.axis_of(tracer.b, dim, self.rank),
         index,
-        _spread_to(tracer, src, index, self.dtype),
+        _updates_for(tracer, src, index, self.dtype),
         reduce,
         include_self,
     )
@@ -177,18 +182,21 @@ def scatter_reduce(
 _IDENTITIES = {"add": lambda dtype: 0, "mul": lambda dtype: 1, "max": reductions.least, "min": reductions.largest}
 
 
-def _reduced_along(
+def _scatter_reduced(
     tracer: Tracer, x: Tensor, axis: int, positions: Tensor, source: Tensor, reduce: str, include_self: bool
 ) -> Tensor:
-    """x with elements combined into it along an axis. include_self: with what is there."""
-    name = "add" if reduce == "mean" else _COMBINE.get(reduce)
+    """Return x with the elements of `source` combined into it at positions along an axis.
+
+    Without `include_self`, elements of x at these positions do not contribute.
+    """
+    name = "add" if reduce == "mean" else _REDUCTIONS.get(reduce)
     if name is None:
-        raise tracer.b.fail(f"elements are combined by '{reduce}'; known are mean, {', '.join(_COMBINE)}")
-    begin = x
+        raise tracer.b.fail(f"elements are combined by '{reduce}'; known are mean, {', '.join(_REDUCTIONS)}")
+    initial = x
     if not include_self:
         identity = shapes.full(tracer.b, _IDENTITIES[name](x.dtype), positions.shape, x.dtype)
-        begin = scatters.put_along(tracer.b, x, positions, identity, axis)
-    combined = scatters.put_along(tracer.b, begin, positions, source, axis, name)
+        initial = scatters.put_along(tracer.b, x, positions, identity, axis)
+    combined = scatters.put_along(tracer.b, initial, positions, source, axis, name)
     if reduce != "mean":
         return combined
     counts = shapes.full(tracer.b, 1 if include_self else 0, x.shape, I64)
@@ -203,20 +211,20 @@ def _reduced_along(
     return formula(tracer.b, mean, combined, counts)
 
 
-def _along(tracer: Tracer, x: Tensor, dim: int, index: Tensor, source: Operand, combine: str | None) -> Tensor:
-    """x with slices replaced: those of a source at the positions of a vector along an axis."""
+def _replace_slices(tracer: Tracer, x: Tensor, dim: int, index: Tensor, source: Operand, combine: str | None) -> Tensor:
+    """Return x with the slices at the indices along an axis replaced by those of `source`, or combined with them."""
     if not x.rank:
         flat = [shapes.reshape(tracer.b, v, [-1]) for v in (x, index, as_tensor(tracer, source, x.dtype))]
-        return shapes.reshape(tracer.b, _along(tracer, flat[0], 0, flat[1], flat[2], combine), [])
+        return shapes.reshape(tracer.b, _replace_slices(tracer, flat[0], 0, flat[1], flat[2], combine), [])
     axis = shapes.axis_of(tracer.b, dim, x.rank)
-    positions, shape = _slices_at(tracer, x, axis, index)
+    positions, shape = _slice_positions(tracer, x, axis, index)
     values = shapes.broadcast_to(tracer.b, as_tensor(tracer, source, x.dtype), shape)
     return scatters.put_along(tracer.b, x, positions, values, axis, combine)
 
 
-def _slices_at(tracer: Tracer, x: Tensor, axis: int, index: Tensor) -> tuple[Tensor, list[Size]]:
-    """Return the indices of the elements of slices of x, a vector of indices along an axis, and the shape of the
-    slices.
+def _slice_positions(tracer: Tracer, x: Tensor, axis: int, index: Tensor) -> tuple[Tensor, list[Size]]:
+    """Return the index along `axis` of each element of the slices that a vector of indices selects, and the shape of
+    these slices.
     """
     vector = shapes.reshape(tracer.b, index, [-1, *[1] * (x.rank - axis - 1)])
     shape = [vector.shape[0] if d == axis else n for d, n in enumerate(x.shape)]
@@ -230,47 +238,51 @@ def index_reduce(
         x, at, updates = (shapes.reshape(tracer.b, v, [-1]) for v in (self, index, source))
         return shapes.reshape(tracer.b, index_reduce(tracer, x, 0, at, updates, reduce, include_self=include_self), [])
     axis = shapes.axis_of(tracer.b, dim, self.rank)
-    positions, shape = _slices_at(tracer, self, axis, index)
+    positions, shape = _slice_positions(tracer, self, axis, index)
     values = shapes.broadcast_to(tracer.b, as_tensor(tracer, source, self.dtype), shape)
-    return _reduced_along(tracer, self, axis, positions, values, reduce, include_self)
+    return _scatter_reduced(tracer, self, axis, positions, values, reduce, include_self)
 
 
 def index_add(tracer: Tracer, self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
     scaled = source if alpha == 1 else ew.binary(tracer.b, "mul", source, as_tensor(tracer, alpha, source.dtype))
-    return _along(tracer, self, dim, index, scaled, "add")
+    return _replace_slices(tracer, self, dim, index, scaled, "add")
 
 
 def index_copy(tracer: Tracer, self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    return _along(tracer, self, dim, index, source, None)
+    return _replace_slices(tracer, self, dim, index, source, None)
 
 
 def index_fill(tracer: Tracer, self: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
-    return _along(tracer, self, dim, index, value, None)
+    return _replace_slices(tracer, self, dim, index, value, None)
 
 
 def index_put(tracer: Tracer, self: Tensor, indices: MaybeTensors, values: Tensor, accumulate: bool = False) -> Tensor:
+    """Return `self` with the elements at index tensors or masks replaced by `values`, or increased if `accumulate` is
+    set.
+    """
     mask = indices[0] if len(indices) == 1 else None
     if mask is not None and mask.dtype.is_bool and all(n == 1 for n in values.shape):
         return _masked_put(tracer, self, mask, values, accumulate)
     indices = _positions(tracer, self, indices)
     index_tensors = [i for i in indices if i is not None]
     axes = [d for d, i in enumerate(indices) if i is not None]
-    kept = [d for d in range(self.rank) if d not in axes]
+    other_axes = [d for d in range(self.rank) if d not in axes]
     index_shape = ew.broadcast_shape(tracer.b, *(i.shape for i in index_tensors))
-    # Indexed axes first; what is written has theirs where the first of them is when they stand together.
-    order = [*axes, *kept]
-    whole = shapes.transpose(tracer.b, self, order)
+    # put_nd needs the indexed axes first. As in NumPy, `values` has the axes of the indices at the position of the
+    # first indexed axis if the indexed axes are adjacent, else first.
+    order = [*axes, *other_axes]
+    transposed = shapes.transpose(tracer.b, self, order)
     first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
-    rest = [self.shape[d] for d in kept]
+    other_sizes = [self.shape[d] for d in other_axes]
     written = shapes.broadcast_to(
-        tracer.b, ew.convert(tracer.b, values, self.dtype), [*rest[:first], *index_shape, *rest[first:]]
+        tracer.b, ew.convert(tracer.b, values, self.dtype), [*other_sizes[:first], *index_shape, *other_sizes[first:]]
     )
     width = len(index_shape)
     moved = [*range(first, first + width), *range(first), *range(first + width, written.rank)]
     columns = [shapes.broadcast_to(tracer.b, ew.convert(tracer.b, i, I64), index_shape) for i in index_tensors]
     rows = shapes.stack(tracer.b, columns, width)
     updated = scatters.put_nd(
-        tracer.b, whole, rows, shapes.transpose(tracer.b, written, moved), "add" if accumulate else None
+        tracer.b, transposed, rows, shapes.transpose(tracer.b, written, moved), "add" if accumulate else None
     )
     return shapes.transpose(tracer.b, updated, [order.index(d) for d in range(self.rank)])
 
@@ -282,10 +294,10 @@ def index_put_impl(
 
 
 def _masked_put(tracer: Tracer, x: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -> Tensor:
-    """Return x with one value at, or added to, all elements that a mask over the first axes marks."""
-    spread = shapes.reshape(tracer.b, mask, [*mask.shape, *[1] * (x.rank - mask.rank)])
+    """Return x with one value written to, or added to, all elements that a mask over the first axes selects."""
+    expanded_mask = shapes.reshape(tracer.b, mask, [*mask.shape, *[1] * (x.rank - mask.rank)])
     value = ew.convert(tracer.b, shapes.reshape(tracer.b, values, []), x.dtype)
-    return ew.select(tracer.b, spread, ew.binary(tracer.b, "add", x, value) if accumulate else value, x)
+    return ew.select(tracer.b, expanded_mask, ew.binary(tracer.b, "add", x, value) if accumulate else value, x)
 
 
 INDEXING: dict[str, Conversion] = {

@@ -1,4 +1,6 @@
-"""Linear algebra: determinants, inverses and linear systems by LU, Cholesky and QR."""
+"""Conversions of linear algebra: determinants, inverses and linear systems by LU, Cholesky and QR; eigen and singular
+values.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 Pair = tuple[Tensor, Tensor]
 
 
-def _batched(tracer: Tracer, a: Tensor, y: Tensor) -> Pair:
-    """Broadcast the batch axes of two batches of matrices to one shape."""
+def _broadcast_batches(tracer: Tracer, a: Tensor, y: Tensor) -> Pair:
+    """Broadcast the batch axes of two batches of matrices to a common shape."""
     lead = ew.broadcast_shape(tracer.b, a.shape[:-2], y.shape[:-2])
     return tuple(shapes.broadcast_to(tracer.b, v, [*lead, *v.shape[-2:]]) for v in (a, y))  # type: ignore[return-value]
 
@@ -31,7 +33,7 @@ def _batched(tracer: Tracer, a: Tensor, y: Tensor) -> Pair:
 # -- LU
 
 
-def lu_factor_check(tracer: Tracer, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
+def lu_factor_ex(tracer: Tracer, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
     if not pivot:
         raise tracer.b.fail(
             "LU without pivots is not supported: PyTorch has it on CUDA alone", "factor with pivot=True"
@@ -40,13 +42,14 @@ def lu_factor_check(tracer: Tracer, A: Tensor, *, pivot: bool = True, check_erro
 
 
 def lu_factor(tracer: Tracer, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
-    factored = lu_factor_check(tracer, A, pivot=pivot)
+    factored = lu_factor_ex(tracer, A, pivot=pivot)
     return factored[0], factored[1]
 
 
-def _rows_in_order(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
-    """Return the index of the matrix row that each row of L U corresponds to, [..., n]. pivots: row exchanges, counted
-    from 1.
+def _permutation_of_pivots(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
+    """Return, for each row of L U, the index of the row of the factored matrix that it corresponds to: [..., n].
+
+    `pivots` are LAPACK's successive row exchanges, counted from 1.
     """
     b = tracer.b
     lead, count = pivots.shape[:-1], pivots.shape[-1]
@@ -57,17 +60,17 @@ def _rows_in_order(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
         (rows,) = tensors
         position = shapes.broadcast_to(b, reductions.size_as(b, j, I64), [exchanges.shape[0], 1])
         other = formula(b, lambda p: p.to(I64) - 1, shapes.slice_axis(b, exchanges, 1, j, j + 1))
-        here, there = (gathers.take_along(b, rows, at, 1) for at in (position, other))
+        row, other_row = (gathers.take_along(b, rows, index, 1) for index in (position, other))
         index = shapes.iota(b, rows.shape, 1, I64)
         return [formula(b, lambda v, i, p, o, h, e: i.is_equal(p).where(e, i.is_equal(o).where(h, v)),
-                        rows, index, position, other, here, there)]  # fmt: skip
+                        rows, index, position, other, row, other_row)]  # fmt: skip
 
     ordered = rows if count == 0 else for_(b, count, [rows], step)[0]
     return shapes.reshape(b, ordered, [*lead, n])
 
 
 def _triangles(tracer: Tracer, LU: Tensor) -> Pair:  # noqa: N803
-    """L with its diagonal of 1, and U."""
+    """Split packed LU factors into L, whose diagonal is 1, and U."""
     m, n = LU.shape[-2:]
     k = minimum(m, n)
     left = shapes.slice_axis(tracer.b, LU, LU.rank - 1, 0, k)
@@ -80,8 +83,8 @@ def lu_unpack(
     tracer: Tracer, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     m = LU_data.shape[-2]
-    order = _rows_in_order(tracer, LU_pivots, m)
-    # P has a 1 at [order[i], i].
+    order = _permutation_of_pivots(tracer, LU_pivots, m)
+    # The permutation matrix P has a 1 at each position [order[i], i].
     rows = shapes.expand_dims(tracer.b, order, [order.rank - 1])
     index = shapes.reshape(tracer.b, shapes.iota(tracer.b, [m], 0, I64), [m, 1])
     P = ew.convert(tracer.b, ew.compare(tracer.b, "eq", index, rows), LU_data.dtype)  # noqa: N806
@@ -96,27 +99,31 @@ def linalg_lu(tracer: Tracer, A: Tensor, *, pivot: bool = True) -> tuple[Tensor,
 def lu_solve(
     tracer: Tracer, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    if adjoint:  # the adjoint of the equation has the matrix on the other side
-        return _transposed(tracer, lu_solve(tracer, LU, pivots, _transposed(tracer, B), left=not left))
+    """Solve A X = B (or X A = B, if not `left`) for a matrix A that is given by its LU factors."""
+    if adjoint:  # X A^H = B is the adjoint of A X^H = B^H, so the matrix changes sides
+        return _adjoint(tracer, lu_solve(tracer, LU, pivots, _adjoint(tracer, B), left=not left))
     if not left:
         P, L, U = lu_unpack(tracer, LU, pivots)  # noqa: N806
-        right, upper = _batched(tracer, B, U)
+        right, upper = _broadcast_batches(tracer, B, U)
         solution = linear.triangular_solve(tracer.b, upper, right, left=False, lower=False)
-        solution = linear.triangular_solve(tracer.b, _batched(tracer, L, solution)[0], solution, left=False, unit=True)
-        return products.matmul(tracer.b, solution, _transposed(tracer, P))
-    order = _rows_in_order(tracer, pivots, LU.shape[-2])
-    matrix, right = _batched(tracer, LU, B)
+        solution = linear.triangular_solve(
+            tracer.b, _broadcast_batches(tracer, L, solution)[0], solution, left=False, unit=True
+        )
+        return products.matmul(tracer.b, solution, _adjoint(tracer, P))
+    order = _permutation_of_pivots(tracer, pivots, LU.shape[-2])
+    matrix, right = _broadcast_batches(tracer, LU, B)
     positions = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, order, [order.rank]), right.shape)
-    moved = gathers.take_along(tracer.b, right, positions, right.rank - 2)
-    below = linear.triangular_solve(tracer.b, matrix, moved, unit=True)
-    return linear.triangular_solve(tracer.b, matrix, below, lower=False)
+    permuted = gathers.take_along(tracer.b, right, positions, right.rank - 2)
+    lower_solution = linear.triangular_solve(tracer.b, matrix, permuted, unit=True)
+    return linear.triangular_solve(tracer.b, matrix, lower_solution, lower=False)
 
 
-def lu_solve_of(tracer: Tracer, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
+def lu_solve_legacy(tracer: Tracer, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
     return lu_solve(tracer, LU_data, LU_pivots, self)
 
 
-def _transposed(tracer: Tracer, x: Tensor) -> Tensor:
+def _adjoint(tracer: Tracer, x: Tensor) -> Tensor:
+    """Return the conjugate transposes of matrices."""
     result: Tensor = adjoint(tracer, x)
     return result
 
@@ -124,16 +131,18 @@ def _transposed(tracer: Tracer, x: Tensor) -> Tensor:
 # -- determinants
 
 
-def _exchanges(tracer: Tracer, pivots: Tensor, dtype: DType) -> Tensor:
-    """1 or -1: the determinant of the permutation of rows."""
+def _permutation_sign(tracer: Tracer, pivots: Tensor, dtype: DType) -> Tensor:
+    """Return 1 or -1: the determinant of the permutation that LAPACK's row exchanges `pivots` describe."""
     index = shapes.iota(tracer.b, pivots.shape, pivots.rank - 1, I32)
     signs = formula(tracer.b, lambda p, i: p.is_equal(i + 1).where(p.const(1), p.const(-1)), pivots, index)
     return ew.convert(tracer.b, reductions.reduce(tracer.b, "mul", signs, [-1]), dtype)
 
 
-def _factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    """Return LU, pivots and the first pivot that is 0, as the gradients of determinants take them: of the transpose of
-    a real matrix that is contiguous."""
+def _lu_for_gradients(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    """Return LU, pivots and the index of the first zero pivot, as PyTorch saves them for the gradient of a determinant.
+
+    For a contiguous real matrix these are the factors of its transpose.
+    """
     matrix = A.tensor
     if not matrix.dtype.is_complex and is_contiguous(tracer, A):
         matrix = shapes.transpose(tracer.b, matrix, [*range(matrix.rank - 2), matrix.rank - 1, matrix.rank - 2])
@@ -141,9 +150,9 @@ def _factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]: 
 
 
 def det_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    LU, pivots, _ = _factors(tracer, A)  # noqa: N806
-    whole = reductions.reduce(tracer.b, "mul", diagonal(tracer, LU, 0, -2, -1), [-1])
-    return ew.binary(tracer.b, "mul", whole, _exchanges(tracer, pivots, LU.dtype)), LU, pivots
+    LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
+    diagonal_product = reductions.reduce(tracer.b, "mul", diagonal(tracer, LU, 0, -2, -1), [-1])
+    return ew.binary(tracer.b, "mul", diagonal_product, _permutation_sign(tracer, pivots, LU.dtype)), LU, pivots
 
 
 def det(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
@@ -151,11 +160,11 @@ def det(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
 
 
 def slogdet_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, ...]:  # noqa: N803
-    LU, pivots, _ = _factors(tracer, A)  # noqa: N806
+    LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
     pivot = diagonal(tracer, LU, 0, -2, -1)
     signs = reductions.reduce(tracer.b, "mul", ew.unary(tracer.b, "sign", pivot), [-1])
     logs = ew.unary(tracer.b, "log", ew.unary(tracer.b, "abs", pivot))
-    sign = ew.binary(tracer.b, "mul", signs, _exchanges(tracer, pivots, LU.dtype))
+    sign = ew.binary(tracer.b, "mul", signs, _permutation_sign(tracer, pivots, LU.dtype))
     return sign, reductions.reduce(tracer.b, "add", logs, [-1]), LU, pivots
 
 
@@ -165,7 +174,7 @@ def slogdet(tracer: Tracer, A: TensorMemory) -> Pair:  # noqa: N803
 
 
 def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
-    """Return the logarithm of the determinant: NaN where it is negative, and the principal value of a complex one."""
+    """Return the logarithm of the determinant: NaN if it is negative, the principal value if it is complex."""
     sign, log = slogdet(tracer, A)
     if sign.dtype.is_complex:
         return ew.apply(tracer.b, lambda s, z, v: s.complex(v, s.binary("atan2", s.imag(z), s.real(z))), sign, log)
@@ -175,13 +184,13 @@ def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
 # -- linear systems
 
 
-def _solved(tracer: Tracer, A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:  # noqa: N803
-    """x of A x = B, and the column of the first pivot that is 0, from 1, or 0.
+def _solve_columns(tracer: Tracer, A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:  # noqa: N803
+    """Return X of A X = B, and the position of the first zero pivot, counted from 1, or 0.
 
-    The factorization of A beside B leaves L^-1 P B on the right, so that one triangular system remains.
+    LU elimination of [A B] leaves [U, L^-1 P B], so that only the triangular system with U remains.
     """
     n = A.shape[-1]
-    operands = _batched(tracer, A, B)
+    operands = _broadcast_batches(tracer, A, B)
     factored, _, failed = factors.lu(tracer.b, shapes.concat(tracer.b, list(operands), operands[0].rank - 1))
     last = factored.rank - 1
     matrix, right = (
@@ -191,35 +200,36 @@ def _solved(tracer: Tracer, A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:  # n
     return linear.triangular_solve(tracer.b, matrix, right, lower=False), failed
 
 
-def _system(tracer: Tracer, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
+def _solve(tracer: Tracer, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
+    """Solve A X = B (or X A = B, if not `left`), where B has matrices or vectors. Return X and the first zero pivot."""
     is_vector = B.rank == 1 or (A.rank - 1 == B.rank and all(
         n == m for n, m in zip(A.shape[:-1], B.shape, strict=True)))  # fmt: skip
     columns = shapes.expand_dims(tracer.b, B, [B.rank]) if is_vector else B
     if left or is_vector:
-        solution, failed = _solved(tracer, A, columns)
+        solution, failed = _solve_columns(tracer, A, columns)
     else:
-        solution, failed = _solved(tracer, _transposed(tracer, A), _transposed(tracer, columns))
-        solution = _transposed(tracer, solution)
+        solution, failed = _solve_columns(tracer, _adjoint(tracer, A), _adjoint(tracer, columns))
+        solution = _adjoint(tracer, solution)
     return shapes.squeeze(tracer.b, solution, [solution.rank - 1]) if is_vector else solution, failed
 
 
 def solve(tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803
-    return _system(tracer, A, B, left)[0]
+    return _solve(tracer, A, B, left)[0]
 
 
 def solve_ex(tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
-    return _system(tracer, A, B, left)
+    return _solve(tracer, A, B, left)
 
 
 def solve_with_factors(
     tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
 ) -> tuple[Tensor, ...]:  # fmt: skip
     LU, pivots, failed = factors.lu(tracer.b, A)  # noqa: N806
-    return _system(tracer, A, B, left)[0], LU, pivots, failed
+    return _solve(tracer, A, B, left)[0], LU, pivots, failed
 
 
 def inv_ex(tracer: Tracer, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
-    return _solved(tracer, A, eye(tracer, A.shape[-1], dtype=A.dtype))
+    return _solve_columns(tracer, A, eye(tracer, A.shape[-1], dtype=A.dtype))
 
 
 def inv(tracer: Tracer, A: Tensor) -> Tensor:  # noqa: N803
@@ -229,14 +239,14 @@ def inv(tracer: Tracer, A: Tensor) -> Tensor:  # noqa: N803
 def solve_triangular(
     tracer: Tracer, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    matrix, right = _batched(tracer, self, B)
+    matrix, right = _broadcast_batches(tracer, self, B)
     return linear.triangular_solve(tracer.b, matrix, right, left=left, lower=not upper, unit=unitriangular)
 
 
 def triangular_solve(
     tracer: Tracer, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
 ) -> Pair:  # fmt: skip
-    matrix, right = _batched(tracer, A, self)
+    matrix, right = _broadcast_batches(tracer, A, self)
     solution = linear.triangular_solve(
         tracer.b, matrix, right, lower=not upper, transposed=transpose, unit=unitriangular
     )
@@ -250,12 +260,12 @@ def cholesky(tracer: Tracer, self: Tensor, *, upper: bool = False) -> Tensor:
     return linear.cholesky(tracer.b, self, not upper)
 
 
-def cholesky_old(tracer: Tracer, self: Tensor, upper: bool = False) -> Tensor:
+def cholesky_legacy(tracer: Tracer, self: Tensor, upper: bool = False) -> Tensor:
     return linear.cholesky(tracer.b, self, not upper)
 
 
 def cholesky_ex(tracer: Tracer, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
-    """Return the factor, and the number of the first leading minor that is not positive definite, or 0."""
+    """Return the Cholesky factor, and the order of the first leading minor that is not positive definite, or 0."""
     factor = linear.cholesky(tracer.b, self, not upper)
     pivot = diagonal(tracer, factor, 0, -2, -1)
     n = reductions.size_as(tracer.b, pivot.shape[-1], I32)
@@ -266,7 +276,7 @@ def cholesky_ex(tracer: Tracer, self: Tensor, *, upper: bool = False, check_erro
 
 
 def cholesky_solve(tracer: Tracer, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    matrix, right = _batched(tracer, input2, self)
+    matrix, right = _broadcast_batches(tracer, input2, self)
     partial = linear.triangular_solve(tracer.b, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
     return linear.triangular_solve(
         tracer.b, matrix, partial, lower=not upper, transposed=not upper, conjugated=not upper
@@ -304,7 +314,7 @@ def eigh(tracer: Tracer, self: Tensor, UPLO: str = "L") -> Pair:  # noqa: N803
     return jacobi.eigh(tracer.b, self, UPLO.upper() != "U")
 
 
-def eigh_of(tracer: Tracer, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
+def eigh_with_options(tracer: Tracer, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
     return eigh(tracer, A, UPLO)
 
 
@@ -318,7 +328,7 @@ def svd(
     return jacobi.svd(tracer.b, A, full_matrices)
 
 
-def svd_of(
+def svd_with_options(
     tracer: Tracer, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     if compute_uv:
@@ -334,10 +344,14 @@ def svdvals(tracer: Tracer, A: Tensor, *, driver: str | None = None) -> Tensor: 
 def pinv(
     tracer: Tracer, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
 ) -> Tensor:
-    """Return the pseudoinverse. Singular values that are not above `_least_value` count as 0.
+    """Return the pseudoinverse. Singular values that do not exceed `_singular_value_cutoff` count as 0.
 
     Args:
-        hermitian: the matrices are symmetric; only their lower triangles are read.
+        tracer: The tracer.
+        self: Matrices [..., m, n].
+        atol: Absolute tolerance.
+        rtol: Tolerance relative to the largest singular value.
+        hermitian: The matrices are symmetric or Hermitian; only their lower triangles are read.
     """
     b = tracer.b
     if hermitian:
@@ -345,24 +359,26 @@ def pinv(
         left = right
     else:
         u, values, vt = jacobi.svd(b, self)
-        left, right = _transposed(tracer, vt), u
-    least = _least_value(tracer, self, values, atol, rtol)
-    inverse = formula(b, lambda v, n: (v.unary("abs") > n).where(1.0 / v, 0.0), values, least)
+        left, right = _adjoint(tracer, vt), u
+    cutoff = _singular_value_cutoff(tracer, self, values, atol, rtol)
+    inverse = formula(b, lambda v, n: (v.unary("abs") > n).where(1.0 / v, 0.0), values, cutoff)
     scaled = ew.binary(b, "mul", left, shapes.expand_dims(b, inverse, [inverse.rank - 1]))
-    return products.matmul(b, scaled, _transposed(tracer, right))
+    return products.matmul(b, scaled, _adjoint(tracer, right))
 
 
-def _least_value(tracer: Tracer, x: Tensor, values: Tensor, atol: Operand | None, rtol: Operand | None) -> Tensor:
-    """Return the limit of singular values, [..., 1]: the larger one of `atol` and `rtol` times the largest value.
+def _singular_value_cutoff(
+    tracer: Tracer, x: Tensor, values: Tensor, atol: Operand | None, rtol: Operand | None
+) -> Tensor:
+    """Return the cutoff of singular values, [..., 1]: max(atol, rtol * largest value).
 
-    Without `rtol` it is the precision of the type times the larger size of a matrix where `atol` is 0, and 0 elsewhere.
+    The default of rtol is eps * max(m, n) if atol is 0, else 0.
     """
     b = tracer.b
     absolute = as_tensor(tracer, 0.0 if atol is None else atol, x.dtype)
     if rtol is None:
         m, n = x.shape[-2:]
-        share = float(np.finfo(x.dtype.numpy).eps) * max(int(m), int(n))  # type: ignore[arg-type]
-        relative = formula(b, lambda v: (v > 0.0).where(v.const(0.0), share), absolute)
+        default_rtol = float(np.finfo(x.dtype.numpy).eps) * max(int(m), int(n))  # type: ignore[arg-type]
+        relative = formula(b, lambda v: (v > 0.0).where(v.const(0.0), default_rtol), absolute)
     else:
         relative = as_tensor(tracer, rtol, x.dtype)
     absolute, relative = (shapes.expand_dims(b, v, [v.rank]) if v.rank else v for v in (absolute, relative))
@@ -370,7 +386,7 @@ def _least_value(tracer: Tracer, x: Tensor, values: Tensor, atol: Operand | None
     return formula(b, lambda v, a, r: a.max(r * v), largest, absolute, relative)
 
 
-def pinv_by_share(tracer: Tracer, self: Tensor, rcond: Operand = 1e-15, hermitian: bool = False) -> Tensor:
+def pinv_by_rcond(tracer: Tracer, self: Tensor, rcond: Operand = 1e-15, hermitian: bool = False) -> Tensor:
     return pinv(tracer, self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 
@@ -391,28 +407,28 @@ LINEAR_ALGEBRA: dict[str, Conversion] = {
     "aten.linalg_solve_triangular": solve_triangular,
     "aten.triangular_solve": triangular_solve,
     "aten.linalg_lu_factor": lu_factor,
-    "aten.linalg_lu_factor_ex": lu_factor_check,
+    "aten.linalg_lu_factor_ex": lu_factor_ex,
     "aten.linalg_lu": linalg_lu,
     "aten.lu_unpack": lu_unpack,
     "aten.linalg_lu_solve": lu_solve,
-    "aten.lu_solve": lu_solve_of,
+    "aten.lu_solve": lu_solve_legacy,
     "aten.linalg_cholesky": cholesky,
     "aten.linalg_cholesky_ex": cholesky_ex,
-    "aten.cholesky": cholesky_old,
+    "aten.cholesky": cholesky_legacy,
     "aten.cholesky_solve": cholesky_solve,
     "aten.cholesky_inverse": cholesky_inverse,
     "aten.linalg_qr": qr,
     "aten.linalg_eigh": eigh,
-    "aten._linalg_eigh": eigh_of,
+    "aten._linalg_eigh": eigh_with_options,
     "aten.linalg_eigvalsh": eigvalsh,
     "aten.linalg_svd": svd,
-    "aten._linalg_svd": svd_of,
+    "aten._linalg_svd": svd_with_options,
     "aten.linalg_svdvals": svdvals,
     "aten.linalg_pinv.atol_rtol_tensor": pinv,
     "aten.linalg_pinv.atol_rtol_float": pinv,
-    "aten.linalg_pinv": pinv_by_share,
-    "aten.linalg_pinv.rcond_tensor": pinv_by_share,
-    "aten.pinverse": pinv_by_share,
+    "aten.linalg_pinv": pinv_by_rcond,
+    "aten.linalg_pinv.rcond_tensor": pinv_by_rcond,
+    "aten.pinverse": pinv_by_rcond,
     "aten.geqrf": geqrf,
     "aten.linalg_householder_product": householder_product,
     "aten.orgqr": householder_product,

@@ -1,4 +1,4 @@
-"""Normalization over batches, layers and groups."""
+"""Conversions of batch, layer, group and instance normalization."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from pydispatch.frontends.torch.trace import Conversion, Saved, Tracer
 
 Sizes = Sequence[Size]
 Normalized = tuple[Tensor, Saved, Saved]
-"""A normalized tensor, and the mean and 1 / sqrt(variance + epsilon) that its gradients take."""
+"""A normalized tensor, and the mean and 1 / sqrt(variance + epsilon), which its gradients need."""
 
 
 def _saved(normalized: Tensor, mean: Tensor, root: Tensor) -> Normalized:
+    """Mark the mean and the inverse deviation as results that PyTorch saves for gradients."""
     return normalized, Saved(mean), Saved(root)
 
 
 def _last_axes(tracer: Tracer, x: Tensor, shape: Sizes) -> range:
+    """Return the axes of x that `normalized_shape` covers: as many as it has sizes, at the end."""
     if len(shape) > x.rank or not shape:
         raise tracer.b.fail(f"{x} cannot be normalized over axes of the sizes {list(shape)}")
     return range(x.rank - len(shape), x.rank)
@@ -80,12 +82,12 @@ def instance_norm(
 # -- over batches
 
 
-def _by_statistics(
+def _normalize_by_batch(
     tracer: Tracer, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
     running: Sequence[Tensor | None],
 ) -> tuple[Normalized, list[Tensor | None]]:  # fmt: skip
-    """Normalize x by the statistics of the batch, and return it with these statistics, and with the updated running
-    statistics.
+    """Normalize x by the mean and variance of the batch. Return the result and the updated running statistics, None
+    where there are none.
     """
     axes = [d for d in range(x.rank) if d != 1]
     mean, variance = (shapes.squeeze(tracer.b, m, axes) for m in normalization.moments(tracer.b, x, axes))
@@ -105,28 +107,32 @@ def batch_norm(
     tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
     running_var: TensorMemory | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    return _legit(tracer, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return _batch_norm(tracer, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
-def _legit(
+def _batch_norm(
     tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
     running_var: TensorMemory | None, training: bool, momentum: float, eps: float,
 ) -> Normalized:  # fmt: skip
-    """Write the running statistics in training."""
+    """Normalize each channel: in training by the statistics of the batch, with an in-place update of the running
+    statistics, else by the running statistics.
+    """
     memory = (running_mean, running_var)
     if not training:
         if running_mean is None or running_var is None:
             raise tracer.b.fail("batch normalization outside of training has no running statistics")
-        return _without_training(tracer, input, weight, bias, running_mean.tensor, running_var.tensor, momentum, eps)
+        return _batch_norm_inference(
+            tracer, input, weight, bias, running_mean.tensor, running_var.tensor, momentum, eps
+        )
     running = [m.tensor if m is not None else None for m in memory]
-    saved, after = _by_statistics(tracer, input, weight, bias, momentum, eps, running)
+    saved, after = _normalize_by_batch(tracer, input, weight, bias, momentum, eps, running)
     for statistic, tensor in zip(memory, after, strict=True):
         if statistic is not None and tensor is not None:
             statistic.write(ew.convert(tracer.b, tensor, statistic.tensor.dtype))
     return saved
 
 
-def _without_training(
+def _batch_norm_inference(
     tracer: Tracer,
     input: Tensor,
     weight: Tensor | None,
@@ -136,12 +142,13 @@ def _without_training(
     momentum: float,
     eps: float,
 ) -> Normalized:
+    """Normalize each channel by the running statistics. The saved results are empty."""
     normalized = normalization.batch_norm(tracer.b, input, 1, running_mean, running_var, weight, bias, eps)
     empty = tracer.b.constant([], input.dtype)
     return _saved(normalized, empty, empty)
 
 
-def _functional(
+def _batch_norm_functional(
     tracer: Tracer,
     input: Tensor,
     weight: Tensor | None,
@@ -152,19 +159,19 @@ def _functional(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor | Saved, ...]:
-    """Lower a normalization that returns its running statistics as results."""
+    """Normalize each channel, and return the running statistics as results instead of updating them in place."""
     if not training:
-        normalized = _without_training(tracer, input, weight, bias, running_mean, running_var, momentum, eps)
+        normalized = _batch_norm_inference(tracer, input, weight, bias, running_mean, running_var, momentum, eps)
         return (*normalized, running_mean, running_var)
     running = (running_mean, running_var)
-    saved, after = _by_statistics(tracer, input, weight, bias, momentum, eps, running)
+    saved, after = _normalize_by_batch(tracer, input, weight, bias, momentum, eps, running)
     return (
         *saved,
         *(Saved(n) for n in after if n is not None),
     )
 
 
-def _without_statistics(
+def _batch_norm_without_running(
     tracer: Tracer,
     input: Tensor,
     weight: Tensor | None,
@@ -173,7 +180,8 @@ def _without_statistics(
     momentum: float,
     eps: float,
 ) -> Normalized:
-    return _by_statistics(tracer, input, weight, bias, momentum, eps, (None, None))[0]
+    """Normalize each channel by the statistics of the batch; there are no running statistics."""
+    return _normalize_by_batch(tracer, input, weight, bias, momentum, eps, (None, None))[0]
 
 
 NORMALIZATION: dict[str, Conversion] = {
@@ -184,9 +192,9 @@ NORMALIZATION: dict[str, Conversion] = {
     "aten.native_group_norm": native_group_norm,
     "aten.instance_norm": instance_norm,
     "aten.batch_norm": batch_norm,
-    "aten.native_batch_norm": _legit,
-    "aten._native_batch_norm_legit": _legit,
-    "aten._native_batch_norm_legit.no_stats": _without_statistics,
-    "aten._native_batch_norm_legit_functional": _functional,
-    "aten._native_batch_norm_legit_no_training": _without_training,
+    "aten.native_batch_norm": _batch_norm,
+    "aten._native_batch_norm_legit": _batch_norm,
+    "aten._native_batch_norm_legit.no_stats": _batch_norm_without_running,
+    "aten._native_batch_norm_legit_functional": _batch_norm_functional,
+    "aten._native_batch_norm_legit_no_training": _batch_norm_inference,
 }

@@ -1,4 +1,4 @@
-"""Elements by their rank or by how often they occur: medians and modes."""
+"""Conversions of median and mode."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 Pair = tuple[Tensor, Tensor]
 
 
-def _numbers(tracer: Tracer, x: Tensor, axis: int) -> Tensor:
-    """Return the number of elements along an axis that are not NaN, with size 1 along this axis."""
+def _count_not_nan(tracer: Tracer, x: Tensor, axis: int) -> Tensor:
+    """Return the number of elements along an axis that are not NaN; the axis has size 1 in the result."""
     known = formula(tracer.b, lambda v: v.is_equal(v).to(I64), x)
     return reductions.reduce(tracer.b, "add", known, [axis], keep=True)
 
 
-def _middle(tracer: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
-    """Return the index of the lower median among the sorted elements along an axis: of the first NaN when there is one,
-    unless NaN are skipped.
+def _median_index(tracer: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
+    """Return the index of the lower median among the sorted elements along an axis.
+
+    NaN are sorted last. If there is one, the result is the index of the first NaN, unless `skips_nan` is set.
     """
 
     def index(n: Element, size: Element) -> Element:
@@ -28,31 +29,35 @@ def _middle(tracer: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
             return ((n - 1) / 2).max(0)
         return n.is_equal(size).where(((size - 1) / 2).max(0), n)
 
-    return formula(tracer.b, index, _numbers(tracer, x, axis), reductions.size_as(tracer.b, x.shape[axis], I64))
+    return formula(tracer.b, index, _count_not_nan(tracer, x, axis), reductions.size_as(tracer.b, x.shape[axis], I64))
 
 
 def _reduced_axis(tracer: Tracer, name: str, x: Tensor, dim: int) -> int:
-    """Return the number of an axis, and refuse an axis of size 0."""
+    """Return a non-negative axis. Raise CompileError if its size is 0, and check dynamic sizes at run time."""
     axis = shapes.axis_of(tracer.b, dim, x.rank)
     tracer.b.require_positive(x.shape[axis], f"the {name} along axis {axis} of {x}: the axis has the size 0")
     return axis
 
 
-def _by_axis(skips_nan: bool) -> Conversion:
+def _median_along_axis(skips_nan: bool) -> Conversion:
+    """Return the conversion of a median along an axis, which also returns the index of the median."""
+
     def convert(tracer: Tracer, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
         b = tracer.b
         if not self.rank:
             return self, b.constant(0, I64)
         axis = _reduced_axis(tracer, "median", self, dim)
         values, positions = ordering.sort_with_indices(b, self, axis)
-        at = _middle(tracer, self, axis, skips_nan)
+        at = _median_index(tracer, self, axis, skips_nan)
         medians = gathers.take_along(b, values, at, axis), gathers.take_along(b, positions, at, axis)
-        return medians if keepdim else _without(tracer, medians, axis)
+        return medians if keepdim else _squeeze_pair(tracer, medians, axis)
 
     return convert
 
 
-def _of_all(skips_nan: bool) -> Conversion:
+def _median_of_all(skips_nan: bool) -> Conversion:
+    """Return the conversion of the median of all elements."""
+
     def convert(tracer: Tracer, self: Tensor) -> Tensor:
         """Return the median of all elements. The median of no elements is NaN; an integer type has none."""
         b = tracer.b
@@ -63,41 +68,43 @@ def _of_all(skips_nan: bool) -> Conversion:
             b.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
         elif isinstance(size, Expr) or size == 0:
             values = shapes.pad(b, values, [0], [1], float("nan"))
-        return shapes.reshape(b, gathers.take_along(b, values, _middle(tracer, flat, 0, skips_nan), 0), [])
+        return shapes.reshape(b, gathers.take_along(b, values, _median_index(tracer, flat, 0, skips_nan), 0), [])
 
     return convert
 
 
-def _without(tracer: Tracer, results: Pair, axis: int) -> Pair:
+def _squeeze_pair(tracer: Tracer, results: Pair, axis: int) -> Pair:
+    """Remove an axis of size 1 from two results."""
     return shapes.squeeze(tracer.b, results[0], [axis]), shapes.squeeze(tracer.b, results[1], [axis])
 
 
 def mode(tracer: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
-    """Return the least of the most frequent elements, and the index of its last occurrence."""
+    """Return the smallest of the most frequent elements, and the index of its last occurrence."""
     b = tracer.b
     if not self.rank:
         return self, b.constant(0, I64)
     axis = _reduced_axis(tracer, "mode", self, dim)
     values, positions = ordering.sort_with_indices(b, self, axis)
-    # An element counts those before it that equal it: its number less that of the first one of its run.
-    before = shapes.concat(b, [shapes.slice_axis(b, values, axis, 0, 1),
+    # In sorted order equal elements are adjacent. An element's index minus that of the first equal element counts the
+    # equal elements before it. The largest count marks the last element of the longest sequence.
+    previous = shapes.concat(b, [shapes.slice_axis(b, values, axis, 0, 1),
                                shapes.slice_axis(b, values, axis, 0, self.shape[axis] - 1)], axis)  # fmt: skip
 
     def begin(value: Element, w: Element) -> Element:
         index = value.position(axis, I64)
         return value.is_equal(w).where(0, index)
 
-    starts = scans.cumulative(b, "max", formula(b, begin, values, before), axis)
+    starts = scans.cumulative(b, "max", formula(b, begin, values, previous), axis)
     counts = formula(b, lambda s: s.position(axis, I64) - s, starts)
     at = reductions.argument(b, "max", counts, axis, True)
     modes = gathers.take_along(b, values, at, axis), gathers.take_along(b, positions, at, axis)
-    return modes if keepdim else _without(tracer, modes, axis)
+    return modes if keepdim else _squeeze_pair(tracer, modes, axis)
 
 
 ORDER_STATISTICS: dict[str, Conversion] = {
-    "aten.median": _of_all(False),
-    "aten.nanmedian": _of_all(True),
-    "aten.median.dim": _by_axis(False),
-    "aten.nanmedian.dim": _by_axis(True),
+    "aten.median": _median_of_all(False),
+    "aten.nanmedian": _median_of_all(True),
+    "aten.median.dim": _median_along_axis(False),
+    "aten.nanmedian.dim": _median_along_axis(True),
     "aten.mode": mode,
 }

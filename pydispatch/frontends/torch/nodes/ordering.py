@@ -1,4 +1,4 @@
-"""Elements in order, running results along an axis, and distinct elements."""
+"""Conversions of sorting, cumulative operators, searches in sorted rows, and distinct elements."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def kthvalue(tracer: Tracer, self: Tensor, k: int, dim: int = -1, keepdim: bool 
     )
 
 
-def _running(name: str) -> Conversion:
+def _cumulative(name: str) -> Conversion:
+    """Return the conversion of a cumulative sum ("add") or product ("mul")."""
+
     def convert(tracer: Tracer, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
         dtype = dtype or (self.dtype if category(self.dtype) >= 2 else I64)
         x = ew.convert(tracer.b, self, wide(dtype))
@@ -66,7 +68,7 @@ def _running(name: str) -> Conversion:
 
 
 def logcumsumexp(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
-    """Return the logarithm of the running sum of exponentials, without computing the exponentials themselves."""
+    """Return the logarithm of the cumulative sum of exponentials, without overflow of the exponentials."""
     x = ew.convert(tracer.b, self, wide(self.dtype))
     if not x.rank:
         return self
@@ -81,9 +83,9 @@ def logcumsumexp(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
     return ew.convert(tracer.b, running_, self.dtype)
 
 
-def _running_extreme(name: str) -> Conversion:
-    """Return the conversion of a running "max" or "min", which gives the extreme and the index of its
-    last occurrence.
+def _cumulative_extreme(name: str) -> Conversion:
+    """Return the conversion of a cumulative "max" or "min", which also returns the index of the extreme's last
+    occurrence.
     """
 
     def convert(tracer: Tracer, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -109,9 +111,7 @@ def searchsorted(
     tracer: Tracer, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the number of elements of ordered rows that are below each element; with `right`, that are
-    below or equal.
-    """
+    """Return, for each element, the number of elements of a sorted row that are less; with `right`, less or equal."""
     x, rows = as_tensor(tracer, self), sorted_sequence
     if sorter is not None:
         rows = gathers.take_along(tracer.b, rows, sorter, rows.rank - 1)
@@ -135,8 +135,8 @@ def bucketize(
 Distinct = tuple[Tensor, Tensor, Tensor]
 
 
-def _asked(tracer: Tracer, distinct: Distinct, inverse: bool, counts: bool) -> Distinct:
-    """Replace the inverse and the counts by empty vectors where a call does not request them."""
+def _requested(tracer: Tracer, distinct: Distinct, inverse: bool, counts: bool) -> Distinct:
+    """Replace the inverse and the counts by empty vectors if the call does not request them."""
     none = tracer.b.constant([], I64)
     return distinct[0], distinct[1] if inverse else none, distinct[2] if counts else none
 
@@ -145,7 +145,7 @@ def unique(
     tracer: Tracer, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Distinct:
     values, _, inverse, counts = selection.distinct_slices(tracer.b, shapes.reshape(tracer.b, self, [-1]), 0, sort=True)
-    return _asked(
+    return _requested(
         tracer, (values, shapes.reshape(tracer.b, inverse, self.shape), counts), return_inverse, return_counts
     )
 
@@ -161,7 +161,7 @@ def unique_dim(
     values, _, inverse, counts = selection.distinct_slices(
         tracer.b, self, shapes.axis_of(tracer.b, dim, self.rank), sort=True
     )
-    return _asked(tracer, (values, inverse, counts), return_inverse, return_counts)
+    return _requested(tracer, (values, inverse, counts), return_inverse, return_counts)
 
 
 def unique_consecutive(
@@ -170,7 +170,7 @@ def unique_consecutive(
     x = shapes.reshape(tracer.b, self, [-1]) if dim is None else self
     values, inverse, counts = selection.distinct_neighbours(tracer.b, x, shapes.axis_of(tracer.b, dim or 0, x.rank))
     inverse = shapes.reshape(tracer.b, inverse, self.shape) if dim is None else inverse
-    return _asked(tracer, (values, inverse, counts), return_inverse, return_counts)
+    return _requested(tracer, (values, inverse, counts), return_inverse, return_counts)
 
 
 ORDERING: dict[str, Conversion] = {
@@ -180,11 +180,11 @@ ORDERING: dict[str, Conversion] = {
     "aten.argsort.stable": argsort_stable,
     "aten.topk": topk,
     "aten.kthvalue": kthvalue,
-    "aten.cumsum": _running("add"),
-    "aten.cumprod": _running("mul"),
+    "aten.cumsum": _cumulative("add"),
+    "aten.cumprod": _cumulative("mul"),
     "aten.logcumsumexp": logcumsumexp,
-    "aten.cummax": _running_extreme("max"),
-    "aten.cummin": _running_extreme("min"),
+    "aten.cummax": _cumulative_extreme("max"),
+    "aten.cummin": _cumulative_extreme("min"),
     "aten.bucketize": bucketize,
     "aten.searchsorted": searchsorted,
     "aten._unique2": unique,

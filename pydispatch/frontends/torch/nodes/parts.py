@@ -1,4 +1,8 @@
-"""Parts of a tensor: slices, elements along an axis, windows. Most are views, and say how a write to them goes back."""
+"""Conversions of operators that return a part of a tensor: slices, selected elements, diagonals, windows.
+
+Most results are views. The table VIEWS has the inverse of each view: the function that writes new contents of the view
+back into the base.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,11 @@ from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
 Sizes = Sequence[Size]
 
 
-def _bound(position: Size | None, n: Size, missing: Size) -> Size:
-    """Return the bound of a slice with the meaning of Python: negative bounds count from the end, and it is clamped to
-    0 to n. missing: for None.
+def _clamped_bound(position: Size | None, n: Size, missing: Size) -> Size:
+    """Return a bound of a slice by Python's rules: negative positions count from the end n, and the result is clamped
+    to [0, n].
+
+    `missing` is the result for None. A position of 2^62 or more stands for the end.
     """
     if position is None:
         return missing
@@ -35,11 +41,12 @@ def _bound(position: Size | None, n: Size, missing: Size) -> Size:
 def _slice_bounds(
     tracer: Tracer, x: Tensor, dim: int, start: Size | None, end: Size | None, step: int
 ) -> tuple[int, Size, Size]:
+    """Return the axis, the start and the end of a slice, all non-negative."""
     axis = axis_of(tracer, dim, x.rank)
     if step < 1:
         raise tracer.b.fail(f"a slice has the step {step}")
     n = x.shape[axis]
-    first, last = _bound(start, n, 0), _bound(end, n, n)
+    first, last = _clamped_bound(start, n, 0), _clamped_bound(end, n, n)
     return axis, first, maximum(first, last)
 
 
@@ -60,19 +67,26 @@ def slice_scatter(
     step: int = 1,
 ) -> Tensor:
     axis, first, _ = _slice_bounds(tracer, self, dim, start, end, step)
-    return _inserted(tracer, self, ew.convert(tracer.b, src, self.dtype), axis, first, step)
+    return _insert_slice(tracer, self, ew.convert(tracer.b, src, self.dtype), axis, first, step)
 
 
-def _inserted(tracer: Tracer, x: Tensor, part: Tensor, axis: int, start: Size, step: int = 1) -> Tensor:
+def _insert_slice(tracer: Tracer, x: Tensor, part: Tensor, axis: int, start: Size, step: int = 1) -> Tensor:
+    """Return x with a slice along `axis` replaced by `part`."""
     starts = [start if d == axis else 0 for d in range(x.rank)]
     return indexing.insert_slice(tracer.b, x, part, starts, [step if d == axis else 1 for d in range(x.rank)])
 
 
-def _slice_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any) -> Tensor:
+def _write_slice(
+    tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any
+) -> Tensor:
+    """Write to the base of a slice."""
     return slice_scatter(tracer, whole, written, *args, **kwargs)
 
 
 def _position(tracer: Tracer, x: Tensor, axis: int, index: Size) -> Size:
+    """Return a non-negative index for one that may count from the end of an axis. Raise CompileError if it is out of
+    bounds.
+    """
     n = x.shape[axis]
     if isinstance(index, int) and isinstance(n, int) and not -n <= index < n:
         raise tracer.b.fail(f"index {index} of axis {axis} of {x} is out of bounds")
@@ -88,10 +102,11 @@ def select(tracer: Tracer, self: Tensor, dim: int, index: Size) -> Tensor:
 def select_scatter(tracer: Tracer, self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
     axis = axis_of(tracer, dim, self.rank)
     part = shapes.expand_dims(tracer.b, ew.convert(tracer.b, src, self.dtype), [axis])
-    return _inserted(tracer, self, part, axis, _position(tracer, self, axis, index))
+    return _insert_slice(tracer, self, part, axis, _position(tracer, self, axis, index))
 
 
-def _select_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int, index: Size) -> Tensor:
+def _write_select(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int, index: Size) -> Tensor:
+    """Write to the base of a selected slice."""
     return select_scatter(tracer, whole, written, dim, index)
 
 
@@ -126,14 +141,16 @@ def unbind(tracer: Tracer, self: Tensor, dim: int = 0) -> list[Tensor]:
     return [select(tracer, self, axis, i) for i in range(n)]
 
 
-def _unbound_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int = 0) -> Tensor:
+def _write_unbind(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int = 0) -> Tensor:
+    """Write to the base of one of the slices that unbind returns."""
     return select_scatter(tracer, whole, written, dim, output_index)
 
 
-def _part_back(conversion: Conversion) -> Inverse:
-    """Return a function that writes to one of the parts that an operator splits a tensor into."""
+def _write_split(conversion: Conversion) -> Inverse:
+    """Return the inverse of an operator that splits a tensor into parts along an axis."""
 
     def back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any) -> Tensor:
+        """Write to the base of one of the parts."""
         parts = conversion(tracer, whole, *args, **kwargs)
         dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
         return shapes.concat(
@@ -144,7 +161,7 @@ def _part_back(conversion: Conversion) -> Inverse:
 
 
 def diagonal(tracer: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return the elements whose indices along both axes are equal, shifted by `offset`, along a last axis."""
+    """Return the elements whose index along dim2 exceeds the index along dim1 by `offset`, along a new last axis."""
     i, j = axis_of(tracer, dim1, self.rank), axis_of(tracer, dim2, self.rank)
     rest = [d for d in range(self.rank) if d not in (i, j)]
     rows, columns = self.shape[i], self.shape[j]
@@ -167,38 +184,40 @@ def diagonal_scatter(
     rows = shapes.iota(b, [self.shape[i]], 0, I64)
     last = reductions.size_as(b, src.shape[-1] - 1, I64)
     index = formula(b, lambda r, n: (r - max(0, -offset)).max(0).min(n), rows, last)
-    taken = gathers.take(b, ew.convert(b, src, self.dtype), index, src.rank - 1)  # [the other axes, rows]
+    per_row = gathers.take(b, ew.convert(b, src, self.dtype), index, src.rank - 1)  # [the other axes, rows]
     order = [d for d in range(self.rank) if d not in (i, j)] + [i]
-    spread = shapes.transpose(b, taken, [order.index(d) for d in range(self.rank) if d != j])
+    per_row = shapes.transpose(b, per_row, [order.index(d) for d in range(self.rank) if d != j])
     return formula(
         b, lambda v, w: (v.position(j, I64) - v.position(i, I64)).is_equal(offset).where(w, v),
-        self, shapes.expand_dims(b, spread, [j]),
+        self, shapes.expand_dims(b, per_row, [j]),
     )  # fmt: skip
 
 
 def diag_embed(tracer: Tracer, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices of 0 with the elements of the last axis on a diagonal."""
+    """Return matrices with the elements of the last axis on a diagonal and 0 elsewhere."""
     i, j = (axis_of(tracer, d, self.rank + 1) for d in (dim1, dim2))
     rest, n = iter(self.shape[:-1]), self.shape[-1] + abs(offset)
     shape = [n if d in (i, j) else next(rest) for d in range(self.rank + 1)]
     return diagonal_scatter(tracer, shapes.full(tracer.b, 0, shape, self.dtype), self, offset, dim1, dim2)
 
 
-def _diagonal_back(
+def _write_diagonal(
     tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any
 ) -> Tensor:
+    """Write to the base of a diagonal."""
     return diagonal_scatter(tracer, whole, written, *args, **kwargs)
 
 
-def _narrow_back(
+def _write_narrow(
     tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int, start: Size, length: Size
 ) -> Tensor:
+    """Write to the base of a narrowed tensor."""
     axis = axis_of(tracer, dim, whole.rank)
-    return _inserted(tracer, whole, written, axis, _position(tracer, whole, axis, start) if length != 0 else 0)
+    return _insert_slice(tracer, whole, written, axis, _position(tracer, whole, axis, start) if length != 0 else 0)
 
 
 def unfold(tracer: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return windows along an axis; the elements of each window are the last axis."""
+    """Return the sliding windows of `size` elements along an axis; the elements of each window are a new last axis."""
     if self.rank == 0:  # as a vector of one element
         return shapes.slice_axis(tracer.b, shapes.reshape(tracer.b, self, [1]), 0, 0, size)
     axis = axis_of(tracer, dimension, self.rank)
@@ -227,8 +246,8 @@ PARTS: dict[str, Conversion] = {
 }
 
 VIEWS: dict[str, Inverse | None] = {
-    "aten.slice": _slice_back, "aten.select": _select_back, "aten.unbind": _unbound_back,
-    "aten.split": _part_back(split), "aten.split_with_sizes": _part_back(split_with_sizes),
-    "aten.chunk": _part_back(chunk), "aten.narrow": _narrow_back, "aten.diagonal": _diagonal_back,
+    "aten.slice": _write_slice, "aten.select": _write_select, "aten.unbind": _write_unbind,
+    "aten.split": _write_split(split), "aten.split_with_sizes": _write_split(split_with_sizes),
+    "aten.chunk": _write_split(chunk), "aten.narrow": _write_narrow, "aten.diagonal": _write_diagonal,
     "aten.unfold": None,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Functions of elements at the same index: arithmetic, comparisons, functions of floats."""
+"""Conversions of elementwise operators: arithmetic, comparisons, functions of floats, type conversions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.normalization import wide
-from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, category, result_type, together
+from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, category, promoted, result_type
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def in_floats(tracer: Tracer, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
-    """Evaluate a formula over floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
-    operands = together(tracer, *tensors, floats=True)
+    """Evaluate a formula on floats. Integers become f32; 16-bit floats are computed in f32 and rounded back."""
+    operands = promoted(tracer, *tensors, floats=True)
     dtype = operands[0].dtype
     inner = wide(dtype)
     return formula(tracer.b, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *operands)
@@ -26,6 +26,8 @@ def in_floats(tracer: Tracer, written: Callable[..., Element], *tensors: Tensor)
 
 
 def _float_function(name: str) -> Conversion:
+    """Return the conversion of a unary function of floats."""
+
     def convert(tracer: Tracer, self: Tensor) -> Tensor:
         return in_floats(tracer, lambda e: e.unary(name), self)
 
@@ -33,7 +35,10 @@ def _float_function(name: str) -> Conversion:
 
 
 def _same_type(name: str, of_integers: bool = True) -> Conversion:
-    """of_integers: False where integers are what they are already."""
+    """Return the conversion of a unary function whose result has the type of its operand.
+
+    `of_integers` is False for a function that leaves integers unchanged, such as floor.
+    """
 
     def convert(tracer: Tracer, self: Tensor) -> Tensor:
         if not of_integers and category(self.dtype) < 2:
@@ -44,6 +49,8 @@ def _same_type(name: str, of_integers: bool = True) -> Conversion:
 
 
 def _predicate(name: str) -> Conversion:
+    """Return the conversion of isnan, isinf or isfinite; the result for integers is constant."""
+
     def convert(tracer: Tracer, self: Tensor) -> Tensor:
         if category(self.dtype) < 2:
             return formula(tracer.b, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
@@ -91,35 +98,36 @@ def nan_to_num(
     if not self.dtype.is_float:
         return self
     largest = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f64": 1.7976931348623157e308}
-    most = largest.get(self.dtype.name, 3.4028234663852886e38)
+    largest_finite = largest.get(self.dtype.name, 3.4028234663852886e38)
 
     def written(e: Element) -> Element:
-        high = (e.unary("is_inf") & (e > 0.0)).where(most if posinf is None else posinf, e)
-        low = (e.unary("is_inf") & (e < 0.0)).where(-most if neginf is None else neginf, high)
+        high = (e.unary("is_inf") & (e > 0.0)).where(largest_finite if posinf is None else posinf, e)
+        low = (e.unary("is_inf") & (e < 0.0)).where(-largest_finite if neginf is None else neginf, high)
         return e.unary("is_nan").where(nan or 0.0, low)
 
     return formula(tracer.b, written, self)
 
 
-# -- functions of two
+# -- functions of two operands
 
 
 def truth(tracer: Tracer, operand: Operand) -> Tensor:
-    """Return whether each element is not 0."""
+    """Return whether each element is not 0, as bool."""
     return as_tensor(tracer, operand, BOOL)
 
 
 def _scaled(tracer: Tracer, tensor: Tensor, alpha: Number) -> Tensor:
+    """Return alpha * tensor; emit nothing if alpha is 1."""
     return tensor if alpha == 1 else ew.binary(tracer.b, "mul", tensor, as_tensor(tracer, alpha, tensor.dtype))
 
 
 def add(tracer: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    x, y = together(tracer, self, other)
+    x, y = promoted(tracer, self, other)
     return ew.binary(tracer.b, "add", x, _scaled(tracer, y, alpha))
 
 
 def sub(tracer: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    x, y = together(tracer, self, other)
+    x, y = promoted(tracer, self, other)
     return ew.binary(tracer.b, "sub", x, _scaled(tracer, y, alpha))
 
 
@@ -127,37 +135,45 @@ def rsub(tracer: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Te
     return sub(tracer, other, self, alpha)
 
 
-def _together(name: str, floats: bool = False) -> Conversion:
+def _promoted_binary(name: str, floats: bool = False) -> Conversion:
+    """Return the conversion of a binary function of operands of their promoted type; with `floats`, integers become
+    f32.
+    """
+
     def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-        return ew.binary(tracer.b, name, *together(tracer, self, other, floats=floats))
+        return ew.binary(tracer.b, name, *promoted(tracer, self, other, floats=floats))
 
     return convert
 
 
-mul = _together("mul")
+mul = _promoted_binary("mul")
 
 
-def _number_of_two(name: str) -> Conversion:
-    """Return the conversion of the "min" or "max" of two operands; of a number and NaN the result is the number."""
+def _extreme_ignoring_nan(name: str) -> Conversion:
+    """Return the conversion of fmax ("max") or fmin ("min"). If one operand is NaN, the result is the other one."""
 
     def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
         def written(e: Element, n: Element) -> Element:
             result = e.binary(name, n)
             return e.unary("is_nan").where(n, n.unary("is_nan").where(e, result)) if e.dtype.is_float else result
 
-        return formula(tracer.b, written, *together(tracer, self, other))
+        return formula(tracer.b, written, *promoted(tracer, self, other))
 
     return convert
 
 
 def _compare(order: str) -> Conversion:
+    """Return the conversion of a comparison, for example "lt"."""
+
     def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-        return ew.compare(tracer.b, order, *together(tracer, self, other))
+        return ew.compare(tracer.b, order, *promoted(tracer, self, other))
 
     return convert
 
 
 def _logical(name: str) -> Conversion:
+    """Return the conversion of a logical function of the truth values of two operands."""
+
     def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
         return ew.binary(tracer.b, name, truth(tracer, self), truth(tracer, other))
 
@@ -167,13 +183,13 @@ def _logical(name: str) -> Conversion:
 def div(tracer: Tracer, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode == "floor":
         return floor_divide(tracer, self, other)
-    x, y = together(tracer, self, other, floats=rounding_mode is None)
+    x, y = promoted(tracer, self, other, floats=rounding_mode is None)
     quotient = ew.binary(tracer.b, "div", x, y)
     return ew.unary(tracer.b, "trunc", quotient) if rounding_mode == "trunc" and x.dtype.is_float else quotient
 
 
 def floor_divide(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-    x, y = together(tracer, self, other)
+    x, y = promoted(tracer, self, other)
     if x.dtype.is_float:
         return in_floats(tracer, lambda e, n: (e / n).unary("floor"), x, y)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
@@ -183,20 +199,22 @@ def floor_divide(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
 
 
 def floor_quotient(e: Element, n: Element) -> Element:
-    """Return the quotient of integers with a sign, rounded down."""
-    rest = e % n
-    lower = rest.is_unequal(0) & ((rest < 0) ^ (n < 0))
-    return lower.where(e / n - 1, e / n)
+    """Return the quotient of signed integers, rounded down."""
+    remainder = e % n
+    needs_decrement = remainder.is_unequal(0) & ((remainder < 0) ^ (n < 0))
+    return needs_decrement.where(e / n - 1, e / n)
 
 
 def remainder(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-    x, y = together(tracer, self, other)
+    """Return the remainder of a division, with the sign of the divisor."""
+    x, y = promoted(tracer, self, other)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
         return ew.binary(tracer.b, "rem", x, y)
 
     def written(e: Element, n: Element) -> Element:
-        rest = e % n
-        return (rest.is_unequal(0) & ((rest < 0) ^ (n < 0))).where(rest + n, rest)
+        truncated = e % n
+        has_wrong_sign = truncated.is_unequal(0) & ((truncated < 0) ^ (n < 0))
+        return has_wrong_sign.where(truncated + n, truncated)
 
     return formula(tracer.b, written, x, y)
 
@@ -206,7 +224,7 @@ def pow_(tracer: Tracer, self: Operand, exponent: Operand) -> Tensor:
         power = _simple_power(tracer, self, exponent)
         if power is not None:
             return power
-    x, y = together(tracer, self, exponent)
+    x, y = promoted(tracer, self, exponent)
     return (
         in_floats(tracer, lambda e, n: e.binary("pow", n), x, y)
         if x.dtype.is_float
@@ -215,7 +233,9 @@ def pow_(tracer: Tracer, self: Operand, exponent: Operand) -> Tensor:
 
 
 def _simple_power(tracer: Tracer, x: Tensor, exponent: float) -> Tensor | None:
-    """Powers that products and roots give, exactly as PyTorch computes them."""
+    """Return a power that is computed by products, a root or a reciprocal, as PyTorch does; None for other
+    exponents.
+    """
     written = {0.5: lambda e: e.unary("sqrt"), -0.5: lambda e: e.unary("rsqrt"), 2: lambda e: e * e,
                3: lambda e: e * e * e, -1: lambda e: 1.0 / e, -2: lambda e: 1.0 / (e * e)}.get(exponent)  # fmt: skip
     if exponent == 1 and category(x.dtype) >= (2 if isinstance(exponent, float) else 1):
@@ -223,10 +243,10 @@ def _simple_power(tracer: Tracer, x: Tensor, exponent: float) -> Tensor | None:
     if written is None or x.dtype.is_complex or category(x.dtype) < 1:
         return None
     if x.dtype.is_integer:
-        integral = isinstance(exponent, int) and exponent > 0
+        stays_integer = isinstance(exponent, int) and exponent > 0
         return (
             formula(tracer.b, written, x)
-            if integral
+            if stays_integer
             else in_floats(tracer, written, x)
             if isinstance(exponent, float)
             else None
@@ -235,7 +255,7 @@ def _simple_power(tracer: Tracer, x: Tensor, exponent: float) -> Tensor | None:
 
 
 def where(tracer: Tracer, condition: Tensor, self: Operand, other: Operand) -> Tensor:
-    x, y = together(tracer, self, other)
+    x, y = promoted(tracer, self, other)
     return ew.select(tracer.b, truth(tracer, condition), x, y)
 
 
@@ -262,19 +282,19 @@ def hypot(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
 
 
 def lerp(tracer: Tracer, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
-    x, y, w = together(tracer, self, end, weight)
+    x, y, w = promoted(tracer, self, end, weight)
     return in_floats(
         tracer, lambda e, n, k: (k.unary("abs") < 0.5).where(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w
     )
 
 
 def addcmul(tracer: Tracer, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    x, y, z = together(tracer, self, tensor1, tensor2)
+    x, y, z = promoted(tracer, self, tensor1, tensor2)
     return ew.binary(tracer.b, "add", x, ew.binary(tracer.b, "mul", _scaled(tracer, y, value), z))
 
 
 def addcdiv(tracer: Tracer, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    x, y, z = together(tracer, self, tensor1, tensor2, floats=True)
+    x, y, z = promoted(tracer, self, tensor1, tensor2, floats=True)
     return ew.binary(tracer.b, "add", x, _scaled(tracer, ew.binary(tracer.b, "div", y, z), value))
 
 
@@ -286,7 +306,7 @@ def isclose(
         same = e.is_equal(n) | (is_close & e.unary("is_finite") & n.unary("is_finite"))
         return same | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else same
 
-    x, y = together(tracer, self, other, floats=True)
+    x, y = promoted(tracer, self, other, floats=True)
     return formula(tracer.b, written, x, y)
 
 
@@ -359,26 +379,26 @@ POINTWISE: dict[str, Conversion] = {
     "aten.true_divide": div,
     "aten.floor_divide": floor_divide,
     "aten.remainder": remainder,
-    "aten.fmod": _together("rem"),
+    "aten.fmod": _promoted_binary("rem"),
     "aten.pow": pow_,
-    "aten.maximum": _together("max"),
-    "aten.minimum": _together("min"),
-    "aten.max.other": _together("max"),
-    "aten.min.other": _together("min"),
-    "aten.fmax": _number_of_two("max"),
-    "aten.fmin": _number_of_two("min"),
-    "aten.atan2": _together("atan2", floats=True),
-    "aten.copysign": _together("copysign", floats=True),
+    "aten.maximum": _promoted_binary("max"),
+    "aten.minimum": _promoted_binary("min"),
+    "aten.max.other": _promoted_binary("max"),
+    "aten.min.other": _promoted_binary("min"),
+    "aten.fmax": _extreme_ignoring_nan("max"),
+    "aten.fmin": _extreme_ignoring_nan("min"),
+    "aten.atan2": _promoted_binary("atan2", floats=True),
+    "aten.copysign": _promoted_binary("copysign", floats=True),
     "aten.hypot": hypot,
     "aten.lerp": lerp,
     "aten.addcmul": addcmul,
     "aten.addcdiv": addcdiv,
-    **{f"aten.bitwise_{name}": _together(name) for name in ("and", "or", "xor")},
-    **{f"aten.__{name}__": _together(name) for name in ("and", "or", "xor")},
-    "aten.bitwise_left_shift": _together("shift_left"),
-    "aten.bitwise_right_shift": _together("shift_right"),
-    "aten.__lshift__": _together("shift_left"),
-    "aten.__rshift__": _together("shift_right"),
+    **{f"aten.bitwise_{name}": _promoted_binary(name) for name in ("and", "or", "xor")},
+    **{f"aten.__{name}__": _promoted_binary(name) for name in ("and", "or", "xor")},
+    "aten.bitwise_left_shift": _promoted_binary("shift_left"),
+    "aten.bitwise_right_shift": _promoted_binary("shift_right"),
+    "aten.__lshift__": _promoted_binary("shift_left"),
+    "aten.__rshift__": _promoted_binary("shift_right"),
     **{f"aten.logical_{name}": _logical(name) for name in ("and", "or", "xor")},
     **{f"aten.{order}": _compare(order) for order in ("eq", "ne", "lt", "le", "gt", "ge")},
     "aten.where": where,

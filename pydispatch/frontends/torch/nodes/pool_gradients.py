@@ -1,4 +1,4 @@
-"""Gradients of pooling."""
+"""Conversions of the gradients of pooling."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ Ints = Sequence[int]
 
 
 def _max_pool(spatial: int) -> Conversion:
+    """Return the conversion of the gradient of max pooling, which adds each gradient to the element at the
+    saved index.
+    """
+
     def convert(
         tracer: Tracer,
         grad_output: Tensor,
@@ -33,12 +37,16 @@ def _max_pool(spatial: int) -> Conversion:
         inner = normalization.wide(self.dtype)
         grad, positions = ew.convert(tracer.b, p.batched(grad_output), inner), p.batched(indices)
         gradient = windows.sum_over_windows(tracer.b, grad, p.x.shape[2:], p.kernel, p.window, positions)
-        return p.done(ew.convert(tracer.b, gradient, self.dtype))
+        return p.without_batch(ew.convert(tracer.b, gradient, self.dtype))
 
     return convert
 
 
 def _avg_pool(spatial: int) -> Conversion:
+    """Return the conversion of the gradient of average pooling, which distributes each gradient evenly over
+    its window.
+    """
+
     def convert(
         tracer: Tracer,
         grad_output: Tensor,
@@ -58,7 +66,7 @@ def _avg_pool(spatial: int) -> Conversion:
             divisor = elements_in_windows(tracer, p, count_include_pad, inner)
         share = ew.binary(tracer.b, "div", ew.convert(tracer.b, p.batched(grad_output), inner), divisor)
         gradient = windows.sum_over_windows(tracer.b, share, p.x.shape[2:], p.kernel, p.window)
-        return p.done(ew.convert(tracer.b, gradient, self.dtype))
+        return p.without_batch(ew.convert(tracer.b, gradient, self.dtype))
 
     return convert
 
@@ -67,17 +75,22 @@ def _avg_pool(spatial: int) -> Conversion:
 
 
 def _adaptive_avg_pool(spatial: int) -> Conversion:
+    """Return the conversion of the gradient of adaptive average pooling."""
+
     def convert(tracer: Tracer, grad_output: Tensor, self: Tensor) -> Tensor:
         gradient = ew.convert(tracer.b, grad_output, normalization.wide(self.dtype))
         for axis in range(self.rank - spatial, self.rank):
-            gradient = _spread(tracer.b, gradient, axis, self.shape[axis])
+            gradient = _adaptive_mean_gradient(tracer.b, gradient, axis, self.shape[axis])
         return ew.convert(tracer.b, gradient, self.dtype)
 
     return convert
 
 
-def _spread(builder: Builder, grad: Tensor, axis: int, size: Size) -> Tensor:
-    """Return the gradient of means over windows along an axis of `size` elements."""
+def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Size) -> Tensor:
+    """Return the gradient of means over adaptive windows along an axis of `size` elements.
+
+    Windows of equal size are a broadcast; other windows a product with a matrix of weights.
+    """
     out = grad.shape[axis]
     if out == size:
         return grad
@@ -87,11 +100,13 @@ def _spread(builder: Builder, grad: Tensor, axis: int, size: Size) -> Tensor:
         share = formula(builder, lambda g, n: g / n, grad, reductions.size_as(builder, window_size, grad.dtype))
         gradient = shapes.broadcast_to(builder, shapes.expand_dims(builder, share, [axis + 1]), shape)
         return shapes.reshape(builder, gradient, [*grad.shape[:axis], size, *grad.shape[axis + 1 :]])
-    gradient = products.dot_general(builder, grad, _shares(builder, size, out, grad.dtype), [], [(axis, 1)])
+    gradient = products.dot_general(
+        builder, grad, _adaptive_mean_weights(builder, size, out, grad.dtype), [], [(axis, 1)]
+    )
     return shapes.transpose(builder, gradient, [*range(axis), gradient.rank - 1, *range(axis, gradient.rank - 1)])
 
 
-def _shares(builder: Builder, size: Size, out: Size, dtype: DType) -> Tensor:
+def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType) -> Tensor:
     """Return the weight of each of `size` elements in each of `out` means over adaptive windows, [size, out]."""
     numbers = shapes.reshape(builder, shapes.iota(builder, [size], 0, I64), [size, 1])
 
@@ -101,11 +116,15 @@ def _shares(builder: Builder, size: Size, out: Size, dtype: DType) -> Tensor:
         weight = i.const(1).to(dtype) / (limit - first).to(dtype)
         return ((i >= first) & (i < limit)).where(weight, 0.0)
 
-    wide = shapes.broadcast_to(builder, numbers, [size, out])
-    return formula(builder, share, wide, reductions.size_as(builder, size, I64), reductions.size_as(builder, out, I64))
+    positions = shapes.broadcast_to(builder, numbers, [size, out])
+    return formula(
+        builder, share, positions, reductions.size_as(builder, size, I64), reductions.size_as(builder, out, I64)
+    )
 
 
 def _adaptive_max_pool(spatial: int) -> Conversion:
+    """Return the conversion of the gradient of adaptive max pooling."""
+
     def convert(tracer: Tracer, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
         lead = self.shape[: self.rank - spatial]
         grad, positions = (shapes.reshape(tracer.b, x, [product(lead), -1]) for x in (grad_output, indices))

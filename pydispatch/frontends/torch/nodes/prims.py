@@ -1,4 +1,4 @@
-"""PyTorch's primitives: what decompositions to `prims` leave in a program."""
+"""Conversions of PyTorch's primitive operators, `prims`, to which decompositions lower programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sizes = Sequence[Size]
 
 
 def collapse(tracer: Tracer, a: Tensor, start: int, end: int) -> Tensor:
-    """Return the axes from start to end, both included, as one."""
+    """Merge the axes from start to end, both included, into one."""
     return flatten(tracer, a, start, end)
 
 
@@ -56,7 +56,8 @@ def cat(tracer: Tracer, tensors: Sequence[Tensor], dim: int) -> Tensor:
     return result
 
 
-def _like_before(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
+def _write_reshaped(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
+    """Write to the base of a view that only changes the shape."""
     return shapes.reshape(tracer.b, written, whole.shape)
 
 
@@ -89,6 +90,8 @@ def full_like(tracer: Tracer, a: Tensor, fill_value: Number, *, dtype: DType, re
 
 
 def _reduction(name: str) -> Conversion:
+    """Return the conversion of a reduction by a function of one name."""
+
     def convert(tracer: Tracer, inp: Tensor, dims: Ints | None, *, output_dtype: DType | None = None) -> Tensor:
         axes = range(inp.rank) if dims is None else [axis_of(tracer, d, inp.rank) for d in dims]
         return reductions.reduce(tracer.b, name, ew.convert(tracer.b, inp, output_dtype or inp.dtype), axes)
@@ -111,10 +114,12 @@ def var(
     return shapes.squeeze(tracer.b, variance, axes) if axes else variance
 
 
-# -- functions of elements, which are those of ATen
+# -- elementwise functions, most of which have the conversions of ATen
 
 
 def _binary(name: str) -> Conversion:
+    """Return the conversion of an elementwise function of two operands of the same type."""
+
     def convert(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
         return ew.binary(tracer.b, name, self, other)
 
@@ -159,6 +164,6 @@ PRIMS: dict[str, Conversion] = {
 }
 
 VIEWS: dict[str, Inverse | None] = {
-    **dict.fromkeys(("prims.collapse_view", "prims.split_dim", "prims.squeeze", "prims.view_of"), _like_before),
+    **dict.fromkeys(("prims.collapse_view", "prims.split_dim", "prims.squeeze", "prims.view_of"), _write_reshaped),
     "prims.transpose": None, "prims.slice": None, "prims.broadcast_in_dim": None,
 }  # fmt: skip

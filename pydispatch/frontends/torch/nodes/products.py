@@ -1,4 +1,4 @@
-"""Sums of products: matrix products, linear layers, convolutions; distances."""
+"""Conversions of sums of products: matrix products, linear layers, convolutions, distances."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import gathers, normalization, products, reductions, shapes
-from pydispatch.frontends.torch.promotion import Number, as_tensor, together
+from pydispatch.frontends.torch.promotion import Number, as_tensor, promoted
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Sizes = Sequence[Size]
@@ -23,11 +23,11 @@ def matmul(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
     return products.matmul(tracer.b, self, other)
 
 
-def matmul_as(tracer: Tracer, self: Tensor, mat2: Tensor) -> Tensor:
+def matmul_mat2(tracer: Tracer, self: Tensor, mat2: Tensor) -> Tensor:
     return products.matmul(tracer.b, self, mat2)
 
 
-def by_vector(tracer: Tracer, self: Tensor, vec: Tensor) -> Tensor:
+def matmul_vec(tracer: Tracer, self: Tensor, vec: Tensor) -> Tensor:
     return products.matmul(tracer.b, self, vec)
 
 
@@ -35,7 +35,9 @@ def dot(tracer: Tracer, self: Tensor, tensor: Tensor) -> Tensor:
     return products.matmul(tracer.b, self, tensor)
 
 
-def _plus(tracer: Tracer, x: Tensor, scale: Number, product: Tensor, product_scale: Number) -> Tensor:
+def _scaled_sum(tracer: Tracer, x: Tensor, scale: Number, product: Tensor, product_scale: Number) -> Tensor:
+    """Return scale * x + product_scale * product; x is not read if `scale` is 0."""
+
     def scaled(tensor: Tensor, by: Number) -> Tensor:
         return tensor if by == 1 else ew.binary(tracer.b, "mul", tensor, as_tensor(tracer, by, tensor.dtype))
 
@@ -44,7 +46,7 @@ def _plus(tracer: Tracer, x: Tensor, scale: Number, product: Tensor, product_sca
 
 
 def addmm(tracer: Tracer, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    return _plus(tracer, self, beta, products.matmul(tracer.b, mat1, mat2), alpha)
+    return _scaled_sum(tracer, self, beta, products.matmul(tracer.b, mat1, mat2), alpha)
 
 
 def baddbmm(
@@ -56,7 +58,7 @@ def baddbmm(
 def addbmm(
     tracer: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
-    """Return the sum of the products of all pairs of matrices, added to `self`."""
+    """Return beta * self + alpha * the sum over the batch of the products of matrices."""
     total = products.dot_general(
         tracer.b,
         shapes.transpose(tracer.b, batch1, [1, 0, 2]),
@@ -65,7 +67,7 @@ def addbmm(
         [(1, 0), (2, 1)],
         normalization.wide(self.dtype),
     )
-    return _plus(tracer, self, beta, ew.convert(tracer.b, total, self.dtype), alpha)
+    return _scaled_sum(tracer, self, beta, ew.convert(tracer.b, total, self.dtype), alpha)
 
 
 def int_mm(tracer: Tracer, self: Tensor, mat2: Tensor) -> Tensor:
@@ -76,13 +78,16 @@ def scaled_mm(
     tracer: Tracer, self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None,
     scale_result: Tensor | None = None, out_dtype: DType | None = None, use_fast_accum: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a product of 8-bit floats, summed in f32. Scales are one number, or one for each row and column."""
+    """Return a product of 8-bit floats, summed in f32 and multiplied by scales.
+
+    Each scale is one number, or has one number for each row of `self` (scale_a) or column of `mat2` (scale_b).
+    """
     rows, columns = self.shape[0], mat2.shape[1]
-    for name, scale, whole in (("scale_a", scale_a, (rows, 1)), ("scale_b", scale_b, (1, columns))):
-        fits = scale.rank in (0, 1) or all(n in (1, m) for n, m in zip(scale.shape, whole, strict=False))
+    for name, scale, full_shape in (("scale_a", scale_a, (rows, 1)), ("scale_b", scale_b, (1, columns))):
+        fits = scale.rank in (0, 1) or all(n in (1, m) for n, m in zip(scale.shape, full_shape, strict=False))
         if scale.dtype != F32 or not fits:
             raise tracer.b.fail(
-                f"_scaled_mm: '{name}' is {scale}; expected f32[] or f32[{whole[0]}, {whole[1]}]",
+                f"_scaled_mm: '{name}' is {scale}; expected f32[] or f32[{full_shape[0]}, {full_shape[1]}]",
                 "multiply blocks that have scales of their own by themselves",
             )
     product = products.matmul(tracer.b, self, mat2, F32)
@@ -109,7 +114,7 @@ def linear(tracer: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None = 
 
 
 def outer(tracer: Tracer, self: Tensor, vec2: Tensor) -> Tensor:
-    x, y = together(tracer, self, vec2)
+    x, y = promoted(tracer, self, vec2)
     return ew.binary(tracer.b, "mul", shapes.expand_dims(tracer.b, x, [1]), y)
 
 
@@ -126,7 +131,9 @@ def trilinear(
     tracer: Tracer, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Ints, expand2: Ints, expand3: Ints, sumdim: Ints,
     unroll_dim: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the product of three tensors, each with axes of size 1 inserted, summed over `sumdim`."""
+    """Return the product of three tensors, each with axes of size 1 inserted (expand1 to expand3), summed over
+    `sumdim`.
+    """
     inputs = ((i1, expand1), (i2, expand2), (i3, expand3))
     x, y, z = (shapes.expand_dims(tracer.b, i, list(axes)) if axes else i for i, axes in inputs)
     product = ew.binary(tracer.b, "mul", ew.binary(tracer.b, "mul", x, y), z)
@@ -134,16 +141,16 @@ def trilinear(
 
 
 def distances(tracer: Tracer, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
-    """Return the norm of order p of the difference of each row of x1 and each row of x2."""
+    """Return the p-norm of the difference of each row of x1 and each row of x2: [..., n, m]."""
     rows, columns = shapes.expand_dims(tracer.b, x1, [x1.rank - 1]), shapes.expand_dims(tracer.b, x2, [x2.rank - 2])
     return normalization.lp_norm(tracer.b, ew.binary(tracer.b, "sub", rows, columns), p, [-1])
 
 
-_MOST_ROWS = 2048
+_MAX_PAIRED_ROWS = 2048  # the index tables of pairs have n * n / 2 elements of 8 bytes: 16 MiB
 
 
 def distances_of_pairs(tracer: Tracer, self: Tensor, p: float = 2.0) -> Tensor:
-    """Return the distances of all pairs of different rows."""
+    """Return the p-norms of the differences of all pairs of different rows, [n * (n - 1) / 2]."""
     first, second = (
         gathers.take(tracer.b, self, tracer.b.constant(i), 0) for i in np.triu_indices(count_of_rows(tracer, self), 1)
     )
@@ -151,46 +158,59 @@ def distances_of_pairs(tracer: Tracer, self: Tensor, p: float = 2.0) -> Tensor:
 
 
 def count_of_rows(tracer: Tracer, x: Tensor) -> int:
-    """Return the number of rows whose pairs are compared. CompileError where it is unknown or too large."""
+    """Return the number of rows whose pairs are compared. Raise CompileError if it is dynamic or larger than
+    _MAX_PAIRED_ROWS.
+    """
     count = x.shape[0]
-    if isinstance(count, Expr) or count > _MOST_ROWS:
-        raise tracer.b.fail(f"pairs of rows of {x} are compared: their number must be known, {_MOST_ROWS} at most")
+    if isinstance(count, Expr) or count > _MAX_PAIRED_ROWS:
+        raise tracer.b.fail(
+            f"pairs of rows of {x} are compared: their number must be known, {_MAX_PAIRED_ROWS} at most"
+        )
     return count
 
 
 # -- convolutions
 
 
-def _each(values: Sizes, count: int) -> tuple[Size, ...]:
-    """Return one entry for each axis; a single entry is repeated."""
+def _per_axis(values: Sizes, count: int) -> tuple[Size, ...]:
+    """Return one entry for each of `count` axes; a single entry is repeated."""
     return tuple(values) * count if len(values) == 1 else tuple(values)
 
 
-def _numbers(tracer: Tracer, what: str, values: Sizes, count: int) -> tuple[int, ...]:
-    numbers = _each(values, count)
+def _static_per_axis(tracer: Tracer, what: str, values: Sizes, count: int) -> tuple[int, ...]:
+    """Return one integer for each of `count` axes. Raise CompileError for dynamic or missing ones; `what`
+    names them.
+    """
+    numbers = _per_axis(values, count)
     if any(isinstance(n, Expr) for n in numbers) or len(numbers) != count:
         raise tracer.b.fail(f"a convolution over {count} axes has the {what} {list(values)}")
     return tuple(int(n) for n in numbers)  # type: ignore[arg-type]
 
 
 def window_of(tracer: Tracer, spatial: int, stride: Sizes, padding: Sizes, dilation: Sizes) -> products.Window:
-    """Return the window of a convolution over `spatial` axes; an argument with one entry applies to all axes."""
-    around = _each(padding, spatial)
-    strides, dilations = _numbers(tracer, "strides", stride, spatial), _numbers(tracer, "dilations", dilation, spatial)
-    return products.Window(strides, around, around, dilations)
+    """Return the window geometry of a convolution over `spatial` axes; an argument with one entry applies
+    to all axes.
+    """
+    pads = _per_axis(padding, spatial)
+    strides, dilations = (
+        _static_per_axis(tracer, "strides", stride, spatial),
+        _static_per_axis(tracer, "dilations", dilation, spatial),
+    )
+    return products.Window(strides, pads, pads, dilations)
 
 
 def convolution(
     tracer: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes,
     transposed: bool, output_padding: Sizes, groups: int,
 ) -> Tensor:  # fmt: skip
+    """Return the convolution, or transposed convolution, of [n, c, ...] or [c, ...], summed in a wider type."""
     spatial = weight.rank - 2
-    batched = input.rank == spatial + 2
-    x = input if batched else shapes.expand_dims(tracer.b, input, [0])
+    is_batched = input.rank == spatial + 2
+    x = input if is_batched else shapes.expand_dims(tracer.b, input, [0])
     window = window_of(tracer, spatial, stride, padding, dilation)
     inner = normalization.wide(x.dtype)
     if transposed:
-        extra = _numbers(tracer, "output padding", output_padding, spatial)
+        extra = _static_per_axis(tracer, "output padding", output_padding, spatial)
         result = products.transposed_convolution(
             tracer.b, x, weight, window, groups=groups, output_padding=extra, dtype=inner
         )
@@ -199,10 +219,11 @@ def convolution(
     if bias is not None:
         result = ew.binary(tracer.b, "add", result, _channels(tracer, ew.convert(tracer.b, bias, inner), result.rank))
     result = ew.convert(tracer.b, result, x.dtype)
-    return result if batched else shapes.squeeze(tracer.b, result, [0])
+    return result if is_batched else shapes.squeeze(tracer.b, result, [0])
 
 
 def _channels(tracer: Tracer, vector: Tensor, rank: int) -> Tensor:
+    """Reshape a vector so that it broadcasts along the channel axis of a tensor [n, c, ...] of a given rank."""
     channels = normalization.along(tracer.b, vector, 1, rank)
     assert channels is not None
     return channels
@@ -212,12 +233,13 @@ def conv(
     tracer: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = (1,),
     padding: Sizes | str = (0,), dilation: Sizes = (1,), groups: int = 1,
 ) -> Tensor:  # fmt: skip
+    """Return a convolution, whose padding may be "same" or "valid"."""
     if not isinstance(padding, str):
         return convolution(tracer, input, weight, bias, stride, padding, dilation, False, (0,), groups)
     spatial = weight.rank - 2
-    x, steps = input, _numbers(tracer, "dilations", dilation, spatial)
+    x, dilations = input, _static_per_axis(tracer, "dilations", dilation, spatial)
     if padding == "same":
-        total = [step * (k - 1) for step, k in zip(steps, weight.shape[2:], strict=True)]
+        total = [step * (k - 1) for step, k in zip(dilations, weight.shape[2:], strict=True)]
         lead = [0] * (x.rank - spatial)
         x = shapes.pad(tracer.b, x, [*lead, *(n // 2 for n in total)], [*lead, *(n - n // 2 for n in total)])
     return convolution(tracer, x, weight, bias, stride, (0,), dilation, False, (0,), groups)
@@ -246,7 +268,7 @@ def _convolution(
 
 
 def conv_tbc(tracer: Tracer, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Return a convolution over time of [time, batch, channels] by [kernel, channels, filters]."""
+    """Return the convolution over time of [time, batch, channels] by filters [kernel, channels, filters]."""
     x, filters = shapes.transpose(tracer.b, self, [1, 2, 0]), shapes.transpose(tracer.b, weight, [2, 1, 0])
     result = convolution(tracer, x, filters, bias, (1,), (pad,), (1,), False, (0,), 1)
     return shapes.transpose(tracer.b, result, [2, 0, 1])
@@ -254,9 +276,9 @@ def conv_tbc(tracer: Tracer, self: Tensor, weight: Tensor, bias: Tensor, pad: in
 
 PRODUCTS: dict[str, Conversion] = {
     "aten.matmul": matmul,
-    "aten.mm": matmul_as,
-    "aten.bmm": matmul_as,
-    "aten.mv": by_vector,
+    "aten.mm": matmul_mat2,
+    "aten.bmm": matmul_mat2,
+    "aten.mv": matmul_vec,
     "aten.dot": dot,
     "aten.addmm": addmm,
     "aten.addbmm": addbmm,

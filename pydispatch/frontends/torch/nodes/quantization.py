@@ -1,4 +1,4 @@
-"""Integers that stand for floats: PT2E's `quantized_decomposed` operators, and `fake_quantize`."""
+"""Conversions of quantization: PT2E's `quantized_decomposed` operators and `fake_quantize`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def _number(tracer: Tracer, operand: Operand) -> Operand:
-    """Return a tensor of one element as one of rank 0, which does not decide the type of a result."""
+def _scalar(tracer: Tracer, operand: Operand) -> Operand:
+    """Return a tensor of one element as a tensor of rank 0, which does not take part in type promotion with tensors of
+    higher rank.
+    """
     return shapes.reshape(tracer.b, operand, []) if isinstance(operand, Tensor) else operand
 
 
-def _along(tracer: Tracer, vector: Tensor, axis: int, rank: int) -> Tensor:
+def _reshape_along(tracer: Tracer, vector: Tensor, axis: int, rank: int) -> Tensor:
+    """Reshape a vector so that it broadcasts along one axis of a tensor of a given rank."""
     axis = shapes.axis_of(tracer.b, axis, rank)
     return shapes.reshape(tracer.b, vector, [-1, *[1] * (rank - axis - 1)])
 
 
-def _as_integers(tracer: Tracer, x: Tensor, least: Operand, most: Operand, dtype: DType) -> Tensor:
-    return ew.convert(tracer.b, clamp(tracer, x, _number(tracer, least), _number(tracer, most)), dtype)
+def _clamp_to_integers(tracer: Tracer, x: Tensor, lower: Operand, upper: Operand, dtype: DType) -> Tensor:
+    """Clamp x to bounds and convert it to an integer type."""
+    return ew.convert(tracer.b, clamp(tracer, x, _scalar(tracer, lower), _scalar(tracer, upper)), dtype)
 
 
-def _rounded(tracer: Tracer, x: Tensor) -> Tensor:
+def _round_half_to_even(tracer: Tracer, x: Tensor) -> Tensor:
+    """Round each element to the nearest integer, halves to the even one."""
     return ew.unary(tracer.b, "round_even", x)
 
 
@@ -42,10 +47,10 @@ def quantize_per_tensor(
     dtype: DType,
 ) -> Tensor:  # fmt: skip
     x = ew.convert(tracer.b, input, F32) if input.dtype in (F16, BF16) else input
-    inverse = 1.0 / scale if isinstance(scale, float) else div(tracer, 1.0, _number(tracer, scale))
-    scaled = _rounded(tracer, ew.binary(tracer.b, "mul", x, as_tensor(tracer, inverse, x.dtype)))
-    moved = ew.binary(tracer.b, "add", scaled, as_tensor(tracer, _number(tracer, zero_point), x.dtype))
-    return _as_integers(tracer, moved, quant_min, quant_max, dtype)
+    inverse = 1.0 / scale if isinstance(scale, float) else div(tracer, 1.0, _scalar(tracer, scale))
+    scaled = _round_half_to_even(tracer, ew.binary(tracer.b, "mul", x, as_tensor(tracer, inverse, x.dtype)))
+    moved = ew.binary(tracer.b, "add", scaled, as_tensor(tracer, _scalar(tracer, zero_point), x.dtype))
+    return _clamp_to_integers(tracer, moved, quant_min, quant_max, dtype)
 
 
 def dequantize_per_tensor(
@@ -53,8 +58,8 @@ def dequantize_per_tensor(
     dtype: DType, *, out_dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
     x = ew.convert(tracer.b, input, out_dtype or F32)
-    moved = ew.binary(tracer.b, "sub", x, as_tensor(tracer, _number(tracer, zero_point), x.dtype))
-    return ew.binary(tracer.b, "mul", moved, as_tensor(tracer, _number(tracer, scale), x.dtype))
+    moved = ew.binary(tracer.b, "sub", x, as_tensor(tracer, _scalar(tracer, zero_point), x.dtype))
+    return ew.binary(tracer.b, "mul", moved, as_tensor(tracer, _scalar(tracer, scale), x.dtype))
 
 
 def quantize_per_channel(
@@ -62,9 +67,9 @@ def quantize_per_channel(
     dtype: DType,
 ) -> Tensor:  # fmt: skip
     x = ew.convert(tracer.b, input, F32) if input.dtype in (F16, BF16) else input
-    scale, zero = (_along(tracer, v, axis, x.rank) for v in (scales, zero_points))
-    scaled = _rounded(tracer, mul(tracer, x, div(tracer, 1.0, scale)))
-    return _as_integers(tracer, add_(tracer, scaled, zero), quant_min, quant_max, dtype)
+    scale, zero = (_reshape_along(tracer, v, axis, x.rank) for v in (scales, zero_points))
+    scaled = _round_half_to_even(tracer, mul(tracer, x, div(tracer, 1.0, scale)))
+    return _clamp_to_integers(tracer, add_(tracer, scaled, zero), quant_min, quant_max, dtype)
 
 
 def dequantize_per_channel(
@@ -79,15 +84,15 @@ def dequantize_per_channel(
     *,
     out_dtype: DType | None = None,
 ) -> Tensor:
-    x = input if zero_points is None else sub(tracer, input, _along(tracer, zero_points, axis, input.rank))
-    return ew.convert(tracer.b, mul(tracer, x, _along(tracer, scales, axis, x.rank)), out_dtype or F32)
+    x = input if zero_points is None else sub(tracer, input, _reshape_along(tracer, zero_points, axis, input.rank))
+    return ew.convert(tracer.b, mul(tracer, x, _reshape_along(tracer, scales, axis, x.rank)), out_dtype or F32)
 
 
 def quantize_per_token(
     tracer: Tracer, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType
 ) -> Tensor:
     moved = add_(tracer, mul(tracer, input, div(tracer, 1.0, scales)), zero_points)
-    return _as_integers(tracer, _rounded(tracer, moved), quant_min, quant_max, dtype)
+    return _clamp_to_integers(tracer, _round_half_to_even(tracer, moved), quant_min, quant_max, dtype)
 
 
 def dequantize_per_token(
@@ -97,8 +102,8 @@ def dequantize_per_token(
     return ew.convert(tracer.b, mul(tracer, sub(tracer, input, zero_points), scales), output_dtype)
 
 
-def _groups(tracer: Tracer, x: Tensor, scales: Tensor, group_size: int) -> Tensor:
-    """Return the elements of a matrix in rows, each of which has one scale."""
+def _rows_by_group(tracer: Tracer, x: Tensor, scales: Tensor, group_size: int) -> Tensor:
+    """Reshape a matrix to rows of `group_size` elements, each of which has one scale."""
     size = x.shape[-1]
     if isinstance(size, int) and group_size > size and scales.shape[-1] == 1:
         group_size = size
@@ -109,7 +114,7 @@ def quantize_per_channel_group(
     tracer: Tracer, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType,
     group_size: int = 128,
 ) -> Tensor:  # fmt: skip
-    rows = _groups(tracer, input, scales, group_size)
+    rows = _rows_by_group(tracer, input, scales, group_size)
     scale, zero = (shapes.reshape(tracer.b, v, [-1, 1]) for v in (scales, zero_points))
     quantized = quantize_per_token(tracer, rows, scale, zero, quant_min, quant_max, dtype)
     return shapes.reshape(tracer.b, quantized, input.shape)
@@ -119,13 +124,14 @@ def dequantize_per_channel_group(
     tracer: Tracer, w_int8: Tensor, scales: Tensor, zero_points: Tensor | None, quant_min: int, quant_max: int,
     dtype: DType, group_size: int = 128, output_dtype: DType = F32,
 ) -> Tensor:  # fmt: skip
-    rows = _groups(tracer, w_int8, scales, group_size)
+    rows = _rows_by_group(tracer, w_int8, scales, group_size)
     rows = rows if zero_points is None else sub(tracer, rows, shapes.reshape(tracer.b, zero_points, [-1, 1]))
     values = mul(tracer, rows, shapes.reshape(tracer.b, scales, [-1, 1]))
     return ew.convert(tracer.b, shapes.reshape(tracer.b, values, w_int8.shape), output_dtype)
 
 
 def _extremes_around_zero(tracer: Tracer, x: Tensor, axes: Sequence[int], keep: bool) -> list[Tensor]:
+    """Return the minimum and maximum along axes, extended so that the range contains 0."""
     extremes = [reductions.reduce(tracer.b, name, x, axes, keep) for name in ("min", "max")]
     return formulas(tracer.b, lambda low, high: (low.min(0.0), high.max(0.0)), *extremes)
 
@@ -139,7 +145,7 @@ def choose_qparams(
     def zero(low: Element, scale: Element) -> Element:
         return (quant_min - (low / scale).unary("round_even")).max(quant_min).min(quant_max)
 
-    return _parameters(tracer, scale, formula(tracer.b, zero, extremes[0], scale))
+    return _as_vectors(tracer, scale, formula(tracer.b, zero, extremes[0], scale))
 
 
 def choose_qparams_symmetric(
@@ -152,10 +158,11 @@ def choose_qparams_symmetric(
 
     scale = formula(tracer.b, written, *_extremes_around_zero(tracer, input, range(input.rank), False))
     zero = 0 if dtype.name == "i8" else (quant_min + quant_max + 1) // 2
-    return _parameters(tracer, scale, tracer.b.constant(zero, I64))
+    return _as_vectors(tracer, scale, tracer.b.constant(zero, I64))
 
 
-def _parameters(tracer: Tracer, scale: Tensor, zero: Tensor) -> tuple[Tensor, Tensor]:
+def _as_vectors(tracer: Tracer, scale: Tensor, zero: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a scale as f64 and a zero point as i64, as vectors of one element."""
     typed = ((scale, F64), (zero, I64))
     vectors = [ew.convert(tracer.b, shapes.reshape(tracer.b, v, [1]), dtype) for v, dtype in typed]
     return vectors[0], vectors[1]
@@ -171,7 +178,7 @@ def choose_qparams_per_token(tracer: Tracer, input: Tensor, dtype: DType) -> tup
     return scales, shapes.full(tracer.b, 0, scales.shape, I64)
 
 
-_XNNPACK_EPS = 1.1920928955078125e-07
+_XNNPACK_EPS = 1.1920928955078125e-07  # 2^-23; the smallest scale that XNNPACK's kernels accept
 
 
 def choose_qparams_per_token_asymmetric(tracer: Tracer, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
@@ -189,8 +196,8 @@ def choose_qparams_per_token_asymmetric(tracer: Tracer, input: Tensor, dtype: DT
 def fake_quant_per_channel(
     tracer: Tracer, input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
-    scale, zero = (_along(tracer, v, axis, input.rank) for v in (scales, zero_points))
-    moved = add_(tracer, _rounded(tracer, mul(tracer, input, div(tracer, 1.0, scale))), zero)
+    scale, zero = (_reshape_along(tracer, v, axis, input.rank) for v in (scales, zero_points))
+    moved = add_(tracer, _round_half_to_even(tracer, mul(tracer, input, div(tracer, 1.0, scale))), zero)
     result = mul(tracer, sub(tracer, clamp(tracer, moved, quant_min, quant_max), zero), scale)
     return ew.convert(tracer.b, result, F32)
 
@@ -202,10 +209,12 @@ def convert_element_type(tracer: Tracer, input: Tensor, dtype: DType) -> Tensor:
 # -- fake_quantize
 
 
-def _faked(
+def _fake_quantize(
     tracer: Tracer, x: Tensor, scale: Operand, zero_point: Operand, least: Number, most: Number
 ) -> tuple[Tensor, Tensor]:
-    """x as it is after quantization and back, and which elements are not cut off."""
+    """Return x quantized to integers in [least, most] and dequantized again, and a mask of the elements that were not
+    clamped.
+    """
     inner = wide(x.dtype)
 
     def written(value: Element, s: Element, zero: Element) -> list[Element]:
@@ -220,7 +229,7 @@ def _faked(
 def fake_quantize_mask(
     tracer: Tracer, self: Tensor, scale: Operand, zero_point: Operand, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
-    return _faked(tracer, self, _number(tracer, scale), _number(tracer, zero_point), quant_min, quant_max)
+    return _fake_quantize(tracer, self, _scalar(tracer, scale), _scalar(tracer, zero_point), quant_min, quant_max)
 
 
 def fake_quantize(
@@ -229,10 +238,13 @@ def fake_quantize(
     return fake_quantize_mask(tracer, self, scale, zero_point, quant_min, quant_max)[0]
 
 
-def fake_quantize_where_enabled(
+def fake_quantize_if_enabled(
     tracer: Tracer, self: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor, quant_min: int,
     quant_max: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Lower the fake quantization that a flag tensor enables at run time; if it is off, x is unchanged and the mask is
+    true.
+    """
     result, mask = fake_quantize_mask(tracer, self, scale, zero_point, quant_min, quant_max)
     enabled = formula(tracer.b, lambda v: v.is_unequal(0), shapes.reshape(tracer.b, fake_quant_enabled, []))
     return ew.select(tracer.b, enabled, result, self), formula(tracer.b, lambda m, e: m | ~e, mask, enabled)
@@ -241,8 +253,8 @@ def fake_quantize_where_enabled(
 def fake_quantize_channels_mask(
     tracer: Tracer, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
-    scales, zeros = (_along(tracer, v, axis, self.rank) for v in (scale, zero_point))
-    return _faked(tracer, self, scales, zeros, quant_min, quant_max)
+    scales, zeros = (_reshape_along(tracer, v, axis, self.rank) for v in (scale, zero_point))
+    return _fake_quantize(tracer, self, scales, zeros, quant_min, quant_max)
 
 
 def fake_quantize_channels(
@@ -251,7 +263,8 @@ def fake_quantize_channels(
     return fake_quantize_channels_mask(tracer, self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 
-def _learned_zeros(tracer: Tracer, zero_point: Tensor, least: int, most: int) -> Tensor:
+def _round_zero_points(tracer: Tracer, zero_point: Tensor, least: int, most: int) -> Tensor:
+    """Round learned zero points, which are floats, and clamp them to the range of the quantized integers."""
     return formula(tracer.b, lambda v: v.unary("round_even").max(least).min(most), zero_point)
 
 
@@ -265,7 +278,7 @@ def fake_quantize_learned(
     grad_factor: float = 1.0,
 ) -> Tensor:
     return fake_quantize(
-        tracer, self, scale, _learned_zeros(tracer, zero_point, quant_min, quant_max), quant_min, quant_max
+        tracer, self, scale, _round_zero_points(tracer, zero_point, quant_min, quant_max), quant_min, quant_max
     )
 
 
@@ -273,7 +286,7 @@ def fake_quantize_channels_learned(
     tracer: Tracer, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int,
     grad_factor: float = 1.0,
 ) -> Tensor:  # fmt: skip
-    zeros = _learned_zeros(tracer, zero_point, quant_min, quant_max)
+    zeros = _round_zero_points(tracer, zero_point, quant_min, quant_max)
     return fake_quantize_channels(tracer, self, scale, zeros, axis, quant_min, quant_max)
 
 
@@ -286,7 +299,7 @@ QUANTIZATION: dict[str, Conversion] = {
     "quantized_decomposed._choose_qparams_per_token_asymmetric_impl": choose_qparams_per_token_asymmetric,
     "aten.fake_quantize_per_tensor_affine": fake_quantize,
     "aten.fake_quantize_per_tensor_affine_cachemask": fake_quantize_mask,
-    "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams": fake_quantize_where_enabled,
+    "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams": fake_quantize_if_enabled,
     "aten.fake_quantize_per_channel_affine": fake_quantize_channels,
     "aten.fake_quantize_per_channel_affine_cachemask": fake_quantize_channels_mask,
     "aten._fake_quantize_learnable_per_tensor_affine": fake_quantize_learned,

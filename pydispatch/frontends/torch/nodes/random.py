@@ -1,4 +1,4 @@
-"""Operators that draw random numbers. See `ops/random.py` for what they draw; it is not what PyTorch draws."""
+"""Conversions of random number operators. The numbers are those of `ops/random.py`; they differ from PyTorch's."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ Sizes = Sequence[Size]
 
 
 def _unit(tracer: Tracer, shape: Sizes) -> Tensor:
-    """f32 from 0 up to 1."""
+    """Return uniformly distributed f32 numbers in [0, 1)."""
     return random.uniform(tracer.b, random.draw(tracer.b, shape)[0], F32)
 
 
 def _check_float(tracer: Tracer, dtype: DType) -> DType:
+    """Return the type. Raise CompileError if it is not a float."""
     if not dtype.is_float:
         raise tracer.b.fail(f"random numbers of {dtype} are not defined; they are floats")
     return dtype
 
 
 def rand(tracer: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-    return uniform_of(tracer, size, _check_float(tracer, dtype or F32), 0.0, 1.0)
+    return uniform_samples(tracer, size, _check_float(tracer, dtype or F32), 0.0, 1.0)
 
 
-def uniform_of(tracer: Tracer, shape: Sizes, dtype: DType, low: float, high: float) -> Tensor:
+def uniform_samples(tracer: Tracer, shape: Sizes, dtype: DType, low: float, high: float) -> Tensor:
+    """Return uniformly distributed numbers in [low, high)."""
     samples = formula(tracer.b, lambda u: u * (high - low) + low, _unit(tracer, shape))
     return ew.convert(tracer.b, samples, dtype)
 
@@ -56,20 +58,20 @@ def randint_low(tracer: Tracer, low: int, high: int, size: Sizes, *, dtype: DTyp
 
 
 def _integers(tracer: Tracer, low: int, high: int, shape: Sizes, dtype: DType) -> Tensor:
-    """Return random integers from `low` to `high` - 1.
+    """Return uniformly distributed integers in [low, high).
 
-    Each value is `low` plus the upper 32 bits of the product of 32 random bits and the number of values.
+    A number is `low` plus the upper 32 bits of the 64-bit product of 32 random bits and high - low.
     """
     if not 0 < high - low <= 1 << 32:
         raise tracer.b.fail(f"random integers from {low} up to {high}: they have from 1 to 2^32 values")
     count = high - low
 
-    def one(scalars: Scalars, bits: Scalar) -> Scalar:
+    def scaled(scalars: Scalars, bits: Scalar) -> Scalar:
         wide = scalars.binary("mul", scalars.convert(bits, U64), scalars.const(count, U64))
         position = scalars.convert(scalars.binary("shift_right_logical", wide, scalars.const(32, U64)), I64)
         return scalars.convert(scalars.binary("add", position, scalars.const(low, I64)), dtype)
 
-    return ew.apply(tracer.b, one, random.draw(tracer.b, shape)[0])
+    return ew.apply(tracer.b, scaled, random.draw(tracer.b, shape)[0])
 
 
 def rand_like(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
@@ -89,24 +91,24 @@ def randint_like_low(tracer: Tracer, self: Tensor, low: int, high: int, *, dtype
 
 
 def bernoulli(tracer: Tracer, self: Tensor) -> Tensor:
-    """1 with the probability that each element states."""
+    """Return 1 with the probability that each element states, else 0."""
     samples = ew.compare(tracer.b, "lt", _unit(tracer, self.shape), ew.convert(tracer.b, self, F32))
     return ew.convert(tracer.b, samples, self.dtype)
 
 
 def bernoulli_p(tracer: Tracer, self: Tensor, p: float = 0.5) -> Tensor:
-    return ew.convert(tracer.b, kept(tracer, self.shape, p), self.dtype)
+    return ew.convert(tracer.b, random_mask(tracer, self.shape, p), self.dtype)
 
 
-def kept(tracer: Tracer, shape: Sizes, p: float) -> Tensor:
-    """Return a mask of this shape whose elements are True with the probability p."""
+def random_mask(tracer: Tracer, shape: Sizes, p: float) -> Tensor:
+    """Return a mask whose elements are true with probability p."""
     if not 0 <= p <= 1:
         raise tracer.b.fail(f"a probability of {p}; it is from 0 to 1")
     return ew.compare(tracer.b, "lt", _unit(tracer, shape), tracer.b.constant(p, F32))
 
 
 def uniform(tracer: Tracer, self: Tensor, from_: float = 0.0, to: float = 1.0) -> Tensor:
-    return uniform_of(tracer, self.shape, _check_float(tracer, self.dtype), from_, to)
+    return uniform_samples(tracer, self.shape, _check_float(tracer, self.dtype), from_, to)
 
 
 def normal(tracer: Tracer, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
@@ -114,16 +116,17 @@ def normal(tracer: Tracer, self: Tensor, mean: float = 0.0, std: float = 1.0) ->
     return ew.convert(tracer.b, formula(tracer.b, lambda v: v * std + mean, samples), _check_float(tracer, self.dtype))
 
 
-def bernoulli_of(tracer: Tracer, self: Tensor, p: Tensor) -> Tensor:
-    """1 with the probabilities that a tensor states, in the shape of another one."""
+def bernoulli_like(tracer: Tracer, self: Tensor, p: Tensor) -> Tensor:
+    """Return 1 with the probabilities p, broadcast to the shape of `self`, else 0."""
     chance = shapes.broadcast_to(tracer.b, ew.convert(tracer.b, p, F32), self.shape)
     return ew.convert(tracer.b, ew.compare(tracer.b, "lt", _unit(tracer, self.shape), chance), self.dtype)
 
 
 def _exponential(tracer: Tracer, shape: Sizes) -> Tensor:
-    """Return f32 numbers larger than 0 with the density exp(-x).
+    """Return exponentially distributed f32 numbers of rate 1, all larger than 0.
 
-    The smallest u is 2^-24: in f32, 1 - u rounds to 1 for u = 2^-25, whose logarithm is 0.
+    They are -log(1 - u) for uniform u, of which 0 is replaced by 2^-24: for u = 2^-25, 1 - u would round to 1, whose
+    logarithm is 0.
     """
     return formula(
         tracer.b,
@@ -139,14 +142,14 @@ def exponential(tracer: Tracer, self: Tensor, lambd: float = 1.0) -> Tensor:
     return ew.convert(tracer.b, samples, _check_float(tracer, self.dtype))
 
 
-def normal_of(tracer: Tracer, mean: Operand, std: Operand) -> Tensor:
-    """Return normally distributed numbers, each with its own mean and standard deviation."""
+def normal_by_element(tracer: Tracer, mean: Operand, std: Operand) -> Tensor:
+    """Return normally distributed numbers, each with its own mean or standard deviation."""
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
     dtype, shape = _check_float(tracer, tensors[0].dtype), ew.broadcast_shape(tracer.b, *(v.shape for v in tensors))
     return pointwise.add(tracer, pointwise.mul(tracer, randn(tracer, shape, dtype=dtype), std), mean)
 
 
-def normal_of_size(tracer: Tracer, mean: float, std: float, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+def normal_of_shape(tracer: Tracer, mean: float, std: float, size: Sizes, *, dtype: DType | None = None) -> Tensor:
     samples = randn(tracer, size, dtype=dtype)
     return formula(tracer.b, lambda v: v * std + mean, samples)
 
@@ -166,8 +169,8 @@ def cauchy(tracer: Tracer, self: Tensor, median: float = 0.0, sigma: float = 1.0
 
 
 def geometric(tracer: Tracer, self: Tensor, p: float) -> Tensor:
-    """Return geometrically distributed numbers: how many trials with the success probability p precede and include a
-    success.
+    """Return geometrically distributed numbers: the number of trials up to and including the first success of
+    probability p.
     """
     if not 0 < p < 1:
         raise tracer.b.fail(f"a geometric distribution with the probability {p}; it is between 0 and 1")
@@ -184,7 +187,7 @@ def multinomial(tracer: Tracer, self: Tensor, num_samples: Size, replacement: bo
     if replacement:
         running = scans.cumulative(tracer.b, "add", weights, axis)
         total = shapes.slice_axis(tracer.b, running, axis, running.shape[axis] - 1, running.shape[axis])
-        # A product that is rounded up to the sum would choose an element after the last one.
+        # u * sum may round up to the sum, which searchsorted would map to an index after the last element.
         at = formula(
             tracer.b,
             lambda u, s: (u * s).min(s * (1.0 - 2.0**-23)),
@@ -192,13 +195,13 @@ def multinomial(tracer: Tracer, self: Tensor, num_samples: Size, replacement: bo
             total,
         )
         return searchsorted(tracer, running, at, right=True)
-    # The largest of weights that are divided by exponential numbers is each one with its probability.
-    raced = formula(tracer.b, lambda w, e: w / e, weights, _exponential(tracer, self.shape))
-    return ordering.top_k(tracer.b, raced, num_samples, axis)[1]
+    # Exponential races: w_i / e_i is the largest of all with probability w_i / sum(w), so the top k are k draws.
+    keys = formula(tracer.b, lambda w, e: w / e, weights, _exponential(tracer, self.shape))
+    return ordering.top_k(tracer.b, keys, num_samples, axis)[1]
 
 
 def rrelu(tracer: Tracer, self: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False) -> Tensor:
-    return _leaky(tracer, self, lower, upper, training)[0]
+    return _random_leaky_relu(tracer, self, lower, upper, training)[0]
 
 
 def rrelu_with_noise(
@@ -209,8 +212,8 @@ def rrelu_with_noise(
     upper: Number = 1 / 3,
     training: bool = False,
 ) -> Tensor:
-    """Apply a leaky ReLU; in training, its random slopes for negative elements are also written to `noise`."""
-    result, slopes = _leaky(tracer, self, lower, upper, training)
+    """Return a leaky ReLU; in training, its random slopes are also written to `noise`."""
+    result, slopes = _random_leaky_relu(tracer, self, lower, upper, training)
     if training:
         noise.write(ew.convert(tracer.b, slopes, noise.tensor.dtype))
     return result
@@ -219,24 +222,31 @@ def rrelu_with_noise(
 def rrelu_with_noise_functional(
     tracer: Tracer, self: Tensor, noise: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
 ) -> tuple[Tensor, Tensor]:
-    result, slopes = _leaky(tracer, self, lower, upper, training)
+    result, slopes = _random_leaky_relu(tracer, self, lower, upper, training)
     return result, ew.convert(tracer.b, slopes, noise.dtype) if training else noise
 
 
-def _leaky(tracer: Tracer, x: Tensor, lower: Number, upper: Number, training: bool) -> tuple[Tensor, Tensor]:
+def _random_leaky_relu(
+    tracer: Tracer, x: Tensor, lower: Number, upper: Number, training: bool
+) -> tuple[Tensor, Tensor]:
+    """Return a leaky ReLU and its slopes. In training, slopes of negative elements are random in [lower, upper); else
+    they are the mean.
+    """
     low, high = float(lower), float(upper)  # type: ignore[arg-type]
     if not training:
         return leaky_relu(tracer, x, (low + high) / 2), x
-    drawn = uniform_of(tracer, x.shape, _check_float(tracer, x.dtype), low, high)
-    slopes = formula(tracer.b, lambda v, s: (v <= 0.0).where(s, 1.0), x, drawn)
+    random_slopes = uniform_samples(tracer, x.shape, _check_float(tracer, x.dtype), low, high)
+    slopes = formula(tracer.b, lambda v, s: (v <= 0.0).where(s, 1.0), x, random_slopes)
     return ew.binary(tracer.b, "mul", x, slopes), slopes
 
 
 def native_dropout(tracer: Tracer, input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Elements are 0 with the probability p, and others scaled so that sums stay what they are; which ones are kept."""
+    """Return the input with elements zeroed with probability p and the others scaled by 1 / (1 - p), and the mask of
+    the others.
+    """
     if train is False or p == 0:
         return input, shapes.broadcast_to(tracer.b, tracer.b.constant(True, BOOL), input.shape)
-    mask = kept(tracer, input.shape, 1 - p)
+    mask = random_mask(tracer, input.shape, 1 - p)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return formula(tracer.b, lambda x, m: m.where(x * scale, x.const(0)), input, mask), mask
 
@@ -257,10 +267,10 @@ RANDOM: dict[str, Conversion] = {
     "aten.bernoulli": bernoulli,
     "aten.bernoulli.p": bernoulli_p,
     "aten.bernoulli.float": bernoulli_p,  # in place
-    "aten.bernoulli.Tensor": bernoulli_of,
+    "aten.bernoulli.Tensor": bernoulli_like,
     "aten.exponential": exponential,
-    **{f"aten.normal.{kinds}": normal_of for kinds in ("Tensor_Tensor", "Tensor_float", "float_Tensor")},
-    "aten.normal.float_float": normal_of_size,
+    **{f"aten.normal.{kinds}": normal_by_element for kinds in ("Tensor_Tensor", "Tensor_float", "float_Tensor")},
+    "aten.normal.float_float": normal_of_shape,
     "aten.log_normal": log_normal,
     "aten.cauchy": cauchy,
     "aten.geometric": geometric,

@@ -1,4 +1,4 @@
-"""Recurrent networks: a cell over the steps of a sequence."""
+"""Conversions of the recurrent networks LSTM, GRU and RNN."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Tensors = Sequence[Tensor]
 
-_UNROLLED = 8
-"""Steps of a sequence that are written one after the other; longer ones become a loop."""
+_MAX_UNROLLED_STEPS = 8
+"""Longest sequence whose steps are unrolled. Longer ones become a loop, because unrolling makes compile time grow."""
 
 
 @dataclass(frozen=True)
 class _Weights:
-    """The weights of one layer in one direction. projection: of the hidden state, for networks that have one."""
+    """Weights of one layer in one direction. `projection` maps the hidden state to the output; None for
+    most networks.
+    """
 
     inputs: Tensor
     hidden: Tensor
@@ -31,24 +33,29 @@ class _Weights:
 
 
 Cell = Callable[[Tracer, Tensor, list[Tensor], _Weights], "list[Tensor]"]
-"""cell(tracer, products of a step's inputs, state, weights) -> the next state; its first tensor is the output."""
+"""Function that emits one step: cell(tracer, products of inputs by their weights, state, weights) -> new state.
+The first tensor of a state is the output."""
 
 
-def _hidden(tracer: Tracer, state: list[Tensor], weights: _Weights) -> Tensor:
+def _hidden_product(tracer: Tracer, state: list[Tensor], weights: _Weights) -> Tensor:
+    """Return the product of the last output by the hidden weights, plus the bias."""
     return linear(tracer, state[0], weights.hidden, weights.hidden_bias)
 
 
-def _gates(tracer: Tracer, x: Tensor, count: int) -> list[Tensor]:
+def _split_gates(tracer: Tracer, x: Tensor, count: int) -> list[Tensor]:
+    """Split the columns of x into `count` gates of equal size."""
     size = x.shape[1] // count
     return shapes.split(tracer.b, x, 1, [size] * count)
 
 
 def _lstm_cell(tracer: Tracer, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
+    """Emit a step of an LSTM. The gates are in the order input, forget, cell, output."""
+
     def written(i: Element, f: Element, g: Element, o: Element, c: Element) -> list[Element]:
         cell = f.unary("logistic") * c + i.unary("logistic") * g.unary("tanh")
         return [o.unary("logistic") * cell.unary("tanh"), cell]
 
-    gates = _gates(tracer, ew.binary(tracer.b, "add", x, _hidden(tracer, state, weights)), 4)
+    gates = _split_gates(tracer, ew.binary(tracer.b, "add", x, _hidden_product(tracer, state, weights)), 4)
     output, cell = formulas(tracer.b, written, *gates, state[1])
     if weights.projection is not None:
         output = linear(tracer, output, weights.projection)
@@ -56,19 +63,27 @@ def _lstm_cell(tracer: Tracer, x: Tensor, state: list[Tensor], weights: _Weights
 
 
 def _gru_cell(tracer: Tracer, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
+    """Emit a step of a GRU. The gates are in the order reset, update, new."""
+
     def written(r: Element, z: Element, n: Element, hr: Element, hz: Element, hn: Element, h: Element) -> list[Element]:
         new = (n + (r + hr).unary("logistic") * hn).unary("tanh")
-        kept = (z + hz).unary("logistic")
-        return [new + kept * (h - new)]
+        update = (z + hz).unary("logistic")
+        return [new + update * (h - new)]
 
     return formulas(
-        tracer.b, written, *_gates(tracer, x, 3), *_gates(tracer, _hidden(tracer, state, weights), 3), state[0]
+        tracer.b,
+        written,
+        *_split_gates(tracer, x, 3),
+        *_split_gates(tracer, _hidden_product(tracer, state, weights), 3),
+        state[0],
     )
 
 
 def _simple_cell(function: Callable[[Element], Element]) -> Cell:
+    """Return the cell of an RNN with the given activation function."""
+
     def cell(tracer: Tracer, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
-        return formulas(tracer.b, lambda a, b: [function(a + b)], x, _hidden(tracer, state, weights))
+        return formulas(tracer.b, lambda a, b: [function(a + b)], x, _hidden_product(tracer, state, weights))
 
     return cell
 
@@ -76,12 +91,10 @@ def _simple_cell(function: Callable[[Element], Element]) -> Cell:
 def _direction(
     tracer: Tracer, cell: Cell, x: Tensor, state: list[Tensor], weights: _Weights, backwards: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """Compute one layer in one direction over x [steps, batch, features]: return its outputs, and the state after the
-    last step.
-    """
+    """Run one layer in one direction over x [steps, batch, features]. Return its outputs and its final state."""
     steps = x.shape[0]
     projected = linear(tracer, x, weights.inputs, weights.input_bias)
-    if isinstance(steps, int) and steps <= _UNROLLED:
+    if isinstance(steps, int) and steps <= _MAX_UNROLLED_STEPS:
         outputs = []
         for n in range(steps)[::-1] if backwards else range(steps):
             state = cell(
@@ -107,14 +120,19 @@ def _network(
     tracer: Tracer, cell: Cell, x: Tensor, states: Sequence[Tensor], params: Tensors, has_biases: bool, num_layers: int,
     bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Compute all layers: return the outputs of the last layer, and the state of each layer after its last step."""
+    """Run all layers of a network. Return the outputs of the last layer, then the final states of all layers and
+    directions.
+
+    `params` has the weights of each layer and direction in turn: inputs, hidden, the two biases if `has_biases`, and
+    optionally the projection.
+    """
     directions = 2 if bidirectional else 1
     weights_per_direction, rest = divmod(len(params), num_layers * directions)
     weight_count = 4 if has_biases else 2
     if rest or weights_per_direction not in (weight_count, weight_count + 1):
         raise tracer.b.fail(f"{num_layers} layer(s) in {directions} direction(s) with {len(params)} weights")
-    batched = x.rank == 3
-    if not batched:
+    is_batched = x.rank == 3
+    if not is_batched:
         x, states = shapes.expand_dims(tracer.b, x, [1]), [shapes.expand_dims(tracer.b, s, [1]) for s in states]
     elif batch_first:
         x = shapes.transpose(tracer.b, x, [1, 0, 2])
@@ -133,12 +151,13 @@ def _network(
             after.append(state)
         x = shapes.concat(tracer.b, outputs, 2) if bidirectional else outputs[0]
     final = [shapes.stack(tracer.b, list(column), 0) for column in zip(*after, strict=True)]
-    if not batched:
+    if not is_batched:
         return shapes.squeeze(tracer.b, x, [1]), *(shapes.squeeze(tracer.b, s, [1]) for s in final)
     return shapes.transpose(tracer.b, x, [1, 0, 2]) if batch_first else x, *final
 
 
-def _without_dropout(tracer: Tracer, dropout: float, train: bool) -> None:
+def _check_no_dropout(tracer: Tracer, dropout: float, train: bool) -> None:
+    """Raise CompileError if dropout is active, as it is in training."""
     if train and dropout > 0:
         raise tracer.b.fail("dropout of recurrent layers is unsupported", "export the model after `model.eval()`")
 
@@ -147,22 +166,26 @@ def lstm(
     tracer: Tracer, input: Tensor, hx: Tensors, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
     train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    _without_dropout(tracer, dropout, train)
+    _check_no_dropout(tracer, dropout, train)
     return _network(tracer, _lstm_cell, input, hx, params, has_biases, num_layers, bidirectional, batch_first)
 
 
-def _of_one_state(cell: Cell) -> Conversion:
+def _single_state_network(cell: Cell) -> Conversion:
+    """Return the conversion of a network whose cell has one state tensor."""
+
     def convert(
         tracer: Tracer, input: Tensor, hx: Tensor, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
         train: bool, bidirectional: bool, batch_first: bool,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        _without_dropout(tracer, dropout, train)
+        _check_no_dropout(tracer, dropout, train)
         return _network(tracer, cell, input, [hx], params, has_biases, num_layers, bidirectional, batch_first)
 
     return convert
 
 
-def _cell_operator(cell: Cell) -> Conversion:
+def _single_state_cell(cell: Cell) -> Conversion:
+    """Return the conversion of an operator that computes one step of a cell with one state tensor."""
+
     def convert(
         tracer: Tracer,
         input: Tensor,
@@ -197,11 +220,11 @@ _relu = _simple_cell(lambda e: e.max(0.0))
 
 RECURRENT: dict[str, Conversion] = {
     "aten.lstm.input": lstm,
-    "aten.gru.input": _of_one_state(_gru_cell),
-    "aten.rnn_tanh.input": _of_one_state(_tanh),
-    "aten.rnn_relu.input": _of_one_state(_relu),
+    "aten.gru.input": _single_state_network(_gru_cell),
+    "aten.rnn_tanh.input": _single_state_network(_tanh),
+    "aten.rnn_relu.input": _single_state_network(_relu),
     "aten.lstm_cell": lstm_cell,
-    "aten.gru_cell": _cell_operator(_gru_cell),
-    "aten.rnn_tanh_cell": _cell_operator(_tanh),
-    "aten.rnn_relu_cell": _cell_operator(_relu),
+    "aten.gru_cell": _single_state_cell(_gru_cell),
+    "aten.rnn_tanh_cell": _single_state_cell(_tanh),
+    "aten.rnn_relu_cell": _single_state_cell(_relu),
 }

@@ -1,4 +1,4 @@
-"""Many elements become one."""
+"""Conversions of reductions, which combine many elements into one."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ Ints = Sequence[int]
 
 
 def axes_of(tracer: Tracer, x: Tensor, dim: int | Ints | None) -> list[int]:
-    """Return the axes that a reduction reduces: all for None and for an empty list."""
+    """Return the axes that a reduction reduces: all axes for None and for an empty list."""
     if dim is None or (not isinstance(dim, int) and not dim) or not x.rank:
         return list(range(x.rank))
     return shapes.axes_of(tracer.b, [dim] if isinstance(dim, int) else dim, x.rank)
 
 
 def _reduced(tracer: Tracer, name: str, x: Tensor, dim: int | Ints | None, keepdim: bool) -> Tensor:
+    """Reduce a tensor along axes by a function of one name."""
     return reductions.reduce(tracer.b, name, x, axes_of(tracer, x, dim), keepdim)
 
 
-def _summed_as(x: Tensor, dtype: DType | None) -> DType:
-    """Return the type of a sum: integers are summed as i64."""
+def _accumulator_type(x: Tensor, dtype: DType | None) -> DType:
+    """Return the type of a sum or product: `dtype` if given, i64 for integers and bool, else the type of x."""
     return dtype or (x.dtype if category(x.dtype) >= 2 else I64)
 
 
 def sum_(
     tracer: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    return _reduced(tracer, "add", ew.convert(tracer.b, self, _summed_as(self, dtype)), dim, keepdim)
+    return _reduced(tracer, "add", ew.convert(tracer.b, self, _accumulator_type(self, dtype)), dim, keepdim)
 
 
 def sum_all(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
@@ -46,7 +47,7 @@ def sum_all(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tens
 def prod(
     tracer: Tracer, self: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    return _reduced(tracer, "mul", ew.convert(tracer.b, self, _summed_as(self, dtype)), dim, keepdim)
+    return _reduced(tracer, "mul", ew.convert(tracer.b, self, _accumulator_type(self, dtype)), dim, keepdim)
 
 
 def prod_all(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
@@ -66,6 +67,8 @@ def mean_all(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Ten
 
 
 def _extreme(name: str) -> Conversion:
+    """Return the conversion of a maximum ("max") or minimum ("min")."""
+
     def convert(tracer: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
         return _reduced(tracer, name, self, dim, keepdim)
 
@@ -73,6 +76,8 @@ def _extreme(name: str) -> Conversion:
 
 
 def _extreme_with_index(name: str) -> Conversion:
+    """Return the conversion of a maximum or minimum along an axis that also returns its index."""
+
     def convert(tracer: Tracer, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         if not self.rank:
             return self, tracer.b.constant(0, I64)
@@ -84,6 +89,10 @@ def _extreme_with_index(name: str) -> Conversion:
 
 
 def _argument(name: str) -> Conversion:
+    """Return the conversion of argmax ("max") or argmin ("min"); without an axis the index counts in the flattened
+    tensor.
+    """
+
     def convert(tracer: Tracer, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         if not self.rank:
             return tracer.b.constant(0, I64)
@@ -100,14 +109,19 @@ def aminmax(tracer: Tracer, self: Tensor, *, dim: int | None = None, keepdim: bo
     return _reduced(tracer, "min", self, dim, keepdim), _reduced(tracer, "max", self, dim, keepdim)
 
 
-def _truth(name: str) -> Conversion:
+def _logical_reduction(name: str) -> Conversion:
+    """Return the conversion of any ("or") or all ("and")."""
+
     def convert(tracer: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
         return _reduced(tracer, name, truth(tracer, self), dim, keepdim)
 
     return convert
 
 
-def _divisor_less(unbiased: bool | None, correction: Number | None) -> int:
+def _correction(unbiased: bool | None, correction: Number | None) -> int:
+    """Return the number that is subtracted from the count in the divisor of a variance: 1 by default (Bessel's
+    correction).
+    """
     if correction is not None:
         return int(correction)  # type: ignore[arg-type]
     return 0 if unbiased is False else 1
@@ -122,11 +136,12 @@ def var_mean(
     *,
     correction: Number | None = None,
 ) -> tuple[Tensor, Tensor]:
+    """Return the variance and the mean."""
     if isinstance(dim, bool):  # the overload without axes
         dim, unbiased = None, dim
     axes = axes_of(tracer, self, dim)
-    average, spread = normalization.moments(tracer.b, self, axes, _divisor_less(unbiased, correction))
-    results = [ew.convert(tracer.b, x, self.dtype) for x in (spread, average)]
+    average, variance = normalization.moments(tracer.b, self, axes, _correction(unbiased, correction))
+    results = [ew.convert(tracer.b, x, self.dtype) for x in (variance, average)]
     if not keepdim:
         results = [shapes.squeeze(tracer.b, x, axes) if axes else x for x in results]
     return results[0], results[1]
@@ -165,8 +180,8 @@ def std_mean(
     *,
     correction: Number | None = None,
 ) -> tuple[Tensor, Tensor]:
-    spread, average = var_mean(tracer, self, dim, unbiased, keepdim, correction=correction)
-    return ew.unary(tracer.b, "sqrt", spread), average
+    variance, average = var_mean(tracer, self, dim, unbiased, keepdim, correction=correction)
+    return ew.unary(tracer.b, "sqrt", variance), average
 
 
 def logsumexp(tracer: Tracer, self: Tensor, dim: int | Ints, keepdim: bool = False) -> Tensor:
@@ -221,8 +236,8 @@ REDUCTIONS: dict[str, Conversion] = {
     "aten.aminmax": aminmax,
     "aten.argmax": _argument("max"),
     "aten.argmin": _argument("min"),
-    "aten.any": _truth("or"),
-    "aten.all": _truth("and"),
+    "aten.any": _logical_reduction("or"),
+    "aten.all": _logical_reduction("and"),
     "aten.var": var,
     "aten.var_mean": var_mean,
     "aten.std": std,

@@ -1,4 +1,4 @@
-"""Images in another size: the nearest element, linear and cubic interpolation, also with antialiasing."""
+"""Conversions of image resizing: nearest neighbour, linear and cubic interpolation, also with antialiasing."""
 
 from __future__ import annotations
 
@@ -21,26 +21,34 @@ Array = np.ndarray[Any, Any]
 Floats = Sequence[float]
 Sizes = Sequence[Size]
 Real = Any
-"""An array where sizes are known, else an element of a formula."""
+"""A NumPy array if sizes are static, else an element of a formula."""
 
 
 def _floor(value: Real) -> Real:
+    """Round down."""
     return value.unary("floor") if isinstance(value, Element) else np.floor(value)
 
 
 def _not_negative(value: Real) -> Real:
+    """Return the maximum of a value and 0."""
     return value.max(0.0) if isinstance(value, Element) else np.maximum(value, 0)
 
 
-def _middle(o: Real, step: Real, corners: bool) -> Real:
+def _half_pixel_position(o: Real, step: Real, corners: bool) -> Real:
+    """Return the source position of element o of the result.
+
+    With aligned corners, the centers of the corner elements coincide; else the borders of the images do.
+    """
     return o * step if corners else (o + 0.5) * step - 0.5
 
 
 @dataclass(frozen=True)
 class Interpolation:
-    """A way to resize. position(o, step, corners): where element o of the result is in the source, as a fraction.
+    """Resizing method that interpolates between adjacent source elements.
 
-    taps: the elements around a position that count, with their weights.
+    `position(o, step, corners)` returns the source position of element o of the result, as a fraction. `taps` are the
+    offsets of the elements that contribute, relative to the element before that position, with the functions that
+    return their weights.
     """
 
     position: Callable[[Real, Real, bool], Real]
@@ -48,23 +56,25 @@ class Interpolation:
 
     @property
     def is_nearest(self) -> bool:
-        """Whether each element is a copy of one; its position is then computed in f32, not in the type of the image."""
+        """Return whether each element is a copy of one source element. Positions are then computed in f32, not in the
+        type of the image.
+        """
         return len(self.taps) == 1
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
-        """Return the indices [out, taps] of the elements that each new element is interpolated from, and
-        their weights.
+        """Return the indices [out, taps] of the source elements of each new element, and their weights, for static
+        sizes.
         """
         real = dtype.numpy.type
-        at = self.position(np.arange(out, dtype=real), real(_step(n, out, scale, corners)), corners)
-        low = np.floor(at)
-        taken = [np.clip(low + offset, 0, n - 1).astype(np.int64) for offset, _ in self.taps]
-        return np.stack(taken, 1), np.stack([weight(at - low) for _, weight in self.taps], 1)
+        positions = self.position(np.arange(out, dtype=real), real(_step(n, out, scale, corners)), corners)
+        low = np.floor(positions)
+        indices = [np.clip(low + offset, 0, n - 1).astype(np.int64) for offset, _ in self.taps]
+        return np.stack(indices, 1), np.stack([weight(positions - low) for _, weight in self.taps], 1)
 
     def dynamic_taps(
         self, tracer: Tracer, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the indices and weights [out] of each tap, where one of the sizes is dynamic."""
+        """Return the indices [out] and the weights [out] of each tap, for sizes of which one is dynamic."""
         size, count = (reductions.size_as(tracer.b, v, I64) for v in (n, out))
 
         def distance(n: Element, m: Element) -> Element:
@@ -93,7 +103,7 @@ class Interpolation:
 
 
 def _step(n: int, out: int, scale: float | None, corners: bool) -> float:
-    """Return the distance in the source between the positions of neighbouring elements of the result."""
+    """Return the distance, in source elements, between the source positions of adjacent elements of the result."""
     if corners:
         return (n - 1) / (out - 1) if out > 1 else 0.0
     return 1.0 / scale if scale else n / out
@@ -102,32 +112,34 @@ def _step(n: int, out: int, scale: float | None, corners: bool) -> float:
 _ONE: Taps = ((0, lambda part: part * 0 + 1),)
 NEAREST = Interpolation(lambda o, step, corners: o * step, _ONE)
 _NEAREST_EXACT = Interpolation(lambda o, step, corners: (o + 0.5) * step, _ONE)
-_LINEAR = Interpolation(lambda o, step, corners: _not_negative(_middle(o, step, corners)), LINEAR)
-_CUBIC = Interpolation(_middle, CUBIC)
+_LINEAR = Interpolation(lambda o, step, corners: _not_negative(_half_pixel_position(o, step, corners)), LINEAR)
+_CUBIC = Interpolation(_half_pixel_position, CUBIC)
 
 
 # -- antialiasing
 
 
 def _triangle(value: Array) -> Array:
+    """Return the kernel of linear interpolation at a distance."""
     return np.maximum(1 - np.abs(value), 0)
 
 
-_SHARPER = -0.5
-"""The parameter of Keys' kernel with antialiasing."""
+_ANTIALIASED_CUBIC = -0.5
+"""Coefficient of Keys' cubic kernel that PyTorch uses with antialiasing; without, it uses -0.75."""
 
 
-def _keys(value: Array) -> Array:
+def _cubic_kernel(value: Array) -> Array:
+    """Return Keys' cubic kernel at a distance."""
     value = np.abs(value)
-    beyond = np.where(value < 2, resampling.cubic_outer(value, _SHARPER), 0)
-    return np.where(value < 1, resampling.cubic_inner(value, _SHARPER), beyond)
+    outer = np.where(value < 2, resampling.cubic_outer(value, _ANTIALIASED_CUBIC), 0)
+    return np.where(value < 1, resampling.cubic_inner(value, _ANTIALIASED_CUBIC), outer)
 
 
 @dataclass(frozen=True)
 class Antialiased:
-    """A way to resize in which each element is the sum of all that its footprint in the source touches.
+    """Resizing method that averages all source elements in the footprint of each new element.
 
-    kernel: the weight by the distance. reach: of the kernel, to each side.
+    `kernel` returns the weight for a distance, in new elements when shrinking. `reach` is the radius of the kernel.
     """
 
     kernel: Callable[[Array], Array]
@@ -135,22 +147,22 @@ class Antialiased:
     is_nearest = False
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
-        """Return the indices [out, taps] of the elements that each new element is interpolated from, and
-        their weights.
+        """Return the indices [out, taps] of the source elements of each new element, and their weights, for static
+        sizes.
         """
         step = _step(n, out, scale, corners)
         width = max(step, 1.0)
         middle = (np.arange(out) + 0.5) * step
         first = np.maximum((middle - self.reach * width + 0.5).astype(np.int64), 0)
         last = np.minimum((middle + self.reach * width + 0.5).astype(np.int64), n)
-        taken = first[:, None] + np.arange(max(1, (last - first).max(initial=1)))
-        weights = self.kernel((taken - middle[:, None] + 0.5) / width) * (taken < last[:, None])
-        return np.minimum(taken, n - 1), weights / weights.sum(1, keepdims=True)
+        indices = first[:, None] + np.arange(max(1, (last - first).max(initial=1)))
+        weights = self.kernel((indices - middle[:, None] + 0.5) / width) * (indices < last[:, None])
+        return np.minimum(indices, n - 1), weights / weights.sum(1, keepdims=True)
 
     def dynamic_taps(
         self, tracer: Tracer, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Raise CompileError."""
+        """Raise CompileError: antialiasing needs static sizes."""
         raise tracer.b.fail(
             f"an axis of {n} elements is resized to {out} elements with antialiasing: both sizes must be known",
             "export the model with a static size of the image, or resize with antialias=False",
@@ -163,15 +175,15 @@ Method = Interpolation | Antialiased
 # -- operators
 
 UNSCALED = (1, 2)
-"""Numbers of repetitions for which some of PyTorch's kernels ignore the scale: the kernel for images of two axes, and
-the gradients of all."""
+"""Repetition counts for which some of PyTorch's kernels ignore the caller's scale: the forward kernel of 2-D images,
+and all gradient kernels."""
 
 
 def repetitions(n: Size, out: Size, scale: float | None, how: Method, unscaled: Collection[int]) -> int | None:
-    """Return how often the nearest elements repeat each of n elements in a row, or None where they do not.
+    """Return how often nearest-neighbour resizing repeats each of n elements; None if it is no plain repetition.
 
-    The scale is the caller's, who may state one that is not `out / n`, such as 3.2 for 3 elements that become 9. The
-    elements then have other distances, unless the number of repetitions is in `unscaled`.
+    The caller may pass a scale other than out / n, such as 3.2 for 3 elements that become 9. The source positions then
+    differ, unless the count is in `unscaled`.
     """
     if how is not NEAREST:
         return None
@@ -181,10 +193,11 @@ def repetitions(n: Size, out: Size, scale: float | None, how: Method, unscaled: 
     return count if scale in (None, count) or count in unscaled else None
 
 
-def _resized(
+def _resize_axis(
     tracer: Tracer, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method,
     unscaled: Collection[int],
 ) -> Tensor:  # fmt: skip
+    """Resize one axis to `out` elements."""
     n = x.shape[axis]
     if (repeats := repetitions(n, out, scale, how, unscaled)) is not None:
         wide = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, x, [axis + 1]),
@@ -192,67 +205,71 @@ def _resized(
         return shapes.reshape(tracer.b, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
     dtype = F32 if how.is_nearest else x.dtype
     if isinstance(n, int) and isinstance(out, int):
-        known, factors = how.known_taps(n, out, scale, corners, dtype)
+        positions, factors = how.known_taps(n, out, scale, corners, dtype)
         if not how.is_nearest:
-            return resampling.resampled(tracer.b, x, axis, known, factors)
-        return gathers.take(tracer.b, x, tracer.b.constant(known[:, 0]), axis)
-    taken, weights = how.dynamic_taps(tracer, n, out, scale, corners, dtype)
+            return resampling.resampled(tracer.b, x, axis, positions, factors)
+        return gathers.take(tracer.b, x, tracer.b.constant(positions[:, 0]), axis)
+    indices, weights = how.dynamic_taps(tracer, n, out, scale, corners, dtype)
     if how.is_nearest:
-        return gathers.take(tracer.b, x, taken[0], axis)
-    return resampling.weighted_slices(tracer.b, x, axis, taken, weights)
+        return gathers.take(tracer.b, x, indices[0], axis)
+    return resampling.weighted_slices(tracer.b, x, axis, indices, weights)
 
 
-def _each_axis(
+def _resize_axes(
     tracer: Tracer, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], corners: bool, how: Method
 ) -> Tensor:
-    """Resize the last axes, one after the other. output_size: None where the scales decide."""
+    """Resize the last axes, one after the other. If `output_size` is None, the scales determine the sizes."""
     if not x.dtype.is_float and not how.is_nearest:
         raise tracer.b.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
     first = x.rank - len(scales)
     resized = ew.convert(tracer.b, x, normalization.wide(x.dtype))
     for axis, scale in enumerate(scales, first):
         out = output_size[axis - first] if output_size is not None else tracer.b.scaled(x.shape[axis], scale or 1.0)
-        resized = _resized(tracer, resized, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
+        resized = _resize_axis(tracer, resized, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
     return ew.convert(tracer.b, resized, x.dtype)
 
 
 def _scales(tracer: Tracer, stated: Sequence[float | None] | None, spatial: int) -> list[float | None]:
+    """Return one scale for each spatial axis, None for those that are not stated."""
     scales: list[float | None] = list(stated) if stated else [None] * spatial
     if len(scales) != spatial:
         raise tracer.b.fail(f"{len(scales)} scales are stated; the image has {spatial} axes")
     return scales
 
 
-def _by_scales(spatial: int, how: Method) -> Conversion:
-    """Return the conversion of overloads with a list of scales. It has a parameter for aligned corners where weights
-    depend on it.
+def _overload_with_list(spatial: int, how: Method) -> Conversion:
+    """Return the conversion of the overload that has a list of scales.
+
+    It has a parameter `align_corners` unless the method is "nearest".
     """
 
-    def copied(tracer: Tracer, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
-        return _each_axis(tracer, self, output_size, _scales(tracer, scale_factors, spatial), False, how)
+    def nearest(tracer: Tracer, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
+        return _resize_axes(tracer, self, output_size, _scales(tracer, scale_factors, spatial), False, how)
 
-    def aligned(
+    def interpolated(
         tracer: Tracer,
         self: Tensor,
         output_size: Sizes | None,
         align_corners: bool,
         scale_factors: Floats | None = None,
     ) -> Tensor:
-        return _each_axis(tracer, self, output_size, _scales(tracer, scale_factors, spatial), align_corners, how)
+        return _resize_axes(tracer, self, output_size, _scales(tracer, scale_factors, spatial), align_corners, how)
 
-    return copied if how.is_nearest else aligned
+    return nearest if how.is_nearest else interpolated
 
 
-def _by_axis(spatial: int, how: Method) -> Conversion:
-    """Return the conversion of overloads with a scale for each axis."""
+def _overload_with_numbers(spatial: int, how: Method) -> Conversion:
+    """Return the conversion of the overload that has one scale parameter per axis."""
 
-    def copied(tracer: Tracer, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
-        return _each_axis(tracer, self, output_size, _scales(tracer, scales, spatial), False, how)
+    def nearest(tracer: Tracer, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
+        return _resize_axes(tracer, self, output_size, _scales(tracer, scales, spatial), False, how)
 
-    def aligned(tracer: Tracer, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None) -> Tensor:
-        return _each_axis(tracer, self, output_size, _scales(tracer, scales, spatial), align_corners, how)
+    def interpolated(
+        tracer: Tracer, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None
+    ) -> Tensor:
+        return _resize_axes(tracer, self, output_size, _scales(tracer, scales, spatial), align_corners, how)
 
-    return copied if how.is_nearest else aligned
+    return nearest if how.is_nearest else interpolated
 
 
 UPSAMPLE: dict[str, tuple[int, Method]] = {
@@ -263,11 +280,11 @@ UPSAMPLE: dict[str, tuple[int, Method]] = {
     "upsample_trilinear3d": (3, _LINEAR),
     "upsample_bicubic2d": (2, _CUBIC),
     "_upsample_bilinear2d_aa": (2, Antialiased(_triangle, 1)),
-    "_upsample_bicubic2d_aa": (2, Antialiased(_keys, 2)),
+    "_upsample_bicubic2d_aa": (2, Antialiased(_cubic_kernel, 2)),
 }
-"""Operators -> how many axes they resize, and how."""
+"""Resizing operators -> the number of axes that they resize, and the method."""
 
 RESIZING: dict[str, Conversion] = {
-    **{f"aten.{name}.vec": _by_scales(*how) for name, how in UPSAMPLE.items()},
-    **{f"aten.{name}": _by_axis(*how) for name, how in UPSAMPLE.items()},
+    **{f"aten.{name}.vec": _overload_with_list(*how) for name, how in UPSAMPLE.items()},
+    **{f"aten.{name}": _overload_with_numbers(*how) for name, how in UPSAMPLE.items()},
 }

@@ -1,4 +1,4 @@
-"""Images sampled at positions that a grid states."""
+"""Conversions of operators that sample images at the positions of a grid."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ _BEYOND = ("zeros", "border", "reflection")
 def grid_sampler(
     tracer: Tracer, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    return sampling.grid_sample(tracer.b, input, grid, grid_of(tracer, interpolation_mode, padding_mode, align_corners))
+    return sampling.grid_sample(
+        tracer.b, input, grid, sampler_of(tracer, interpolation_mode, padding_mode, align_corners)
+    )
 
 
-def grid_of(tracer: Tracer, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.GridSampler:
-    """Return the grid parameters of sampling an image, from PyTorch's numbers for its modes."""
+def sampler_of(tracer: Tracer, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.GridSampler:
+    """Return the sampling options for PyTorch's codes of the interpolation and padding modes."""
     if not 0 <= interpolation_mode < len(_MODES) or not 0 <= padding_mode < len(_BEYOND):
         raise tracer.b.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
     return sampling.GridSampler(_MODES[interpolation_mode], _BEYOND[padding_mode], align_corners)

@@ -1,4 +1,4 @@
-"""Gradients of images in another size, and of images sampled at the positions of a grid."""
+"""Conversions of the gradients of resizing and of sampling by a grid."""
 
 from __future__ import annotations
 
@@ -12,44 +12,47 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, products, reductions, resampling, sampling_gradients, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.nodes.resizing import UNSCALED, UPSAMPLE, Method, repetitions
-from pydispatch.frontends.torch.nodes.sampling import grid_of
+from pydispatch.frontends.torch.nodes.sampling import sampler_of
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Sizes = Sequence[Size]
 
 
 def _upsample(spatial: int, how: Method) -> Conversion:
-    """Return the conversion of the gradient of a resizing operator, with `align_corners` where the weights depend on
-    it.
+    """Return the conversion of the gradient of a resizing operator.
+
+    It has a parameter `align_corners` unless the method is "nearest".
     """
 
-    def back(tracer: Tracer, grad: Tensor, input_size: Sizes, corners: bool, scales: Sequence[float | None]) -> Tensor:
+    def gradient_of_image(
+        tracer: Tracer, grad: Tensor, input_size: Sizes, corners: bool, scales: Sequence[float | None]
+    ) -> Tensor:
         gradient = ew.convert(tracer.b, grad, normalization.wide(grad.dtype))
         for d, scale in enumerate([*scales, *[None] * (spatial - len(scales))]):
-            gradient = _gathered(
+            gradient = _axis_gradient(
                 tracer, gradient, grad.rank - spatial + d, input_size[d - spatial], scale, corners, how
             )
         return ew.convert(tracer.b, gradient, grad.dtype)
 
-    def copied(
+    def nearest(
         tracer: Tracer, grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None
     ) -> Tensor:
-        return back(tracer, grad_output, input_size, False, scales)
+        return gradient_of_image(tracer, grad_output, input_size, False, scales)
 
-    def aligned(
+    def interpolated(
         tracer: Tracer, grad_output: Tensor, output_size: Sizes, input_size: Sizes, align_corners: bool,
         *scales: float | None,
     ) -> Tensor:  # fmt: skip
-        return back(tracer, grad_output, input_size, align_corners, scales)
+        return gradient_of_image(tracer, grad_output, input_size, align_corners, scales)
 
-    return copied if how.is_nearest else aligned
+    return nearest if how.is_nearest else interpolated
 
 
-def _gathered(
+def _axis_gradient(
     tracer: Tracer, grad: Tensor, axis: int, n: Size, scale: float | None, corners: bool, how: Method
 ) -> Tensor:
-    """Return the gradient of the n elements along an axis that the elements of the resized axis were
-    interpolated from.
+    """Return the gradient of the n elements along an axis that was resized, from the gradient of the
+    resized elements.
     """
     out = grad.shape[axis]
     if (repeats := repetitions(n, out, scale, how, UNSCALED)) is not None:
@@ -59,10 +62,10 @@ def _gathered(
     if isinstance(n, int) and isinstance(out, int):
         positions, factors = how.known_taps(n, out, scale, corners, dtype)
         return resampling.resampled(tracer.b, grad, axis, *resampling.transposed(positions, factors, n))
-    taken, weights = how.dynamic_taps(tracer, n, out, scale, corners, dtype)
+    indices, weights = how.dynamic_taps(tracer, n, out, scale, corners, dtype)
     columns = shapes.iota(tracer.b, [1, n], 1, I64)
     matrix = tracer.b.constant(0, grad.dtype)
-    for tap, weight in zip(taken, weights, strict=True):
+    for tap, weight in zip(indices, weights, strict=True):
         rows = (shapes.expand_dims(tracer.b, vector, [1]) for vector in (tap, weight))
         matrix = formula(
             tracer.b, lambda m, j, i, w: m + i.is_equal(j).where(w.to(m.dtype), 0.0), matrix, columns, *rows
@@ -75,14 +78,14 @@ def grid_sampler_backward(
     tracer: Tracer, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
     align_corners: bool, output_mask: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Return the gradients of the image and the grid that `output_mask` asks for."""
-    how = grid_of(tracer, interpolation_mode, padding_mode, align_corners)
+    """Return the gradients of the image and of the grid; None for one that `output_mask` does not request."""
+    how = sampler_of(tracer, interpolation_mode, padding_mode, align_corners)
     inner = normalization.wide(input.dtype)
     grad, x, positions = (ew.convert(tracer.b, operand, inner) for operand in (grad_output, input, grid))
     rules = (sampling_gradients.image_gradient, sampling_gradients.grid_gradient)
     return tuple(
-        ew.convert(tracer.b, rule(tracer.b, grad, x, positions, how), input.dtype) if is_asked else None
-        for rule, is_asked in zip(rules, output_mask, strict=True)
+        ew.convert(tracer.b, rule(tracer.b, grad, x, positions, how), input.dtype) if is_requested else None
+        for rule, is_requested in zip(rules, output_mask, strict=True)
     )
 
 

@@ -1,4 +1,8 @@
-"""The same elements in another shape; most of these are views, and say how a write to them goes back."""
+"""Conversions of operators that change the shape or the order of the axes, but no elements.
+
+Most results are views. The table VIEWS has the inverse of each view: the function that writes new contents of the view
+back into the base.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ Tensors = Sequence[Tensor]
 
 
 def axis_of(tracer: Tracer, dim: int, rank: int) -> int:
-    """Return an axis that may be counted from the end, as one counted from the front."""
+    """Return a non-negative axis for one that may count from the end (-1 is the last)."""
     return shapes.axis_of(tracer.b, dim, rank)
 
 
@@ -37,11 +41,13 @@ def view_as(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
     return shapes.reshape(tracer.b, self, other.shape)
 
 
-def _like_before(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
+def _write_reshaped(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
+    """Write to the base of a view that only changes the shape."""
     return shapes.reshape(tracer.b, written, whole.shape)
 
 
 def flatten(tracer: Tracer, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Merge the axes from start_dim to end_dim, both included, into one."""
     if not self.rank:
         return shapes.reshape(tracer.b, self, [1])
     first, last = axis_of(tracer, start_dim, self.rank), axis_of(tracer, end_dim, self.rank)
@@ -50,6 +56,7 @@ def flatten(tracer: Tracer, self: Tensor, start_dim: int = 0, end_dim: int = -1)
 
 
 def unflatten(tracer: Tracer, self: Tensor, dim: int, sizes: Sizes) -> Tensor:
+    """Split an axis into several; a size of -1 is inferred."""
     axis = axis_of(tracer, dim, self.rank)
     if -1 in sizes:
         rest = product(n for n in sizes if n != -1)
@@ -69,6 +76,7 @@ def squeeze(tracer: Tracer, self: Tensor, dim: int | Ints | None = None) -> Tens
 
 
 def same(tracer: Tracer, self: Tensor, *_: Any) -> Tensor:
+    """Return the operand itself."""
     return self
 
 
@@ -79,7 +87,8 @@ def permute(tracer: Tracer, self: Tensor, dims: Ints) -> Tensor:
     return shapes.transpose(tracer.b, self, list(dims))
 
 
-def _permuted_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dims: Ints) -> Tensor:
+def _write_permuted(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dims: Ints) -> Tensor:
+    """Write to the base of a view whose axes are permuted."""
     order = [axis_of(tracer, d, whole.rank) for d in dims]
     return shapes.transpose(tracer.b, written, [order.index(d) for d in range(whole.rank)])
 
@@ -92,7 +101,10 @@ def transpose(tracer: Tracer, self: Tensor, dim0: int, dim1: int) -> Tensor:
     return shapes.transpose(tracer.b, self, order)
 
 
-def _transposed_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim0: int, dim1: int) -> Tensor:
+def _write_transposed(
+    tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim0: int, dim1: int
+) -> Tensor:
+    """Write to the base of a view in which two axes are swapped."""
     return transpose(tracer, written, dim0, dim1)
 
 
@@ -100,7 +112,8 @@ def reversed_axes(tracer: Tracer, self: Tensor) -> Tensor:
     return shapes.transpose(tracer.b, self)
 
 
-def _reversed_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int) -> Tensor:
+def _write_reversed(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int) -> Tensor:
+    """Write to the base of a view whose axes are reversed."""
     return shapes.transpose(tracer.b, written)
 
 
@@ -206,18 +219,21 @@ SHAPES: dict[str, Conversion] = {
 }
 
 
-def _itself(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
+def _write_whole(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
+    """Write to the base of a view that is the whole base."""
     return written
 
 
 VIEWS: dict[str, Inverse | None] = {
-    "aten.alias": _itself, "aten.detach": _itself, "aten.view": _like_before, "aten._unsafe_view": _like_before,
-    "aten._reshape_alias": _like_before, "aten.view_as": _like_before, "aten.unsqueeze": _like_before,
-    "aten.squeeze": _like_before, "aten.unflatten": _like_before, "aten.permute": _permuted_back,
-    "aten.transpose": _transposed_back, "aten.swapaxes": _transposed_back, "aten.swapdims": _transposed_back,
-    "aten.t": _reversed_back, "aten.numpy_T": _reversed_back,
-    # A view or a copy, by strides; or one element in several positions.
+    "aten.alias": _write_whole, "aten.detach": _write_whole, "aten.view": _write_reshaped,
+    "aten._unsafe_view": _write_reshaped,
+    "aten._reshape_alias": _write_reshaped, "aten.view_as": _write_reshaped, "aten.unsqueeze": _write_reshaped,
+    "aten.squeeze": _write_reshaped, "aten.unflatten": _write_reshaped, "aten.permute": _write_permuted,
+    "aten.transpose": _write_transposed, "aten.swapaxes": _write_transposed, "aten.swapdims": _write_transposed,
+    "aten.t": _write_reversed, "aten.numpy_T": _write_reversed,
+    # Not invertible: the result is a view or a copy, depending on strides, or has one element at several positions.
     "aten.reshape": None, "aten.flatten": None, "aten.contiguous": None, "aten.to": None, "aten.expand": None,
     "aten.expand_as": None, "aten.broadcast_to": None, "aten.movedim": None, "aten.mT": None,
 }  # fmt: skip
-"""Operators whose results are views of their first argument -> how a write goes back into it."""
+"""View operators -> the function that writes new contents of the view back into the base; None if there is
+no inverse."""

@@ -1,4 +1,4 @@
-"""Special functions, and floats next to others."""
+"""Conversions of special functions, nextafter and angle."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.torch.promotion import Operand, together
+from pydispatch.frontends.torch.promotion import Operand, promoted
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def _of_floats(tracer: Tracer, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
-    """Apply a function of floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
-    operands_ = together(tracer, *operands, floats=True)
+    """Apply a function to floats. Integers become f32; 16-bit floats are computed in f32 and rounded back."""
+    operands_ = promoted(tracer, *operands, floats=True)
     dtype = operands_[0].dtype
     inner = wide(dtype)
 
@@ -37,9 +37,7 @@ def digamma(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
-    """Return the derivative of lgamma. It is an infinity with the sign of its neighbours at 0 and -0, and NaN at the
-    other poles.
-    """
+    """Return the derivative of lgamma. At 0 and -0 it is an infinity of the opposite sign; at the other poles NaN."""
     at_zero = scalars.binary("copysign", scalars.const(math.inf, x.dtype), scalars.unary("neg", x))
     return scalars.select(scalars.compare("eq", x, scalars.const(0.0, x.dtype)), at_zero, special.digamma(scalars, x))
 
@@ -59,18 +57,18 @@ def zeta(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
 
 
 def nextafter(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return ew.apply(tracer.b, special.next_after, *together(tracer, self, other))
+    return ew.apply(tracer.b, special.next_after, *promoted(tracer, self, other))
 
 
 def angle(tracer: Tracer, self: Tensor) -> Tensor:
-    """Return the argument of a complex number; 0 or pi for a real number."""
+    """Return the argument of complex numbers; 0 or pi for real ones."""
     if self.dtype.is_complex:
         return ew.apply(tracer.b, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
 
     def written(e: Element) -> Element:
         return e.unary("is_nan").where(e, (e < 0.0).where(e.const(3.141592653589793), 0.0))
 
-    return formula(tracer.b, written, together(tracer, self, floats=True)[0])
+    return formula(tracer.b, written, promoted(tracer, self, floats=True)[0])
 
 
 SPECIAL: dict[str, Conversion] = {

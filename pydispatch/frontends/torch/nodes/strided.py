@@ -1,4 +1,4 @@
-"""Elements of the memory behind a tensor, at strides that the model states."""
+"""Conversions of as_strided, which reads the storage of a tensor at strides that the model states."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ _HINT = "write the model with slices, views, expand or unfold"
 
 
 def _row_major(shape: Sequence[Size]) -> list[Size]:
+    """Return the strides, in elements, of a row-major tensor without gaps."""
     return [product(shape[d + 1 :]) for d in range(len(shape))]
 
 
 def _layout(tracer: Tracer, memory: TensorMemory) -> tuple[list[Size], Size]:
-    """Return the strides and the offset of a tensor in its storage, in elements."""
+    """Return the strides and the offset, in elements, of a tensor in its storage."""
     meta, shape = memory.layout, memory.tensor.shape
     if meta is None:
         return _row_major(shape), 0
@@ -39,24 +40,26 @@ def _layout(tracer: Tracer, memory: TensorMemory) -> tuple[list[Size], Size]:
 
 
 def is_contiguous(tracer: Tracer, memory: TensorMemory) -> bool:
-    """Return whether PyTorch stores a tensor row by row without gaps."""
+    """Return whether PyTorch stores a tensor in row-major order without gaps."""
     strides, _ = _layout(tracer, memory)
     shape = memory.tensor.shape
     return all(n == 1 or step == dense for n, step, dense in zip(shape, strides, _row_major(shape), strict=True))
 
 
-def _elements(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[int], Size]:
-    """Return the elements of a storage as a vector, the order of axes in it, and the offset of the vector in the
-    storage.
+def _storage_vector(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[int], Size]:
+    """Return the elements of a tensor's storage as a vector, the order of the tensor's axes in it, and the vector's
+    offset in the storage.
+
+    Raise CompileError if the storage has gaps, whose elements the program does not have.
     """
     whole = memory.whole
     x, (strides, offset) = whole.tensor, _layout(tracer, whole)
     order = list(range(x.rank))
     if is_static(strides):
         order.sort(key=lambda d: (-int(strides[d]), d))  # type: ignore[arg-type]
-    moved = [x.shape[d] for d in order]
-    dense = _row_major(moved)
-    if any(n != 1 and strides[d] != stride for d, n, stride in zip(order, moved, dense, strict=True)):
+    ordered_sizes = [x.shape[d] for d in order]
+    dense = _row_major(ordered_sizes)
+    if any(n != 1 and strides[d] != stride for d, n, stride in zip(order, ordered_sizes, dense, strict=True)):
         raise tracer.b.fail(
             f"as_strided of {x} with the strides {strides}: the memory between its elements is no part of the program",
             _HINT,
@@ -64,10 +67,13 @@ def _elements(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[int], 
     return shapes.reshape(tracer.b, shapes.transpose(tracer.b, x, order), [-1]), order, offset
 
 
-def _first(
+def _start_index(
     tracer: Tracer, memory: TensorMemory, flat: Tensor, offset: Size, size: Sizes, stride: Sizes, start: Size | None
 ) -> Size:
-    """Return the index of the first element in the vector of a storage. Accesses beyond the vector are refused."""
+    """Return the index in the storage vector of the first element that as_strided reads.
+
+    Raise CompileError for accesses out of bounds; dynamic sizes are checked at run time.
+    """
     if len(size) != len(stride):
         raise tracer.b.fail(f"as_strided has the sizes {list(size)} and the strides {list(stride)}")
     first = (_layout(tracer, memory)[1] if start is None else start) - offset
@@ -87,8 +93,8 @@ def _first(
 def as_strided(
     tracer: Tracer, self: TensorMemory, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
-    flat, _, offset = _elements(tracer, self)
-    first = _first(tracer, self, flat, offset, size, stride, storage_offset)
+    flat, _, offset = _storage_vector(tracer, self)
+    first = _start_index(tracer, self, flat, offset, size, stride, storage_offset)
     shape: Shape = tuple(size)
     known = [n for n in (first, *stride) if not isinstance(n, Expr)]
     if len(known) == len(shape) + 1:
@@ -110,12 +116,12 @@ def as_strided(
 def as_strided_scatter(
     tracer: Tracer, self: TensorMemory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
-    """Return the tensor with the elements that `as_strided` reads replaced by those of `src`."""
+    """Return the tensor with the elements that `as_strided` would read replaced by those of `src`."""
     b, whole = tracer.b, self.whole
-    flat, order, offset = _elements(tracer, self)
+    flat, order, offset = _storage_vector(tracer, self)
     if whole is not self:
         raise b.fail(f"as_strided_scatter of {self.tensor}, a view of {whole.tensor}", _HINT)
-    first = _first(tracer, self, flat, offset, size, stride, storage_offset)
+    first = _start_index(tracer, self, flat, offset, size, stride, storage_offset)
     positions = shapes.broadcast_to(b, reductions.size_as(b, first, I64), size)
     for d, step in enumerate(stride):
         along = shapes.reshape(b, shapes.iota(b, [size[d]], 0, I64), [-1, *[1] * (len(size) - d - 1)])

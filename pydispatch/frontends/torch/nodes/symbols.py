@@ -1,4 +1,4 @@
-"""Numbers that depend on sizes: the arithmetic of Python in a graph, and checks of what was assumed of them."""
+"""Conversions of scalar arithmetic on sizes in a graph, and of the assertions about sizes, which are dropped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.torch.arguments import shown
 from pydispatch.frontends.torch.nodes.pointwise import floor_divide, remainder
-from pydispatch.frontends.torch.promotion import Operand, as_tensor, together
+from pydispatch.frontends.torch.promotion import Operand, as_tensor, promoted
 from pydispatch.frontends.torch.schema import OpaqueArgument
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -27,8 +27,10 @@ def sym_size(tracer: Tracer, self: Tensor, dim: int) -> Size:
 def _arithmetic(
     on_numbers: Callable[[Any, Any], Any], on_tensors: Callable[[Tracer, Tensor, Tensor], Tensor]
 ) -> Conversion:
-    """Return the conversion of an operator of two numbers. Results that are not sizes, such as fractions, are tensors
-    of rank 0.
+    """Return the conversion of an operator of two numbers.
+
+    It is evaluated at compile time on numbers and sizes. Where the result is no size, such as a fraction, it is
+    computed as a tensor of rank 0 by `on_tensors`.
     """
 
     def convert(tracer: Tracer, lhs: Operand, rhs: Operand) -> Operand:
@@ -49,15 +51,18 @@ def _arithmetic(
 def _on_tensors(
     tracer: Tracer, function: Callable[[Tracer, Tensor, Tensor], Tensor], lhs: Operand, rhs: Operand
 ) -> Tensor:
+    """Apply a function to two numbers as tensors of rank 0 and of their promoted type."""
     x, y = (as_tensor(tracer, n, F64) if isinstance(n, float) else as_tensor(tracer, n) for n in (lhs, rhs))
-    return function(tracer, *together(tracer, x, y))
+    return function(tracer, *promoted(tracer, x, y))
 
 
 def _binary(name: str) -> Callable[[Tracer, Tensor, Tensor], Tensor]:
+    """Return a function that applies a binary operation to two tensors."""
     return lambda t, x, y: ew.binary(t.b, name, x, y)
 
 
-def _ordered(order: str) -> Callable[[Tracer, Tensor, Tensor], Tensor]:
+def _comparison(order: str) -> Callable[[Tracer, Tensor, Tensor], Tensor]:
+    """Return a function that compares two tensors."""
     return lambda t, x, y: ew.compare(t.b, order, x, y)
 
 
@@ -75,11 +80,13 @@ def truediv(tracer: Tracer, lhs: Operand, rhs: Operand) -> Operand:
 
 
 def _as_size(tracer: Tracer, x: Tensor) -> Size:
-    """Return a computed number as a size."""
+    """Return a computed number as a dynamic size."""
     return tracer.b.size_of(tracer.b.scalar(ew.convert(tracer.b, x, I64)))
 
 
 def _rounded(name: str, rounding: Callable[[float], int]) -> Conversion:
+    """Return the conversion of a rounding function whose result is a size."""
+
     def convert(tracer: Tracer, a: Operand) -> Size:
         if isinstance(a, Tensor):
             return _as_size(tracer, ew.unary(tracer.b, name, a) if a.dtype.is_float else a)
@@ -99,7 +106,7 @@ def sym_not(tracer: Tracer, a: Operand) -> Operand:
 def sym_ite(tracer: Tracer, b: Operand, then: Operand, otherwise: Operand) -> Operand:
     if isinstance(b, bool):
         return then if b else otherwise
-    return _as_size(tracer, ew.select(tracer.b, as_tensor(tracer, b), *together(tracer, then, otherwise)))
+    return _as_size(tracer, ew.select(tracer.b, as_tensor(tracer, b), *promoted(tracer, then, otherwise)))
 
 
 def neg(tracer: Tracer, a: Operand) -> Operand:
@@ -111,12 +118,12 @@ def sym_sqrt(tracer: Tracer, a: Operand) -> Operand:
 
 
 def item(tracer: Tracer, self: Tensor) -> Operand:
-    """Return the element of a tensor as a number: an integer may become a size."""
+    """Return the element of a tensor as a number; an integer becomes a dynamic size."""
     return _as_size(tracer, self) if self.dtype.is_integer else self
 
 
-def nothing(tracer: Tracer, *_: Any, **__: Any) -> None:
-    """Drop checks of facts that were established when the model was exported."""
+def no_operation(tracer: Tracer, *_: Any, **__: Any) -> None:
+    """Drop an assertion about sizes or values, which was established when the model was exported."""
 
 
 def functional_check(tracer: Tracer, *args: Any, **__: Any) -> Any:
@@ -124,8 +131,9 @@ def functional_check(tracer: Tracer, *args: Any, **__: Any) -> Any:
 
 
 def with_effects(tracer: Tracer, token: Tensor, op: Any, *args: Any, **keywords: Any) -> tuple[Tensor, None]:
-    """Return the token of an assertion that is ordered by tokens; the assertion is not checked, like all assertions.
-    CompileError for other effects.
+    """Return the token of an assertion that is ordered by tokens; the assertion itself is dropped.
+
+    Raise CompileError for other operators with effects.
     """
     name = op.text.removeprefix("torch.ops.") if isinstance(op, OpaqueArgument) else shown(op)
     if name.rpartition(".")[0] not in _ASSERTIONS and name not in _ASSERTIONS:
@@ -137,7 +145,7 @@ _FUNCTIONS = {
     "add": (operator.add, _binary("add")), "sub": (operator.sub, _binary("sub")), "mul": (operator.mul, _binary("mul")),
     "floordiv": (operator.floordiv, floor_divide), "mod": (operator.mod, remainder),
     "pow": (operator.pow, _binary("pow")),
-    **{name: (getattr(operator, name), _ordered(name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{name: (getattr(operator, name), _comparison(name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "and_": (operator.and_, _binary("and")), "or_": (operator.or_, _binary("or")),
 }  # fmt: skip
 _ASSERTIONS = ("aten._assert_scalar", "aten._assert_async", "aten._assert_tensor_metadata", "aten.sym_constrain_range",
@@ -164,7 +172,7 @@ SYMBOLS: dict[str, Conversion] = {
     "higher_order.with_effects": with_effects,
     "aten.item": item,
     "aten._local_scalar_dense": item,
-    **dict.fromkeys(_ASSERTIONS, nothing),
+    **dict.fromkeys(_ASSERTIONS, no_operation),
     "aten._functional_assert_async": functional_check,
     "aten._functional_assert_async.msg": functional_check,
 }

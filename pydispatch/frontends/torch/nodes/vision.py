@@ -1,4 +1,4 @@
-"""Operators of torchvision: boxes, regions, deformable convolutions."""
+"""Conversions of torchvision operators: boxes, regions, deformable convolutions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def nms(tracer: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """Return the indices of the boxes that non-maximum suppression keeps, the best first."""
+    """Return the indices of the boxes that remain after non-maximum suppression, in order of decreasing score."""
     b = tracer.b
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
         raise b.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
@@ -21,15 +21,16 @@ def nms(tracer: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> T
     order = ordering.sort_with_indices(b, scores, 0, descending=True)[1]
     ordered = gathers.take(b, ew.convert(b, dets, normalization.wide(dets.dtype)), order, 0)
     x0, y0, x1, y1 = (shapes.reshape(b, shapes.slice_axis(b, ordered, 1, n, n + 1), [1, count]) for n in range(4))
-    # PyTorch compares the quotient, in the type of the boxes, with a number of 64 bits.
+    # PyTorch compares the quotient, in the type of the boxes, with a 64-bit number. Rounding that number to the type of
+    # the boxes must not change any comparison, so it is rounded down.
     real = ordered.dtype.numpy.type
     limit = real(iou_threshold)
     limit = np.nextafter(limit, real(-1)) if float(limit) > iou_threshold else limit
-    kept = regions.best_boxes(
+    is_kept = regions.best_boxes(
         b, [y0, x0, y1, x1], shapes.full(b, True, (1, count), BOOL),
         b.constant(limit, ordered.dtype), lambda common, both, limit: common / both > limit,
     )  # fmt: skip
-    return gathers.take(b, order, selection.indices_of_true(b, shapes.reshape(b, kept, [count])), 0)
+    return gathers.take(b, order, selection.indices_of_true(b, shapes.reshape(b, is_kept, [count])), 0)
 
 
 def roi_align(

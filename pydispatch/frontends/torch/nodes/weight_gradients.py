@@ -1,4 +1,4 @@
-"""Gradients of parametrized weights, and of tensors that a mask marks."""
+"""Conversions of gradients of weight normalization and of masked_scatter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Sizes = Sequence[Size]
 def weight_norm_backward(
     tracer: Tracer, grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of v and g of the weight g * v / norm(v), whose norms leave out the axis `dim`."""
+    """Return the gradients of v and g of the weight g * v / norm(v), where the norm is over all axes but `dim`."""
     inner, axis = normalization.wide(saved_v.dtype), dim % saved_v.rank
     rest = [d for d in range(saved_v.rank) if d != axis]
     products = formula(tracer.b, lambda w, v: w.to(inner) * v.to(inner), grad_w, saved_v)
@@ -33,7 +33,9 @@ def weight_norm_backward(
 
 
 def masked_scatter_backward(tracer: Tracer, grad_output: Tensor, mask: Tensor, sizes: Sizes) -> Tensor:
-    """Return the gradient of the source of `masked_scatter`: of its first elements those that the mask marks."""
+    """Return the gradient of the source of `masked_scatter`: the gradients of the masked elements, in order, then
+    zeros.
+    """
     marked = ew.convert(
         tracer.b, shapes.reshape(tracer.b, shapes.broadcast_to(tracer.b, mask, grad_output.shape), [-1]), I64
     )

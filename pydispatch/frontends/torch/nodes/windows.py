@@ -1,4 +1,4 @@
-"""Windows that move over images: pooling."""
+"""Conversions of pooling, which reduces sliding windows over images."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ Ints = Sequence[int]
 Sizes = Sequence[Size]
 
 
-def _each(values: Any, count: int) -> tuple[int, ...]:
+def _per_axis(values: Any, count: int) -> tuple[int, ...]:
+    """Return one number for each of `count` axes; a single number is repeated."""
     per_axis = (values,) if isinstance(values, int) else tuple(values)
     return per_axis * count if len(per_axis) == 1 else per_axis
 
 
 class PoolWindows:
-    """A pooling over the last `spatial` axes of a tensor, which may come without an axis of batches."""
+    """Windows of a pooling over the last `spatial` axes of a tensor, which may lack the batch axis."""
 
     def __init__(
         self,
@@ -40,46 +41,52 @@ class PoolWindows:
         self.rank = x.rank
         self.spatial = spatial
         self.x = self.batched(x)
-        self.kernel = _each(kernel, spatial)
-        strides, around, steps = (_each(v, spatial) for v in (stride or self.kernel, padding, dilation))
-        if any(len(v) != spatial for v in (self.kernel, strides, around, steps)) or min(strides, default=1) < 1:
+        self.kernel = _per_axis(kernel, spatial)
+        strides, pads, dilations = (_per_axis(v, spatial) for v in (stride or self.kernel, padding, dilation))
+        if any(len(v) != spatial for v in (self.kernel, strides, pads, dilations)) or min(strides, default=1) < 1:
             raise tracer.b.fail(f"pooling over {spatial} axes with kernel {list(kernel)} and strides {list(strides)}")
-        self.window = products.Window(strides, around, around, steps)
+        self.window = products.Window(strides, pads, pads, dilations)
         self.out = products.window_sizes(tracer.b, self.x.shape[2:], self.kernel, self.window, ceil)
 
     def batched(self, x: Tensor) -> Tensor:
-        """Return the operand, with a batch axis of size 1 inserted where it has none."""
+        """Return a tensor with a batch axis of size 1 inserted if it lacks one."""
         return x if x.rank == self.spatial + 2 else shapes.expand_dims(self.t.b, x, [0])
 
-    def done(self, result: Tensor) -> Tensor:
-        """Return a result, without the batch axis where the operand has none."""
+    def without_batch(self, result: Tensor) -> Tensor:
+        """Return a result without the batch axis if the operand of the pooling lacks one."""
         return result if result.rank == self.rank else shapes.squeeze(self.t.b, result, [0])
 
 
 def _max_pool(spatial: int) -> Conversion:
+    """Return the conversion of max pooling over `spatial` axes."""
+
     def convert(
         tracer: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> Tensor:  # fmt: skip
         p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        return p.done(windows.pool(tracer.b, "max", p.x, p.kernel, p.window, p.out))
+        return p.without_batch(windows.pool(tracer.b, "max", p.x, p.kernel, p.window, p.out))
 
     return convert
 
 
 def _max_pool_with_indices(spatial: int) -> Conversion:
+    """Return the conversion of max pooling that also returns the index of each maximum in its image."""
+
     def convert(
         tracer: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         values, positions = windows.max_pool_with_indices(tracer.b, p.x, p.kernel, p.window, p.out)
-        return p.done(values), p.done(positions)
+        return p.without_batch(values), p.without_batch(positions)
 
     return convert
 
 
 def _avg_pool(spatial: int) -> Conversion:
+    """Return the conversion of average pooling over `spatial` axes."""
+
     def convert(
         tracer: Tracer,
         self: Tensor,
@@ -97,20 +104,23 @@ def _avg_pool(spatial: int) -> Conversion:
             divisor = tracer.b.constant(divisor_override, inner)
         else:
             divisor = elements_in_windows(tracer, p, count_include_pad, inner)
-        return p.done(ew.convert(tracer.b, ew.binary(tracer.b, "div", total, divisor), p.x.dtype))
+        return p.without_batch(ew.convert(tracer.b, ew.binary(tracer.b, "div", total, divisor), p.x.dtype))
 
     return convert
 
 
 def elements_in_windows(tracer: Tracer, pool: PoolWindows, padding_counts: bool, dtype: Any) -> Tensor:
-    """Return the number of elements of each window, as a tensor that broadcasts to the result."""
+    """Return the number of elements in each window, as a tensor that broadcasts to the result.
+
+    With `padding_counts`, elements in the padding count too, but not elements after it that ceil_mode adds.
+    """
     total = tracer.b.constant(1, I64)
     for d, (out, n) in enumerate(zip(pool.out, pool.x.shape[2:], strict=True)):
-        around, step, reach = pool.window.low[d], pool.window.strides[d], pool.kernel[d]
-        first, beyond = (-around, n + around) if padding_counts else (0, n)
-        size = reductions.size_as(tracer.b, beyond, I64)
+        pad, stride, extent = pool.window.low[d], pool.window.strides[d], pool.kernel[d]
+        begin, end = (-pad, n + pad) if padding_counts else (0, n)
+        size = reductions.size_as(tracer.b, end, I64)
         counts = formula(
-            tracer.b, lambda o, m: (o * step - around + reach).min(m) - (o * step - around).max(first),  # noqa: B023
+            tracer.b, lambda o, m: (o * stride - pad + extent).min(m) - (o * stride - pad).max(begin),  # noqa: B023
             shapes.iota(tracer.b, [out], 0, I64), size,
         )  # fmt: skip
         total = ew.binary(
