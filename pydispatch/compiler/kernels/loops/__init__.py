@@ -1,1 +1,1 @@
-"""Elementwise chains, moves and reductions → loop nests of kernel IR."""
+"""Lowering of elementwise operations, copies, reductions, recurrences and scatters to loop nests of kernel IR."""

@@ -1,8 +1,10 @@
-"""Analysis of the loop nests of a kernel by a trial: their code is emitted once and discarded.
+"""Analysis of the loop nests of a kernel by trial emission: the code of a nest is emitted once, inspected and
+discarded.
 
-Rows: reductions that depend on the outer dimensions only are loops before the inner ones, and a workgroup takes whole
-rows. Expensive values of a row that several of its loops need are stored by the first of these loops. They are stored
-in workgroup memory if the row is known to fit, else in the row of a result of the same type that is written last.
+A nest has *rows* if its reductions depend on the outer dimensions only. Their loops then run before the inner loops of
+the row, and a workgroup computes whole rows. An expensive value of a row that several loops read is stored by the first
+of these loops: in workgroup memory if the row is known to fit, else in the row of a result of the same type that is
+written later.
 """
 
 from __future__ import annotations
@@ -31,15 +33,20 @@ Store = tuple[SSAValue, SSAValue]
 
 @dataclass
 class LoopNest:
-    """Results that are stored in one loop nest.
+    """Results that are computed and stored by one loop nest.
 
-    split: dimensions before it are outer ones. rows: a workgroup takes the inner dimensions whole.
-    row_stores: results that have one element per row.
-    stages: the reductions before a row's inner loops, in an order in which each finds what it needs, with their
-    indices: the number of a dimension, or -1 for index 0.
-    kept: values that a row stores for its later loops -> the result whose row they are stored in, None for workgroup
-    memory. columns: the reductions, when a workgroup takes columns. along: the dimension that is read along, where it
-    is not the last one.
+    Attributes:
+        stores: The results, each with its buffer.
+        space: What determines the index space: a result, an update, or a recurrence.
+        split: Number of outer dimensions; the others are inner ones.
+        rows: Whether a workgroup computes whole rows, which are all inner dimensions at one outer index.
+        row_stores: Results that have one element per row, each with its buffer.
+        stages: The reductions that run before the inner loops of a row, producers first. Each has the dimension of the
+            nest that every axis of its result is indexed by, or -1 for index 0.
+        kept: For each value that a row stores for its later loops, the result in whose row it is stored; None for
+            workgroup memory.
+        columns: The reductions, if a workgroup computes a range of columns.
+        along: The dimension along which operands are contiguous, if it is not the last one of the results; else -1.
     """
 
     stores: list[Store]
@@ -53,7 +60,7 @@ class LoopNest:
     along: int = -1
 
     def run_stages(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
-        """Write the stages and the row results at the level of a row."""
+        """Emit the reductions of a row before its inner loops. indices: those of the row."""
         for value, positions in self.stages:
             elements.at(build, value, [0 if p < 0 else indices[p] for p in positions])
 
@@ -68,7 +75,7 @@ class LoopNest:
 
 @dataclass
 class _Trial:
-    """The code of a nest, written for analysis and dropped. levels: the builders of its loops, outermost first."""
+    """Trial emission of a nest. levels: the builders of its loops, outermost first; indices: their counters."""
 
     e: Elements
     dims: list[Index]
@@ -77,22 +84,23 @@ class _Trial:
 
 
 def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
-    """Find the rows, kept values and columns of nests, and return the nests; those of row results are joined with the
-    rows they belong to.
+    """Set the rows, stored values, column reductions and transposed dimension of nests, and return the nests in order.
+
+    Nests of results with one element per row are merged into the nest of the rows. Recurrences need no analysis.
     """
-    recurrences = [nest for nest in nests if isinstance(nest.space, RecurrenceOp)]  # all is known of these
+    recurrences = [nest for nest in nests if isinstance(nest.space, RecurrenceOp)]
     nests = [nest for nest in nests if not isinstance(nest.space, RecurrenceOp)]
     for nest in nests:
-        trial = _try(frame, nest, None)
+        trial = emit_trial(frame, nest, None)
         depths = [builder.depth for _, builder in trial.e.reduced if builder.depth < len(trial.dims)]
         nest.rows = bool(depths)
         nest.split = max(depths) if depths else max(0, len(trial.dims) - 1)
-    joined = _join(frame, nests)
+    joined = _join_row_results(frame, nests)
     for nest in joined:
         if nest.rows and _find_stages(frame, nest):
-            nest.kept = _kept(frame, nest)
+            nest.kept = _choose_kept(frame, nest)
         if not nest.rows and not isinstance(nest.space, UpdateStep):
-            trial = _try(frame, nest, None)
+            trial = emit_trial(frame, nest, None)
             nest.columns = find_stages(trial.e, trial.e.finished, trial.indices) if trial.indices else []
             if not trial.e.reduced:
                 nest.along = transposed_dim(trial.e.loads, trial.indices)
@@ -100,8 +108,9 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
 
 
 def _find_stages(frame: Frame, nest: LoopNest) -> bool:
-    """Set the stages. False when one of them is not indexed by the row itself: nothing is kept then."""
-    trial = _try(frame, nest, nest.split)
+    """Set the stages of a nest with rows. Return False, and set none, if a reduction is not indexed by the row
+    alone."""
+    trial = emit_trial(frame, nest, nest.split)
     outer = trial.indices[: nest.split]
     for value, builder, indices in trial.e.finished:
         if builder.depth > nest.split:
@@ -113,8 +122,9 @@ def _find_stages(frame: Frame, nest: LoopNest) -> bool:
     return True
 
 
-def _try(frame: Frame, nest: LoopNest, split: int | None) -> _Trial:
-    """split: the row results are computed at this depth first."""
+def emit_trial(frame: Frame, nest: LoopNest, split: int | None) -> _Trial:
+    """Emit the code of a nest into a discarded block. split: depth at which to emit the row reductions and row results
+    before the inner loops; None for neither."""
     e = probe(frame)
     dims = nest.dims(e)
     levels, indices = [e.entry], list[Index]()
@@ -136,9 +146,12 @@ def _try(frame: Frame, nest: LoopNest, split: int | None) -> _Trial:
     return _Trial(e, dims, levels, indices)
 
 
-def _join(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
-    """Results of one element per row go with the rows of a larger result, when they reduce what its rows hold, and when
-    elements of neither share bytes: such nests go from byte to byte."""
+def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
+    """Merge nests whose results have one element per row into a nest with these rows, and return the remaining nests.
+
+    Only nests that reduce are merged, and no updates. Elements of fewer than 8 bits prevent it: their nests iterate
+    over bytes.
+    """
     e = frame.elements
     by_rank = sorted(nests, key=lambda n: -len(n.dims(e)))
     kept: list[LoopNest] = []
@@ -163,7 +176,7 @@ def _join(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
 
 
 def _reduces(value: OpResult) -> bool:
-    """Return whether a value is computed from a reduction, or by one."""
+    """Return whether a reduction is among the operations that compute a value."""
     pending, seen = [value], set[SSAValue]()
     while pending:
         v = pending.pop()
@@ -176,9 +189,13 @@ def _reduces(value: OpResult) -> bool:
     return False
 
 
-def _kept(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue | None]:
-    """Return which values of the rows are stored, and where; see `LoopNest.kept`."""
-    trial = _try(frame, nest, nest.split)
+def _choose_kept(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue | None]:
+    """Choose the values of a row that are stored for its later loops, and where; return `LoopNest.kept`.
+
+    Candidates are values whose first loop is a reduction that covers the whole row. A result is stored in place; an
+    expensive value that several loops read goes to workgroup memory, or to the row of an unused result.
+    """
+    trial = emit_trial(frame, nest, nest.split)
     e, dims = trial.e, trial.dims
     own = {value: buffer for value, buffer in nest.stores}
     loops: dict[SSAValue, list[Builder]] = {}
@@ -216,7 +233,7 @@ def _element(value: SSAValue) -> Attribute:
 
 
 def keep(frame: Frame, nest: LoopNest) -> None:
-    """Tell the elements of the kernel where the rows of a nest store values."""
+    """Allocate the storage of the values that the rows of a nest store, and register it with the elements."""
     e = frame.elements
     dims = nest.dims(e)
     buffers = dict(nest.stores)
@@ -234,11 +251,12 @@ def keep(frame: Frame, nest: LoopNest) -> None:
 
 
 def _in_row(split: int, inner: list[Index]) -> IndexMap:
+    """Return the map from indices of the nest to the offset within a row. inner: sizes of the inner dimensions."""
     return lambda build, indices: [build.join(indices[split:], inner)]
 
 
 def probe(frame: Frame) -> Elements:
-    """Return elements that emit their code into a block that no function has."""
+    """Return an Elements for trial emission: it emits into a detached block, with the same tensors as the kernel."""
     block = Block()
     build = Builder(block, frame.source)
     e = Elements(frame.source, build, RULES)

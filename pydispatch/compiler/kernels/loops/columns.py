@@ -1,8 +1,8 @@
-"""Reductions over outer dimensions whose data lies side by side along the last dimension of the result.
+"""Reductions over outer dimensions of operands that are contiguous along the last dimension of the result: columns.
 
-A workgroup takes a run of columns and keeps their accumulators in workgroup memory; the reduced dimensions are loops
-around parallel loops, which become vectors. Every column adds up in order; long sums go in blocks of ROWS, each
-with accumulators of its own, which are then added to the column's.
+A workgroup takes a range of columns, with their accumulators in workgroup memory. The reduced dimensions are sequential
+loops around a parallel loop over columns, which is vectorized. Each column is summed in order. Long sums are cut into
+blocks of `ROWS` steps with separate accumulators, which are then added to the total of the column.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.structured import Structured
 
 ROWS = 1024
-"""Steps that the accumulators of a block of columns take."""
+"""Steps of a sum per block. Larger: larger rounding errors; smaller: more passes over the accumulators."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Reduction over columns. point: the dimension of the nest for each loop dimension of the reduction, or -1."""
+    """Column reduction. point: for each loop dimension of the reduction, the dimension of the nest that it is, or
+    -1."""
 
     op: Operation
     point: tuple[int, ...]
@@ -41,11 +42,14 @@ class Stage:
 def find_stages(
     elements: Elements, finished: Sequence[tuple[SSAValue, Builder, tuple[Index, ...]]], indices: Sequence[Index]
 ) -> list[Stage]:
-    """Return the reductions of a nest as stages, dependencies first; none when one of them does not run over columns.
+    """Return the reductions of a nest as stages, producers first; none if one of them is not a column reduction.
 
-    A stage has one element of each column in memory, so all reads of all results of a reduction are at one point.
+    A stage has one accumulator per column and result, so all results of a reduction must be read at the same point.
 
-    finished: the reductions of a trial whose loops have the counters `indices`.
+    Args:
+        elements: Tensors of the trial emission.
+        finished: The reductions that the trial emitted: (value, builder, indices of the value).
+        indices: Counters of the loops of the trial.
     """
     stages: list[Stage] = []
     for value, _, where in finished:
@@ -59,7 +63,7 @@ def find_stages(
                 return []
             point[result.position] = list(indices).index(index)
         last = len(indices) - 1
-        if point.count(last) != 1 or not _side_by_side(g, point.index(last)) or _small(value.op):
+        if point.count(last) != 1 or not _reads_along_columns(g, point.index(last)) or _has_subbyte_results(value.op):
             return []
         stage = Stage(value.op, tuple(point))
         if any(other.op is value.op and other != stage for other in stages):
@@ -68,12 +72,14 @@ def find_stages(
     return stages
 
 
-def _small(op: Operation) -> bool:
+def _has_subbyte_results(op: Operation) -> bool:
+    """Return whether an element of a result has fewer than 8 bits."""
     return any(bits_of(tensor_type(r).element_type) < 8 for r in op.results)
 
 
-def _side_by_side(generic: Structured, column: int) -> bool:
-    """Return whether most of what is read lies along the columns and not along the innermost reduced dimension."""
+def _reads_along_columns(generic: Structured, column: int) -> bool:
+    """Return whether more inputs are contiguous along the columns than along a reduced dimension. column: loop
+    dimension of the reduction that indexes columns."""
     across = along = 0
     for index, (value, map) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
         if not isinstance(value.type, TensorType) or not map.results or not generic.block.args[index].uses:
@@ -84,8 +90,8 @@ def _side_by_side(generic: Structured, column: int) -> bool:
     return across > along
 
 
-def widest(stages: Sequence[Stage]) -> int:
-    """Return how many columns a workgroup takes at most."""
+def max_columns(stages: Sequence[Stage]) -> int:
+    """Return the largest number of columns of a workgroup: one accumulator array takes `COLUMN_BYTES`."""
     size = max(bits_of(tensor_type(r).element_type) // 8 for stage in stages for r in stage.op.results)
     return COLUMN_BYTES // size
 
@@ -101,12 +107,21 @@ def run_stages(
     buffers: dict[SSAValue, SSAValue],
     parts: dict[SSAValue, SSAValue],
 ) -> None:
-    """Write the stages for the columns `low` to `high`, and record that their results lie in `buffers`.
+    """Emit the stages for the columns `low` to `high`, and register their results as stored in `buffers`.
 
-    parts: buffers for the blocks of those that `in_blocks` names.
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder.
+        stages: The reductions, producers first.
+        outer: Indices of the outer dimensions of the nest.
+        dims: Sizes of the dimensions of the nest.
+        low, high: Half-open range of columns.
+        buffers: For each result, the buffer of its totals.
+        parts: For each result of a stage that sums in blocks (`sums_in_blocks`), the buffer of the current block's
+            sums.
     """
     for stage in stages:
-        run = _Run(elements, view_of(elements, stage.op), stage, outer, dims, low, high)
+        run = _StageEmitter(elements, view_of(elements, stage.op), stage, outer, dims, low, high)
         run.totals = [buffers[r] for r in stage.op.results]
         run.sums = [parts[r] for r in stage.op.results] if run.block else run.totals
         build.parallel(low, high, run.start, limit=dims[-1])
@@ -118,8 +133,9 @@ def run_stages(
             elements.materialize(result, buffer, _shifted(position, low))
 
 
-class _Run:
-    """Emitter of one stage. sums: the accumulators of the steps; totals: the buffers to which blocks are added."""
+class _StageEmitter:
+    """Emitter of one stage. sums: accumulators of the current block; totals: accumulators that blocks are added to, the
+    same as `sums` without blocks."""
 
     totals: list[SSAValue]
     sums: list[SSAValue]
@@ -133,17 +149,17 @@ class _Run:
         self.point: list[Index] = [0 if p in (-1, last) else outer[p] for p in stage.point]
         self.column = stage.point.index(last)
         self.sizes = loop_sizes(elements, generic)
-        self.block = _rows_of_blocks(elements, generic, self.sizes)
+        self.block = _steps_per_block(elements, generic, self.sizes)
 
     def start(self, build: Builder, index: Index) -> None:
-        """Initialize the totals of column `index` with the elements of the output operands."""
+        """Emit the initialization of the totals of column `index` with the elements of the output operands."""
         self.point[self.column] = index
         for output, map, buffer in zip(self.g.outputs, self.g.output_maps, self.totals, strict=True):
             element = self.e.at(build, output, evaluate(build, map, self.point))
             self.e.store(build, element, buffer, [build.minus(index, self.low)])
 
     def loops(self, build: Builder, depth: int) -> None:
-        """Emit the loops over the reduced dimensions from number `depth` on, around the loop over the columns."""
+        """Emit the loops over the reduced dimensions, the outermost at `depth`, around the loop over the columns."""
         if depth == len(self.g.loops):
             build.parallel(self.low, self.high, self._step, limit=self.width)
             return
@@ -157,7 +173,7 @@ class _Run:
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
             inner.parallel(self.low, self.high, self._clear, limit=self.width)
             inner.loop(first, inner.least(inner.plus(first, self.block), size), [], body, limit=size)
-            inner.parallel(self.low, self.high, self._total, limit=self.width)
+            inner.parallel(self.low, self.high, self._add_to_total, limit=self.width)
             return []
 
         if self.block and depth == 0:
@@ -166,6 +182,7 @@ class _Run:
             build.loop(0, size, [], body)
 
     def _step(self, build: Builder, index: Index) -> None:
+        """Emit one step of the reduction of column `index`."""
         self.point[self.column] = index
         offset = build.value(build.minus(index, self.low))
         carried = [build.add(memref.LoadOp.get(buffer, [offset])) for buffer in self.sums]
@@ -173,25 +190,27 @@ class _Run:
             self.e.store(build, element, buffer, [offset])
 
     def _clear(self, build: Builder, index: Index) -> None:
+        """Emit the reset of the block sums of column `index` to -0."""
         for buffer in self.sums:
             assert isinstance(buffer.type, MemRefType)
             self.e.store(build, nothing(build, buffer.type.element_type), buffer, [build.minus(index, self.low)])
 
-    def _total(self, build: Builder, index: Index) -> None:
+    def _add_to_total(self, build: Builder, index: Index) -> None:
+        """Emit the addition of the block sums of column `index` to its totals."""
         offset = build.value(build.minus(index, self.low))
         for part, buffer in zip(self.sums, self.totals, strict=True):
             before, after = (build.add(memref.LoadOp.get(sums, [offset])) for sums in (buffer, part))
             self.e.store(build, build.add(arith.AddfOp(before, after)), buffer, [offset])
 
 
-def in_blocks(elements: Elements, stage: Stage) -> bool:
-    """Return whether the steps of a stage's outermost loop are summed in blocks."""
+def sums_in_blocks(elements: Elements, stage: Stage) -> bool:
+    """Return whether a stage is a long sum whose outermost loop is cut into blocks."""
     g = view_of(elements, stage.op)
-    return _rows_of_blocks(elements, g, loop_sizes(elements, g)) > 0
+    return _steps_per_block(elements, g, loop_sizes(elements, g)) > 0
 
 
-def _rows_of_blocks(elements: Elements, generic: Structured, sizes: Sequence[Index]) -> int:
-    """Return how many steps of the outermost loop make a block; 0 for no blocks."""
+def _steps_per_block(elements: Elements, generic: Structured, sizes: Sequence[Index]) -> int:
+    """Return the number of iterations of the outermost loop per block; 0 if the reduction is not cut into blocks."""
     loops = [sizes[dim] for dim in generic.loops]
     if not loops or not all(are_sums(elements, generic)) or not all(isinstance(n, int) for n in loops[1:]):
         return 0
@@ -202,4 +221,5 @@ def _rows_of_blocks(elements: Elements, generic: Structured, sizes: Sequence[Ind
 
 
 def _shifted(position: int, low: Index) -> IndexMap:
+    """Return the map from indices of a result to its offset in a buffer that begins at column `low`."""
     return lambda build, indices: [build.minus(indices[position], low)]

@@ -1,4 +1,4 @@
-"""Frame of a kernel: its constants, bindings, and grid function."""
+"""Frame of a kernel function: loads of its scalar arguments, bindings of its tensors, and its grid function."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.hal import dialect as hal
 
 Grid = Callable[[Elements, Builder], Index]
-"""The number of workgroups from the sizes of a dispatch function."""
+"""Emitter of the number of workgroups, computed from the dynamic sizes of a dispatch function."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A generated entry point: its function in kernel IR, its interface, its grid function, constants it refers to."""
+    """A generated kernel: its function in kernel IR, its interface, the region that computes its grid, its
+    constants."""
 
     function: func.FuncOp
     layout: Layout
     count: Region
     globals: tuple[Operation, ...] = field(default=())
     tiles: tuple[int, ...] = ()
-    """Bytes of each binding that a workgroup touches, those with its number, 0 for any; empty: nothing is known."""
+    """For each binding the bytes per workgroup, where workgroup i accesses the i-th block of so many bytes alone; 0
+    where it may access any. Empty if unknown."""
 
 
 def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
-    """Return the workload of a dispatch function: as many arguments as `sizes` says, else the index arguments at its
-    end.
+    """Return the workload of a dispatch function, the trailing arguments that its grid depends on: as many as its
+    attribute `sizes` states, else all trailing index arguments.
     """
     count = source.attributes.get("sizes")
     if isinstance(count, IntegerAttr):
@@ -54,7 +56,7 @@ def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
 
 
 class Frame:
-    """Builder of a kernel: `build` writes its entry block, `elements` knows its tensors."""
+    """Kernel under construction: `build` emits into its entry block, `elements` emits elements of its tensors."""
 
     def __init__(self, source: func.FuncOp, backend: Backend, reassociate: bool = True) -> None:
         self.source, self.backend = source, backend
@@ -73,6 +75,7 @@ class Frame:
         self.buffers: list[SSAValue] = []
 
     def _load_scalars(self) -> None:
+        """Emit loads of the scalar arguments from the push constants. Each takes one or more 32-bit words."""
         for argument in self.source.body.block.args:
             if isinstance(argument.type, TensorType):
                 continue
@@ -86,7 +89,8 @@ class Frame:
             self.words += words_of(argument.type, location_of(self.source))
 
     def bind(self, flat: Index | None = None) -> None:
-        """Make the buffers of all tensors. flat: as one row of this many elements."""
+        """Emit the buffers of all arguments and results. flat: number of elements, to bind all tensors as one
+        dimension."""
         self.elements.flat = flat
         written = {self.tensors.index(self.source.body.block.args[t]) for t in self.updated if t >= 0}
         fresh = len(self.tensors)
@@ -104,6 +108,7 @@ class Frame:
         self.bindings = tuple(Binding(i < len(self.tensors) and i not in written) for i in range(fresh))
 
     def _subspan(self, binding: int, value: SSAValue, read_only: bool) -> SSAValue:
+        """Emit the memref of a binding, of the shape of `value`."""
         sizes = self.elements.dims(value)
         shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
         type_: MemRefType[Attribute] = MemRefType(tensor_type(value).element_type, shape)
@@ -120,14 +125,14 @@ class Frame:
         )
 
     def workgroup(self) -> SSAValue:
-        """Return the number of the workgroup."""
+        """Emit and return the number of the workgroup; grids have one dimension."""
         op = hal.InterfaceWorkgroupIDOp(
             result_types=[IndexType()], properties={"dimension": IntegerAttr(0, IndexType())}
         )
         return self.build.add(op)
 
     def finish(self, grid: Grid | None, tiles: tuple[int, ...] = ()) -> Kernel:
-        """End the function, and return its kernel. grid: None for one workgroup."""
+        """Complete the function, and return its kernel. grid: None for one workgroup; tiles: see `Kernel.tiles`."""
         self.build.add(func.ReturnOp())
         function = func.FuncOp(self.source.sym_name.data, ([], []), Region(self.block))
         set_location(function, self.source)
@@ -136,7 +141,8 @@ class Frame:
 
 
 def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None = None) -> Region:
-    """`(%device, %sizes...) -> grid, 1, 1`."""
+    """Return the region that computes the grid: `(%device, %sizes...) -> grid, 1, 1`. model: elements whose flat
+    binding the grid uses too."""
     sizes = sizes_of(source)
     block = Block(arg_types=[hal.DeviceType(), *(IndexType() for _ in sizes)])
     build = Builder(block, source)

@@ -1,6 +1,7 @@
-"""Kernels that compute every element of their results by itself: elementwise chains, moves, reductions in loops.
+"""Lowering of dispatch functions to loop nests for CPUs: elementwise operations, copies, reductions, updates.
 
-Results of the same sizes share a nest; several nests of one kernel share the grid, each taking the workgroups it needs.
+Results of the same sizes share a nest. The nests of a kernel share its grid: workgroup i computes part i of each nest
+that has so many.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.kernels.loops.analysis import LoopNest, analyse, keep
-from pydispatch.compiler.kernels.loops.columns import in_blocks, run_stages, widest
+from pydispatch.compiler.kernels.loops.columns import max_columns, run_stages, sums_in_blocks
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_elements, cut_rows, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.ordered_updates import cut_in_order, emit_in_order
 from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
 from pydispatch.compiler.kernels.loops.recurrences import cut_recurrence, emit_recurrence
-from pydispatch.compiler.kernels.loops.tiled_transpose import cut_turned, emit_turned
+from pydispatch.compiler.kernels.loops.tiled_transpose import cut_transposed, emit_transposed
 from pydispatch.compiler.kernels.loops.updates import UpdateStep, starts_empty, updates_of
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -31,21 +32,22 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 
-def packed(value: SSAValue) -> int:
-    """Return how many elements share a byte: 1 for whole bytes."""
+def elements_per_byte(value: SSAValue) -> int:
+    """Return the number of elements per byte: 1 for elements of 8 bits or more."""
     bits = bits_of(tensor_type(value).element_type)
     return 8 // bits if bits < 8 else 1
 
 
 def lower_loops(frame: Frame) -> Kernel:
-    """Lower a dispatch function to a kernel of nests."""
+    """Lower a dispatch function to a kernel of loop nests for a CPU; a single workgroup runs all of them if the grid
+    cannot be computed from the workload."""
     e, build = frame.elements, frame.build
     nests = analyse(frame, nests_of(frame))
     cuts = [_cut(frame.backend, nest, e, build) for nest in nests]
-    serial = not _can_count(frame, nests)
+    serial = not _is_grid_computable(frame, nests)
     if serial:
         for nest, cut in zip(nests, cuts, strict=True):
-            _serial(frame, nest, cut)
+            _emit_serially(frame, nest, cut)
         return frame.finish(None)
     single = all(isinstance(cut.workgroups, int) and cut.workgroups == 1 for cut in cuts)
     group: Index = 0 if single else frame.workgroup()
@@ -61,38 +63,41 @@ def lower_loops(frame: Frame) -> Kernel:
 
 
 def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
-    """Return how many bytes of each binding of a flat kernel a workgroup has, from its run of so many elements; none
-    when unknown.
+    """Return the bytes of each binding that a workgroup of a flat kernel accesses, see `Kernel.tiles`; () if unknown.
+
+    run: contiguous elements of a workgroup, see `Cut.run`.
     """
     tensors = [*frame.tensors, *(v for v, t in zip(frame.returned, frame.updated, strict=True) if t < 0)]
-    if frame.elements.flat is None or not run or any(packed(v) > 1 for v in tensors):
+    if frame.elements.flat is None or not run or any(elements_per_byte(v) > 1 for v in tensors):
         return ()
     return tuple(run * width_of(v) if tensor_type(v).get_num_dims() else 0 for v in tensors)
 
 
 def lower_whole(frame: Frame) -> Kernel:
-    """Lower a dispatch function to a kernel of which every workgroup computes everything; its grid was
-    chosen by hand.
+    """Lower a dispatch function with a grid chosen by the user: each workgroup computes all nests, since the function
+    itself selects the part of a workgroup.
     """
     e, build = frame.elements, frame.build
     for nest in analyse(frame, nests_of(frame, into_empty=True)):
-        _serial(frame, nest, _cut(frame.backend, nest, e, build))
+        _emit_serially(frame, nest, _cut(frame.backend, nest, e, build))
     return frame.finish(None)
 
 
 def _guarded(frame: Frame, nest: LoopNest, cut: Cut, group: Index, build: Builder) -> None:
+    """Emit part `group` of a nest; the builder comes last, as `Builder.when` passes it."""
     _emit(frame, nest, cut, build, group)
 
 
 def _grid(backend: Backend, nests: Sequence[LoopNest], elements: Elements, build: Builder) -> Index:
+    """Return the number of workgroups of the nest that has the most."""
     total: Index = 0
     for nest in nests:
         total = build.most(total, _cut(backend, nest, elements, build).workgroups)
     return total
 
 
-def _can_count(frame: Frame, nests: Sequence[LoopNest]) -> bool:
-    """Return whether the grid follows from the sizes; otherwise one workgroup does everything."""
+def _is_grid_computable(frame: Frame, nests: Sequence[LoopNest]) -> bool:
+    """Return whether the grid can be computed from the workload alone."""
     try:
         count_region(frame.source, lambda e, b: _grid(frame.backend, nests, e, b), frame.elements)
     except CompileError:
@@ -100,7 +105,9 @@ def _can_count(frame: Frame, nests: Sequence[LoopNest]) -> bool:
     return True
 
 
-def _serial(frame: Frame, nest: LoopNest, cut: Cut) -> None:
+def _emit_serially(frame: Frame, nest: LoopNest, cut: Cut) -> None:
+    """Emit a loop that runs all parts of a nest in one workgroup."""
+
     def body(inner: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
         _emit(frame, nest, cut, inner, group)
         return []
@@ -109,7 +116,10 @@ def _serial(frame: Frame, nest: LoopNest, cut: Cut) -> None:
 
 
 def nests_of(frame: Frame, into_empty: bool = False) -> list[LoopNest]:
-    """into_empty: of a result that is inserted into a tensor.empty, only what is inserted is written."""
+    """Return the loop nests of a dispatch function: one for all results of the same sizes, one for each update.
+
+    into_empty: whether a result that is inserted into a `tensor.empty` has only its inserted elements written.
+    """
     nests: list[LoopNest] = []
     spaces: dict[object, LoopNest] = {}
     for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
@@ -117,7 +127,7 @@ def nests_of(frame: Frame, into_empty: bool = False) -> list[LoopNest]:
             nests += [LoopNest([(value, buffer)], update) for update in updates_of(value)]
             continue
         recurrence = value.op if isinstance(value, OpResult) and isinstance(value.op, RecurrenceOp) else None
-        key = recurrence or (tuple(frame.elements.dims(value)), packed(value))
+        key = recurrence or (tuple(frame.elements.dims(value)), elements_per_byte(value))
         if key in spaces:
             spaces[key].stores.append((value, buffer))
         else:
@@ -127,20 +137,20 @@ def nests_of(frame: Frame, into_empty: bool = False) -> list[LoopNest]:
 
 
 def width_of(value: SSAValue) -> int:
-    """Return the size of an element in bytes; 1 where several share a byte."""
+    """Return the bytes of an element; 1 for elements of fewer than 8 bits."""
     return max(1, bits_of(tensor_type(value).element_type) // 8)
 
 
 def _cut(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -> Cut:
-    """Return the cut of a nest, by the bytes that its elements or rows move."""
+    """Partition a nest into workgroups by the estimated bytes that its elements or rows load and store."""
     dims = nest.dims(elements)
-    ratio = packed(nest.stores[0][0])
+    ratio = elements_per_byte(nest.stores[0][0])
     if isinstance(nest.space, RecurrenceOp):
         return cut_recurrence(elements, build, backend, nest.space)
     if ratio == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered:
         return cut_in_order(elements, build, nest.space)
     if ratio > 1 and isinstance(nest.space, UpdateStep):
-        # Two workgroups would meet in a byte; a second one costs less than atomic stores save up to some 20 of them.
+        # Workgroups may share a byte. With atomic stores, parallelism pays only from some 20 workgroups on.
         parallel = dims[nest.space.ordered :]  # the slices in order are a loop of their own
         outer = build.product(parallel[:-1])
         return Cut(outer, outer, parallel[-1] if parallel else 1, 1, 1)
@@ -153,15 +163,15 @@ def _cut(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -
         row = build.plus(build.times(inner, sum(width_of(v) for v, _ in nest.stores) + inputs), loops)
         return cut_rows(build, backend, build.product(dims[: nest.split]), row)
     if nest.along >= 0:
-        return cut_turned(build, backend, dims, nest.along, sum(width_of(v) for v, _ in nest.stores) + inputs)
+        return cut_transposed(build, backend, dims, nest.along, sum(width_of(v) for v, _ in nest.stores) + inputs)
     if nest.columns:
-        return cut_columns(build, backend, dims, loops, widest(nest.columns))
+        return cut_columns(build, backend, dims, loops, max_columns(nest.columns))
     size = build.plus(sum(width_of(v) for v, _ in nest.stores) + inputs, loops)
     return cut_elements(build, backend, dims, size)
 
 
 def work_of(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, Index]:
-    """(bytes that an element reads, bytes that the reductions before it read)."""
+    """Return the estimated bytes that an element reads outside of reductions (0 if it has any), and within them."""
     seen: set[SSAValue] = set()
     pending = [value for value, _ in nest.all_stores()]
     plain, loops = 0, 0
@@ -191,6 +201,7 @@ def _is_tensor(value: SSAValue) -> bool:
 
 
 def _emit(frame: Frame, nest: LoopNest, cut: Cut, build: Builder, group: Index) -> None:
+    """Emit part `group` of a nest."""
     e = frame.elements
     if isinstance(nest.space, UpdateStep):
         update = nest.space
@@ -200,14 +211,14 @@ def _emit(frame: Frame, nest: LoopNest, cut: Cut, build: Builder, group: Index) 
             update.write(e, builder, value, buffer, indices)
 
         if update.ordered:
-            emit_in_order(e, build, group, cut, update, write, packed(value) == 1)
+            emit_in_order(e, build, group, cut, update, write, elements_per_byte(value) == 1)
         else:
-            _loops(build, group, cut, nest, update.dims(e), write)
+            _emit_nest(build, group, cut, nest, update.dims(e), write)
         return
     if isinstance(nest.space, RecurrenceOp):
         emit_recurrence(e, build, group, cut, nest.space, dict(nest.stores))
         return
-    ratio = packed(nest.stores[0][0])
+    ratio = elements_per_byte(nest.stores[0][0])
     dims = e.dims(nest.space)
     if ratio > 1:
         emit_bytes(frame, nest, cut, build, group, dims, ratio)
@@ -221,19 +232,19 @@ def _emit(frame: Frame, nest: LoopNest, cut: Cut, build: Builder, group: Index) 
                 e.store(builder, e.at(builder, value, indices), buffer, indices)
 
     if nest.along >= 0:
-        emit_turned(e, build, group, cut, dims, nest.along, nest.stores)
+        emit_transposed(e, build, group, cut, dims, nest.along, nest.stores)
     else:
-        _loops(build, group, cut, nest, dims, element, e)
+        _emit_nest(build, group, cut, nest, dims, element, e)
     e.kept.clear()
 
 
 def is_stored(elements: Elements, value: SSAValue, buffer: SSAValue) -> bool:
-    """Return whether an earlier loop of the row has stored a result where it belongs."""
+    """Return whether an earlier loop of the row has already stored a result in its own buffer."""
     kept = elements.kept.get(value)
     return kept is not None and kept.buffer is buffer and kept.filled is not None
 
 
-def _loops(
+def _emit_nest(
     build: Builder,
     group: Index,
     cut: Cut,
@@ -242,15 +253,17 @@ def _loops(
     element: Any,
     elements: Elements | None = None,
 ) -> None:
+    """Emit part `group` of a nest with its row and column reductions. elements: None for an update, which has
+    neither."""
     split = nest.split if nest.rows else max(0, len(dims) - 1)
     buffers: dict[SSAValue, SSAValue] = {}
     parts: dict[SSAValue, SSAValue] = {}
     if elements is not None:
-        size = min(n for n in (widest(nest.columns), cut.tile) if isinstance(n, int)) if nest.columns else 0
+        size = min(n for n in (max_columns(nest.columns), cut.tile) if isinstance(n, int)) if nest.columns else 0
         for stage in nest.columns:
             for result in stage.op.results:
                 buffers[result] = elements.fresh(tensor_type(result).element_type, max(1, size))
-                if in_blocks(elements, stage):
+                if sums_in_blocks(elements, stage):
                     parts[result] = elements.fresh(tensor_type(result).element_type, max(1, size))
 
     def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
@@ -279,7 +292,7 @@ def _loops(
 def emit_bytes(
     frame: Frame, nest: LoopNest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int
 ) -> None:
-    """Emit loops over bytes; each iteration writes the elements that share a byte."""
+    """Emit loops over the bytes of results; each iteration writes the `ratio` elements of one byte."""
     e = frame.elements
     total = e.entry.product(dims)
     count = e.entry.ceil_quotient(total, ratio)

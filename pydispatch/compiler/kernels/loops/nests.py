@@ -1,4 +1,4 @@
-"""Loop nests over the index space of results, cut into workgroups."""
+"""Loop nests over the index space of results, and their partition into workgroups."""
 
 from __future__ import annotations
 
@@ -17,31 +17,39 @@ class RowPipeline(Protocol):
     """Software pipeline over the rows of a nest: each row computes values of the next row."""
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
-        """Emit the first row by itself, and return its values."""
+        """Emit the values of the first row before all rows, and return them."""
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
-        """Open a row whose values are known; those of the row `following` are computed beside it."""
+        """Begin a row whose values are `carried`; its loops also compute the values of the row `following`."""
 
     def end(self) -> list[SSAValue]:
-        """Close a row: the values of the following one."""
+        """End a row, and return the values of the following row."""
 
 
 NARROWEST = 64
-"""Columns of the narrowest run: some cache lines side by side."""
+"""Columns of the narrowest range of a workgroup: at least four cache lines of 32-bit elements."""
 
 WHOLE = 4
-"""Budgets that a run of columns may have where it then has whole rows, which lie side by side: 4096x1024 of f32 from
-main memory in 0.83 ms, not 1.41, in runs of 1024, not of 512 columns (AMD EPYC Zen 4)."""
+"""Factor by which a range of columns may exceed the byte budget of a workgroup to take whole rows, which are
+contiguous: 4096x1024 of f32 from main memory takes 0.83 ms in ranges of 1024 columns, 1.41 in ranges of 512 (AMD EPYC
+Zen 4)."""
 
 Write = Callable[[Builder, list[Index]], None]
-"""Writes the code of one element of a nest."""
+"""Emitter of the element of a nest at given indices."""
 
 
 @dataclass(frozen=True)
 class Cut:
     """Partition of a nest into workgroups.
 
-    Each workgroup takes `rows` of `outer` outer iterations; the inner size is cut into `tiles` tiles.
+    Attributes:
+        outer: Number of outer iterations.
+        rows: Outer iterations of a workgroup.
+        tile: Elements of a tile of the inner size; 0 where the inner size is not cut.
+        tiles: Number of tiles.
+        workgroups: Number of workgroups.
+        run: Elements of a workgroup where these are contiguous in memory, and only the last workgroup has fewer; else
+            0.
     """
 
     outer: Index
@@ -50,11 +58,10 @@ class Cut:
     tiles: Index
     workgroups: Index
     run: int = 0
-    """Elements of each workgroup, where these follow each other in memory and only the last one has fewer; else 0."""
 
 
 def cut_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Cut:
-    """Return the cut of elements that are independent of each other: the last dimension is cut too."""
+    """Partition a nest of independent elements by their cost in bytes; the last dimension is cut into tiles too."""
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     if isinstance(budget, int) and budget > 64:
         budget -= budget % 64
@@ -69,13 +76,14 @@ def cut_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_
 
 
 def cut_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Index) -> Cut:
-    """Partition a nest into workgroups of whole rows."""
+    """Partition a nest into workgroups of whole rows by their cost in bytes."""
     rows = elements_per_workgroup(build, backend, bytes_per_row)
     return Cut(outer, rows, 0, 1, build.ceil_quotient(outer, rows))
 
 
 def cut_columns(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index, widest: int) -> Cut:
-    """Run of columns: long enough for whole cache lines, short enough for their accumulators to stay close."""
+    """Partition a nest of column reductions into ranges of columns: at least `NARROWEST`, for whole cache lines, and at
+    most `widest`, for their accumulators to stay in the first-level cache."""
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     inner, outer = dims[-1], build.product(dims[:-1])
     wide = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)
@@ -104,8 +112,8 @@ def emit_nest(
         cut: The partition of the nest into workgroups.
         dims: The sizes of the dimensions of the nest.
         split: The number of outer dimensions.
-        row: Emits one row; it gets a builder, the outer indices, and the bounds of the inner tile.
-        pipeline: The values that each row computes of the next one, if a workgroup has several rows.
+        row: Emits one row. Its arguments are a builder, the outer indices, and the bounds of the inner tile.
+        pipeline: Computes values of the next row in each row, if a workgroup has several rows.
     """
     tile_number: Index = 0
     block = group
@@ -117,14 +125,14 @@ def emit_nest(
         low = build.times(tile_number, cut.tile)
         high = build.least(build.plus(low, cut.tile), high)
 
-    def place(inner: Builder, flat: Index) -> list[Index]:
+    def outer_indices(inner: Builder, flat: Index) -> list[Index]:
         indices = inner.split(flat, dims[:split])
         if indices and not isinstance(indices[0], int):
             inner.bounded(indices[0], dims[0])
         return indices
 
     def outer(inner: Builder, flat: Index) -> None:
-        row(inner, place(inner, flat), low, high)
+        row(inner, outer_indices(inner, flat), low, high)
 
     if cut.outer == 1:
         outer(build, 0)
@@ -141,13 +149,13 @@ def emit_nest(
         if pipeline is None:
             outer(inner, flat)
             return []
-        indices = place(inner, flat)
-        following = place(inner, inner.least(inner.plus(flat, 1), final))
+        indices = outer_indices(inner, flat)
+        following = outer_indices(inner, inner.least(inner.plus(flat, 1), final))
         pipeline.begin(inner, indices, following, carried)
         row(inner, indices, low, high)
         return pipeline.end()
 
-    start = [] if pipeline is None else pipeline.first(build, place(build, first))
+    start = [] if pipeline is None else pipeline.first(build, outer_indices(build, first))
     build.loop(first, last, start, body, limit=cut.outer)
 
 

@@ -1,7 +1,8 @@
-"""Updates whose slices may meet in an element: each element gets them in their order, so the slices are a loop.
+"""Updates whose slices may write the same element: slices are applied in order, in a sequential loop.
 
-What runs side by side are the elements of a slice, and parts of the destination: each part walks through all slices and
-takes those that belong to it, so that few elements to a slice leave work for many. No result depends on the parts.
+The elements of a slice are parallel. The destination is also divided into parts, which are parallel: each part visits
+all slices and applies those that belong to it. So there is parallelism where slices are short. No result depends on
+the number of parts.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index, equal
 from pydispatch.compiler.kernels.ops.elements import Elements
 
 Write = Callable[[Builder, list[Index]], None]
-"""Writes the element at an index of what is written."""
+"""Emitter of the update of the destination by the written element at given indices."""
 
 MOST_PARTS, WIDE_SLICE = 8, 32
-"""Parts of a CPU, and elements of a slice from which on there are several."""
+"""Parts on a CPU at most; elements of a slice from which on several parts pay, as each part visits every slice."""
 
 WIDEST_RUN = 1024
-"""Elements of a slice that one workgroup of a CPU takes."""
+"""Elements of a slice per workgroup of a CPU, at most."""
 
 SLICES_OF_A_PART = 4096
-"""Slices that one part walks through before a second part is worth walking through all of them too."""
+"""Slices per part: for fewer, another part costs more in visiting all slices than it saves in applying them."""
 
 
-def parts_of(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
-    """Return how many parts the destination has: a power of two, `most` at most."""
+def partition_count(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
+    """Return the number of parts of the destination: a power of two, at most `most`."""
     dims = update.dims(elements)
     slices = build.product(dims[: update.ordered])
     if not isinstance(slices, int):
@@ -39,15 +40,14 @@ def parts_of(elements: Elements, build: Builder, update: UpdateStep, most: int) 
 
 
 def _parts_on_cpu(elements: Elements, build: Builder, update: UpdateStep) -> Index:
-    """Return the number of parts of the destination: several where the elements of a slice outweigh that each part
-    looks at it.
-    """
+    """Return the number of parts of the destination on a CPU; 1 for short slices, since each part visits every
+    slice."""
     inner = [n for n in update.dims(elements)[update.ordered :] if isinstance(n, int)]
-    return parts_of(elements, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
+    return partition_count(elements, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
 
 
 def cut_in_order(elements: Elements, build: Builder, update: UpdateStep) -> Cut:
-    """Partition an ordered update for a CPU: by parts, and by runs of the last dimension of the slices."""
+    """Partition an ordered update into workgroups of a CPU: by parts, and by tiles of the last dimension of slices."""
     inner = update.dims(elements)[update.ordered :]
     outer = build.product([_parts_on_cpu(elements, build, update), *inner[:-1]])
     tile = build.least(inner[-1], WIDEST_RUN) if inner else 1
@@ -56,15 +56,15 @@ def cut_in_order(elements: Elements, build: Builder, update: UpdateStep) -> Cut:
 
 
 def emit_in_order(
-    elements: Elements, build: Builder, group: Index, cut: Cut, update: UpdateStep, write: Write, whole_bytes: bool
+    elements: Elements, build: Builder, group: Index, cut: Cut, update: UpdateStep, write: Write, has_whole_bytes: bool
 ) -> None:
     """Emit the code of workgroup `group` of a CPU for an ordered update.
 
-    Parts and slices are sequential loops; the last dimension of a slice is a parallel loop. whole_bytes: elements do
-    not share bytes; otherwise the destination has only one part.
+    Parts and slices are sequential loops; the last dimension of a slice is a parallel loop. has_whole_bytes: elements
+    do not share bytes; otherwise the destination has only one part.
     """
     inner = update.dims(elements)[update.ordered :]
-    parts = _parts_on_cpu(elements, build, update) if whole_bytes else 1
+    parts = _parts_on_cpu(elements, build, update) if has_whole_bytes else 1
     dims = [parts, *inner]
     split = max(1, len(dims) - 1)
 
@@ -75,16 +75,17 @@ def emit_in_order(
             else:
                 write(builder, leading)
 
-        walk(elements, builder, update, parts, outer[0], element)
+        emit_slices_in_order(elements, builder, update, parts, outer[0], element)
 
     emit_nest(build, group, cut, dims, split, row)
 
 
-def walk(
+def emit_slices_in_order(
     elements: Elements, build: Builder, update: UpdateStep, parts: Index, part: Index,
     body: Callable[[Builder, list[Index]], None],
 ) -> None:  # fmt: skip
-    """`body` for the leading indices of all slices of a part, in order."""
+    """Emit the sequential loop over all slices, with `body` for those of part `part`. Its argument is the indices of
+    the slice."""
     dims = update.dims(elements)[: update.ordered]
 
     def step(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:

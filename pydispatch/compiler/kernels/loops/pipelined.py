@@ -1,9 +1,9 @@
-"""A reduction of the next row in the loop of this one: memory is read while there is much to compute.
+"""Software pipelining of rows: the first reduction of the next row runs in a compute-bound loop of the current row.
 
-The largest element of a row (of a softmax, say) is a loop that only waits for memory, and the loop after it, over
-exponentials, does not touch memory that is far away. So the first row of a workgroup is reduced before all rows,
-and every row reduces the next one beside its own work. For combinations that are exact only: every row gets the
-same bits, wherever it stands.
+The loop over the maximum of a row (of a softmax, say) is bound by memory; the loop over exponentials after it is bound
+by computation. So the first row of a workgroup is reduced before all rows, and each row reduces the next row within its
+own loop. Only reductions that are exact in any grouping qualify, so that a row has the same bits wherever it is
+computed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,15 @@ from pydispatch.ir.structured import Structured
 
 @dataclass
 class PipelinedReduction:
-    """The reduction `value` with the indices `places` (see `LoopNest.stages`), of the next row, in the loop of
-    `host`.
+    """Reduction of the next row that runs in a loop of the current row.
+
+    Attributes:
+        e: Tensors of the kernel.
+        value: Result of the reduction.
+        places: Its indices, see `LoopNest.stages`.
+        host: The reduction of the current row whose loop it shares.
+        following: Indices of the next row, while a row is open.
+        results: Values of the next row, once the loop of `host` is emitted.
     """
 
     e: Elements
@@ -40,47 +47,53 @@ class PipelinedReduction:
     results: list[SSAValue] = field(default_factory=list)
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
-        """Emit the reduction of the first row by itself, and return its result."""
-        return [self.e.at(build, self.value, self._where(row))]
+        """Emit the reduction of the first row as a separate loop, and return its result."""
+        return [self.e.at(build, self.value, self._indices_of_row(row))]
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
-        """Open a row: its reduction is known, that of the row `following` is computed beside it."""
-        build.remember((self.value, tuple(self._where(row))), carried[0])
+        """Begin a row whose reduction is `carried`, and attach the reduction of the row `following` to its `host`
+        loop."""
+        build.remember((self.value, tuple(self._indices_of_row(row))), carried[0])
         self.following, self.results, self.e.beside = following, [], self
 
     def end(self) -> list[SSAValue]:
-        """Close a row."""
+        """End a row, and return the reduction of the following row."""
         assert self.results and self.e.beside is None
         return self.results
 
     def initial(self, build: Builder) -> list[SSAValue]:
-        """Return the values that the reduction begins with."""
+        """Emit and return the initial values of the reduction of the following row."""
         g = self._view
         map_ = g.output_maps[0]
-        return [self.e.at(build, g.outputs[0], evaluate(build, map_, self._point(0)))]
+        return [self.e.at(build, g.outputs[0], evaluate(build, map_, self._loop_indices(0)))]
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Emit one step of the reduction, and return the next carried values."""
-        return body_at(self.e, build, self._view, self._point(index), carried)
+        """Emit step `index` of the reduction of the following row, and return the next carried values."""
+        return body_at(self.e, build, self._view, self._loop_indices(index), carried)
 
     @property
     def _view(self) -> Structured:
         return view_of(self.e, self.value.op)
 
-    def _where(self, row: Sequence[Index]) -> list[Index]:
+    def _indices_of_row(self, row: Sequence[Index]) -> list[Index]:
         return [0 if p < 0 else row[p] for p in self.places]
 
-    def _point(self, index: Index) -> list[Index]:
+    def _loop_indices(self, index: Index) -> list[Index]:
         g = self._view
         point: list[Index] = [index] * len(g.iterators)
-        for dim_index, result in zip(self._where(self.following), g.output_maps[0].results, strict=True):
+        for dim_index, result in zip(self._indices_of_row(self.following), g.output_maps[0].results, strict=True):
             if isinstance(result, AffineDimExpr):
                 point[result.position] = dim_index
         return point
 
 
 def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | None:
-    """Return the first reduction of the rows of a nest, when it fits into the loop of the second."""
+    """Return the first reduction of the rows of a nest as a pipelined one; None if it cannot run in the loop of the
+    second.
+
+    Both must reduce one dimension of the same size. The first must be short, exact, and read arguments only; the second
+    must have expensive steps.
+    """
     if not elements.reassociate or len(nest.stages) < 2:
         return None
     (value, positions), (other, other_positions) = nest.stages[:2]
@@ -101,12 +114,12 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
         return None
     if info_of(last).grouping is not Grouping.EXACT:
         return None
-    if not all(_is_read(v) for v in g.inputs) or len(list(g.block.ops)) > 4:
+    if not all(_is_argument(v) for v in g.inputs) or len(list(g.block.ops)) > 4:
         return None
     return PipelinedReduction(elements, value, positions, host.op) if any(is_costly(v) for v in nest.kept) else None
 
 
-def _is_read(value: SSAValue) -> bool:
-    """Return whether a tensor is an argument as it is."""
+def _is_argument(value: SSAValue) -> bool:
+    """Return whether a tensor is an argument of the dispatch function, or a view of one."""
     value = source_of(value)
     return isinstance(value, BlockArgument) and isinstance(value.type, TensorType)

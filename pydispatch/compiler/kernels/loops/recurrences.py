@@ -1,4 +1,4 @@
-"""Recurrences: the rows are independent, the elements of a row are computed one after another."""
+"""Lowering of recurrences: rows are independent; the elements of a row are computed in order, with carried values."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 STEP_BYTES = 16
-"""What a step of a recurrence costs beside what it stores, in bytes of a plain copy."""
+"""Cost estimate of a step without its stores, as the number of bytes that are copied in the same time."""
 
 AT_ONCE = 8
-"""Carried values of the rows that are computed in one loop: about as many as there are registers."""
+"""Carried values, at most, of the rows that are interleaved in one loop; more would spill registers."""
 
 FEW_COLUMNS, MOST_COLUMNS = 16, 256
-"""Rows side by side: fewer do not fill vectors, more leave too little for other workgroups."""
+"""Adjacent rows of a workgroup: fewer do not fill vectors, more leave too few workgroups."""
 
 
 def row_dims(elements: Elements, op: RecurrenceOp) -> list[Index]:
-    """Return the sizes of the dimensions that count the rows."""
+    """Return the sizes of all dimensions but that of the recurrence; their product is the number of rows."""
     dims = list(elements.dims(op.res[0]))
     del dims[op.along]
     return dims
 
 
 def row_bytes(elements: Elements, build: Builder, op: RecurrenceOp) -> Index:
-    """Return the cost of a row, in bytes of a plain copy."""
+    """Return the cost estimate of a row, as the number of bytes that are copied in the same time."""
     stored = sum(max(1, bits_of(tensor_type(r).element_type) // 8) for r in op.res)
     return build.times(elements.dims(op.res[0])[op.along], STEP_BYTES + stored)
 
@@ -73,32 +73,35 @@ def write_rows(
     build.loop(0, e.dims(op.res[0])[axis], start, step)
 
 
-def _carried(op: RecurrenceOp) -> list[Attribute]:
-    """Return the types of the values that a row carries."""
+def _carried_types(op: RecurrenceOp) -> list[Attribute]:
+    """Return the types of the values that a row carries from step to step."""
     return [a.type for a in op.next.block.args][len(op.shape) :]
 
 
-def _in_columns(op: RecurrenceOp) -> bool:
-    """Return whether elements of many rows lie side by side, so that a step of all of them is a loop over memory."""
+def _advances_columns(op: RecurrenceOp) -> bool:
+    """Return whether adjacent rows are advanced together, by a vectorized loop over rows in each step: elements of many
+    rows are contiguous, and the body has no nested regions."""
     last = op.shape[-1]
     if op.along == len(op.shape) - 1 or 0 <= last < FEW_COLUMNS or any(r.regions for r in op.next.block.ops):
         return False
-    return all(bits_of(type_) >= 8 for type_ in _carried(op))
+    return all(bits_of(type_) >= 8 for type_ in _carried_types(op))
 
 
 def _most_columns(op: RecurrenceOp) -> int:
-    """Return how many rows side by side a workgroup takes: what they carry stays in the first-level cache."""
-    carried = sum(bits_of(type_) // 8 for type_ in _carried(op))
+    """Return the largest number of adjacent rows of a workgroup whose carried values fit the first-level cache."""
+    carried = sum(bits_of(type_) // 8 for type_ in _carried_types(op))
     return max(FEW_COLUMNS, min(MOST_COLUMNS, COLUMN_BYTES // max(1, carried)))
 
 
 def cut_recurrence(elements: Elements, build: Builder, backend: Backend, op: RecurrenceOp) -> Cut:
-    """Return the cut of the rows into workgroups of a CPU."""
+    """Partition the rows of a recurrence into workgroups of a CPU."""
     dims = row_dims(elements, op)
     rows = build.product(dims)
-    if any(bits_of(tensor_type(r).element_type) < 8 for r in op.res):  # two rows would meet in a byte
+    if any(
+        bits_of(tensor_type(r).element_type) < 8 for r in op.res
+    ):  # two rows may share a byte, so one workgroup writes all
         return Cut(rows, rows, 0, 1, 1)
-    if not _in_columns(op):
+    if not _advances_columns(op):
         return cut_rows(build, backend, rows, row_bytes(elements, build, op))
     outer = build.product(dims[:-1])
     tile = build.least(dims[-1], _most_columns(op))
@@ -121,7 +124,7 @@ def _emit_columns(
 ) -> None:
     """Emit adjacent rows together: a step is a parallel loop over them, and their carried values are in memory."""
     dims, axis, block = row_dims(elements, op), op.along, op.next.block
-    states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried(op)]
+    states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]
 
     def run(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
         def keep(builder: Builder, column: Index, values: Sequence[SSAValue]) -> None:
@@ -162,7 +165,7 @@ def _emit_rows(
     dims = row_dims(elements, op)
     low = build.times(group, cut.rows)
     high = build.least(build.plus(low, cut.rows), cut.outer)
-    together = max(1, AT_ONCE // max(1, len(_carried(op))))
+    together = max(1, AT_ONCE // max(1, len(_carried_types(op))))
     many = build.plus(low, build.times(build.quotient(build.minus(high, low), together), together))
 
     def rows(builder: Builder, first: Index, count: int) -> None:

@@ -1,7 +1,7 @@
-"""Nests that read along one dimension and write along another, as transpositions do: small blocks of both.
+"""Nests whose operands are contiguous along another dimension than their results, as in transpositions: square tiles.
 
-A workgroup takes square blocks: it computes one along the dimension that is read into workgroup memory, then writes it
-along the other, so that every cache line is read and written whole.
+A workgroup computes each tile into workgroup memory, in the order in which operands are contiguous, and then copies it
+to the results in their order. So every cache line is read and written whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.nests import Cut
 from pydispatch.compiler.kernels.loops.tiles import elements_per_workgroup
-from pydispatch.compiler.kernels.loops.transpose_blocks import turn
+from pydispatch.compiler.kernels.loops.transpose_blocks import transpose_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
@@ -25,11 +25,13 @@ Store = tuple[SSAValue, SSAValue]
 """(value, buffer)"""
 
 BLOCKS = (16, 8)
-"""Rows and columns of a block: the first that both dimensions are multiples of, else the first."""
+"""Candidates for the side of a block, in elements: the first that divides both dimensions, else 16 with partial
+blocks."""
 
 
 def block_of(dims: Sequence[Index], along: int) -> tuple[int, bool]:
-    """Return (the side of a block, whether all blocks are whole)."""
+    """Return (side of a block in elements, whether it divides both dimensions). along: the dimension besides the
+    last."""
     for side in BLOCKS:
         if all(isinstance(n, int) and n % side == 0 for n in (dims[along], dims[-1])):
             return side, True
@@ -37,7 +39,10 @@ def block_of(dims: Sequence[Index], along: int) -> tuple[int, bool]:
 
 
 def transposed_dim(loads: Sequence[tuple[SSAValue, tuple[Index, ...]]], indices: Sequence[Index]) -> int:
-    """Return the dimension that a nest with the counters `indices` reads along, -1 when it is the last one or none."""
+    """Return the dimension along which most loads of a nest are contiguous; -1 if it is the last one, or there is none.
+
+    loads: (tensor, indices) of each load; indices: counters of the loops of the nest.
+    """
     if len(indices) < 2:
         return -1
     last = indices[-1]
@@ -48,8 +53,10 @@ def transposed_dim(loads: Sequence[tuple[SSAValue, tuple[Index, ...]]], indices:
     return list(indices).index(across[0][-1])
 
 
-def cut_turned(build: Builder, backend: Backend, dims: Sequence[Index], along: int, bytes_per_element: Index) -> Cut:
-    """Like `cut_elements`; a row of the cut is a block of rows along `along`."""
+def cut_transposed(
+    build: Builder, backend: Backend, dims: Sequence[Index], along: int, bytes_per_element: Index
+) -> Cut:
+    """Partition a nest with blocks into workgroups, see `cut_elements`. A row of the cut is a row of blocks."""
     side, _ = block_of(dims, along)
     budget = elements_per_workgroup(build, backend, build.times(bytes_per_element, side))
     wide = build.times(build.most(build.quotient(budget, side), 1), side)
@@ -61,7 +68,7 @@ def cut_turned(build: Builder, backend: Backend, dims: Sequence[Index], along: i
     return Cut(outer, rows, tile, tiles, build.times(build.ceil_quotient(outer, rows), tiles))
 
 
-def emit_turned(
+def emit_transposed(
     elements: Elements,
     build: Builder,
     group: Index,
@@ -70,9 +77,16 @@ def emit_turned(
     along: int,
     stores: Sequence[Store],
 ) -> None:
-    """Emit the blocks of a workgroup.
+    """Emit the blocks of workgroup number `group`.
 
-    Each block is computed into workgroup memory in the order of the reads, then written in the order of the result.
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder.
+        group: The number of the workgroup.
+        cut: The partition of the nest, see `cut_transposed`.
+        dims: Sizes of the dimensions of the nest.
+        along: The dimension along which operands are contiguous.
+        stores: The results, each with its buffer.
     """
     _TiledTranspose(elements, build, list(dims), along, stores).run(build, group, cut)
 
@@ -89,18 +103,19 @@ class _Square:
 
 
 class _TiledTranspose:
-    """Blocks of one nest, each through a buffer that holds it column by column."""
+    """Emitter of the blocks of one nest. Each block passes through a column-major buffer in workgroup memory."""
 
     def __init__(
         self, elements: Elements, build: Builder, dims: list[Index], along: int, stores: Sequence[Store]
     ) -> None:
         self.e, self.dims, self.along, self.stores = elements, dims, along, stores
-        self.side, self.whole = block_of(dims, along)
+        self.side, self.is_whole = block_of(dims, along)
         types = [tensor_type(value).element_type for value, _ in stores]
         self.buffers = [elements.fresh(type_, self.side * self.side) for type_ in types]
         self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
 
     def run(self, build: Builder, group: Index, cut: Cut) -> None:
+        """Emit the loops over the blocks of a workgroup."""
         dims, along, side = self.dims, self.along, self.side
         others = [d for d in range(len(dims) - 1) if d != along]
         blocks = build.ceil_quotient(dims[along], side)
@@ -116,10 +131,10 @@ class _TiledTranspose:
             for dimension, part in zip(others, rest, strict=True):
                 outer[dimension] = part if isinstance(part, int) else builder.bounded(part, dims[dimension])
             top = builder.times(row_block, side)
-            bottom = builder.plus(top, side) if self.whole else builder.least(builder.plus(top, side), dims[along])
+            bottom = builder.plus(top, side) if self.is_whole else builder.least(builder.plus(top, side), dims[along])
 
             def block(builder: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
-                right = builder.plus(left, side) if self.whole else builder.least(builder.plus(left, side), high)
+                right = builder.plus(left, side) if self.is_whole else builder.least(builder.plus(left, side), high)
                 self._block(builder, _Square(outer, top, bottom, left, right))
                 return []
 
@@ -129,6 +144,9 @@ class _TiledTranspose:
         build.loop(first, last, [], row_of_blocks, limit=cut.outer)
 
     def _block(self, build: Builder, square: _Square) -> None:
+        """Emit the computation of a block into the buffers, and its copy to the results: a transposition in registers
+        for full blocks of is_whole bytes, else a loop over elements."""
+
         def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
             builder.parallel(
                 square.top, square.bottom, lambda p, i: self._compute(p, square, i, j), limit=self.dims[self.along]
@@ -137,34 +155,34 @@ class _TiledTranspose:
 
         build.loop(square.left, square.right, [], column, limit=self.dims[-1])
         if not self.in_registers:
-            self._write(build, square)
-        elif self.whole:
-            self._turn(build, square)
+            self._copy_elementwise(build, square)
+        elif self.is_whole:
+            self._transpose_in_registers(build, square)
         else:
             sides = build.least(build.minus(square.bottom, square.top), build.minus(square.right, square.left))
             full = build.less(self.side - 1, sides)
-            build.when(full, lambda b: self._turn(b, square))
-            build.when(opposite(build, full), lambda b: self._write(b, square))
+            build.when(full, lambda b: self._transpose_in_registers(b, square))
+            build.when(opposite(build, full), lambda b: self._copy_elementwise(b, square))
 
-    def _at(self, square: _Square, row: Index, column: Index) -> list[Index]:
+    def _result_indices(self, square: _Square, row: Index, column: Index) -> list[Index]:
         return [*square.outer[: self.along], row, *square.outer[self.along + 1 :], column]
 
-    def _place(self, build: Builder, square: _Square, row: Index, column: Index) -> Index:
+    def _buffer_offset(self, build: Builder, square: _Square, row: Index, column: Index) -> Index:
         return build.plus(build.times(build.minus(column, square.left), self.side), build.minus(row, square.top))
 
     def _compute(self, build: Builder, square: _Square, row: Index, column: Index) -> None:
-        offset = self._place(build, square, row, column)
+        offset = self._buffer_offset(build, square, row, column)
         for (value, _), buffer in zip(self.stores, self.buffers, strict=True):
-            self.e.store(build, self.e.at(build, value, self._at(square, row, column)), buffer, [offset])
+            self.e.store(build, self.e.at(build, value, self._result_indices(square, row, column)), buffer, [offset])
 
-    def _write(self, build: Builder, square: _Square) -> None:
-        """Element by element."""
+    def _copy_elementwise(self, build: Builder, square: _Square) -> None:
+        """Emit the copy of a block from the buffers to the results, element by element."""
 
         def element(builder: Builder, row: Index, column: Index) -> None:
-            offset = self._place(builder, square, row, column)
+            offset = self._buffer_offset(builder, square, row, column)
             for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
                 value = builder.add(memref.LoadOp.get(buffer, [builder.value(offset)]))
-                self.e.store(builder, value, result, self._at(square, row, column))
+                self.e.store(builder, value, result, self._result_indices(square, row, column))
 
         def row(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
             builder.parallel(square.left, square.right, lambda p, j: element(p, i, j), limit=self.dims[-1])
@@ -172,13 +190,13 @@ class _TiledTranspose:
 
         build.loop(square.top, square.bottom, [], row, limit=self.dims[self.along])
 
-    def _turn(self, build: Builder, square: _Square) -> None:
-        """Emit the transposition of a full block from the buffers in workgroup memory to the results."""
+    def _transpose_in_registers(self, build: Builder, square: _Square) -> None:
+        """Emit the copy of a full block from the buffers to the results as a `pyd.transpose`."""
         strides: list[Index] = [1]
         for size in reversed(self.dims[1:]):
             strides.insert(0, build.times(strides[0], size))
         offset: Index = 0
-        for index, stride in zip(self._at(square, square.top, square.left), strides, strict=True):
+        for index, stride in zip(self._result_indices(square, square.top, square.left), strides, strict=True):
             offset = build.plus(offset, build.times(index, stride))
         for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
-            turn(build, (buffer, 0, self.side), (result, offset, strides[self.along]), self.side, self.side)
+            transpose_block(build, (buffer, 0, self.side), (result, offset, strides[self.along]), self.side, self.side)

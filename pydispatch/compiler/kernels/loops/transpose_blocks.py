@@ -1,4 +1,4 @@
-"""Small blocks of memory that are transposed in registers (`pyd.transpose`), on CPUs."""
+"""Transposition of small blocks of memory in vector registers (`pyd.transpose`), on CPUs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.ir.dialects.pyd.transpose import TransposeOp
 
 SIDE = 16
-"""Steps that are transposed together: whole cache lines of 32-bit elements."""
+"""Rows of a block: 16 elements of 32 bits fill a cache line of 64 bytes."""
 
 
 def view_as(
     build: Builder, buffer: SSAValue, offset: Index, sizes: Sequence[Index], strides: Sequence[Index]
 ) -> SSAValue:
-    """Return a buffer seen with another shape, in elements."""
+    """Return a view of a buffer with another offset, sizes and strides, all in elements."""
     type_ = buffer.type
     assert isinstance(type_, MemRefType)
     layout = StridedLayoutAttr(
@@ -29,12 +29,12 @@ def view_as(
     return build.add(memref.ReinterpretCastOp.from_dynamic(buffer, [offset], list(sizes), list(strides), result))
 
 
-Place = tuple[SSAValue, Index, Index]
+StridedBlock = tuple[SSAValue, Index, Index]
 """(buffer, offset of the first element, elements between rows)"""
 
 
-def turn(build: Builder, source: Place, target: Place, rows: int, columns: int) -> None:
-    """target[j, i] = source[i, j] for a block of rows x columns."""
+def transpose_block(build: Builder, source: StridedBlock, target: StridedBlock, rows: int, columns: int) -> None:
+    """Emit target[j, i] = source[i, j] for a block of rows x columns elements."""
     views = [
         view_as(build, buffer, offset, shape, [stride, 1])
         for (buffer, offset, stride), shape in ((source, [rows, columns]), (target, [columns, rows]))

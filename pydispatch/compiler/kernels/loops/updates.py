@@ -1,4 +1,4 @@
-"""Results that are updates of an argument: only what changes is written."""
+"""Results that are arguments updated in place: only the changed elements are written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pydispatch.compiler.tensor_ops.rule import Update
 
 @dataclass
 class UpdateStep:
-    """Link in a chain of updates. only: the chain has no other link, so the written values are those of the source."""
+    """Link of a chain of updates of the same destination. only: whether the chain has no other update, so that
+    the final elements are those that this update writes."""
 
     op: Operation
     rule: Update
@@ -27,26 +28,27 @@ class UpdateStep:
         return self.rule.written_sizes(elements, self.op)
 
     def position(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> list[Index]:
-        """Return the indices of the destination where an element of the source goes."""
+        """Return the index in the destination of the written element at `indices`."""
         return self.rule.position(elements, build, self.op, indices)
 
     @property
     def ordered(self) -> int:
-        """How many leading dimensions of what is written are walked in order."""
+        """Number of leading dimensions of the written elements that are iterated in order."""
         return self.rule.ordered(self.op)
 
     def meeting(self, elements: Elements, build: Builder, leading: Sequence[Index]) -> Index:
-        """Return a number that leading indices share when the elements they write may meet."""
+        """Return a number that is equal for leading indices that may write the same element."""
         return self.rule.meeting(elements, build, self.op, leading)
 
     def lands(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
-        """Return whether an element of the source has a place in the destination."""
+        """Return whether the written element at `indices` is inside the destination."""
         return self.rule.lands(elements, build, self.op, indices)
 
     def write(
         self, elements: Elements, build: Builder, value: SSAValue, buffer: SSAValue, indices: Sequence[Index]
     ) -> None:
-        """Write the element at `indices` of the source. value: the result, buffer: where it lies."""
+        """Emit the store of the written element at `indices`, if it is inside the destination. value: the result of the
+        chain; buffer: its memory."""
 
         def land(builder: Builder) -> None:
             where = self.position(elements, builder, indices)
@@ -60,7 +62,7 @@ class UpdateStep:
         build.when(self.lands(elements, build, indices), land)
 
     def element(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
-        """Return the element that the update writes, when nothing else writes there."""
+        """Return the element that this update alone writes at `indices`."""
         return self.rule.written_element(elements, build, self.op, indices)
 
 
@@ -73,7 +75,8 @@ def starts_empty(value: SSAValue) -> bool:
 
 
 def updates_of(value: SSAValue) -> list[UpdateStep]:
-    """Return the chain of updates that makes a tied result, first to last."""
+    """Return the chain of updates that computes a result in place, in execution order. CompileError for an operation
+    between the updates and the argument."""
     links: list[tuple[Operation, Update]] = []
     while isinstance(value, OpResult):
         rule = rule_of(value.op)

@@ -1,1 +1,1 @@
-"""The same for GPUs: elements distributed over invocations."""
+"""Lowering of loop nests for GPUs: elements and reductions are distributed over invocations."""

@@ -1,8 +1,8 @@
-"""Reductions that share what they read, on GPUs: an invocation computes a block of elements along one dimension.
+"""Register blocking of reductions on GPUs: an invocation computes a block of elements whose reductions share loads.
 
-In a matrix product every element of B serves all rows: an invocation that computes several rows of one column loads it
-once, and what it reads of A is the same for all lanes of a workgroup. The same holds for convolutions and batched
-products; whatever follows the reduction element by element is computed on the way to memory.
+In a matrix product each element of B is used by all rows: an invocation that computes several rows of a column loads it
+once, and its elements of A are uniform in the workgroup. Convolutions and batched products are the same. Elementwise
+operations on the result are computed before it is stored.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernels.loops.analysis import LoopNest, _try
+from pydispatch.compiler.kernels.loops.analysis import LoopNest, emit_trial
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.gpu.vector_loads import Wide, reduce_wide, wide_inputs
+from pydispatch.compiler.kernels.loops.gpu.vector_loads import PairedInput, paired_inputs, reduce_paired
 from pydispatch.compiler.kernels.loops.nests import Cut
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -25,40 +25,48 @@ from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured
 
 LANES = 64
-"""Elements of the last dimension that a workgroup computes, one for each invocation."""
+"""Invocations of a workgroup, which compute adjacent elements of the last dimension."""
 
 NARROWEST = 32
+"""Size of the last dimension below which too many lanes of a workgroup would be idle for blocks to pay."""
+
 ROWS = (8, 4, 2)
-"""Elements of a block along its dimension: the first that the dimension has as a factor, else the first."""
+"""Candidates for the rows of a block: the first that divides the dimension, else 8."""
 
 COLUMNS = (8, 4, 2, 1)
-"""And along the last one, LANES apart: the first for which every invocation has work. Eight by eight elements need
-sixteen loads for 64 products; lavapipe, where a load takes eight times as long as a product, does 512 x 512 x 512 in
-33 ms with them, in 285 ms with sixteen by one, and in 317 ms element by element. In pairs it does them in 17 ms."""
+"""Candidates for the columns of a block, which are LANES apart: the first for which all invocations have work. A block
+of 8x8 needs 16 loads for 64 products. On lavapipe, where a load takes as long as eight products, 512x512x512 takes 33
+ms with 8x8 blocks, 285 ms with 16x1, and 317 ms without blocks; with loads of pairs 17 ms."""
 
 UNROLLED = 64
-"""Products that one turn of the innermost loop does at least, where its steps have such a factor."""
+"""Products of a block in one iteration of the innermost loop, at most: it bounds the unroll factor."""
 
 
 @dataclass(frozen=True)
 class OutputBlock:
-    """value: the reduction; dim: of the nest, along which blocks lie; rows, columns: of a block; point: for each
-    dimension of the nest the loop dimension of the reduction that it is; wide: inputs that are read two by two, whose
-    columns then lie in pairs; empty for none."""
+    """Block of elements that an invocation computes.
+
+    Attributes:
+        value: Result of the reduction.
+        dim: Dimension of the nest that the rows of a block are along; columns are along the last one.
+        rows, columns: Size of a block.
+        point: For each dimension of the nest, the loop dimension of the reduction that it is.
+        wide: Inputs that are loaded in pairs; the columns of a block are then adjacent in pairs.
+    """
 
     value: SSAValue
     dim: int
     rows: int
     columns: int
     point: tuple[int, ...]
-    wide: tuple[Wide, ...] = ()
+    wide: tuple[PairedInput, ...] = ()
 
 
 def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | None:
-    """Return the block of an elementwise nest with one reduction; None where elements share nothing. pairs: whether the
-    device has integers of 64 bits.
+    """Return the block of a nest that has one reduction and elementwise operations on it; None for other nests, and
+    where blocks would share no loads. pairs: whether the device has 64-bit integers.
     """
-    trial = _try(frame, nest, None)
+    trial = emit_trial(frame, nest, None)
     dims, e = trial.dims, trial.e
     if len(dims) < 2 or len({id(op) for op, _ in e.reduced}) != 1 or len({v for v, _, _ in e.finished}) != 1:
         return None
@@ -77,7 +85,7 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
         if not isinstance(result, AffineDimExpr):
             return None
         point[trial.indices.index(index)] = result.position
-    dim = _shared(g, point, dims)
+    dim = _dim_with_most_reuse(g, point, dims)
     if dim < 0:
         return None
     size = dims[dim]
@@ -85,15 +93,15 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     if pairs and isinstance(size, int) and isinstance(last, int) and size % rows == 0:
         whole = next((c for c in COLUMNS[:-1] if last % (LANES * c) == 0), 0)
         inner = view_of(frame.elements, value.op)
-        wide = wide_inputs(frame.elements, inner, (point[dim], point[-1])) if whole else ()
+        wide = paired_inputs(frame.elements, inner, (point[dim], point[-1])) if whole else ()
         if wide:
             return OutputBlock(value, dim, rows, whole, tuple(point), wide)
     columns = next(c for c in COLUMNS if c == 1 or (isinstance(last, int) and last >= LANES * c))
     return OutputBlock(value, dim, rows, columns, tuple(point))
 
 
-def _shared(generic: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
-    """Return the dimension, not the last, along which the most inputs are the same; -1 for none."""
+def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
+    """Return the dimension of the nest, except the last, that the most inputs do not depend on; -1 for none."""
     best, best_dim = 0, -1
     for dim in range(len(point) - 1):
         size = dims[dim]
@@ -111,7 +119,7 @@ def _shared(generic: Structured, point: Sequence[int], dims: Sequence[Index]) ->
 
 
 def cut_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -> Cut:
-    """Return the cut of a nest into one workgroup for each block and run of lanes."""
+    """Partition a nest into workgroups of `LANES` blocks that are adjacent along the last dimension."""
     outer = build.product([n for i, n in enumerate(dims[:-1]) if i != block.dim])
     blocks = build.times(outer, build.ceil_quotient(dims[block.dim], block.rows))
     width = LANES * block.columns
@@ -132,13 +140,13 @@ def emit_block(
     first = build.times(outer[block.dim], block.rows)
     size = dims[block.dim]
     whole = isinstance(size, int) and size % block.rows == 0
-    # Rows beyond the end are the last one once more.
+    # Rows beyond the end repeat the last row: stores of equal values to the same element are harmless.
     rows = [build.plus(first, r) for r in range(block.rows)]
     if not whole:
         rows = [build.least(row, build.minus(size, 1)) for row in rows]
     low = build.times(tile, width)
     if block.wide:
-        _emit_wide(elements, nest, block, build, low, [*outer[: block.dim], first, *outer[block.dim + 1 :]])
+        _emit_paired(elements, nest, block, build, low, [*outer[: block.dim], first, *outer[block.dim + 1 :]])
         return
     high = build.plus(low, LANES)
     full = isinstance(dims[-1], int) and dims[-1] % width == 0
@@ -151,7 +159,7 @@ def emit_block(
             columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
         points = [[*outer[: block.dim], row, *outer[block.dim + 1 :], c] for row in rows for c in columns]
         for indices, result in zip(points, _reduce(elements, builder, block, points), strict=True):
-            where = _where(elements, builder, block, indices)
+            where = _result_indices(elements, builder, block, indices)
             builder.remember((block.value, tuple(where)), result)
         for indices in points:
             for value, buffer in nest.stores:
@@ -160,10 +168,10 @@ def emit_block(
     build.parallel(low, high, lane, limit=dims[-1])
 
 
-def _emit_wide(
+def _emit_paired(
     elements: Elements, nest: LoopNest, block: OutputBlock, build: Builder, low: Index, outer: Sequence[Index]
 ) -> None:
-    """Emit the code of a workgroup whose rows and columns all exist, with columns in pairs.
+    """Emit the code of a workgroup with full blocks, whose columns are adjacent in pairs.
 
     An invocation computes two adjacent columns of every 2 * LANES. low: the first column of the workgroup. outer: the
     indices of the first row, without the column.
@@ -173,44 +181,45 @@ def _emit_wide(
 
     def lane(builder: Builder, lane: Index) -> None:
         column = builder.plus(low, builder.times(lane, 2))
-        corner = _point(g, block, [*outer, column])
+        corner = _loop_indices(g, block, [*outer, column])
         offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
         dims = block.point[block.dim], block.point[-1]
-        results = reduce_wide(
+        results = reduce_paired(
             elements, builder, g, block.wide, corner, dims, offsets, builder.plus(builder.quotient(low, 2), lane)
         )
         for (row, step), result in zip(offsets, results, strict=True):
             indices = [*outer, builder.plus(column, step)]
             indices[block.dim] = builder.plus(outer[block.dim], row)
-            builder.remember((value, tuple(_where(elements, builder, block, indices))), result)
+            builder.remember((value, tuple(_result_indices(elements, builder, block, indices))), result)
             for stored, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, stored, indices), buffer, indices)
 
     build.parallel(0, LANES, lane, limit=LANES)
 
 
-def _point(generic: Structured, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
+def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
+    """Return the indices of the reduction's loop dimensions at indices of the nest; 0 for reduced dimensions."""
     point: list[Index] = [0] * len(generic.iterators)
     for position, index in zip(block.point, indices, strict=True):
         point[position] = index
     return point
 
 
-def _where(elements: Elements, build: Builder, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
-    """Return the indices of the reduction's result."""
+def _result_indices(elements: Elements, build: Builder, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
+    """Return the indices of the reduction's result at indices of the nest."""
     assert isinstance(block.value, OpResult)
     g = view_of(elements, block.value.op)
-    return list(evaluate(build, g.output_maps[0], _point(g, block, indices)))
+    return list(evaluate(build, g.output_maps[0], _loop_indices(g, block, indices)))
 
 
 def _reduce(
     elements: Elements, build: Builder, block: OutputBlock, points: Sequence[Sequence[Index]]
 ) -> list[SSAValue]:
-    """Emit the reduction at several places, in one nest of loops, and return its results."""
+    """Emit the reduction at several indices of the nest in one loop nest, and return its results."""
     assert isinstance(block.value, OpResult)
     g = view_of(elements, block.value.op)
     sizes = loop_sizes(elements, g)
-    iterations = [_point(g, block, indices) for indices in points]
+    iterations = [_loop_indices(g, block, indices) for indices in points]
     initial = [elements.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
     where: dict[int, Index] = {}
 

@@ -1,6 +1,6 @@
 """Kernels for GPUs: dispatch functions whose elements are distributed over the invocations of workgroups.
 
-How is decided in `plan.py`. Grids are cut to what every device takes; more workgroups are a loop.
+`plan.py` chooses the distribution. A grid has at most `MAX_GRID` workgroups; each loops over its share of larger ones.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pydispatch.compiler.kernels.loops.gpu.plan import (
     LONG_ROW,
     GpuLoopPlan,
     cut_nest,
+    parallel_sizes,
     plan_nest,
     row_size,
-    side_by_side,
 )
 from pydispatch.compiler.kernels.loops.gpu.reduce import distributed_reduction
-from pydispatch.compiler.kernels.loops.lower import emit_bytes, is_stored, nests_of, packed
+from pydispatch.compiler.kernels.loops.lower import elements_per_byte, emit_bytes, is_stored, nests_of
 from pydispatch.compiler.kernels.loops.nests import Cut, emit_inner, emit_nest
-from pydispatch.compiler.kernels.loops.ordered_updates import walk
+from pydispatch.compiler.kernels.loops.ordered_updates import emit_slices_in_order
 from pydispatch.compiler.kernels.loops.recurrences import write_rows
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -41,19 +41,19 @@ from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 MAX_GRID = 65535
-"""Workgroups along one dimension that every device takes."""
+"""Workgroups along one dimension that every device supports."""
 
 WIDE_INVOCATIONS = 256
-"""Of a workgroup that reduces long rows."""
+"""Invocations of a workgroup that reduces long rows."""
 
 LARGE = 1 << 31
-"""Elements that indices of 32 bits do not count."""
+"""Number of elements from which on 32-bit indices overflow."""
 
 Flat = Callable[[Frame], Index | None]
 
 
 def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Kernel:
-    """Kernel IR of a dispatch function for a GPU."""
+    """Lower a dispatch function to a kernel for a GPU. flat: computes the number of elements of a flat function."""
     frame.bind(flat(frame))
     pairs = frame.backend.loads_pairs(target)
     nests = analyse(frame, nests_of(frame))
@@ -61,9 +61,9 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
     e, build = frame.elements, frame.build
     e.distribute = distributed_reduction
     cuts = [cut_nest(frame, plan, e, build) for plan in plans]
-    if not _can_count(frame, plans):
+    if not _is_grid_computable(frame, plans):
         for plan, cut in zip(plans, cuts, strict=True):
-            build.loop(0, cut.workgroups, [], partial(_step, frame, plan, cut))
+            build.loop(0, cut.workgroups, [], partial(_emit_step, frame, plan, cut))
         return finish(frame, None, plans)
     groups: Index = 0
     for cut in cuts:
@@ -109,13 +109,16 @@ def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], No
 def finish(
     frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plans: Sequence[GpuLoopPlan] = ()
 ) -> Kernel:
-    """End the function, and return its kernel, with attributes that state what the emitter may rely on."""
+    """Complete the function, and return its kernel, with attributes for the emitter.
+
+    They are the workgroup size, the index width, and the bindings that are written once (`pyd.once`).
+    """
     kernel = frame.finish(grid)
     function = kernel.function
     kept = {buffer for plan in plans for buffer in plan.nest.kept.values() if buffer is not None}
-    wide = any(plan.way == "rows" and row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans)
+    wide = any(plan.distribution == "rows" and row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans)
     function.attributes["pyd.invocations"] = IntegerAttr(WIDE_INVOCATIONS if wide else INVOCATIONS, 64)
-    width = 64 if _large(frame) else index_width(ops_by_name(function))
+    width = 64 if _needs_wide_indices(frame) else index_width(ops_by_name(function))
     function.attributes["pyd.index_width"] = IntegerAttr(width, 64)
     once = [
         IntegerAttr(frame.buffers.index(buffer), 64)
@@ -126,9 +129,9 @@ def finish(
     return kernel
 
 
-def _large(frame: Frame) -> bool:
-    """Return whether a tensor has more elements than an index of 32 bits counts, or may have where buffers are that
-    large, or has such numbers for elements.
+def _needs_wide_indices(frame: Frame) -> bool:
+    """Return whether a kernel needs 64-bit indices: a tensor has, or may have on the device, 2^31 elements or more, or
+    its elements are of type index.
     """
     values = [v for op in frame.source.walk() for v in (*op.operands, *op.results)]
     types = [v.type for v in values if isinstance(v.type, TensorType)]
@@ -141,14 +144,15 @@ def _large(frame: Frame) -> bool:
 
 
 def _grid(frame: Frame, plans: Sequence[GpuLoopPlan], elements: Elements, build: Builder) -> Index:
+    """Return the number of workgroups of the nest that has the most."""
     total: Index = 0
     for plan in plans:
         total = build.most(total, cut_nest(frame, plan, elements, build).workgroups)
     return total
 
 
-def _can_count(frame: Frame, plans: Sequence[GpuLoopPlan]) -> bool:
-    """Return whether the grid follows from the sizes; otherwise one workgroup does everything."""
+def _is_grid_computable(frame: Frame, plans: Sequence[GpuLoopPlan]) -> bool:
+    """Return whether the grid can be computed from the workload alone."""
     try:
         count_region(frame.source, lambda e, b: _grid(frame, plans, e, b), frame.elements)
     except CompileError:
@@ -156,7 +160,7 @@ def _can_count(frame: Frame, plans: Sequence[GpuLoopPlan]) -> bool:
     return True
 
 
-def _step(
+def _emit_step(
     frame: Frame, plan: GpuLoopPlan, cut: Cut, build: Builder, group: Index, carried: list[SSAValue]
 ) -> list[SSAValue]:
     _emit(frame, plan, cut, build, group)
@@ -164,31 +168,33 @@ def _step(
 
 
 def _guarded(frame: Frame, plan: GpuLoopPlan, cut: Cut, group: Index, build: Builder) -> None:
+    """Emit a nest under a condition on `group`, and restore the bound of `group` afterwards."""
     before = build.bound(group)
     _emit(frame, plan, cut, build, group)
     if isinstance(group, SSAValue) and before is not None:
-        build.bounded(group, before)  # what a nest states about the number holds under its own guard
+        build.bounded(group, before)  # the tighter bound of this nest holds under its condition only
 
 
 def _emit(frame: Frame, plan: GpuLoopPlan, cut: Cut, build: Builder, group: Index) -> None:
+    """Emit the code of workgroup `group` for a nest."""
     e, nest = frame.elements, plan.nest
-    if plan.way == "update":
+    if plan.distribution == "update":
         _update(e, nest, cut, build, group)
         return
-    if plan.way in ("recurrence", "in order"):
+    if plan.distribution in ("recurrence", "in order"):
         _in_order(e, nest, build, group)
         return
     dims = e.dims(nest.space)  # type: ignore[arg-type]
-    if plan.way == "bytes":
-        emit_bytes(frame, nest, cut, build, group, dims, packed(nest.stores[0][0]))
+    if plan.distribution == "bytes":
+        emit_bytes(frame, nest, cut, build, group, dims, elements_per_byte(nest.stores[0][0]))
         return
     if plan.block is not None:
         emit_block(e, nest, plan.block, build, group, dims)
         return
     keep(frame, nest)
-    if plan.way == "elements":
+    if plan.distribution == "elements":
         _elements(e, plan, cut, build, group, dims)
-    elif plan.way == "lanes":
+    elif plan.distribution == "lanes":
         _lanes(e, nest, build, group, dims)
     else:
         emit_nest(build, group, cut, dims, nest.split, lambda b, indices, low, high: _row(e, nest, b, indices, dims))
@@ -196,12 +202,14 @@ def _emit(frame: Frame, plan: GpuLoopPlan, cut: Cut, build: Builder, group: Inde
 
 
 def _store(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index]) -> None:
+    """Emit the elements of all results at `indices`, and their stores, except those that a row has stored already."""
     for value, buffer in nest.stores:
         if not is_stored(elements, value, buffer):
             elements.store(build, elements.at(build, value, indices), buffer, indices)
 
 
 def _elements(elements: Elements, plan: GpuLoopPlan, cut: Cut, build: Builder, group: Index, dims: list[Index]) -> None:
+    """Emit a nest with one element per invocation, its `plan.inner` trailing dimensions collapsed into one loop."""
     first = len(dims) - plan.inner
     inner = dims[first:]
     shape = [*dims[:first], build.product(inner)]
@@ -238,7 +246,7 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
 
 
 def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dims: list[Index]) -> None:
-    """Emit the rows of a workgroup, one row per invocation."""
+    """Emit the rows of a workgroup, one row for each invocation."""
     outer = build.product(dims[: nest.split])
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), outer)
@@ -252,9 +260,9 @@ def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dim
 def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) -> None:
     """Emit a nest with sequential dimensions.
 
-    An invocation takes a row of a recurrence, or an element of the slices of an ordered update.
+    An invocation computes a row of a recurrence, or updates one element position of all slices of an ordered update.
     """
-    dims = side_by_side(elements, nest, build)
+    dims = parallel_sizes(elements, nest, build)
     outer = build.product(dims)
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), outer)
@@ -266,7 +274,7 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
             return
         update, (value, buffer) = nest.space, nest.stores[0]
         assert isinstance(update, UpdateStep)
-        walk(
+        emit_slices_in_order(
             elements, builder, update, dims[0], where[0],
             lambda c, leading: update.write(elements, c, value, buffer, [*leading, *where[1:]]),
         )  # fmt: skip
@@ -275,6 +283,7 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
 
 
 def _update(elements: Elements, nest: LoopNest, cut: Cut, build: Builder, group: Index) -> None:
+    """Emit an update without order, one written element per invocation."""
     update, (value, buffer) = nest.space, nest.stores[0]
     assert isinstance(update, UpdateStep)
     dims = update.dims(elements)

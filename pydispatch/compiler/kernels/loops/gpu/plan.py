@@ -1,10 +1,10 @@
 """Distribution of the elements of a nest over the workgroups and invocations of a GPU.
 
-- *elements*: each invocation computes an element with all its reductions.
-- *blocks*: an invocation computes several elements along a dimension whose reductions share their reads.
-- *rows*: a workgroup takes a row, whose reductions are distributed over its invocations.
-- *lanes*: an invocation takes a row, where rows are short or a reduction has an order.
-- *bytes*: an invocation takes the elements that share a byte.
+- *elements*: an invocation computes an element with all its reductions.
+- *blocks*: an invocation computes several elements whose reductions share loads.
+- *rows*: a workgroup computes a row; its reductions are distributed over the invocations.
+- *lanes*: an invocation computes a row, where rows are short or a reduction must keep its order.
+- *bytes*: an invocation computes all elements of a byte.
 - *update*, *recurrence*, *in order*: the operation `nest.space` determines the distribution.
 """
 
@@ -21,9 +21,9 @@ from pydispatch.compiler.kernels.loops.analysis import LoopNest
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.blocks import OutputBlock, block_of, cut_block
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners
-from pydispatch.compiler.kernels.loops.lower import packed, width_of, work_of
+from pydispatch.compiler.kernels.loops.lower import elements_per_byte, width_of, work_of
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_elements
-from pydispatch.compiler.kernels.loops.ordered_updates import parts_of
+from pydispatch.compiler.kernels.loops.ordered_updates import partition_count
 from pydispatch.compiler.kernels.loops.recurrences import row_dims
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -32,16 +32,18 @@ from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 INVOCATIONS = 64
-"""Of a workgroup, unless it reduces long rows."""
+"""Invocations of a workgroup, unless it reduces long rows."""
 
 LONG_ROW = 4096
+"""Elements of a row from which on a workgroup has more invocations; also assumed of dynamic sizes."""
+
 FEW_RESULTS = 16384
-"""Results above which every invocation reduces by itself."""
+"""Results above which each invocation reduces an element alone: there are enough elements to occupy the device."""
 
 MOST_INVOCATIONS = 8192
 MOST_PARTS = 256
 FEW_PARTS = 16
-"""Invocations that keep a device busy; parts of the destination of an update in order, at most and of slices of open
+"""For ordered updates: invocations that occupy a device; parts of the destination, at most, and for slices of dynamic
 sizes."""
 
 
@@ -50,32 +52,32 @@ class GpuLoopPlan:
     """Distribution of one nest over a GPU.
 
     Attributes:
-        way: One of elements, blocks, rows, lanes, bytes, update, recurrence and in order.
+        distribution: One of elements, blocks, rows, lanes, bytes, update, recurrence and in order.
         inner: For elements: the number of inner dimensions that are collapsed into one.
         block: For blocks: the block of one invocation.
     """
 
     nest: LoopNest
-    way: str
+    distribution: str
     inner: int = 1
     block: OutputBlock | None = None
 
 
 def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
-    """Decide how a nest is done. pairs: of `Backend.loads_pairs`."""
+    """Choose the distribution of a nest over workgroups and invocations. pairs: see `Backend.loads_pairs`."""
     e = frame.elements
     nest.columns, nest.along = [], -1
     if isinstance(nest.space, RecurrenceOp):
         return GpuLoopPlan(nest, "recurrence")
     if isinstance(nest.space, UpdateStep):
         return GpuLoopPlan(nest, "in order" if nest.space.ordered else "update")
-    if packed(nest.stores[0][0]) > 1:
+    if elements_per_byte(nest.stores[0][0]) > 1:
         return GpuLoopPlan(nest, "bytes")
     dims = nest.dims(e)
-    if nest.rows and row_size(nest, e) >= FEW and _orderless(e, nest):
+    if nest.rows and row_size(nest, e) >= FEW and _can_distribute_reductions(e, nest):
         return GpuLoopPlan(nest, "rows")
     if nest.rows and nest.split:
-        # An invocation has no memory of its workgroup for a row.
+        # Each invocation has its own row, so rows cannot be stored in workgroup memory.
         nest.kept = {value: buffer for value, buffer in nest.kept.items() if buffer is not None}
         return GpuLoopPlan(nest, "lanes")
     if nest.rows:
@@ -83,15 +85,15 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     block = block_of(frame, nest, pairs)
     if block is not None:
         return GpuLoopPlan(nest, "blocks", block=block)
-    if dims and _orderless(e, nest) and _is_tall(e, nest, dims):
+    if dims and _can_distribute_reductions(e, nest) and _has_few_long_reductions(e, nest, dims):
         nest.split = len(dims)
         return GpuLoopPlan(nest, "rows")
-    return GpuLoopPlan(nest, "elements", _together(dims))
+    return GpuLoopPlan(nest, "elements", _collapsed_dims(dims))
 
 
 def row_size(nest: LoopNest, elements: Elements) -> int:
-    """Return the size of the longest row of the results and of what they are computed from; one with a dynamic size
-    counts as at least `LONG_ROW`.
+    """Return the number of elements of the longest row among results and their producers; at least `LONG_ROW` for
+    dynamic sizes.
     """
     sizes = [1]
     for value, _ in nest.all_stores():
@@ -110,16 +112,16 @@ def row_size(nest: LoopNest, elements: Elements) -> int:
     return max(sizes)
 
 
-def _is_tall(elements: Elements, nest: LoopNest, dims: Sequence[Index]) -> bool:
-    """Return whether few elements reduce much each: then a workgroup does one element."""
+def _has_few_long_reductions(elements: Elements, nest: LoopNest, dims: Sequence[Index]) -> bool:
+    """Return whether a nest has few elements with long reductions, so that a workgroup per element pays."""
     results = prod(n for n in dims if isinstance(n, int))
     if results > FEW_RESULTS:
         return False
-    return results * 4 < _most_steps(elements, nest)
+    return results * 4 < _longest_reduction_steps(elements, nest)
 
 
-def _most_steps(elements: Elements, nest: LoopNest) -> int:
-    """Return the steps of the longest reduction; open sizes count as a long row."""
+def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
+    """Return the number of steps of the longest reduction; a dynamic size counts as `LONG_ROW`."""
     most, pending, seen = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
         at = pending.pop()
@@ -135,8 +137,8 @@ def _most_steps(elements: Elements, nest: LoopNest) -> int:
     return most
 
 
-def _together(dims: Sequence[Index]) -> int:
-    """Return how many of the last dimensions make one loop, so that every invocation has something to do."""
+def _collapsed_dims(dims: Sequence[Index]) -> int:
+    """Return how many trailing dimensions to collapse into one loop that has work for all invocations."""
     size, count = 1, 0
     for n in reversed(dims):
         count += 1
@@ -148,8 +150,8 @@ def _together(dims: Sequence[Index]) -> int:
     return max(1, count)
 
 
-def _orderless(elements: Elements, nest: LoopNest) -> bool:
-    """Return whether all reductions of a row may be distributed."""
+def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
+    """Return whether the steps of all reductions may be regrouped, and so be distributed over invocations."""
     pending, seen = [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
         at = pending.pop()
@@ -165,37 +167,37 @@ def _orderless(elements: Elements, nest: LoopNest) -> bool:
 
 
 def cut_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: Builder) -> Cut:
-    """Return the cut of a nest: how many workgroups there are, and what each takes."""
+    """Partition a nest into workgroups according to its distribution."""
     nest, backend = plan.nest, frame.backend
     dims = nest.dims(elements)
-    if plan.way in ("recurrence", "in order"):
-        blocks = build.ceil_quotient(build.product(side_by_side(elements, nest, build)), INVOCATIONS)
+    if plan.distribution in ("recurrence", "in order"):
+        blocks = build.ceil_quotient(build.product(parallel_sizes(elements, nest, build)), INVOCATIONS)
         return Cut(1, 1, INVOCATIONS, blocks, blocks)
-    if plan.way == "bytes":
-        ratio = packed(nest.stores[0][0])
+    if plan.distribution == "bytes":
+        ratio = elements_per_byte(nest.stores[0][0])
         return cut_elements(build, backend, [build.ceil_quotient(build.product(dims), ratio)], 2 * ratio)
-    if plan.way == "rows":
+    if plan.distribution == "rows":
         outer = build.product(dims[: nest.split])
         return Cut(outer, 1, 0, 1, outer)
     if plan.block is not None:
         return cut_block(plan.block, dims, build)
     inputs, loops = work_of(nest, elements, build)
     own = sum(width_of(v) for v, _ in nest.stores) + inputs
-    if plan.way == "lanes":
+    if plan.distribution == "lanes":
         outer = build.product(dims[: nest.split])
         return Cut(1, 1, INVOCATIONS, build.ceil_quotient(outer, INVOCATIONS), build.ceil_quotient(outer, INVOCATIONS))
     shape = (
         dims
-        if plan.way == "update"
+        if plan.distribution == "update"
         else [*dims[: len(dims) - plan.inner], build.product(dims[len(dims) - plan.inner :])]
     )
-    size: Index = own if loops == 0 else 256  # reductions of an element take long: fewer elements to a workgroup
+    size: Index = own if loops == 0 else 256  # bytes: elements with reductions are expensive, so workgroups have few
     return cut_elements(build, backend, shape, size)
 
 
-def side_by_side(elements: Elements, nest: LoopNest, build: Builder) -> list[Index]:
-    """Return the sizes of what runs side by side: rows of a recurrence, or parts of an update in order and slices in
-    these.
+def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[Index]:
+    """Return the sizes of the parallel dimensions of a nest with sequential ones: the rows of a recurrence, or the
+    parts and slice elements of an ordered update.
     """
     if isinstance(nest.space, RecurrenceOp):
         return row_dims(elements, nest.space)
@@ -203,5 +205,5 @@ def side_by_side(elements: Elements, nest: LoopNest, build: Builder) -> list[Ind
     inner = nest.space.dims(elements)[nest.space.ordered :]
     known = [n for n in inner if isinstance(n, int)]
     room = MOST_INVOCATIONS // max(1, prod(known)) if len(known) == len(inner) else FEW_PARTS
-    parts = 1 if packed(nest.stores[0][0]) > 1 else 1 << min(MOST_PARTS, max(1, room)).bit_length() - 1
-    return [parts_of(elements, build, nest.space, parts), *inner]
+    parts = 1 if elements_per_byte(nest.stores[0][0]) > 1 else 1 << min(MOST_PARTS, max(1, room)).bit_length() - 1
+    return [partition_count(elements, build, nest.space, parts), *inner]

@@ -1,7 +1,7 @@
-"""Reductions outside parallel loops on GPUs: distributed over the invocations of a workgroup.
+"""Reductions outside parallel loops on GPUs: their steps are distributed over the invocations of a workgroup.
 
-What each step adds is taken out of the body, so that the loop becomes `scf.parallel` with `scf.reduce`; the emitter
-combines what the invocations have. Only reductions whose results are each combined by one operation are taken apart.
+The combining operation is split from the body, so that the loop becomes `scf.parallel` with `scf.reduce`; the emitter
+combines the partial results of the invocations. Only reductions with one combining operation per result qualify.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured
 
 BLOCK = 1 << 18
-"""Steps of a sum that the invocations of a workgroup take before they combine what they have."""
+"""Steps of a float sum between two combinations of the invocations' partial sums; it bounds the rounding error."""
 
 FEW = 32
-"""Steps below which one invocation does a reduction alone."""
+"""Steps below which a single invocation computes a reduction: synchronization would cost more."""
 
 
 def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
-    """Return the operation that combines each result with what a step gives; None when there is more to it."""
+    """Return, for each result, the operation of the body that combines it with the value of a step.
+
+    None if a result is combined in another way, or if regrouping its steps would change it and `reassociate` is false.
+    """
     last = generic.block.last_op
     assert last is not None
     ops: list[Operation] = []
@@ -51,8 +54,9 @@ def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
 def distributed_reduction(
     elements: Elements, build: Builder, generic: Structured, point: Sequence[Index | None]
 ) -> list[SSAValue] | None:
-    """Emit the reduction at `point` as a loop that is distributed, and return its results; None where it
-    should not be.
+    """Emit the reduction at `point` as a loop over invocations, and return its results.
+
+    None, with no code, inside a parallel loop, for few steps, and for reductions that `combiners` does not split.
     """
     if build.in_parallel or combiners(generic, elements.reassociate) is None:
         return None
@@ -86,8 +90,10 @@ def _parallel(
     elements: Elements, build: Builder, generic: Structured, known: Sequence[Index], sizes: Sequence[Index],
     outermost: tuple[Index, Index], initial: list[SSAValue],
 ) -> list[SSAValue]:  # fmt: skip
-    """Emit one loop that is distributed, over all steps that have their outermost index in a range, and return its
+    """Emit one `scf.parallel` with `scf.reduce` over the steps in a range of the outermost index, and return its
     results.
+
+    outermost: the half-open range; known: indices of the dimensions that are not reduced.
     """
     block = Block(arg_types=[IndexType() for _ in generic.loops])
     inner = build.nested(block)
@@ -116,6 +122,7 @@ def _parallel(
 
 
 def _combiner(op: Operation, type_: Attribute) -> Region:
+    """Return the region of an `scf.reduce` that combines two values with the same operation as `op`."""
     block = Block(arg_types=[type_, type_])
     combine = type(op).create(operands=list(block.args), result_types=[type_], properties=dict(op.properties))
     block.add_ops([combine, scf.ReduceReturnOp(combine.results[0])])

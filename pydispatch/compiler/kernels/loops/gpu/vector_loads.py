@@ -1,8 +1,7 @@
-"""Blocks of reductions on GPUs whose inputs are read two elements at a time, as integers of 64 bits.
+"""Blocks of reductions on GPUs whose inputs are loaded in pairs of 32-bit elements, as 64-bit integers.
 
-Inputs are buffers of 32-bit elements of known sizes whose last dimension is the block's rows, its columns or the
-innermost step of the reduction. Their places are carried around the loop, so that every load is at a fixed distance
-from one of them.
+Inputs are buffers of static sizes that are contiguous along the rows of the block, its columns, or the innermost step
+of the reduction. The innermost loop carries one index per input, so that each load is at a constant offset from it.
 """
 
 from __future__ import annotations
@@ -34,22 +33,29 @@ from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.structured import Structured
 
 PRODUCTS = 128
-"""Steps of a block that one iteration of the innermost loop does at most."""
+"""Multiplications of a block in one iteration of the innermost loop, at most; more make the code too long."""
 
 
 @dataclass(frozen=True)
-class Wide:
-    """number: of the input; factors: for each dimension of the reduction, how many elements apart its steps lie;
-    along: the dimension whose steps lie side by side."""
+class PairedInput:
+    """Input of a reduction that is loaded in pairs of elements.
+
+    Attributes:
+        number: Ordinal of the input.
+        factors: Its stride along each loop dimension of the reduction, in elements.
+        along: The loop dimension along which it is contiguous.
+    """
 
     number: int
     factors: tuple[int, ...]
     along: int
 
 
-def wide_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) -> tuple[Wide, ...]:
-    """Return the inputs that can be read in pairs along the dimensions `dims`, of rows and columns, or the innermost
-    loop; none of them when one that changes in that loop, or with the column, cannot.
+def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) -> tuple[PairedInput, ...]:
+    """Return the inputs that are loaded in pairs: those that depend on the innermost loop or the columns.
+
+    () unless each of them is contiguous along the rows or columns of a block, or the innermost loop. dims: the loop
+    dimensions of rows and of columns.
     """
     if not generic.loops:
         return ()
@@ -57,7 +63,7 @@ def wide_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) 
     size = sizes[step]
     if not isinstance(size, int) or size % 2:
         return ()
-    wide: list[Wide] = []
+    wide: list[PairedInput] = []
     for index, (value, map) in enumerate(zip(generic.inputs, generic.maps[: len(generic.inputs)], strict=True)):
         if not generic.block.args[index].uses or not map.results or not {step, dims[1]} & dims_in(map):
             continue
@@ -65,19 +71,19 @@ def wide_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) 
         if (
             len(set(positions)) != len(map.results)
             or positions[-1] not in (step, *dims)
-            or not _is_plain(elements, value)
+            or not _is_pairable_buffer(elements, value)
         ):
             return ()
         shape = tensor_type(value).get_shape()
         factors = [0] * len(generic.iterators)
         for axis, position in enumerate(positions):
             factors[position] = prod(shape[axis + 1 :])
-        wide.append(Wide(index, tuple(factors), positions[-1]))
+        wide.append(PairedInput(index, tuple(factors), positions[-1]))
     return tuple(wide)
 
 
-def _is_plain(elements: Elements, value: SSAValue) -> bool:
-    """Return whether a value is a read-only buffer of 32-bit elements, with rows of an even number of them."""
+def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
+    """Return whether a value is a read-only buffer of f32 or i32 of static shape, with an even last size."""
     type_ = tensor_type(value)
     shape = type_.get_shape()
     if not isinstance(value, BlockArgument) or type_.element_type not in (Float32Type(), i32):
@@ -91,7 +97,7 @@ def _is_plain(elements: Elements, value: SSAValue) -> bool:
 
 
 def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
-    """Return the buffer of a value as one row of 64-bit integers."""
+    """Return the buffer of a value as a one-dimensional memref of 64-bit integers."""
     key = ("pairs", value)
     known = elements.entry.recall(key)
     if known is not None:
@@ -109,8 +115,8 @@ def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
     return buffer
 
 
-def _fused(elements: Elements, generic: Structured, wide: Sequence[Wide]) -> bool:
-    """Return whether the body is one product added to what is carried, of floats, both factors read in pairs."""
+def _is_multiply_add(elements: Elements, generic: Structured, wide: Sequence[PairedInput]) -> bool:
+    """Return whether the body is `acc + a * b` on floats, both factors loaded in pairs, so that it may be fused."""
     ops = list(generic.block.ops)
     if not elements.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
         return False
@@ -125,25 +131,34 @@ def _fused(elements: Elements, generic: Structured, wide: Sequence[Wide]) -> boo
     )
 
 
-def reduce_wide(
+def reduce_paired(
     elements: Elements,
     build: Builder,
     generic: Structured,
-    wide: Sequence[Wide],
+    wide: Sequence[PairedInput],
     corner: Sequence[Index],
     dims: tuple[int, int],
     offsets: Sequence[tuple[int, int]],
     half: Index,
 ) -> list[SSAValue]:
-    """Emit the reduction at places `offsets` (row, column) from `corner`, the point of the first, and return its
-    results. dims: which dimensions rows and columns are; half: the column of the corner over two.
+    """Emit the reduction for several elements of a block in one loop nest, and return their results.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder.
+        generic: The reduction.
+        wide: Inputs that are loaded in pairs.
+        corner: Indices of the loop dimensions at the first element of the block.
+        dims: The loop dimensions of rows and of columns.
+        offsets: (row, column) of each element, relative to the corner.
+        half: Half the column of the corner, which is even.
     """
-    iterations = _iterations(build, corner, dims, offsets)
+    iterations = _loop_indices_of(build, corner, dims, offsets)
     initial = [
         elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point)) for point in iterations
     ]
     sizes, where, step = loop_sizes(elements, generic), dict[int, Index](), generic.loops[-1]
-    size, fused = sizes[step], _fused(elements, generic, wide)
+    size, fused = sizes[step], _is_multiply_add(elements, generic, wide)
     assert isinstance(size, int)
     many = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(offsets) <= PRODUCTS))
 
@@ -177,7 +192,7 @@ def reduce_wide(
         dim = generic.loops[depth]
         if dim == step:
             here = [where.get(d, index) for d, index in enumerate(corner)]
-            pair_indices = [_place(builder, w, here, dims, step, half) for w in wide]
+            pair_indices = [_first_pair_index(builder, w, here, dims, step, half) for w in wide]
             return builder.loop(0, size, [*carried, *pair_indices], unrolled, step=many)[: len(offsets)]
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
@@ -189,10 +204,10 @@ def reduce_wide(
     return level(build, 0, initial)
 
 
-def _place(
-    builder: Builder, wide: Wide, corner: Sequence[Index], dims: tuple[int, int], step: int, half: Index
+def _first_pair_index(
+    builder: Builder, wide: PairedInput, corner: Sequence[Index], dims: tuple[int, int], step: int, half: Index
 ) -> SSAValue:
-    """Return the index of the corner's pair in the first step of the innermost loop."""
+    """Return the index of the pair of input elements that the corner reads in the first step of the innermost loop."""
     total: Index = half if wide.along == dims[1] else 0
     if wide.along == dims[0]:
         total = builder.quotient(corner[dims[0]], 2)
@@ -202,9 +217,10 @@ def _place(
     return builder.value(total)
 
 
-def _iterations(
+def _loop_indices_of(
     build: Builder, corner: Sequence[Index], dims: tuple[int, int], offsets: Sequence[tuple[int, int]]
 ) -> list[list[Index]]:
+    """Return the indices of the loop dimensions at each offset from the corner."""
     points = []
     for steps in offsets:
         point = list(corner)
@@ -215,16 +231,18 @@ def _iterations(
 
 
 class _Pairs:
-    """Elements of one input in one iteration of the innermost loop; each pair is loaded once."""
+    """Emitter of the loads of one input in one iteration of the innermost loop; each pair is loaded once."""
 
-    def __init__(self, elements: Elements, build: Builder, generic: Structured, wide: Wide, index: SSAValue) -> None:
+    def __init__(
+        self, elements: Elements, build: Builder, generic: Structured, wide: PairedInput, index: SSAValue
+    ) -> None:
         self.build, self.place = build, index
         self.buffer = _pairs_of(elements, generic.inputs[wide.number])
         self.element = generic.block.args[wide.number].type
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:
-        """Return the element `offset` elements after the corner; its pair is loaded on first use."""
+        """Return the element `offset` elements after that of the corner; load its pair on first use."""
         pair, second = divmod(offset, 2)
         if pair not in self.loaded:
             b = self.build

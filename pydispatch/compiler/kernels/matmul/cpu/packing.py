@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
+from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, transpose_block
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import unextended
 from pydispatch.compiler.kernels.matmul.cpu.nest import Nest, Region
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_in_place
@@ -230,7 +230,7 @@ class Packing:
         def block(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             rows = source.buffer, inner.plus(read, k), source.strides[-2]
             columns = view.buffer, inner.plus(written, inner.times(k, view.strides[-1])), view.strides[-1]
-            turn(inner, rows, columns, nr, SIDE)
+            transpose_block(inner, rows, columns, nr, SIDE)
             return []
 
         whole = build.times(build.quotient(steps, SIDE), SIDE)

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
+from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, transpose_block
 from pydispatch.compiler.kernels.matmul.cpu.nest import (
     Batch,
     Block,
@@ -323,7 +323,7 @@ class _Tile:
         sums = target.buffer
         if height:
             sums = elements.fresh(self.plan.sums, schedule.nr * height)
-            turn(build, (target.buffer, target.offset, schedule.nr), (sums, 0, height), height, schedule.nr)
+            transpose_block(build, (target.buffer, target.offset, schedule.nr), (sums, 0, height), height, schedule.nr)
 
         def element(inner: Builder, i: Index, j: Index) -> None:
             indices = self._result_indices(inner, region, block, i, j)

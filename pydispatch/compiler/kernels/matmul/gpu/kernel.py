@@ -20,7 +20,7 @@ from xdsl.ir.affine import AffineDimExpr
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.gpu.lower import finish
-from pydispatch.compiler.kernels.loops.lower import packed
+from pydispatch.compiler.kernels.loops.lower import elements_per_byte
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.gpu.load import PRIVATE, Location, Staging, converted, state_alignment, storage
 from pydispatch.compiler.kernels.matmul.gpu.plan import (
@@ -53,7 +53,9 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
         return None
     contraction, result_dims = match
     frame = Frame(source, backend)
-    if any(argument >= 0 for argument in frame.updated) or any(packed(value) > 1 for value in frame.returned):
+    if any(argument >= 0 for argument in frame.updated) or any(
+        elements_per_byte(value) > 1 for value in frame.returned
+    ):
         return None
     plans = plans_of(contraction, frame.elements, generation)
     if not plans:
