@@ -140,7 +140,9 @@ class _Lowering:
             tracer.operation(op)
             return True
         with self.b.at(op):
-            used = {operand for inner in walk(op) for operand in inner.operands}
+            used = dict.fromkeys(
+                operand for inner in walk(op) for operand in inner.operands
+            )  # in the order of the text
             mapping = {value: self._materialize(value) for value in used if value in self.values}
             mapping |= {value: self.cloned[value] for value in used if value in self.cloned}
             clone = self.b.add(op.clone(mapping))
