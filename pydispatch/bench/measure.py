@@ -21,7 +21,12 @@ FEWEST_ROUNDS = 7
 
 @dataclass(frozen=True)
 class Samples:
-    """Times of one contender. seconds: of a call, for each round the mean of `calls` calls."""
+    """Times of one contender.
+
+    Attributes:
+        seconds: Duration of a call in each round: the mean of `calls` calls.
+        calls: Number of calls per round.
+    """
 
     name: str
     seconds: tuple[float, ...]
@@ -37,15 +42,17 @@ class Samples:
 
     @property
     def middle(self) -> tuple[float, float]:
-        """The range in seconds of the middle four fifths of the rounds."""
+        """Return the 10th and the 90th percentile of the rounds, in seconds."""
         return _middle(self.seconds)
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Duration of a call divided by that of another contender.
+    """Duration of a call relative to that of another contender.
 
-    middle: range of the middle four fifths of the rounds.
+    Attributes:
+        median: Median of the ratios of single rounds.
+        middle: 10th and 90th percentile of these ratios.
     """
 
     median: float
@@ -53,12 +60,13 @@ class Ratio:
 
 
 def ratio(samples: Samples, base: Samples) -> Ratio:
-    """Return the ratio of two contenders' durations over rounds that were measured together."""
+    """Return the ratio of two contenders' durations, computed per round."""
     ratios = [one / other for one, other in zip(samples.seconds, base.seconds, strict=True)]
     return Ratio(statistics.median(ratios), _middle(ratios))
 
 
 def _middle(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 10th and the 90th percentile."""
     ordered = sorted(values)
     cut = round(len(ordered) / 10)
     return ordered[cut], ordered[-1 - cut]
@@ -71,10 +79,14 @@ def measure(
     pause: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Samples]:
-    """Measure the contenders in turn, and return the samples of each, in the same order.
+    """Measure contenders in turn, in alternating order, and return the samples of each.
 
-    seconds: about how long each is measured. warm_up: for how long each is called before, at least twice. pause:
-    seconds between contenders, for those whose threads go on spinning after a call. clock: of the measured times.
+    Args:
+        contenders: Calls by name.
+        seconds: Approximate measuring time per contender.
+        warm_up: Seconds for which each contender is called before; at least two calls.
+        pause: Seconds of sleep between contenders, for contenders whose threads spin after a call.
+        clock: Clock that measures the durations.
     """
     now = time.perf_counter
     counts = {name: _warm(call, warm_up) for name, call in contenders.items()}
@@ -97,7 +109,7 @@ def measure(
 
 
 def _warm(call: Call, seconds: float) -> int:
-    """Call a contender for at least `seconds`, and return how many calls make a round."""
+    """Call a contender for at least `seconds`, and return the number of calls per round."""
     clock = time.perf_counter
     call()
     begin = clock()

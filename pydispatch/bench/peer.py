@@ -38,7 +38,7 @@ def names() -> list[str]:
 
 
 def parse(text: str) -> list[tuple[str, str]]:
-    """(name, file or "") of each. Raises InvalidArgumentError."""
+    """Parse `--peer` into pairs (name, file or ""); raise InvalidArgumentError for an unknown peer."""
     selected = []
     for part in text.split(","):
         name, _, file = part.partition("=")
@@ -49,7 +49,7 @@ def parse(text: str) -> list[tuple[str, str]]:
 
 
 def contender(name: str, question: Question) -> Any:
-    """Return a Work of the peer. Raises InvalidArgumentError when it is not installed or cannot read the file."""
+    """Return a peer's Work; raise InvalidArgumentError if the peer is not installed or cannot read the file."""
     module = importlib.import_module(f"{peers.__name__}.{name}")
     if question.file.suffix not in module.READS:
         wanted = " or ".join(module.READS)

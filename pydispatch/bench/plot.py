@@ -31,12 +31,13 @@ STYLE = (
 
 @dataclass(frozen=True)
 class Panel:
-    """A set of axes of a plot.
+    """One pair of axes of a plot.
 
     Attributes:
         series: Points (x, y) of each series by name; positive on a logarithmic axis.
-        x_text, y_text: Format the label of a tick.
-        level: y position of a horizontal line, None for no line.
+        x_text: Formats a tick label of the x axis.
+        y_text: Formats a tick label of the y axis.
+        level: y position of a horizontal line; None for no line.
     """
 
     title: str
@@ -62,8 +63,9 @@ def svg(panels: Sequence[Panel]) -> str:
 
 
 def axes(panel: Panel, names: Sequence[str]) -> str:
-    """Return the SVG of a panel without its legend, WIDTH by HEIGHT. names: of all series that share a legend, which
-    fix their look.
+    """Return the SVG of a panel without its legend, WIDTH by HEIGHT.
+
+    `names` are all series in the legend; the index of a series determines its marker and dashes.
     """
     points = [point for series in panel.series.values() for point in series]
     if not points:
@@ -89,7 +91,7 @@ def axes(panel: Panel, names: Sequence[str]) -> str:
 
 
 def legend(names: Sequence[str], columns: int = 2) -> str:
-    """Return the SVG of a legend, which has a line and a marker for each name."""
+    """Return the SVG of a legend with a line and a marker for each name."""
     parts = []
     for index, name in enumerate(names):
         x, y = 8 + index % columns * WIDTH / 2, 8 + index // columns * LEGEND_LINE
@@ -98,13 +100,13 @@ def legend(names: Sequence[str], columns: int = 2) -> str:
 
 
 def marker(x: float, y: float, index: int) -> str:
-    """Return the SVG of the marker of a series at a position."""
+    """Return the SVG of the marker of series number `index`."""
     shape = MARKERS[index % len(MARKERS)]
     return f'<path class="s{index % SHADES}" transform="translate({x:.1f} {y:.1f})" d="{shape}"/>'
 
 
 def _series(points: Sequence[tuple[float, float]], index: int, name: str, marked: Sequence[int] | None = None) -> str:
-    """Markers are left out where there are many points."""
+    """Return the SVG of a line with about 12 markers, or with markers at the indices `marked`."""
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     dashes = DASHES[index % len(DASHES)]
     shown = range(0, len(points), max(1, len(points) // 12)) if marked is None else marked
@@ -123,7 +125,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """A value → its coordinate, between `begin` and `end`."""
+    """Mapping from values to coordinates between `begin` and `end`."""
 
     least: float
     most: float
@@ -151,7 +153,7 @@ class Axis:
         return self.begin + (self.end - self.begin) * (at - low) / (high - low)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """(value, label) of at most seven."""
+        """Return at most seven pairs (value, label)."""
         if not self.is_logarithmic:
             return [(v := self.least + (self.most - self.least) * i / 4, self.text(v)) for i in range(5)]
         decades = math.log10(self.most / self.least)
@@ -165,7 +167,7 @@ class Axis:
 
 
 def short(value: float) -> str:
-    """1.5k, 20M."""
+    """Format a number briefly, such as 1.5k or 20M."""
     for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= scale:
             return f"{value / scale:.3g}{unit}"

@@ -19,8 +19,14 @@ RUNS = 7
 
 @dataclass(frozen=True)
 class Work:
-    """A call that can be repeated. results: of a first call, as arrays. nbytes: of arguments and results. profile:
-    makes a Profile of a call; None where there is none."""
+    """Repeatable call.
+
+    Attributes:
+        call: The call.
+        results: Results of a first call, as arrays.
+        nbytes: Size of arguments and results in bytes.
+        profile: Returns a Profile of a call; None if profiling is not supported.
+    """
 
     call: Call
     results: list[Any]
@@ -29,9 +35,9 @@ class Work:
 
 
 class Direct:
-    """A function that is called without pydispatch, with one result like its first argument.
+    """Function called without pydispatch, whose one result has the shape and type of its first argument.
 
-    bind: gets the arguments and an array for the result, and returns the call that is measured.
+    `bind` takes the arguments and an array for the result, and returns the call that is measured.
     """
 
     def __init__(self, bind: Callable[..., Call]) -> None:
@@ -46,10 +52,13 @@ class Direct:
 
 
 def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> Work:
-    """Return a prepared call, whose shapes are fixed and whose results have memory of their own.
+    """Return a repeatable call with fixed shapes and preallocated results; it waits until the device has completed it.
 
-    Devices that go on after a call has returned are waited for. function: of a program; or a Direct; or any callable,
-    which is called with the arguments each time.
+    Args:
+        device: Device of the function.
+        function: Function of a program, a Direct, or any callable, which is called with the arguments.
+        inputs: Positional arguments.
+        named: Arguments by name.
     """
     if isinstance(function, Direct):
         return function.work(inputs)
@@ -74,13 +83,14 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
 
 
 def array_of(value: Any) -> Any:
-    """Return a result or an argument of any device in memory of the process."""
+    """Return a value of any device as a NumPy array in host memory."""
     return np.array(value.numpy() if hasattr(value, "numpy") else value)
 
 
 def difference(results: Sequence[Any], expected: Sequence[Any]) -> float:
-    """Return the largest difference of an element, relative to the largest element of its result; inf for
-    other shapes.
+    """Return the largest difference between elements, relative to the largest magnitude of the expected result.
+
+    Different shapes or numbers of results give infinity.
     """
     if len(results) != len(expected):
         return float("inf")
@@ -96,7 +106,7 @@ def difference(results: Sequence[Any], expected: Sequence[Any]) -> float:
 
 
 def machine(device: Any) -> dict[str, Any]:
-    """Return the facts about the machine and its software that measured times depend on."""
+    """Return metadata about the machine and its software that influence measured times."""
     described = device.describe()
     facts = {"device": device.name, "system": f"{platform.system()} {platform.machine()}",
              "python": platform.python_version(), "numpy": np.__version__}  # fmt: skip

@@ -18,10 +18,10 @@ _TRIES = 3
 
 
 def calibrated(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> tuple[int, float]:
-    """Return how many calls a round has, and the seconds of a call.
+    """Return the number of calls per round, and the duration of a call in seconds.
 
-    Each number of calls is timed several times and the least counts: what interrupts one of them, or makes the first
-    ones slow, does not end the search.
+    Each candidate is timed several times and the minimum counts, so that interruptions and slow first calls have no
+    effect.
     """
     iterations = 1
     while True:

@@ -18,7 +18,10 @@ def time_text(seconds: float, digits: int = 3) -> str:
 
 
 def rows(contenders: Sequence[Samples], nbytes: int, items: float) -> list[dict[str, Any]]:
-    """Return a row of figures for each contender, with ratios to the first. nbytes, items: of one call."""
+    """Return a dict of figures for each contender, with ratios to the first.
+
+    `nbytes` and `items` are the bytes accessed and the items computed by one call.
+    """
     table = []
     for samples in contenders:
         low, high = samples.middle
@@ -36,7 +39,7 @@ def rows(contenders: Sequence[Samples], nbytes: int, items: float) -> list[dict[
 
 
 def text(table: Sequence[dict[str, Any]], items_name: str) -> str:
-    """Return the rows as columns of text; the range from 10 to 90 % of the rounds is in brackets."""
+    """Return the rows as a text table; ranges in parentheses are the 10th and 90th percentile of the rounds."""
     with_bytes = any(row["bytes_per_s"] for row in table)
     lines = [["", "median", "(10 to 90 %)", f"{items_name}/s", *(["GB/s"] if with_bytes else []), "times the first"]]
     for row in table:
@@ -53,8 +56,9 @@ def text(table: Sequence[dict[str, Any]], items_name: str) -> str:
 
 
 def profiles(by_contender: Mapping[str, Profile], most: int = 10) -> str:
-    """Return seconds of each command in each contender; those that differ most from the first contender, or take
-    longest where there is only one, come first.
+    """Return a table of the seconds that each command takes in each contender.
+
+    The commands that differ most from the first contender come first, or with one contender those that take longest.
     """
     first = next(iter(by_contender.values()))
     times = {name: _by_command(profile) for name, profile in by_contender.items()}
@@ -78,7 +82,7 @@ def profiles(by_contender: Mapping[str, Profile], most: int = 10) -> str:
 
 
 def _by_command(profile: Profile) -> dict[str, float]:
-    """Return seconds by command without its region; equal commands together."""
+    """Return the seconds per command, with equal commands of all regions added up."""
     seconds: dict[str, float] = {}
     for timing in profile:
         name = timing.command.partition(": ")[2] if timing.command.startswith("region ") else timing.command
@@ -87,7 +91,7 @@ def _by_command(profile: Profile) -> dict[str, float]:
 
 
 def columns(lines: Sequence[Sequence[str]]) -> str:
-    """Left-aligned names, right-aligned figures."""
+    """Align cells in columns: the first left, the others right."""
     count = max(map(len, lines))
     padded = [[*line, *[""] * (count - len(line))] for line in lines]
     widths = [max(len(line[i]) for line in padded) for i in range(count)]

@@ -28,6 +28,7 @@ def _name(part: extensions.Part) -> str:
 
 
 def _parser(only: str | None) -> argparse.ArgumentParser:
+    """Create the argument parser, with all subcommands or only one."""
     parser = argparse.ArgumentParser(
         prog="pydispatch", description="Compiles custom dispatch programs and runs them.", allow_abbrev=False
     )
@@ -48,7 +49,8 @@ def _parser(only: str | None) -> argparse.ArgumentParser:
 
 
 def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
-    """Return a hint when the shell has split a value: the extra words follow an option of the form --name=value."""
+    """Return a hint about quotes if the shell seems to have split a value: extra words follow an option
+    --name=value."""
     at = words.index(unknown[0])
     before = next((i for i in reversed(range(at)) if words[i].startswith("-")), None)
     if unknown[0].startswith("-") or before is None or "=" not in words[before]:
@@ -58,20 +60,21 @@ def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], file: str, line: int, *_: object) -> None:
-    """Show pydispatch's warnings without a source line: they are about the program, not about the compiler's code."""
+    """Print a warning of pydispatch without a source line, because it is about the user's program, not the caller's
+    code."""
     origin = "" if issubclass(category, CompileWarning) else f"{file}:{line}: {category.__name__}: "
     print(f"pydispatch: {_marked('warning: ')}{origin}{message}", file=sys.stderr)
 
 
 def _marked(text: str, word: str = "warning: ", color: int = 35) -> str:
-    """Return a text for stderr, with its first `word` in color on a terminal; never where NO_COLOR is set."""
+    """Color the leading `word` of a text if stderr is a terminal and NO_COLOR is not set."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
         return text
     return text.replace(word, f"\x1b[1;{color}m{word.rstrip()}\x1b[0m ", 1)
 
 
 def _drop_output() -> None:
-    """Keep Python from writing, and complaining, at exit."""
+    """Redirect standard output to the null device, so that flushing at exit does not fail again after a broken pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -86,7 +89,7 @@ def _flush() -> None:
 
 
 def _text_of(error: BaseException) -> str:
-    """Return the text of an error; that of an OSError without its number, with the file that it is about."""
+    """Return the message of an error; for an OSError without errno but with the file name."""
     if not isinstance(error, OSError) or not error.errno:
         return str(error) or type(error).__name__
     return f"{error.strerror}: '{error.filename}'" if error.filename else str(error.strerror)
@@ -120,7 +123,11 @@ def _run(words: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand. Returns 0, 1 after an error that was reported on stderr, 2 for wrong usage."""
+    """Run one subcommand.
+
+    Returns:
+        Exit status: 0; 1 after an error, which is reported on stderr; 2 for wrong usage.
+    """
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:
@@ -151,7 +158,7 @@ def _report(text: str) -> None:
 
 
 def process() -> int:
-    """Run `main` in a process that does nothing else, and return its exit status."""
+    """Run main() as the only task of this process, and return its exit status."""
     none_at_exit()
     return main()
 

@@ -64,8 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure what `args` name, print the report, and return 1 when a contender's results differ, else 0. Raises Error,
-    OSError.
+    """Measure the contenders that `args` name and print the report.
+
+    Returns:
+        1 if the results of a contender differ, else 0.
+
+    Raises:
+        Error: A contender cannot be loaded or measured.
+        OSError: A file cannot be read.
     """
     from pydispatch.bench import report
     from pydispatch.bench.measure import measure
@@ -109,6 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
+    """Raise InvalidArgumentError for options that are out of range or contradict each other."""
     if not 0 < args.items < float("inf"):
         raise InvalidArgumentError(f"--items={args.items:g}: expected more than 0")
     if not 0 < args.seconds <= MOST_SECONDS:
@@ -118,6 +125,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _modes(args: argparse.Namespace) -> int:
+    """Measure all ways to dispatch one operation; see bench/modes."""
     from pydispatch.bench.modes import compare
 
     if args.file is not None or args.peer or args.compare or args.input:
@@ -135,7 +143,7 @@ def _modes(args: argparse.Namespace) -> int:
 
 
 def _works(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:
-    """Return the device, the name of the function, and the works to measure, by title."""
+    """Return the device, the name of the function, and the calls to measure by title."""
     from pydispatch.bench import peer
     from pydispatch.bench.program import work_of
     from pydispatch.cli import values
@@ -168,6 +176,7 @@ def _works(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, 
 
 
 def _print(name: str, about: dict[str, Any], samples: list[Samples], table: list[Any], items: float) -> None:
+    """Print the report of one measurement."""
     from pydispatch.bench import report
 
     what = ", ".join(str(value) for value in (about.get("model"), about["system"]) if value)

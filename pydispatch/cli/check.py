@@ -30,8 +30,9 @@ class Outcome:
     """Result of one test on one device.
 
     Attributes:
-        function: "" for a file that does not compile, load or end.
-        failure: why the test failed; "" when it passed.
+        function: Name of the test; "" for a file that does not compile, load or finish.
+        failure: Reason of the failure; "" if the test passed.
+        seconds: Duration.
     """
 
     file: str
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the tests of files, report them, and return 1 when a test failed or there was none, else 0."""
+    """Run the tests in files and report them; return 1 if a test failed or there are none, else 0."""
     if args.jobs < 0:
         raise InvalidArgumentError(f"--jobs={args.jobs}: expected 1 or more")
     if not 0 < args.timeout <= _MOST_SECONDS:
@@ -98,7 +99,7 @@ def _counts(outcomes: Sequence[Outcome]) -> str:
 
 
 def _files(paths: Sequence[str]) -> Iterator[Path]:
-    """Yield the files, those of folders in order."""
+    """Yield the given files; for a folder its .mlir and .pdx files, sorted."""
     for text in paths:
         path = Path(text)
         if path.is_dir():
@@ -111,8 +112,9 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
 
 
 def _all(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iterator[list[Outcome]]:
-    """Run the tests of each pair of a file and a device, and yield their outcomes in this order. A process per pair
-    keeps a kernel that crashes from ending the run.
+    """Run the tests of each (file, device) pair, and yield their outcomes in the order of the pairs.
+
+    Each pair runs in a process of its own, so that a kernel that crashes does not end the run.
     """
     import multiprocessing
 
@@ -134,7 +136,7 @@ def _all(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iterator
 
 
 def _listen(children: Sequence[_Child], timeout: float) -> None:
-    """Wait for a message or the end of a child, and ends those whose time is up."""
+    """Wait until a child sends its result or times out; kill those that have timed out."""
     from multiprocessing.connection import wait
 
     open_ = [child for child in children if not child.done]
@@ -148,7 +150,7 @@ def _listen(children: Sequence[_Child], timeout: float) -> None:
 
 
 def _warm_up() -> None:
-    """Load the compiler once, before the forks. If it is missing, each file reports that."""
+    """Load the compiler before forking, so that children share it. If it is missing, each file reports that."""
     import pydispatch
 
     with contextlib.suppress(ImportError, Error):
@@ -157,7 +159,14 @@ def _warm_up() -> None:
 
 
 class _Child:
-    """A process that runs the tests of one file on one device."""
+    """Process that runs the tests of one file on one device.
+
+    Attributes:
+        began: Start time.
+        done: Whether it has sent its result, exited or been killed.
+        found: The outcomes it sent; None if it sent none.
+        late: Message about a timeout; "" if there was none.
+    """
 
     def __init__(self, file: Path, device: str, args: argparse.Namespace) -> None:
         import multiprocessing
@@ -187,13 +196,14 @@ class _Child:
         self.done = True
 
     def stop(self, timeout: float) -> None:
-        """End a child that has run too long."""
+        """Kill a child that has exceeded the timeout."""
         self.process.kill()
         self.process.join()
         self.late, self.done = f"it was ended after {timeout:g} s (--timeout)", True
 
     def result(self) -> list[Outcome]:
-        """Close the streams of a child that is done, and return its outcomes."""
+        """Return the outcomes of a child that is done, or a failure with the end of its error output; close its
+        streams."""
         self.pipe.close()
         self.errors.seek(0)
         said = self.errors.read().decode(errors="replace").strip()
@@ -210,6 +220,7 @@ class _Child:
 
 
 def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome]:
+    """Run the tests of a file on a device; an .mlir is split at `// -----`."""
     args = argparse.Namespace(**vars(args), device=device)
     try:
         parts = _parts(file) if file.suffix == ".mlir" else []
@@ -221,14 +232,15 @@ def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome
 
 
 def _parts(file: Path) -> list[str]:
-    """Return the programs between lines `// -----`, each after as many empty lines as precede it in the file."""
+    """Return the programs between lines `// -----`, each preceded by empty lines so that its line numbers are those
+    of the file."""
     lines = read_text(file).splitlines()
     cuts = [-1, *(n for n, line in enumerate(lines) if re.match(r"\s*//\s*-----", line)), len(lines)]
     return ["\n" * (begin + 1) + "\n".join(lines[begin + 1 : end]) for begin, end in itertools.pairwise(cuts)]
 
 
 def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Outcome]:
-    """Run the functions of a file, or of a part of it, and return their outcomes."""
+    """Run the tests of a file, or of the part of it in `text`, and return their outcomes."""
     from pydispatch.cli.run import load_program
 
     began = time.monotonic()
@@ -275,6 +287,7 @@ def _summary_line(outcome: Outcome) -> str:
 
 
 def _write_junit(path: Path, outcomes: Sequence[Outcome], *, names_device: bool) -> None:
+    """Write the outcomes as JUnit XML; characters that XML does not allow become `?`."""
     from xml.etree import ElementTree
 
     failed = sum(1 for outcome in outcomes if outcome.failure)

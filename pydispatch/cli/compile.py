@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options for models, which every subcommand that compiles a model has."""
+    """Add the options for models, for every subcommand that compiles a model."""
     parser.add_argument(
         "--kernel", dest="kernels", action="append", default=[], metavar="NAME=FILE:SYMBOL[:ARGUMENT,...]",
         help="the C function of a custom operation, with what it is passed: inputs, attributes, out, sizes, count; "
@@ -115,7 +115,7 @@ def model_options(args: argparse.Namespace) -> dict[str, object]:
 
 
 def results_of(args: argparse.Namespace) -> dict[str, list[str]]:
-    """Return what `--results` states, by the names of operations. InvalidArgumentError for what cannot be read."""
+    """Return the result types in `--results` by operation; raise InvalidArgumentError for a malformed option."""
     results = {}
     for option in args.results:
         name, equals, types = option.partition("=")
@@ -131,6 +131,7 @@ def results_of(args: argparse.Namespace) -> dict[str, list[str]]:
 
 
 def _kernel(option: str) -> tuple[str, object]:
+    """Parse a `--kernel` option into the name of the operation and its C function."""
     name, equals, rest = option.rpartition("=")
     file, *more = rest.split(":")
     if not equals or not name or not 1 <= len(more) <= 2:
@@ -142,7 +143,7 @@ def _kernel(option: str) -> tuple[str, object]:
 
 
 def add_match_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options for matching and replacement, which `pydispatch match` has too."""
+    """Add the options for matching and replacement, which `compile` and `match` have in common."""
     parser.add_argument(
         "--transform-spec", "--iree-preprocessing-transform-spec-filename", dest="transform_spec", action="append",
         default=[], metavar="[PHASE=]FILE", help="a transform spec that matches and replaces; repeatable; attached to "
@@ -160,7 +161,7 @@ def add_match_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def match_options(args: argparse.Namespace) -> dict[str, object]:
-    """Return the options of match and replace as arguments of `pydispatch.compile`."""
+    """Return the options for matching and replacement as arguments of `pydispatch.compile`."""
     return {
         "transform_spec": _by_phase(args.transform_spec), "pdl_spec": _by_phase(args.pdl_spec),
         "patterns": [p for path in args.patterns for p in _patterns_of(path)], "require_match": args.require_match,
@@ -168,7 +169,7 @@ def match_options(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _by_phase(options: list[str]) -> dict[str, list[str]] | None:
-    """`PHASE=FILE` or `FILE`, each."""
+    """Group options `PHASE=FILE` or `FILE` by phase; the default phase is preprocessing. Return None for no options."""
     files: dict[str, list[str]] = {}
     for option in options:
         phase, equals, path = option.partition("=")
@@ -178,6 +179,7 @@ def _by_phase(options: list[str]) -> dict[str, list[str]] | None:
 
 
 def _patterns_of(path: str) -> list[object]:
+    """Run a Python file and return the patterns that it defines; raise Error with the line if it fails."""
     import runpy
     import traceback
 
@@ -198,7 +200,7 @@ def _patterns_of(path: str) -> list[object]:
 
 
 def _targets(targets: list[str] | None, architectures: list[str] | None) -> list[str] | None:
-    """Return the targets with `cuda` replaced by the architectures that were named."""
+    """Return the targets, with `cuda` replaced by the given architectures."""
     if not architectures:
         return targets
     if targets is None:
@@ -209,7 +211,7 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the artifact, or the text after a phase. Raises CompileError."""
+    """Compile, and write the artifact, or the program after a phase; raise CompileError."""
     with rarely_collected(), bytecode.cached(), running("compiling", "compiler", CompileError):
         return _run(args)
 
@@ -228,7 +230,7 @@ def source_of(path: str) -> str | Path:
 
 
 def _measured_on(args: argparse.Namespace) -> Device | None:
-    """Return the device that --tune measures on, where it needs plugins."""
+    """Return a device with the plugins that --tune needs; None if it needs none."""
     if not args.tune_plugins:
         return None
     from pydispatch.runtime.device import device
@@ -240,6 +242,7 @@ def _measured_on(args: argparse.Namespace) -> Device | None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    """Compile without the settings of the process that run() makes."""
     from pydispatch.tuning.compile import compile as compile_
 
     source = source_of(args.source)

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script. It holds every word, so that completing starts no Python."""
+    """Print the completion script. It contains all words, so that completion does not start Python."""
     from pydispatch.cli.__main__ import _parser
 
     words = _words(_parser(None), ())
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _words(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> dict[tuple[str, ...], list[str]]:
-    """Return the subcommands and options after each path of subcommands."""
+    """Return the subcommands and options that may follow each path of subcommands."""
     words: dict[tuple[str, ...], list[str]] = {path: []}
     for action in parser._actions:
         words[path] += [option for option in action.option_strings if option.startswith("--")]
@@ -36,7 +36,7 @@ def _words(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> dict[tuple
 
 
 def _bash(words: dict[tuple[str, ...], list[str]], zsh: bool) -> str:
-    """Completes subcommands and options; files where neither fits. zsh runs it through bashcompinit."""
+    """Return a script that completes subcommands and options, else file names. zsh runs it through bashcompinit."""
     cases = "\n".join(
         f'    "{" ".join(path)}") words="{" ".join(choices)}" ;;' for path, choices in words.items() if path
     )
@@ -57,6 +57,7 @@ complete -o default -F _pydispatch pydispatch"""
 
 
 def _fish(words: dict[tuple[str, ...], list[str]]) -> str:
+    """Return a script that completes subcommands and options in fish."""
     lines = ["complete -c pydispatch -n __fish_use_subcommand -a '" + " ".join(words[()]) + "'"]
     for path, choices in words.items():
         if path:

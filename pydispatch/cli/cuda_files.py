@@ -16,9 +16,8 @@ def is_ptx(data: bytes) -> bool:
 
 
 def describe(data: bytes, name: str) -> dict[str, Any]:
-    """Return the kernels, functions and imports of a CUDA file as values that JSON can represent. ArtifactError for a
-    broken file.
-    """
+    """Return the kernels, functions and imports of a PTX text or cubin as JSON values; raise ArtifactError if it is
+    broken."""
     if cubin.is_cubin(data):
         facts = cubin.read(data, name)
         kernels: list[dict[str, Any]] = [
@@ -53,7 +52,7 @@ def _is_offered(function: PtxFunction) -> bool:
 
 
 def rows_of(facts: dict[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Return rows of a table: kind, name, sizes of parameters, block."""
+    """Return table rows with kind, name, parameter sizes and block size of each function."""
     rows = []
     for kind in ("kernels", "functions"):
         for function in facts[kind]:

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one block per device, then the tools."""
+    """Print one block per device, then the compiler tools."""
     from pydispatch.runtime.device import device, devices
 
     described = {name: dict(device(name).describe()) for name in args.names or devices()}
@@ -44,7 +44,7 @@ def _text(value: Any) -> str:
 
 
 def _tools() -> dict[str, str]:
-    """Return the tools that compile and link, or the error that says why none are usable."""
+    """Return the versions of the tools that compile and link, or the error that states why none are usable."""
     try:
         with importing("compiling", "compiler"):
             import llvmlite  # noqa: F401

@@ -20,8 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files of a web page for an artifact, and return 0. Raises ArtifactError, InvalidArgumentError for an
-    artifact that a page cannot run, or an OSError.
+    """Write the files of a web page for an artifact, and return 0.
+
+    Raises:
+        ArtifactError: The artifact is broken.
+        InvalidArgumentError: A page cannot run the artifact.
+        OSError: A file cannot be read or written.
     """
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.formats.web.site import save

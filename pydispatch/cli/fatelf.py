@@ -33,8 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Join, split, select from or dump FatELF files, and return 0. Raises ArtifactError, InvalidArgumentError with the
-    file's name, or an OSError.
+    """Join, split, select from or dump FatELF files, and return 0.
+
+    Raises:
+        ArtifactError: An input is broken.
+        InvalidArgumentError: The inputs cannot be joined; the message names the file.
+        OSError: A file cannot be read or written.
     """
     if args.verb == "join":
         data = fatelf.join([(name, read(name)) for name in args.files])
@@ -57,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _split(source: Path, content: bytes, folder: Path) -> None:
+    """Write each ELF file of a FatELF file into a folder."""
     parts = fatelf.split(content)
     folder.mkdir(parents=True, exist_ok=True)
     for i, (target, data) in enumerate(parts):
@@ -67,6 +72,7 @@ def _split(source: Path, content: bytes, folder: Path) -> None:
 
 
 def _write(data: bytes, output: str | None) -> None:
+    """Write to the output file, or to standard output if none is given."""
     if output not in (None, "-"):
         write("the output", str(output), data)
     elif sys.stdout.isatty():

@@ -50,7 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print and return 0. Raises ArtifactError when the file is broken, an OSError when it cannot be read."""
+    """Print the content of a file and return 0; raise ArtifactError if it is broken, an OSError if it cannot be
+    read."""
     with open_mapped(args.file) as stream:
         start = stream.read(65536)
     kind = "an ELF file" if is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
@@ -72,6 +73,7 @@ def _run_model(args: argparse.Namespace, model: dict[str, Any]) -> int:
 
 
 def _run_artifact(args: argparse.Namespace) -> int:
+    """Print an artifact, or the parts of it that the options select."""
     artifact = Artifact.from_file(args.file)
     if args.verify:
         artifact.verify()
@@ -118,7 +120,7 @@ def _program_text(artifact: Artifact) -> str:
 
 
 def _code(artifact: Artifact) -> list[tuple[str, str]]:
-    """(member, text) of each variant whose kernels are text."""
+    """Return pairs (member, text) of the variants whose kernels are stored as text."""
     members = [variant.member for entry in artifact.executables for variant in entry.variants]
     texts = [name for name in members if name.endswith((".wgsl", ".ptx"))]
     return [(name, bytes(artifact.read(name)).decode("utf-8", "replace")) for name in texts]
@@ -140,6 +142,7 @@ def _choices(artifact: Artifact) -> list[choices.Choice]:
 
 
 def _run_elf(args: argparse.Namespace) -> int:
+    """Print an ELF file."""
     data = read(args.file)
     try:
         facts = elf.read(data)
@@ -150,6 +153,7 @@ def _run_elf(args: argparse.Namespace) -> int:
 
 
 def _run_cuda(args: argparse.Namespace) -> int:
+    """Print a PTX text or a cubin."""
     data = read(args.file)
     facts = cuda_files.describe(data, args.file)
     if args.json:
@@ -164,7 +168,7 @@ def _run_cuda(args: argparse.Namespace) -> int:
 
 
 def describe(artifact: Artifact) -> dict[str, Any]:
-    """Return what `--json` prints: the manifest, with sizes, and the list of members."""
+    """Return what `--json` prints for an artifact: its manifest, with sizes and the list of members."""
     report = artifact.manifest.to_json()
     for key in (dispatches.KEY, choices.KEY):
         report.pop(key, None)
@@ -183,7 +187,7 @@ def describe(artifact: Artifact) -> dict[str, Any]:
 
 
 def size_text(size: int) -> str:
-    """Return a number of bytes for people: 812 B, 9.0 KiB, 4.1 GiB."""
+    """Format a size in bytes for people, such as 812 B, 9.0 KiB or 4.1 GiB."""
     if size < 1024:
         return f"{size} B"
     value = float(size)
@@ -198,7 +202,7 @@ Row = Sequence[str]
 
 
 def table(heads: Row, rows: Sequence[Row], right: Sequence[int] = (), indent: str = "  ") -> list[str]:
-    """Return lines of a table with aligned columns. right: the columns that are aligned to the right."""
+    """Return the lines of a table; the columns listed in `right` are right-aligned."""
     cells = [list(heads), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
     lines = []
@@ -209,6 +213,7 @@ def table(heads: Row, rows: Sequence[Row], right: Sequence[int] = (), indent: st
 
 
 def _executable_lines(artifact: Artifact) -> list[str]:
+    """Return the lines about the executables of an artifact and their variants."""
     lines: list[str] = []
     for entry in artifact.executables:
         lines.append(f"  {entry.name}")
@@ -231,7 +236,8 @@ def _executable_lines(artifact: Artifact) -> list[str]:
 
 
 def _choice_lines(entry: ExecutableEntry) -> list[str]:
-    """Return a line that says which of several CPU variants this machine takes; no line for fewer than two variants."""
+    """Return a line that states which of several CPU variants this machine would use; none for fewer than two
+    variants."""
     if sum(variant.format.startswith("embedded-elf-") for variant in entry.variants) < 2:
         return []
     chosen = _chosen_here(entry)
@@ -239,8 +245,9 @@ def _choice_lines(entry: ExecutableEntry) -> list[str]:
 
 
 def _chosen_here(entry: ExecutableEntry) -> str | None:
-    """Return the variant that has the most of what this machine's CPU has; None where none runs here. Conditions of
-    programs are not looked at.
+    """Return the variant with the most required features that this CPU has; None if no variant runs on it.
+
+    Conditions of programs are not evaluated.
     """
     from pydispatch.runtime.devices import cpu
     from pydispatch.runtime.program.variants import best_of
@@ -253,7 +260,8 @@ def _chosen_here(entry: ExecutableEntry) -> str | None:
 
 
 def _requirements(names: Sequence[str]) -> str:
-    """Return the required device features; of CUDA's architectures only the newest, which implies the older ones."""
+    """Return the required device features as text; of CUDA architectures only the newest, which implies the older
+    ones."""
     older = [name for name in names if re.fullmatch(r"(cubin_)?sm_\d+", name)]
     newest = {name.rpartition("_")[0]: name for name in sorted(older, key=lambda n: int(n.rpartition("_")[2]))}
     listed = [name for name in names if name not in older or name in newest.values()]
@@ -261,7 +269,7 @@ def _requirements(names: Sequence[str]) -> str:
 
 
 def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
-    """Return the kernels of a CUDA variant: location, block, and parameters of each."""
+    """Return a line for each kernel of a CUDA variant: source location, block size, parameters."""
     notes = variant.extra.get("ptx")
     if not isinstance(notes, dict) or not all(isinstance(notes.get(k), list) for k in ("blocks", "shared")):
         return []
@@ -278,7 +286,7 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
 
 
 def render(name: str, artifact: Artifact) -> str:
-    """Return what the command prints for an artifact."""
+    """Return the text about an artifact."""
     manifest = artifact.manifest
     members = artifact.members
     producers = ", ".join(f"{tool} {version}" for tool, version in sorted(manifest.producers.items()))
@@ -309,7 +317,8 @@ def render(name: str, artifact: Artifact) -> str:
 
 
 def _signature(function: FunctionEntry) -> str:
-    """Return the arguments and results with their names, where the artifact has them."""
+    """Return the arguments and results of a function with their names, or its MLIR type if the artifact has no
+    names."""
     if function.inputs is None or function.outputs is None:
         return function.signature
     inputs, outputs = (", ".join(map(str, values)) for values in (function.inputs, function.outputs))
@@ -317,7 +326,7 @@ def _signature(function: FunctionEntry) -> str:
 
 
 def render_elf(name: str, size: int, facts: elf.ElfFacts) -> str:
-    """Return what the command prints for an ELF file."""
+    """Return the text about an ELF file."""
     lines = [f"{name}: ELF {facts.type} for {facts.machine}, {size_text(size)}"]
     if facts.segments:
         rows = [

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print matches, near misses and the diff; 1 when a match is required and there is a pattern without one."""
+    """Print matches, near misses and the diff; return 1 if a required match is missing, else 0."""
     with importing("matching", "compiler", CompileError):
         from pydispatch.compiler.driver import dry_run
     with running("matching", "compiler", CompileError):
@@ -53,7 +53,7 @@ def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
 
 
 def _kind(path: str) -> str:
-    """Return the option that a file belongs to: patterns, pdl_spec or transform_spec."""
+    """Return the option for a file by its suffix and content: patterns, pdl_spec or transform_spec."""
     if path.endswith(".py"):
         return "patterns"
     try:

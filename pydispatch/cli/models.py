@@ -8,15 +8,15 @@ from typing import Any
 
 
 def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str, Any] | None:
-    """Return the parts of a model; None for a file that no frontend reads.
+    """Return the functions, weights and custom operations of a model; None if no frontend reads the file.
 
     Args:
-        path: the file.
-        results: what the user states of results of custom operations, by their names (`CustomOperation.results`). A
-            type that nothing states is assumed to be that of the first operand.
+        path: The file.
+        results: Declared result types of custom operations, by operation (`CustomOperation.results`). An
+            undeclared type is assumed to be that of the first operand.
 
     Raises:
-        CompileError: the model is wrong.
+        CompileError: The model is broken.
     """
     try:
         from pydispatch.compiler.driver.sources import reader_of
@@ -52,6 +52,7 @@ def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str,
 
 
 def _values(types: Any, attributes: Any) -> list[dict[str, Any]]:
+    """Return the names and types of arguments or results."""
     values = []
     for index, type in enumerate(types):
         stated = attributes.data[index].data if attributes is not None else {}
@@ -63,7 +64,7 @@ def _values(types: Any, attributes: Any) -> list[dict[str, Any]]:
 
 
 def render(path: str, facts: dict[str, Any]) -> str:
-    """Return the parts as text."""
+    """Return the description of a model as text."""
     lines = [f"{path}: a model"]
     for function in facts["functions"]:
         lines += ["", f"function {function['name']}"]

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the plugin. Raises CompileError; tools that are missing or fail are reported as one, too."""
+    """Build a plugin and write it; raise CompileError, also for tools that are missing or fail."""
     import pydispatch
     from pydispatch.compiler.driver import plugin
     from pydispatch.compiler.toolchain.tools import ToolchainError

@@ -42,7 +42,7 @@ def shown(stream: TextIO) -> Iterator[Callable[[Progress], None]]:
 
 
 def text(progress: Progress) -> str:
-    """`12 s: code 34 of 66, about 11 s left: f_dispatch_33_matmul`."""
+    """Format a progress report, such as `12 s: code 34 of 66, about 11 s left: f_dispatch_33_matmul`."""
     line = f"{progress.seconds:.0f} s: {progress.phase}"
     if progress.total:
         line += f" {progress.done} of {progress.total}"

@@ -79,16 +79,14 @@ def add_loading_arguments(parser: argparse.ArgumentParser, *, several_devices: b
 
 
 def add_trace_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--trace`, whose value is passed to `traced`."""
+    """Add the option `--trace`, whose value traced() uses."""
     parser.add_argument(
         "--trace", metavar="FILE.json", help="write a timeline of the calls, the latest ones, for ui.perfetto.dev"
     )
 
 
 def traced(args: argparse.Namespace) -> AbstractContextManager[Any]:
-    """Return a context whose calls are traced to the file that `--trace` names; they are not traced without one. Raises
-    Error.
-    """
+    """Return a context manager that traces calls to the file of `--trace`; without the option it does nothing."""
     if args.trace is None:
         return nullcontext()
     from pydispatch.runtime.tracing import trace
@@ -97,17 +95,17 @@ def traced(args: argparse.Namespace) -> AbstractContextManager[Any]:
 
 
 def load_program(path: Path, args: argparse.Namespace, module: Any = None, **options: Any) -> Program:
-    """Load the program of a file on the device that `args` name; a source is compiled first.
+    """Load the program in a file on the device that `args` name; a source is compiled first.
 
     Args:
-        path: a .pdx, .mlir or model.
-        args: the options of `add_loading_arguments`.
-        module: a parsed part of the file that is compiled instead of all of it.
-        options: of `pydispatch.compile`, for a source.
+        path: A .pdx, .mlir or model.
+        args: The options of add_loading_arguments().
+        module: Parsed part of the file, which is compiled instead of the whole file.
+        options: Arguments of `pydispatch.compile`, for a source.
 
     Raises:
-        Error: the file is wrong, or does not run on the device.
-        OSError: the file cannot be read.
+        Error: The file is broken, or does not run on the device.
+        OSError: The file cannot be read.
     """
     from pydispatch.runtime.device import device
 
@@ -119,7 +117,8 @@ def load_program(path: Path, args: argparse.Namespace, module: Any = None, **opt
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print as IREE's runner does. Returns 1 when a result differs from the expected one. Raises Error, OSError."""
+    """Run a function and print its results like IREE's runner; return 1 if a result differs from the expected one,
+    else 0."""
     from pydispatch.cli import values
 
     program = load_program(_path(args), args)
@@ -149,6 +148,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _path(args: argparse.Namespace) -> Path:
+    """Return the path of the program; raise Error if the arguments name none or several."""
     if (args.file is None) == (args.module is None):
         both = f", got '{args.file}' and --module={args.module}; a value with blanks needs quotes" if args.file else ""
         raise InvalidArgumentError(f"run: expected one file, as FILE or as --module=FILE{both}")
@@ -157,6 +157,7 @@ def _path(args: argparse.Namespace) -> Path:
 
 
 def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], module: Any) -> Any:
+    """Return the artifact of a file, which is compiled if it is a source."""
     if module is None and not _is_source(path):
         return path
     import pydispatch
@@ -170,7 +171,7 @@ def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], mod
 
 
 def _is_source(path: Path) -> bool:
-    """Return whether a file is compiled first: MLIR text by its suffix, a model by what reads it."""
+    """Return whether a file must be compiled: MLIR by its suffix, a model if a frontend reads it."""
     if path.suffix in (".mlir", ".pdx"):
         return path.suffix == ".mlir"
     try:
@@ -181,7 +182,7 @@ def _is_source(path: Path) -> bool:
 
 
 def _parameters(specs: list[str]) -> dict[str, list[str]]:
-    """`scope=file`, or `file` for the empty scope."""
+    """Group options `scope=file`, or `file` for the empty scope, by scope."""
     files: dict[str, list[str]] = {}
     for spec in specs:
         scope, equals, path = spec.partition("=")
@@ -192,7 +193,11 @@ def _parameters(specs: list[str]) -> dict[str, list[str]]:
 
 
 def _add_plugin(target: Device, spec: str) -> None:
-    """`path?key=value&key=value`; a path may begin `embedded:` or `system:`. priority is the device's."""
+    """Add the plugin of an option `path?key=value&key=value`.
+
+    The path may start with `embedded:` or `system:`. The key `priority` is an argument of the device, the others of the
+    plugin.
+    """
     path, _, query = spec.partition("?")
     params: dict[str, Any] = dict(part.partition("=")[::2] for part in query.split("&") if part)
     priority = params.pop("priority", "0")
@@ -202,7 +207,7 @@ def _add_plugin(target: Device, spec: str) -> None:
 
 
 def function_of(program: Program, name: str | None) -> Function | Procedure:
-    """Return the function of that name; without a name, `main` or the only function. Raises InvalidArgumentError."""
+    """Return the function `name`, or else `main`, or else the only function; raise InvalidArgumentError."""
     functions = program.functions
     if name is not None:
         return program[name]
@@ -218,7 +223,7 @@ def function_of(program: Program, name: str | None) -> Function | Procedure:
 def inputs_of(
     function: Function | Procedure, texts: list[str], reader: values.Reader
 ) -> tuple[list[Value], dict[str, Value]]:
-    """Return the arguments of a call: in order, and by name."""
+    """Parse the arguments of a call; return the positional ones and those by name."""
     kinds = [None if dims else kind for _, kind, dims in function.arguments]
     names = {name: kind for (name, _, _), kind in zip(function.arguments, kinds, strict=True) if name != "out"}
     in_order: list[str] = []
@@ -236,6 +241,7 @@ def inputs_of(
 
 
 def _compare(function: Function | Procedure, returned: list[Value], args: argparse.Namespace, reader: Any) -> int:
+    """Compare results with the expected values, report differences, and return the exit status."""
     from pydispatch.cli import values
 
     if len(args.expected_output) != len(returned):
@@ -261,6 +267,7 @@ def _compare(function: Function | Procedure, returned: list[Value], args: argpar
 
 
 def _write(function: Function | Procedure, returned: list[Value], args: argparse.Namespace) -> None:
+    """Write results to the files that the options name."""
     from pydispatch.cli import values
 
     for where, value, (kind, _) in zip(args.output, returned, function.results, strict=True):
@@ -275,6 +282,7 @@ def _write(function: Function | Procedure, returned: list[Value], args: argparse
 
 
 def _write_value(stream: IO[bytes], value: Value, dtype: Any, is_npy: bool) -> None:
+    """Write one result, as .npy or as raw bytes."""
     import numpy as np
 
     array = np.asarray(value, dtype)

@@ -21,8 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the type stub of an artifact to a file or to standard output, and return 0. Raises ArtifactError, or an
-    OSError.
+    """Write the type stub of an artifact to a file or standard output, and return 0.
+
+    Raises:
+        ArtifactError: The artifact is broken or does not describe the types of its functions.
+        OSError: A file cannot be read or written.
     """
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.formats.artifact.stub import module_of

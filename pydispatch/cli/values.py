@@ -46,7 +46,13 @@ _SEPARATORS = re.compile(r"[\s,\[\]]+")
 
 @dataclass(frozen=True)
 class Spec:
-    """A parsed tensor type: its sizes and element type, and whether elements are written as bytes."""
+    """Parsed tensor type.
+
+    Attributes:
+        shape: Sizes.
+        kind: Element type.
+        is_hex: Whether elements are written as hexadecimal bytes.
+    """
 
     shape: tuple[int, ...]
     kind: ElementType
@@ -55,14 +61,16 @@ class Spec:
 
 @dataclass
 class Reader:
-    """Reader of command-line values in order; files stay open so that `+` continues to read from them."""
+    """Reader of command-line values. Files stay open, so that `+` continues after the last array that was read."""
 
     streams: dict[str, IO[bytes]] = field(default_factory=dict)
 
     def read_all(self, texts: list[str], scalars: list[ElementType | None]) -> list[Value]:
-        """Read one value per text (`*` gives several).
+        """Read one value per text; `*file` gives several.
 
-        scalars: per position the type of a number, or of a tensor of rank 0; None for another tensor.
+        Args:
+            texts: The values in the grammar of this module.
+            scalars: For each position the element type of a number or rank-0 tensor; None for other tensors.
         """
         values: list[Value] = []
         for text in texts:
@@ -71,6 +79,7 @@ class Reader:
         return values
 
     def read(self, text: str, scalar: ElementType | None) -> list[Value]:
+        """Parse one text into a value, or several for `*file`; raise InvalidArgumentError."""
         try:
             if not text.isascii() and not any(mark in text for mark in "@+*"):  # Python reads digits of any script
                 raise ValueError("expected a value in ASCII")
@@ -87,6 +96,7 @@ class Reader:
             raise InvalidArgumentError(f"input '{_short(text)}': {error}") from None
 
     def tensor(self, text: str) -> Array:
+        """Parse `shape x type = elements`; raise ValueError."""
         if text in _ABSENT:
             raise ValueError("a tensor is needed here, for example 8xf32=2")
         head, equals, body = text.partition("=")
@@ -112,6 +122,7 @@ class Reader:
         return array
 
     def open(self, path: str, restart: bool = False) -> IO[bytes]:
+        """Return the stream of a file, from its start if `restart` is set, else from where the last read ended."""
         if restart and path in self.streams:
             self.streams.pop(path).close()
         if path not in self.streams:
@@ -130,7 +141,7 @@ class Reader:
 
 
 def parse_type(text: str) -> Spec:
-    """`2x3xf32`: ValueError when it is none."""
+    """Parse a tensor type such as `2x3xf32`; raise ValueError for other text."""
     *sizes, name = text.split("x") if not text.endswith(("x8", "x16", "x32", "x64")) else _split_opaque(text)
     for axis, size in enumerate(sizes):
         if not size.isdecimal():
@@ -150,12 +161,13 @@ def parse_type(text: str) -> Spec:
 
 
 def _split_opaque(text: str) -> list[str]:
-    """`4x2xx8` is sizes and the type x8; `2x8` can only be one size and nothing."""
+    """Split a type at its `x`, where the last `x` of `4x2xx8` belongs to the opaque type x8."""
     head, _, bits = text.rpartition("x")
     return [*(size for size in head.split("x") if size), f"x{bits}"]
 
 
 def _elements(tokens: list[str], spec: Spec) -> Array:
+    """Return the elements that tokens of this type spell."""
     dtype = spec.kind.dtype
     if spec.is_hex:
         data = bytearray()
@@ -191,6 +203,7 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
 
 
 def _number(text: str | int, kind: ElementType) -> Value:
+    """Convert a text or a number to an element type; raise ValueError if it does not fit."""
     if isinstance(text, int):
         return text
     try:
@@ -219,7 +232,7 @@ def type_name(kind: ElementType) -> str:
 
 
 def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
-    """`2x3xf32=[1 2 3][4 5 6]`. limit: at most so many elements, then `...`."""
+    """Format an array such as `2x3xf32=[1 2 3][4 5 6]`, with at most `limit` elements, then `...`."""
     head = "".join(f"{size}x" for size in array.shape) + type_name(kind)
     if kind.name == "bf16" and array.dtype.kind == "u":  # Raw bits: the upper half of an f32.
         array = (array.astype(np.uint32) << 16).view(np.float32)
@@ -238,6 +251,7 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
 
 
 def _rows(shape: tuple[int, ...], texts: list[str], start: int, limit: int) -> str:
+    """Format the sub-array whose elements start at `start`, with brackets around each row."""
     if not shape:
         return texts[start] if start < limit else "..."
     if len(shape) == 1:
@@ -254,12 +268,12 @@ def _float(value: float) -> str:
 
 
 def format_number(value: float, kind: ElementType) -> str:
-    """`i32=3`, `f32=2.5`."""
+    """Format a number with its type, such as `i32=3` or `f32=2.5`."""
     return f"{type_name(kind)}={value:g}" if isinstance(value, float) else f"{type_name(kind)}={int(value)}"
 
 
 def format_result(value: Value, kind: ElementType, limit: int) -> str:
-    """Format a result as IREE's runner does, without the prefix `result[i]: `."""
+    """Format a result like IREE's runner, without the prefix `result[i]: `."""
     if isinstance(value, np.ndarray):
         return f"hal.buffer_view\n{format_array(value, kind, limit)}"
     return format_number(value, kind)
@@ -270,7 +284,7 @@ _RELATIVE = 1e-5
 
 
 def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> str | None:
-    """Return why a result differs from the expected one, or None. NaN equals NaN."""
+    """Return how a result differs from the expected one; None if it matches. NaN equals NaN."""
     if not isinstance(actual, np.ndarray):
         expected = _number(str(expected), kind) if isinstance(expected, (int, float)) else expected
         if isinstance(expected, np.ndarray):
@@ -291,6 +305,7 @@ def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> 
 
 
 def _close(actual: Array, expected: Array, kind: ElementType, exact: bool) -> NDArray[np.bool_]:
+    """Return for each element whether it equals the expected one, within a tolerance unless `exact`."""
     if kind.dtype.kind in "iub" and kind.numerical < Numerical.FLOAT:
         same: NDArray[np.bool_] = actual == expected
         return same

@@ -16,10 +16,17 @@ __all__ = ["context", "parse", "print_module", "verify"]
 
 
 def parse(text: str, filename: str = "<text>") -> ModuleOp:
-    """Read and verify a program.
+    """Parse and verify a program.
 
-    text: MLIR; operations outside of a module are put into one. filename: what errors call it.
-    Raises CompileError with file, line, column and, where there is one, a remedy.
+    Args:
+        text: MLIR; operations outside of a module are put into one.
+        filename: Name of the text in error messages.
+
+    Returns:
+        The module.
+
+    Raises:
+        CompileError: With file, line and column, and a remedy if there is one.
     """
     from pydispatch.ir.core.parser import ProgramParser
     from pydispatch.ir.core.verifier import verify as check
@@ -30,7 +37,7 @@ def parse(text: str, filename: str = "<text>") -> ModuleOp:
 
 
 def verify(module: Operation) -> None:
-    """Check every operation of a program. Raises CompileError at the first that is wrong."""
+    """Verify every operation of a program; raise CompileError for the first invalid one."""
     from pydispatch.ir.core.verifier import verify as check
     from pydispatch.ir.core.walk import walk
 
@@ -41,19 +48,19 @@ def verify(module: Operation) -> None:
 
 
 def context() -> Context:
-    """Return a context with every dialect that programs may use; a dialect is loaded when it is first met."""
+    """Return a context that knows every dialect; a dialect is imported when the context first needs it."""
     from pydispatch.ir.dialects import new_context
 
     return new_context()
 
 
 def print_module(op: Operation, elide_bytes: int | None = None) -> str:
-    """Return the text of a program; parsing it gives an equal program.
+    """Return the text of an operation; parsing it gives an equal operation.
 
     Args:
-        op: a module, or any operation.
-        elide_bytes: constants of more bytes are written as `dense_resource<__elided__>`, which cannot be parsed again.
-            None: all constants are written.
+        op: A module, or any operation.
+        elide_bytes: Constants of more bytes are printed as `dense_resource<__elided__>`, which cannot be parsed
+            again. None: all constants are printed.
     """
     from io import StringIO
 

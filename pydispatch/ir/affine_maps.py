@@ -18,14 +18,14 @@ def dims_in(map: AffineMap) -> set[int]:
 
 
 def is_projection(map: AffineMap) -> bool:
-    """Return whether every result is a dimension, none twice, or the constant 0."""
+    """Return whether every result is a dimension or the constant 0, and no dimension occurs twice."""
     positions = [r.position for r in map.results if isinstance(r, AffineDimExpr)]
     zeros = sum(isinstance(r, AffineConstantExpr) and r.value == 0 for r in map.results)
     return len(positions) == len(set(positions)) and len(positions) + zeros == len(map.results)
 
 
 def is_projected_permutation(map: AffineMap) -> bool:
-    """Return whether every result is a dimension, none twice."""
+    """Return whether every result is a dimension, and no dimension occurs twice."""
     return is_projection(map) and all(isinstance(r, AffineDimExpr) for r in map.results)
 
 
@@ -40,8 +40,9 @@ def is_identity(map: AffineMap) -> bool:
 
 
 def is_exact(expr: AffineExpr) -> bool:
-    """Return whether the bounds of an expression are exactly those derived from its operands: no dimension occurs
-    twice, and `mod` applies to single dimensions only.
+    """Return whether interval arithmetic on an expression gives exact bounds.
+
+    That is the case if no dimension occurs twice, and `mod` applies to single dimensions only.
     """
     dims = [d.position for d in expr.dfs() if isinstance(d, AffineDimExpr)]
     return len(dims) == len(set(dims)) and all(

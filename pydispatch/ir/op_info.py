@@ -51,14 +51,18 @@ Identity = Callable[[int], int] | float | None
 
 @dataclass(frozen=True)
 class OpInfo:
-    """The facts about an operation.
+    """Properties of an operation.
 
-    elementwise: on tensors it applies to each element, as it applies to scalars. commutative: its two operands may
-    change places. grouping: of an operation that combines two values to one of their type. identity: the value that
-    changes nothing when combined: of integers as a function of their width, of floats as it is. idempotent: a value
-    combined with itself is that value. traps: it may end the program, so it must not run where the program does not
-    run it. constant: the result is what an attribute holds. forwards: each result is the operand at its index; other
-    operands (sizes, fences) only say more about it.
+    Attributes:
+        elementwise: On tensors, the operation applies to each element as it applies to scalars.
+        commutative: Its two operands may be swapped.
+        grouping: Effect of reassociation, for a binary operation on one type.
+        identity: Identity element: for integers a function of their width, for floats a number.
+        idempotent: Whether x op x is x.
+        traps: Whether it may end the program, so that it must not be executed speculatively.
+        constant: Whether the result is the value of an attribute.
+        forwards: Whether each result is the operand with its index; other operands, such as sizes or fences,
+            add metadata.
     """
 
     effects: Effects = Effects.ORDERED
@@ -176,17 +180,17 @@ _OPERATIONS = {
 
 
 def info_of(op: Operation) -> OpInfo:
-    """Return the facts about an operation."""
+    """Return the properties of an operation."""
     return _info(op.name, type(op))
 
 
 def info_named(name: str) -> OpInfo:
-    """Return the facts about an operation by its name; those of its dialect when only the dialect is listed."""
+    """Return the properties of an operation by its name, or else those of its dialect."""
     return _OPERATIONS.get(name) or _DIALECTS.get(name.partition(".")[0]) or _UNLISTED
 
 
 def listed(fact: Callable[[OpInfo], bool]) -> list[str]:
-    """Return the names of the listed operations for which `fact` holds."""
+    """Return the names of all listed operations for which a predicate on their properties holds."""
     return [name for name, info in _OPERATIONS.items() if fact(info)]
 
 
@@ -198,7 +202,7 @@ def _info(name: str, kind: type[Operation]) -> OpInfo:
 
 
 def identity_of(op: Operation, type_: Attribute) -> IntegerAttr | FloatAttr | None:
-    """Return the identity element of `op`, a constant of the given type; None when `op` has none."""
+    """Return the identity element of a binary operation as a constant of `type_`; None if it has none."""
     identity = info_of(op).identity
     if callable(identity) and isinstance(type_, IntegerType | IndexType):
         bits = type_.width.data if isinstance(type_, IntegerType) else 64

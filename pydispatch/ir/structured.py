@@ -54,39 +54,39 @@ class Structured:
 
     @property
     def block(self) -> Block:
-        """The body of a generic."""
+        """Return the body of a generic."""
         assert self.body is not None
         return self.body
 
     @cached_property
     def out_dims(self) -> list[int]:
-        """The loops that are dimensions of a result."""
+        """Return the loops that index a result."""
         return sorted(set().union(*(dims_in(m) for m in self.output_maps)))
 
     @cached_property
     def loops(self) -> list[int]:
-        """The loops that a point of the results runs through: those that are no dimension of a result."""
+        """Return the loops that do not index a result; each result element iterates over them."""
         return [i for i in range(len(self.iterators)) if i not in self.out_dims]
 
     @property
     def is_parallel(self) -> bool:
-        """Whether an element of a result takes no loop."""
+        """Return whether every loop indexes a result, so that each result element is one point."""
         return not self.loops
 
     @property
     def reduces(self) -> bool:
-        """Whether a loop is a reduction, by what the operation says of its loops."""
+        """Return whether an iterator type of the operation is a reduction."""
         return "reduction" in self.iterators
 
     @cached_property
     def contracts(self) -> bool:
-        """Whether several inputs are read along a loop that is a reduction."""
+        """Return whether reduction loops index several inputs, as in a matrix product."""
         loops = {i for i, kind in enumerate(self.iterators) if kind == "reduction"}
         return sum(not loops.isdisjoint(dims_in(m)) for m in self.maps[: len(self.inputs)]) > 1
 
     @cached_property
     def loop_dims(self) -> list[list[Dim]]:
-        """For each loop the dimensions of tensors that have its trip count."""
+        """Return for each loop the tensor dimensions whose size is its trip count."""
         dims: list[list[Dim]] = [[] for _ in self.iterators]
         for value, map_ in zip(self.operands, self.maps, strict=True):
             for axis, expr in enumerate(map_.results if isinstance(value.type, TensorType) else ()):
@@ -96,26 +96,26 @@ class Structured:
 
     @cached_property
     def extents(self) -> list[int | None]:
-        """For each loop its trip count, None where no type states it."""
+        """Return the trip count of each loop; None if no type states it."""
         return [
             next((n for dim in dims if (n := shape_of(dim.tensor)[dim.axis]) >= 0), None) for dims in self.loop_dims
         ]
 
     def extent(self, loop: int) -> int:
-        """Return the trip count of a loop whose size is stated by a type, which the caller has checked."""
+        """Return the trip count of a loop, which a type must state."""
         extent = self.extents[loop]
         assert extent is not None, f"no type states the size of d{loop}"
         return extent
 
     def fact(self, of: Callable[[Structured], T]) -> T:
-        """Return the result of `of` for the operation; it is computed once and cached."""
+        """Return `of(self)`, computed once and cached."""
         if of not in self._facts:
             self._facts[of] = of(self)
         return cast(T, self._facts[of])
 
 
 def as_structured(op: Operation) -> Structured | None:
-    """Return the structure of an operation, None when it is not structured."""
+    """Return the structure of an operation; None if the operation is not structured."""
     if op.name != GENERIC:
         return _named(op) if isinstance(op, StructuredOp) else None
     table: dict[Operation, tuple[object, Structured]] | None = getattr(_READ, "table", None)
@@ -130,18 +130,19 @@ def as_structured(op: Operation) -> Structured | None:
 
 
 def structured(op: Operation) -> Structured:
-    """Return the structure of an operation that has one."""
+    """Return the structure of a structured operation."""
     structure = as_structured(op)
     assert structure is not None, op.name
     return structure
 
 
 def is_reduction(op: Operation) -> bool:
-    """Return whether an operation is a generic with a reduction loop."""
+    """Return whether an operation is a linalg.generic with a reduction loop."""
     return op.name == GENERIC and structured(op).reduces
 
 
 def _generic(op: Operation) -> Structured:
+    """Return the structure of a linalg.generic."""
     first = int(cast("DenseArrayBase[Any]", op.properties["operandSegmentSizes"]).get_values()[0])
     maps = cast("ArrayAttr[AffineMapAttr]", op.properties["indexing_maps"])
     kinds = cast("ArrayAttr[IteratorTypeAttr]", op.properties["iterator_types"])
@@ -165,7 +166,10 @@ _READ = threading.local()
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Within, a generic is read once for as long as it stays as it is, and so is what is found out about it."""
+    """Enable a cache of the structures of linalg.generic operations within the `with` block.
+
+    An entry is valid as long as the operation does not change, see _state().
+    """
     before = getattr(_READ, "table", None)
     _READ.table = {} if before is None else before
     try:
@@ -175,7 +179,7 @@ def reading() -> Iterator[None]:
 
 
 def _state(op: Operation) -> tuple[object, ...]:
-    """Return everything that the structure of a generic, and the facts about it, are derived from."""
+    """Return all inputs of a linalg.generic's structure, which identify a valid cache entry."""
     operands, properties, body = op._operands, op.properties, list[object]()
     block = op.regions[0].first_block
     assert block is not None

@@ -10,26 +10,26 @@ from xdsl.ir import Attribute, OpResult, SSAValue
 
 
 class Dim(NamedTuple):
-    """A size of a tensor."""
+    """Size of one dimension of a tensor."""
 
     tensor: SSAValue
     axis: int
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """Return the shape, -1 for a dynamic size; () for a scalar."""
+    """Return the shape of a value, -1 for a dynamic size; () for a scalar."""
     return tuple(-1 if n < 0 else n for n in value.type.get_shape()) if isinstance(value.type, TensorType) else ()
 
 
 def reordered_type(value: SSAValue, order: Sequence[int]) -> TensorType[Attribute]:
-    """Return the type of a tensor with some of its dimensions, in this order."""
+    """Return a tensor type with the dimensions of `value` that `order` lists, in that order."""
     assert isinstance(value.type, TensorType)
     shape = value.type.get_shape()
     return TensorType(value.type.element_type, [shape[d] for d in order])
 
 
 def constant_index(value: SSAValue) -> int | None:
-    """Return the integer that defines a constant value; None for other values."""
+    """Return the value of an integer constant; None for other values."""
     if isinstance(value, OpResult) and value.op.name == "arith.constant":
         attribute = value.op.properties.get("value")
         return attribute.value.data if isinstance(attribute, IntegerAttr) else None

@@ -19,7 +19,7 @@ Make = Callable[[Path], tuple[Any, Any]]
 
 
 def _package(name: str) -> Any:
-    """Import a package that pydispatch does not need, and return it. DeviceUnavailableError if it is not installed."""
+    """Import and return an optional package; raise DeviceUnavailableError if it is not installed."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -32,7 +32,7 @@ def by_numpy(folder: Path) -> tuple[Any, Any]:
 
 
 def by_ctypes(library: Path) -> tuple[Any, Any]:
-    """Return a function of a shared library whose arguments were converted before."""
+    """Return a call of the C function through ctypes, with arguments that are converted in advance."""
     function = ctypes.CDLL(str(library))[SYMBOL]
     function.restype, function.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
 
@@ -44,7 +44,7 @@ def by_ctypes(library: Path) -> tuple[Any, Any]:
 
 
 def by_cffi(library: Path) -> tuple[Any, Any]:
-    """Return the direct call of the C function through cffi."""
+    """Return a call of the C function through cffi."""
     ffi = _package("cffi").FFI()
     ffi.cdef(f"void {SYMBOL}(const float*, const float*, float*, size_t);")
     opened = ffi.dlopen(str(library))
@@ -57,7 +57,7 @@ def by_cffi(library: Path) -> tuple[Any, Any]:
 
 
 def by_numba(folder: Path) -> tuple[Any, Any]:
-    """Return a loop that Numba compiles, on one thread."""
+    """Return a single-threaded loop compiled by Numba."""
 
     def multiply(lhs: Any, rhs: Any, out: Any) -> None:
         for i in range(out.size):

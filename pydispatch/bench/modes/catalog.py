@@ -17,9 +17,14 @@ ARCH = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to dispatch, or a direct call to compare with. name: in tables; make: an empty folder for files → (device,
-    or None for the process, and a function of two tensors of f32 of one size). most: elements beyond which a call takes
-    too long to be of interest."""
+    """Way to dispatch an operation, or a direct call as baseline.
+
+    Attributes:
+        name: Name in tables.
+        make: Maps an empty folder for files to the device (None for a baseline) and a function of two f32
+            tensors of one size.
+        most: Largest number of elements that is measured; beyond it a call takes too long.
+    """
 
     name: str
     make: Callable[[Path], tuple[Any, Any]]
@@ -27,7 +32,7 @@ class Mode:
 
 
 def modes() -> list[Mode]:
-    """Return all modes. A mode whose device is not there raises DeviceUnavailableError when it is created."""
+    """Return all modes. Creating a mode raises DeviceUnavailableError if its device is missing."""
     return [
         Mode("generated code", _generated("cpu", "cpu")),
         Mode("C, inlined", _inlined),
@@ -50,7 +55,7 @@ def modes() -> list[Mode]:
 
 
 def made(folder: Path) -> tuple[list[tuple[Mode, Any, Any]], list[tuple[str, str]]]:
-    """(mode, device, function) of those that run here; (name, why not) of the others."""
+    """Create all modes; return (mode, device, function) of those that run here, and (name, error) of the others."""
     runnable: list[tuple[Mode, Any, Any]] = []
     missing: list[tuple[str, str]] = []
     for index, mode in enumerate(modes()):
@@ -64,6 +69,8 @@ def made(folder: Path) -> tuple[list[tuple[Mode, Any, Any]], list[tuple[str, str
 
 
 def _generated(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
+    """Return a mode's constructor for code that the compiler generates."""
+
     def make(folder: Path) -> tuple[Any, Any]:
         import pydispatch
 
@@ -73,7 +80,7 @@ def _generated(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
 
 
 def _loaded(text: str, device: Any = None, target: str | None = None, patterns: Any = ()) -> tuple[Any, Any]:
-    """device: None for all CPUs."""
+    """Compile a program and load it; return the device (None: the CPU) and its function main."""
     import pydispatch
 
     device = pydispatch.device("cpu") if device is None else device
@@ -81,20 +88,22 @@ def _loaded(text: str, device: Any = None, target: str | None = None, patterns: 
 
 
 def _with_define(folder: Path, name: str) -> Path:
-    """Write a copy of the C source that defines `name`, which chooses one of its forms, and return its path."""
+    """Write a copy of the C source that defines the macro `name`, which selects one of its variants; return its
+    path."""
     path = folder / "mul.c"
     path.write_text(f"#define {name}\n{SOURCE.read_text()}")
     return path
 
 
 def _level() -> str:
-    """Return the C compiler's name for the level of this CPU; `generic` where it has none."""
+    """Return the name of this CPU's ISA level for the C compiler, or `generic`."""
     import pydispatch
 
     return str(pydispatch.device("cpu").describe().get("level") or "generic")
 
 
 def _object(folder: Path, form: str) -> Path:
+    """Compile a variant of the C source into an object file; return its path."""
     import pydispatch
     from pydispatch.compiler.toolchain import tools
 
@@ -117,6 +126,7 @@ def _linked(folder: Path) -> tuple[Any, Any]:
 
 
 def _standalone(form: str) -> bytes:
+    """Return a variant of the C source, linked as an embedded ELF."""
     import pydispatch
     from pydispatch.compiler.driver import plugin
 
@@ -126,6 +136,7 @@ def _standalone(form: str) -> bytes:
 
 
 def _with_plugin(folder: Path, data: bytes, text: str) -> tuple[Any, Any]:
+    """Load a program whose imports a plugin resolves; return the device and the function."""
     import pydispatch
 
     path = folder / "mul.so"
@@ -143,6 +154,7 @@ def _embedded_plugin(folder: Path) -> tuple[Any, Any]:
 
 
 def _system_library() -> bytes:
+    """Return the C source, linked as a shared library of the operating system."""
     import pydispatch
     from pydispatch.compiler.driver import plugin
 
@@ -181,6 +193,7 @@ def _whole_kernel(folder: Path) -> tuple[Any, Any]:
 
 
 def _given_kernel(folder: Path) -> tuple[Any, Any]:
+    """Load a program whose kernel is passed to the device as a separate executable."""
     import pydispatch
     from pydispatch.compiler.toolchain import tools
 

@@ -19,10 +19,18 @@ SIZES = (64, 1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 24)
 
 
 def figures(sizes: Sequence[int] = SIZES, seconds: float = 0.2) -> dict[str, Any]:
-    """{"machine", "sizes", "seconds": by mode a median per size, None beyond its most, "missing": why, by mode}.
+    """Measure every mode at every size.
 
-    seconds: of measuring for each mode and size; all modes of one size take turns. Raises Error when a mode computes
-    something else.
+    Args:
+        sizes: Numbers of elements.
+        seconds: Measuring time per mode and size; the modes of one size take turns.
+
+    Returns:
+        "machine", "sizes", "seconds" (by mode one median per size, None above the mode's limit), and "missing"
+            (by mode the reason).
+
+    Raises:
+        Error: A mode computes a wrong result.
     """
     import pydispatch
 
@@ -45,7 +53,7 @@ def figures(sizes: Sequence[int] = SIZES, seconds: float = 0.2) -> dict[str, Any
 
 
 def text(data: dict[str, Any]) -> str:
-    """Time of a call, and below it nanoseconds per element, for each size."""
+    """Return a table with the time of a call, and below it nanoseconds per element, for each size."""
     sizes = data["sizes"]
     lines = [["a call", *(f"{n:,}" for n in sizes)]]
     seconds = data["seconds"].items()
@@ -61,7 +69,7 @@ def text(data: dict[str, Any]) -> str:
 
 
 def picture(data: dict[str, Any]) -> str:
-    """SVG: cost per call and per element over sizes."""
+    """Return an SVG with the cost per call and per element over the sizes."""
     sizes = data["sizes"]
     calls = {name: [(n, t * 1e6) for n, t in zip(sizes, row, strict=True) if t is not None]
              for name, row in data["seconds"].items()}  # fmt: skip

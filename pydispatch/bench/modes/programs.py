@@ -79,7 +79,7 @@ COMMAND = """
 
 
 def objects(arch: str, path: str) -> str:
-    """Return the attribute that names the object file of an executable."""
+    """Return the MLIR attribute that names the object file of an executable."""
     return (
         "attributes { hal.executable.objects = #hal.executable.objects<{ "
         f'#{arch} = [#hal.executable.object<{{path = "{path}"}}>] }}> }}'
@@ -87,7 +87,7 @@ def objects(arch: str, path: str) -> str:
 
 
 def function(arch: str, path: str | None) -> str:
-    """Return a program that calls a C function: linked in from an object, or an import without one."""
+    """Return a program that calls a C function: linked from the object at `path`, or imported if it is None."""
     call = DISPATCH.replace("EXPORT", "mul").replace("OPERANDS", "%lhs, %rhs, %size")
     attributes = "llvm.bareptr = true" if path is None else "hal.import.static, llvm.bareptr = true"
     body = FUNCTION.replace("OBJECTS", "" if path is None else objects(arch, path)).replace("ATTRIBUTES", attributes)
@@ -95,7 +95,7 @@ def function(arch: str, path: str | None) -> str:
 
 
 def kernel(arch: str, path: str | None) -> str:
-    """Return a program that runs a whole kernel: one in an object, or one that is given when the program is loaded."""
+    """Return a program that runs a C kernel: from the object at `path`, or supplied at load if it is None."""
     call = (
         "%r = flow.dispatch @kernels::@mul_kernel[%size](%size_i32, %lhs, %rhs)\n"
         "        : (i32, tensor<?xf32>{%size}, tensor<?xf32>{%size}) -> tensor<?xf32>{%size}"

@@ -25,6 +25,7 @@ THIS_CPU = (*CPU, "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2")
 
 
 def work(question: Question) -> Work:
+    """Compile the program with IREE if necessary, and return the Work."""
     set_workers(question.workers)
     file = question.file if question.file.suffix == ".vmfb" else _compiled(question)
     module = Module(file, "local-sync" if question.workers == 1 else "local-task")
@@ -34,14 +35,14 @@ def work(question: Question) -> Work:
 
 
 def set_workers(count: int) -> None:
-    """Set the number of IREE worker threads, for devices that are created afterwards."""
+    """Set the number of IREE worker threads for devices that are created later."""
     import iree.runtime as rt
 
     rt.flags.parse_flags(f"--task_topology_group_count={count}")
 
 
 class Module:
-    """A compiled program on a device."""
+    """Compiled program, loaded on a device."""
 
     def __init__(self, file: Path | str, device: str) -> None:
         import iree.runtime as rt
@@ -53,11 +54,12 @@ class Module:
         self.context.add_vm_module(self.module)
 
     def function(self, name: str) -> Any:
-        """Return a function of the module, which takes NumPy arrays and returns arrays of the device."""
+        """Return a function of the module that takes NumPy arrays and returns device arrays."""
         return self.context.modules[self.module.name][name]
 
     def raw(self, name: str, *inputs: Any) -> Callable[[], Any]:
-        """Return a call with the least overhead that Python allows: its arguments are packed, and on the device."""
+        """Return a call with the least overhead possible from Python: its arguments are on the device and packed
+        once."""
         rt, function, context = self.rt, self.module.lookup_function(name), self.context.vm_context
         arguments = rt.VmVariantList(len(inputs))
         referenced = []  # what the list refers to
@@ -79,7 +81,8 @@ class Module:
 
 
 def compiler() -> str:
-    """Return the path of iree-compile itself, without the script around it. Raises InvalidArgumentError without it."""
+    """Return the path of the iree-compile binary, bypassing its Python wrapper; raise InvalidArgumentError if there
+    is none."""
     if importlib.util.find_spec("iree") and importlib.util.find_spec("iree.compiler"):
         from iree.compiler.tools.binaries import find_tool
 
@@ -92,6 +95,7 @@ def compiler() -> str:
 
 
 def _compiled(question: Question) -> Path:
+    """Return the module of a program, compiled for this CPU."""
     output = question.folder / "iree.vmfb"
     command = [compiler(), str(question.file), "-o", str(output), *THIS_CPU]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

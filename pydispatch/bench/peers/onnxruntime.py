@@ -15,6 +15,7 @@ PACKAGES = "onnxruntime"
 
 
 def work(question: Question) -> Work:
+    """Load the model and return a Work whose results are written into preallocated memory."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

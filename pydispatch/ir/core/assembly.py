@@ -22,9 +22,11 @@ OpT = TypeVar("OpT", bound=IRDLOperation)
 
 
 class AssemblyFormat:
-    """The syntax of one operation.
+    """Syntax of one operation, compiled when the operation is first parsed or printed.
 
-    text: an assembly format. definition: the operands, results, properties and regions that the text names.
+    Args:
+        text: Assembly format as in MLIR.
+        definition: Operands, results, properties and regions that the text names.
     """
 
     def __init__(self, text: str, definition: OpDef) -> None:
@@ -47,17 +49,18 @@ class AssemblyFormat:
 
     @cached_property
     def _demanding(self) -> tuple[Any, ...]:
-        """Lists of clauses, not all of which may be left out: whether one is missing is known at the end."""
+        """Return the directives with clauses that may be required; only at the end is it known whether one is
+        missing."""
         return tuple(directive for directive in self._directives if hasattr(directive, "require"))
 
     @cached_property
     def _has_variables(self) -> bool:
-        """Whether types that the text leaves out may follow from those that it states."""
+        """Return whether types that the text omits may be inferred from other types."""
         groups = (self._definition.operands, self._definition.results)
         return any(part.constr.variables() for group in groups for _, part in group)
 
     def parse(self, op_type: type[Operation], parser: Parser) -> Operation:
-        """Return the operation whose name the parser has just read."""
+        """Parse an operation after its name, and return it."""
         assert issubclass(op_type, IRDLOperation)
         state = ParsingState(op_type)
         start = parser.pos
@@ -95,7 +98,7 @@ class AssemblyFormat:
 
     @cached_property
     def _fixed_types(self) -> tuple[Attribute | None, ...]:
-        """The type of each operand that has always the same, such as index."""
+        """Return for each operand its type if it is always the same, such as index; else None."""
         context = VerificationContext()
         return tuple(
             operand.constr.infer(context, length=1)[0] if operand.constr.can_infer(set(), length_known=True) else None
@@ -107,7 +110,7 @@ class AssemblyFormat:
         return any(isinstance(option, AttrSizedOperandSegments) for option in self._definition.options)
 
     def print(self, op: Operation, printer: Printer) -> None:
-        """Print what follows the name of `op`."""
+        """Print an operation after its name."""
         assert isinstance(op, IRDLOperation)
         state = PrintingState()
         for write in self._writers:
@@ -120,7 +123,8 @@ def _raise_counts(parser: Parser, names: Sequence[UnresolvedOperand], types: Seq
 
 
 def op_definition(cls: type[OpT]) -> type[OpT]:
-    """`irdl_op_definition` for operations of ours: `assembly_format` is compiled late, by our grammar."""
+    """Decorate an operation class like `irdl_op_definition`, but compile `assembly_format` lazily and with our
+    grammar."""
     text, cls.assembly_format = cls.assembly_format, None
     defined = irdl_op_definition(cls)
     if text is not None:

@@ -69,6 +69,8 @@ def _read_result_type(index: int) -> Read:
 
 
 def _read_literal(directive: FormatDirective, text: str) -> Read:
+    """Return a reader of a fixed token."""
+
     def read(parser: Any, state: ParsingState) -> None:
         if parser.parse_optional_characters(text) is None:
             directive.parse(parser, state)  # Which says what is missing.
@@ -87,6 +89,7 @@ def _read_after(word: str, parse: Read) -> Read:
 
 
 def _read_group(group: OptionalGroupDirective, word: str) -> Read:
+    """Return a reader of an optional group that starts with the token `word`."""
     present = [reader(directive) for directive in group.then_elements] + _emptiers(group.else_elements)
     left_out = _emptiers(group.then_elements) + [reader(directive) for directive in group.else_elements]
 
@@ -98,7 +101,7 @@ def _read_group(group: OptionalGroupDirective, word: str) -> Read:
 
 
 def _emptiers(directives: Sequence[FormatDirective]) -> list[Read]:
-    """Return functions that record that an operand or attribute is absent, for the directives that record it."""
+    """Return functions that record the absence of the operands and attributes of an omitted group."""
 
     def emptier(directive: FormatDirective) -> Read:
         return lambda _, state: directive.set_empty(state)
@@ -126,11 +129,13 @@ def writer(directive: FormatDirective, definition: OpDef) -> Write:
 
 
 def _all_single(parts: Sequence[tuple[str, Any]]) -> bool:
-    """Return whether each name denotes one value, so that the index of a name is the index of its value."""
+    """Return whether no name denotes a list, so that the index of a name is the index of its value."""
     return not any(isinstance(part, VariadicDef) for _, part in parts)
 
 
 def _write_operand(index: int) -> Write:
+    """Return a writer of the operand with this index."""
+
     def write(printer: Any, state: PrintingState, op: Any) -> None:
         if state.should_emit_space or not state.last_was_punctuation:
             printer.print_string(" ")
@@ -141,6 +146,8 @@ def _write_operand(index: int) -> Write:
 
 
 def _write_operand_type(index: int) -> Write:
+    """Return a writer of the type of the operand with this index."""
+
     def write(printer: Any, state: PrintingState, op: Any) -> None:
         state.print_whitespace(printer)
         printer.print_attribute(op._operands[index].type)
@@ -149,6 +156,8 @@ def _write_operand_type(index: int) -> Write:
 
 
 def _write_result_type(index: int) -> Write:
+    """Return a writer of the type of the result with this index."""
+
     def write(printer: Any, state: PrintingState, op: Any) -> None:
         state.print_whitespace(printer)
         printer.print_attribute(op.results[index].type)
@@ -157,6 +166,7 @@ def _write_result_type(index: int) -> Write:
 
 
 def _write_punctuation(text: str) -> Write:
+    """Return a writer of a punctuation token, with the spaces that belong to it."""
     apart_from_punctuation = " " + text if text not in (">", ")", "}", "]", ",") else text
     apart_from_word = " " + text if text not in ("<", ">", "(", ")", "{", "}", "[", "]", ",") else text
     space_follows = text not in ("<", "(", "{", "[")
@@ -172,6 +182,7 @@ def _write_punctuation(text: str) -> Write:
 
 
 def _write_group(group: OptionalGroupDirective, definition: OpDef) -> Write:
+    """Return a writer of an optional group, which prints it if its anchor is present."""
     present = [
         writer(directive, definition) for directive in (*group.then_whitespace, group.then_first, *group.then_elements)
     ]

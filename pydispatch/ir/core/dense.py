@@ -52,7 +52,7 @@ _FLOATS: dict[type, str] = {Float16Type: "<f2", Float32Type: "<f4", Float64Type:
 
 
 def unhex(text: str, start: int, end: int) -> bytes | None:
-    """Return the bytes of `text[start:end]`, two hexadecimal digits each; None for other text."""
+    """Decode `text[start:end]`, two hexadecimal digits per byte; return None for other text."""
     if (end - start) % 2:
         return None
     out = io.BytesIO()
@@ -68,10 +68,14 @@ def unhex(text: str, start: int, end: int) -> bytes | None:
 
 
 def parse_dense(parser: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:
-    """Parse the literal at `<`, and leave the parser after it. Return None, with nothing consumed, for a literal that
-    the library parses.
+    """Parse a `dense` literal at its `<`. Return None, with nothing consumed, for a literal that xDSL's parser handles.
 
-    type: when None, it follows the literal. Raises ParseError when the data does not fit the type.
+    Args:
+        parser: The parser.
+        type: Type of the constant; None if it follows the literal.
+
+    Raises:
+        ParseError: The data does not fit the type.
     """
     content = str(parser.lexer.input.content)
     open = parser.pos
@@ -94,6 +98,7 @@ def parse_dense(parser: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] 
 
 
 def _parse_type(parser: AttrParser, type: Any) -> Any:
+    """Return `type`, or parse it after the literal if it is None."""
     parser.parse_punctuation(">", " in dense attribute")
     if type is None:
         parser.parse_punctuation(":", " in dense attribute")
@@ -102,6 +107,7 @@ def _parse_type(parser: AttrParser, type: Any) -> Any:
 
 
 def _parse_blob(parser: AttrParser, content: str, open: int, start: int, type: Any) -> DenseIntOrFPElementsAttr[Any]:
+    """Parse a literal that is a string of hexadecimal digits."""
     end = content.find('"', start)
     if end < 0:
         parser.raise_error("this string is not closed", start - 3, start)
@@ -114,8 +120,9 @@ def _parse_blob(parser: AttrParser, content: str, open: int, start: int, type: A
 
 
 def blob_constant(parser: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrFPElementsAttr[Any]:
-    """Return the constant of raw bytes; the bytes of one element are a splat. Raises ParseError for another number of
-    bytes.
+    """Return a constant with these raw bytes; the bytes of a single element make a splat.
+
+    Raises ParseError, at offset `at`, if the number of bytes does not fit the type.
     """
     size = element_bytes(type.element_type)
     expected = math.prod(type.get_shape()) * size
@@ -127,7 +134,7 @@ def blob_constant(parser: AttrParser, data: bytes, type: Any, at: int) -> DenseI
 
 
 def element_bytes(element: Any) -> int:
-    """Return the number of bytes of one element in a constant; elements of less than a byte have one."""
+    """Return the size of one element in a constant, in bytes; sub-byte elements take one."""
     return int(element.compile_time_size)
 
 
@@ -148,7 +155,7 @@ _SPLATS: WeakKeyDictionary[DenseIntOrFPElementsAttr[Any], bool] = WeakKeyDiction
 
 
 def is_splat(constant: DenseIntOrFPElementsAttr[Any]) -> bool:
-    """Return whether all elements have the same bits; there is at least one."""
+    """Return whether all elements, of which there is at least one, have the same bits."""
     known = _SPLATS.get(constant)
     if known is None:
         known = _SPLATS[constant] = _all_equal(constant.data.data, element_bytes(constant.type.element_type))
@@ -158,9 +165,9 @@ def is_splat(constant: DenseIntOrFPElementsAttr[Any]) -> bool:
 def print_dense(
     printer: Printer, constant: DenseIntOrFPElementsAttr[Any], elide_bytes: int | None = None
 ) -> None:  # fmt: skip
-    """Print a constant, or where it has more than `elide_bytes` bytes that it was left out.
+    """Print a constant, or a placeholder if it has more than `elide_bytes` bytes.
 
-    The library takes 0.0 and -0.0 for equal, and compares all elements of a splat one by one.
+    xDSL's printer is not used: it treats 0.0 and -0.0 as equal, and compares the elements of a splat one by one.
     """
     shape = constant.get_shape()
     data = constant.data.data
@@ -182,6 +189,7 @@ def print_dense(
 
 
 def _all_equal(data: bytes, size: int) -> bool:
+    """Return whether all elements of `size` bytes are equal."""
     if len(data) <= size:
         return len(data) > 0
     block = data[:size] * max(1, min(len(data), _BLOCK) // size)
@@ -190,7 +198,7 @@ def _all_equal(data: bytes, size: int) -> bool:
 
 
 def _nesting_fits(body: str, shape: tuple[int, ...]) -> bool:
-    """Return whether the brackets and commas of a list are those of `shape`."""
+    """Return whether the brackets and commas of a list match `shape`."""
     if not shape or 0 in shape:
         return False
     expected = "[" + "," * (shape[-1] - 1) + "]"
@@ -200,7 +208,10 @@ def _nesting_fits(body: str, shape: tuple[int, ...]) -> bool:
 
 
 def list_bytes(body: str, type: Any) -> bytes | None:
-    """Return the elements of a list whose brackets match its shape; None when one is not a number, or out of range."""
+    """Return the bytes of the elements of a list; None if one is not a decimal number or out of range.
+
+    The brackets of the list must match the shape of `type`.
+    """
     import numpy as np
 
     element = type.element_type

@@ -36,7 +36,7 @@ class Dominance:
 
 
 def reverse_postorder(region: Region) -> list[Block]:
-    """Return all blocks of a region: each after those that dominate it, and those that no path reaches at the end."""
+    """Return the blocks of a region in reverse postorder; unreachable blocks are at the end."""
     order = list(_postorder(region.blocks[0]))[::-1] if region.blocks else []
     reached = set(order)
     return order + [block for block in region.blocks if block not in reached]
@@ -66,7 +66,7 @@ def _immediate_dominators(region: Region) -> dict[Block, Block]:
 
 
 def _common(parents: dict[Block, Block], position: dict[Block, int], first: Block, second: Block) -> Block:
-    """Return the nearest block that dominates two blocks."""
+    """Return the nearest common dominator of two blocks."""
     while first is not second:
         while position[first] < position[second]:
             first = parents[first]
@@ -81,9 +81,7 @@ def _successors(block: Block) -> tuple[Block, ...]:
 
 
 def _postorder(entry: Block) -> Iterator[Block]:
-    """Yield the blocks that are reachable from the entry in postorder: each after its successors that are not on the
-    path.
-    """
+    """Yield the blocks reachable from the entry in postorder of a depth-first search."""
     seen = {entry}
     pending = [(entry, iter(_successors(entry)))]
     while pending:

@@ -13,7 +13,7 @@ def element_type(type: Attribute) -> Attribute:
 
 
 def same_shape(op: Operation, lhs: Attribute, rhs: Attribute) -> None:
-    """Check that two types have the same shape and are both tensors, both vectors or both scalars."""
+    """Raise VerifyException unless two types have the same shape and are both tensors, both vectors or both scalars."""
     shape_a = lhs.get_shape() if isinstance(lhs, ShapedType) else None
     shape_b = rhs.get_shape() if isinstance(rhs, ShapedType) else None
     if shape_a != shape_b or (shape_a is not None and lhs.name != rhs.name):
@@ -21,7 +21,8 @@ def same_shape(op: Operation, lhs: Attribute, rhs: Attribute) -> None:
 
 
 def with_element(type: Attribute, element: Attribute) -> Attribute:
-    """`element` in the shape of `type`."""
+    """Return a type with the shape of `type` and the given element type; the element type itself if `type` is a
+    scalar."""
     if isinstance(type, TensorType):
         return TensorType(element, type.shape, type.encoding)
     if isinstance(type, VectorType):

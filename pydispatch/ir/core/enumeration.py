@@ -12,7 +12,10 @@ from xdsl.printer import Printer
 
 
 class Enumeration(Data[str]):
-    """`#dialect.name<WORD>`. In the attribute dictionary of an operation the word may be written alone, or as text."""
+    """Base of enum attributes `#dialect.name<WORD>`.
+
+    In the attribute dictionary of an operation the keyword may be written alone, or as a string.
+    """
 
     WORDS: ClassVar[Sequence[str]] = ()
 

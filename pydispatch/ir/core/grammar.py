@@ -54,9 +54,11 @@ _LITERALS = (KeywordDirective, PunctuationDirective, WhitespaceDirective)
 
 @dataclass(frozen=True)
 class AttrDict(AttrDictDirective):
-    """An attribute dictionary. Properties may be entries of it, as older releases write them.
+    """Directive for the attribute dictionary, in which older releases also write properties.
 
-    printed: those that the format has nowhere else. words: those that may be a word alone.
+    Attributes:
+        printed: Properties that have no other syntax and are printed here.
+        words: Properties that may be written as a keyword.
     """
 
     printed: dict[str, None]
@@ -73,6 +75,7 @@ class AttrDict(AttrDictDirective):
                 state.properties[name] = value
 
     def _entries(self, parser: Parser) -> dict[str, Attribute]:
+        """Parse the entries between the braces."""
         if not self.words:
             return parser.parse_optional_attr_dict()
         entries: dict[str, Attribute] = {}
@@ -123,7 +126,7 @@ class Keyword(KeywordDirective):
 
 @dataclass(frozen=True)
 class CheckedAttribute(AttributeVariable):
-    """An attribute of one kind; another kind is an error right there."""
+    """Directive for an attribute of one class; another attribute is a parse error at its location."""
 
     base: type[Attribute]
 
@@ -139,7 +142,8 @@ class CheckedAttribute(AttributeVariable):
 
 
 class DialectAttribute(UniqueBaseAttributeVariable):
-    """An attribute of a dialect: `<...>` or with its name, or by an alias; printed with its name."""
+    """Directive for an attribute of a dialect: parsed with its name, as `<...>`, or as an alias; printed with its
+    name."""
 
     def parse_attr(self, parser: Parser) -> Attribute:
         return parse_attr_of(parser, cast(Any, self.unique_base))
@@ -149,7 +153,7 @@ class DialectAttribute(UniqueBaseAttributeVariable):
 
 
 class NumberVariable(TypedAttributeVariable):
-    """A number whose type is known."""
+    """Directive for an integer whose type is known from the definition."""
 
     def parse_attr(self, parser: Parser) -> Attribute:
         return IntegerAttr(parser.parse_integer(allow_boolean=False), cast(Any, self.unique_type))
@@ -157,7 +161,7 @@ class NumberVariable(TypedAttributeVariable):
 
 @dataclass(frozen=True)
 class AnyOrder(FormatDirective):
-    """`oilist`: clauses in any order, each at most once. A clause is printed when what it holds is there."""
+    """Directive `oilist`: clauses in any order, each at most once. A clause is printed if its anchor is present."""
 
     clauses: tuple[tuple[FormatDirective, ...], ...]
     attributes: AttrDict
@@ -196,13 +200,13 @@ class AnyOrder(FormatDirective):
 
 
 def _word(clause: tuple[FormatDirective, ...]) -> str:
-    """Return the token that begins a clause; custom directives state it as `OPENS`."""
+    """Return the token with which a clause starts; custom directives declare it as `OPENS`."""
     first = clause[0]
     return first.keyword if isinstance(first, KeywordDirective) else str(getattr(first, "OPENS"))  # noqa: B009
 
 
 class Grammar(FormatParser):
-    """Parser of one assembly format."""
+    """Parser of one assembly format into directives."""
 
     def __init__(self, text: str, definition: OpDef) -> None:
         super().__init__(text, definition)

@@ -54,7 +54,7 @@ _KIND = {name: getattr(MLIRTokenKind, name) for name in _TOKEN.groupindex if nam
 
 
 class FastToken:
-    """A token with its text; the span is made when an error or a name wants it."""
+    """Token that stores its text; its span is created when an error or a name needs it."""
 
     __slots__ = ("_input", "end", "kind", "start", "text")
 
@@ -77,7 +77,7 @@ class FastToken:
 
 
 class FastOperand:
-    """An operand that is not resolved yet, with its name; the span is made when an error wants it."""
+    """Unresolved operand that stores its name; its span is created when an error needs it."""
 
     __slots__ = ("_token", "index", "operand_name")
 
@@ -112,7 +112,7 @@ class FastLexer(MLIRLexer):
         return FastToken(kind, text, end - len(text), end, input)
 
     def _check_string(self) -> None:
-        """Refuse a bad string literal here: the library's expression takes exponential time on one."""
+        """Reject a malformed string literal here, because xDSL's regular expression takes exponential time on one."""
         content = self.input.content
         start = _SPACE.match(content, self.pos).end()  # type: ignore[union-attr]
         if content.startswith('@"', start):
@@ -122,7 +122,7 @@ class FastLexer(MLIRLexer):
 
 
 class _Delimited(AbstractContextManager[None]):
-    """`with` brackets, without a generator."""
+    """Context manager for text in brackets, without the cost of a generator."""
 
     __slots__ = ("_close", "_parser")
 
@@ -139,7 +139,7 @@ class _Delimited(AbstractContextManager[None]):
 
 
 class FastParser(Parser):
-    """The parser's inner steps, over tokens that know their text."""
+    """Hot paths of xDSL's parser, reimplemented on tokens that store their text."""
 
     _known_types: dict[str, Any]
     """Builtin types by their text: a program repeats few types many times."""

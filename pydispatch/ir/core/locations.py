@@ -24,7 +24,7 @@ _LONGEST_CHAIN = 64
 
 
 class Source:
-    """A text with its name; turns offsets into `Location`s. Offsets are 0-based indices into `text`."""
+    """Named source text; converts offsets, 0-based indices into `text`, to `Location`s."""
 
     def __init__(self, text: str, filename: str) -> None:
         self.text = text
@@ -33,9 +33,10 @@ class Source:
         self._origins: dict[str, int] | None = None
 
     def origin(self, start: int) -> str:
-        """Return the name that the location at the parenthesis of `loc(...)` states; "" when it states none.
+        """Return the name in a location `loc(...)`, given the offset of its parenthesis; "" if it has none.
 
-        That is the name in `loc("name"(...))`, in `loc(callsite(a at b))` that of a. Aliases (`#loc3`) are followed.
+        The name of `loc("name"(...))` is "name", that of `loc(callsite(a at b))` is the name of a. Aliases (`#loc3`)
+        are followed.
         """
         if self._origins is None:
             self._origins = {alias[1]: alias.end(2) - 1 for alias in _ORIGIN.finditer(self.text)}
@@ -49,14 +50,14 @@ class Source:
         return ""
 
     def line_column(self, offset: int) -> tuple[int, int]:
-        """1-based line and column of the offset."""
+        """Return the line and the column of an offset, both counted from 1."""
         if self._starts is None:
             self._starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect.bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
     def locate(self, start: int, end: int | None = None) -> Location:
-        """Return the location of `text[start:end]`; a range over several lines ends with its first line."""
+        """Return the location of `text[start:end]`; a range over several lines is cut at the end of its first line."""
         start = max(0, min(start, len(self.text)))
         line, column = self.line_column(start)
         stop = self.text.find("\n", start)
@@ -90,7 +91,7 @@ class SourceLoc(BuiltinAttribute):
         setter(self, "origin", origin)
 
     def resolve(self) -> Location:
-        """Return the location for errors; its layer is the name that the location in the text states."""
+        """Return the location for messages. Its layer is the name that a `loc(...)` in the text states."""
         location = self.source.locate(self.start, self.end)
         return location if self.origin < 0 else replace(location, layer=self.source.origin(self.origin))
 
@@ -100,7 +101,7 @@ class SourceLoc(BuiltinAttribute):
 
 
 class NamedLoc(BuiltinAttribute):
-    """A location attribute that is only a name, such as that of an argument in the source of a model."""
+    """Location attribute that consists of a name only, such as that of an argument in the source of a model."""
 
     name = "builtin.named_loc"
     __slots__ = ("text",)
@@ -115,7 +116,7 @@ class NamedLoc(BuiltinAttribute):
 
 
 class LayerLoc(BuiltinAttribute):
-    """A location attribute that names a layer of a model, which has no text. layer: "" for the model itself."""
+    """Location attribute that names a layer of a model without source text; "" stands for the model itself."""
 
     name = "builtin.layer_loc"
     __slots__ = ("filename", "layer")
@@ -132,7 +133,7 @@ class LayerLoc(BuiltinAttribute):
 
 
 def resolved(location: Any) -> Location | None:
-    """Return the location that a location attribute names; None for an attribute that names none."""
+    """Return the location that an attribute denotes; None for other attributes."""
     if isinstance(location, LayerLoc):
         return Location(location.filename, 0, 0, layer=location.layer)
     if isinstance(location, SourceLoc):
@@ -143,7 +144,7 @@ def resolved(location: Any) -> Location | None:
 
 
 def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
-    """Return the location of `item`; an item without a location has that of its nearest parent that has one."""
+    """Return the location of an operation, value or block, or else that of its nearest parent with a location."""
     while item is not None:
         if isinstance(item, SSAValue):
             location = resolved(getattr(item, "location", None))
@@ -161,7 +162,7 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
 
 
 def set_location(new_op: Operation, like: Operation | SSAValue) -> None:
-    """Give `new_op` the location of the operation that it replaces."""
+    """Give an operation the location of the operation or value that it replaces."""
     # By exact types: isinstance asks the metaclass of such classes, for each operation that is written.
     owner: Operation | Block | None = like  # type: ignore[assignment]
     if type(like) is OpResult:

@@ -17,7 +17,7 @@ _KNOWN = ("index", "i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64",
 
 
 def explain(message: str, token: str) -> tuple[str, str | None]:
-    """Return the message and the note for an error of the library at `token`."""
+    """Translate an error message of xDSL's parser at `token` into a message and an optional note with the remedy."""
     message = message.strip()
     note = None
     if message == "in block definition":
@@ -61,7 +61,8 @@ _CAUSES = {
 
 
 def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
-    """Return the message and the note for an error that the library, or our own code, raises about an operation."""
+    """Translate an exception raised while an operation `name` was built or verified into a message and an optional
+    note."""
     text, note = _first(error), None
     if match := _ELEMENTS.match(text):
         text = f"{match[1]} is wanted where it has {match[2]}"
@@ -90,8 +91,9 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
 
 
 def _first(error: Exception) -> str:
-    """Return the line of an exception that states the error; for an internal error, a general message with this line in
-    parentheses.
+    """Return the line of an exception that states the error.
+
+    An internal error gives a general message with that line in parentheses.
     """
     lines = [line.strip() for line in _text_of(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0] == _SEVERAL:
@@ -112,6 +114,7 @@ def _text_of(error: Exception) -> str:
 
 
 def _operand(token: str) -> tuple[str, str | None]:
+    """Return message and note for an undefined or malformed operand."""
     message = f"expected a value, got '{token}'" if token else "expected a value"
     if re.fullmatch(r"-?[0-9.]+(e[+-]?\d+)?|true|false", token):
         return message, f"make a value of it in front: %name = arith.constant {token} : type"
@@ -127,7 +130,7 @@ def _type(token: str, what: str) -> tuple[str, str | None]:
 
 
 def end_of_previous(text: str, start: int) -> int | None:
-    """Return the offset after the token before `start`, when that token is on an earlier line; None otherwise."""
+    """Return the offset after the token before `start` if that token is on an earlier line; else None."""
     before = text[:start]
     if not before.rpartition("\n")[2].strip() and "\n" in before:
         code = before.rstrip()

@@ -48,7 +48,7 @@ _PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
 
 
 class _HexElement(AttrParser._TensorLiteralElement):
-    """A hexadecimal element: of a float it gives the bits."""
+    """Hexadecimal element of a tensor literal: the bits of a float, the value of an integer."""
 
     def to_type(self, parser: Any, type: Any) -> Any:
         if not isinstance(type, AnyFloat):
@@ -61,7 +61,7 @@ class _HexElement(AttrParser._TensorLiteralElement):
 
 
 class _ComplexElement(AttrParser._TensorLiteralElement):
-    """`(real, imaginary)`, of elements each."""
+    """Complex element `(real, imaginary)` of a tensor literal."""
 
     def to_type(self, parser: Any, type: Any) -> Any:
         if not isinstance(type, ComplexType):
@@ -71,14 +71,15 @@ class _ComplexElement(AttrParser._TensorLiteralElement):
 
 @cache
 def unregistered(name: str, is_type: bool) -> type[UnregisteredAttr]:
-    """Return the class of an unknown attribute or type: one class for each name, so that equal texts are equal
-    attributes.
+    """Return the class for an unknown attribute or type.
+
+    There is one class per name, so that equal texts give equal attributes.
     """
     return UnregisteredAttr.with_name_and_type(name, is_type)
 
 
 class ProgramParser(FastParser):
-    """The parser of one text."""
+    """Parser of one program text."""
 
     def __init__(self, ctx: Context, text: str, filename: str) -> None:
         self.source = Source(text, filename)
@@ -145,6 +146,7 @@ class ProgramParser(FastParser):
         return super()._parse_op_result_list()
 
     def _bind_results(self, op: Operation, bound: list[Any], start: int) -> None:
+        """Check the number of result names, and register the results of an operation under these names."""
         results = op.results
         if len(bound) == 1 and bound[0][1] == 1 and len(results) == 1:
             self._register_ssa_definition(bound[0][0].text[1:], results, bound[0][0])
@@ -165,6 +167,7 @@ class ProgramParser(FastParser):
         return op_type
 
     def _nearest(self, name: str) -> str:
+        """Return a hint with similar operation names."""
         dialect = name.split(".")[0]
         known_dialects = sorted(self.ctx.registered_dialect_names)
         if "." in name and dialect not in known_dialects:
@@ -190,9 +193,7 @@ class ProgramParser(FastParser):
         return _UNKNOWN_LOC if named is None else NamedLoc(named[1])  # type: ignore[return-value]
 
     def _skip_balanced(self, pos: int, close: str) -> int:  # noqa: RET503
-        """Return the offset after the `close` that matches the bracket before `pos`; strings and comments are
-        skipped.
-        """
+        """Return the offset after the `close` that matches the bracket before `pos`, ignoring strings and comments."""
         content = self.lexer.input.content
         assert isinstance(content, str)
         start = pos
@@ -238,7 +239,7 @@ class ProgramParser(FastParser):
         return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # type: ignore[call-overload]
 
     def _later_alias(self, alias: str) -> Attribute:
-        """Parse the definition of an alias that is used before it is defined, and return its attribute."""
+        """Parse the definition of an alias that is used before its definition, and return the attribute."""
         at = self._current_token.span.start
         start = str(self.lexer.input.content).rfind(alias, 0, at)
         if self._alias_positions is None:
@@ -282,7 +283,8 @@ class ProgramParser(FastParser):
         return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
 
     def _parse_dialect_symbol_body(self) -> str:
-        """Parse the body of a dialect symbol, and return its text on one line: printing would indent other lines."""
+        """Parse the body of a dialect attribute or type, and return its text on one line, because printing indents
+        lines."""
         body = super()._parse_dialect_symbol_body()
         return body if "//" in body else _LINE_END.sub(" ", body)
 
@@ -346,6 +348,7 @@ class ProgramParser(FastParser):
             raise CompileError("the program is nested too deeply", self.source.locate(token.start)) from None
 
     def _raise(self, error: ParseError) -> NoReturn:
+        """Raise the CompileError for an error of xDSL's parser."""
         start, end = error.span.start, error.span.end
         message, note = explain(error.msg, error.span.text)
         if message.startswith("values used but not defined"):
@@ -378,6 +381,6 @@ class ProgramParser(FastParser):
 
 
 def first_line(error: Exception) -> str:
-    """Return the message of an exception of the library, without the program that it appends."""
+    """Return the message of an xDSL exception without the program text that xDSL appends."""
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -14,9 +14,10 @@ from pydispatch.ir.core.refine import refinement
 
 
 class ProgramPrinter(Printer):
-    """The library's printer, with the syntax that our dialects give to operations of the library.
+    """Printer of programs, with our dialects' syntax for operations of xDSL.
 
-    elide_bytes: constants of more bytes are left out; None: none are.
+    Attributes:
+        elide_bytes: Constants of more bytes are elided; None elides none.
     """
 
     def __init__(self, stream: IO[str], elide_bytes: int | None = None) -> None:

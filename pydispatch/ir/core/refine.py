@@ -29,7 +29,7 @@ Seen = set[tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Refinement:
-    """parse, print: None where the library's syntax is right. verify: None where its verification is."""
+    """Changes to an operation of xDSL; None means that xDSL's own function is used."""
 
     parse: Parse | None
     print: Print | None
@@ -70,7 +70,7 @@ class _Verification:
 
 
 def _key(op: Operation) -> tuple[object, ...]:
-    """Return a key of everything that the definition of an operation without regions and successors reads."""
+    """Return a hashable key of the types and properties of an operation without regions and successors."""
     key: list[object] = [type(op), *[value.type for value in op._operands], None, *[value.type for value in op.results]]
     for attributes in (op.properties, op.attributes):
         key.append(None)
@@ -132,5 +132,5 @@ def refine(
 
 
 def refinement(op: type[Operation]) -> Refinement | None:
-    """Return the refinement of an operation of the library; None for an operation that has none."""
+    """Return the refinement of an xDSL operation class; None if it has none."""
     return _REFINED.get(op)

@@ -15,16 +15,14 @@ _ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-
 
 
 class Resources:
-    """The blobs of one text, found on first use."""
+    """Resource blobs of one text, located on first use."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._spans: dict[str, tuple[int, int]] | None = None
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes of a resource, without the four bytes that state its alignment; None for a missing
-        resource.
-        """
+        """Return the bytes of a resource without its 4-byte alignment header; None if there is none."""
         if self._spans is None:
             start = self._text.rfind("{-#")
             matches = _ENTRY.finditer(self._text, start) if start >= 0 else ()
@@ -33,7 +31,7 @@ class Resources:
         return None if span is None else unhex(self._text, span[0] + 8, span[1])
 
     def constant(self, data: bytes, type: Any, parser: AttrParser, start: int) -> DenseIntOrFPElementsAttr:
-        """Return a blob as an ordinary constant of `type`; one byte for each i1."""
+        """Return a blob as a dense constant of `type`. In the blob an i1 takes one byte."""
         assert isinstance(type, ShapedType)
         element = type.get_element_type()  # type: ignore[attr-defined]
         bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64

@@ -6,7 +6,7 @@ from xdsl.ir import Operation, SSAValue
 
 
 def replace_op(op: Operation, *values: SSAValue) -> None:
-    """Replace the results of an operation by as many values, which take over the names of the results, and erase it."""
+    """Replace the results of an operation by as many values, which inherit the names of the results, and erase it."""
     for result, value in zip(op.results, values, strict=True):
         value.name_hint = result.name_hint
         result.replace_all_uses_with(value)

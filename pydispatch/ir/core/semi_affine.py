@@ -16,7 +16,7 @@ KINDS = {
 
 
 class SemiAffineParser(AffineParser):
-    """The library's parser of maps and sets, with semi-affine expressions."""
+    """Parser of affine maps and sets that also accepts semi-affine expressions."""
 
     def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: Any) -> AffineExpr:
         kind = KINDS.get(binop.text)

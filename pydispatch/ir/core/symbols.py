@@ -18,7 +18,7 @@ MISSING = re.compile(r"'?@(\S+?)'? could not be found in symbol table")
 
 
 def symbols_of(table: Operation) -> list[tuple[str, Operation]]:
-    """(name, operation) of everything that a symbol table holds, in the order of the text."""
+    """Return pairs (name, operation) of the symbols in a symbol table, in the order of the text."""
     symbols = []
     for block in table.regions[0].blocks:
         for op in block.ops:
@@ -30,13 +30,14 @@ def symbols_of(table: Operation) -> list[tuple[str, Operation]]:
 
 
 def references(op: Operation) -> Iterator[str]:
-    """Yield the symbols that an operation and its regions refer to."""
+    """Yield the symbols that an operation and the operations in its regions refer to."""
     for inner in walk(op):
         for attribute in (*inner.properties.values(), *inner.attributes.values()):
             yield from _references(attribute)
 
 
 def _references(attribute: Attribute) -> Iterator[str]:
+    """Yield the symbols in an attribute and the attributes nested in it."""
     pending: list[Attribute] = [attribute]
     while pending:
         nested = pending.pop()
@@ -53,7 +54,7 @@ def _references(attribute: Attribute) -> Iterator[str]:
 
 
 def check_distinct(op: Operation) -> None:
-    """CompileError where a name is given a second time in the symbol table `op`."""
+    """Raise CompileError if a name occurs twice in the symbol table `op`."""
     if not op.regions or not op.has_trait(SymbolTable):
         return
     first: dict[str, Operation] = {}
@@ -69,9 +70,8 @@ def check_distinct(op: Operation) -> None:
 
 
 def missing(op: Operation, message: str) -> CompileError | None:
-    """Return the error for a message of the library about an unknown symbol, with the names in the module; None for
-    other messages.
-    """
+    """Return a CompileError with similar names if an xDSL message is about an unknown symbol; None for other
+    messages."""
     match = MISSING.search(message)
     if match is None:
         return None

@@ -25,13 +25,13 @@ AttrT = TypeVar("AttrT", bound=ParametrizedAttribute)
 
 
 def dynamic_dims(type: Attribute) -> int:
-    """Return how many `?` the shape of a type has (0 for a type without a shape)."""
+    """Return the number of dynamic dimensions of a type; 0 for a type without a shape."""
     shape = getattr(type, "get_shape", None)
     return 0 if shape is None else sum(1 for d in shape() if d == DYNAMIC)
 
 
 def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
-    """Split the flat list of dynamic dims of an operation, and return the dims of each type."""
+    """Split the flat list of an operation's dynamic sizes into one tuple per type."""
     out, at = [], 0
     for type in types:
         n = dynamic_dims(type)
@@ -46,8 +46,9 @@ def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tup
 def exact_names(
     arguments: Sequence[Parser.Argument], values: Sequence[SSAValue], attrs: Sequence[DictionaryAttr]
 ) -> list[DictionaryAttr]:
-    """Return the attributes of a function's arguments. A name that the library shortens (`%x_1` becomes `%x`) is added
-    as `pyd.name`, since callers may use it.
+    """Return the attributes of a function's arguments, with names that xDSL shortens added as `pyd.name`.
+
+    xDSL shortens `%x_1` to `%x`, but callers may pass arguments by their full name.
     """
     result = []
     for argument, value, attributes in zip(arguments, values, attrs, strict=True):
@@ -59,7 +60,7 @@ def exact_names(
 
 
 def parse_index_operands(parser: Parser, open: str = "[", close: str = "]") -> list[SSAValue]:
-    """Parse `[%a, %b]`, operands of type index; an empty list without the bracket."""
+    """Parse operands of type index in brackets, `[%a, %b]`; return [] if there is no bracket."""
     operands: list[SSAValue] = []
     if parser.parse_optional_punctuation(open) is None:  # type: ignore[arg-type]
         return operands
@@ -74,7 +75,7 @@ def parse_index_operands(parser: Parser, open: str = "[", close: str = "]") -> l
 
 
 def parse_dim_names(parser: Parser, type: Attribute) -> list[UnresolvedOperand]:
-    """`{%d0, %d1}` after a type, one index value for each `?` of its shape. A type without `?` takes no braces."""
+    """Parse the sizes `{%d0, %d1}` after a type, one per dynamic dimension; a static type has no braces."""
     start = parser.pos
     expected = dynamic_dims(type)
     if parser._current_token.text != "{" or (expected == 0 and not hasattr(type, "get_shape")):
@@ -92,7 +93,11 @@ def parse_dim_names(parser: Parser, type: Attribute) -> list[UnresolvedOperand]:
 
 
 class ShapedSignature(NamedTuple):
-    """The types of a dispatch or call: `tied[i]` is the argument that result i is written into, or -1."""
+    """Parsed types of a dispatch or call.
+
+    Attributes:
+        tied: For each result, the argument whose memory it reuses, or -1.
+    """
 
     argument_types: list[Attribute]
     argument_dims: list[UnresolvedOperand]
@@ -104,7 +109,13 @@ class ShapedSignature(NamedTuple):
 def parse_shaped_signature(
     parser: Parser, names: Sequence[UnresolvedOperand], with_dims: bool = True
 ) -> ShapedSignature:
-    """`(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`, for the operands called `names`."""
+    """Parse `(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`.
+
+    Args:
+        parser: The parser.
+        names: The operands, to which results may be tied.
+        with_dims: Whether sizes `{%d}` are part of the syntax.
+    """
     start = parser.pos
     types: list[Attribute] = []
     argument_dims: list[UnresolvedOperand] = []
@@ -125,7 +136,10 @@ def parse_shaped_signature(
 def parse_tied_results(
     parser: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute], with_dims: bool
 ) -> tuple[list[Attribute], list[UnresolvedOperand], list[int]]:
-    """`T{%d}`, `%operand{%d}` or `%operand as T{%d}`, or a list of these in parentheses."""
+    """Parse one result or a list in parentheses: `T{%d}`, `%operand{%d}` or `%operand as T{%d}`.
+
+    Returns the result types, the names of all sizes, and for each result its tied argument or -1.
+    """
     result_types: list[Attribute] = []
     result_dims: list[UnresolvedOperand] = []
     tied: list[int] = []
@@ -155,12 +169,12 @@ def parse_tied_results(
 
 
 def tied_attr(tied: Sequence[int]) -> DenseArrayBase[Any] | None:
-    """Return the property for tied results; None when no result is tied."""
+    """Return the property that stores tied results; None if no result is tied."""
     return DenseArrayBase.from_list(i64, list(tied)) if any(t >= 0 for t in tied) else None
 
 
 def parse_signature_args(parser: Parser) -> list[Parser.Argument]:
-    """`(%name: type, ...)`, the arguments of an inline region; a location may follow each."""
+    """Parse the arguments `(%name: type, ...)` of an inline region; a location may follow each."""
 
     def argument() -> Parser.Argument:
         parsed = parser.parse_argument()
@@ -171,14 +185,14 @@ def parse_signature_args(parser: Parser) -> list[Parser.Argument]:
 
 
 def parse_types(parser: Parser) -> list[Attribute]:
-    """`T` or `(T, ...)`."""
+    """Parse one type `T`, or a list `(T, ...)`."""
     if parser._current_token.text == "(":
         return list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type, " in result types"))
     return [parser.parse_type()]
 
 
 def parse_attr_of(parser: AttrParser, kind: type[AttrT]) -> AttrT:
-    """Parse an attribute whose kind is known from the context, so that it may be written without its name: `<...>`."""
+    """Parse an attribute of a known class, whose name may be omitted: `<...>`."""
     start = parser.pos
     if parser._current_token.text == "<":
         parameters = kind.parse_parameters(parser)
@@ -190,7 +204,7 @@ def parse_attr_of(parser: AttrParser, kind: type[AttrT]) -> AttrT:
 
 
 def parse_attributes(parser: Parser) -> dict[str, Attribute]:
-    """`attributes {...}`, or nothing."""
+    """Parse an optional `attributes {...}`."""
     if parser.parse_optional_keyword("attributes") is None:
         return {}
     return parser.parse_optional_attr_dict()
@@ -207,14 +221,15 @@ def parse_integer_attr(parser: Parser, type: Attribute) -> IntegerAttr[Any]:
 def take_inherent(
     op: type[Operation], attributes: dict[str, Attribute], names: Iterable[str], properties: dict[str, Attribute | None]
 ) -> None:
-    """Move what older releases write in the attribute dictionary to where it belongs."""
+    """Move entries of the attribute dictionary that are properties today into `properties`; older releases write
+    them there."""
     for name in names:
         if name in attributes:
             properties[name] = attributes.pop(name)
 
 
 def mixed(numbers: Attribute | None, values: Iterable[SSAValue]) -> list[int | SSAValue]:
-    """Return a list of numbers in which each dynamic index is replaced by a value."""
+    """Merge static numbers and dynamic values: each dynamic marker in the numbers is replaced by the next value."""
     if isinstance(numbers, ArrayAttr):
         listed = [n.value.data for n in numbers if isinstance(n, IntegerAttr)]
     else:
@@ -233,7 +248,7 @@ def print_visibility(printer: Printer, visibility: StringAttr | None) -> None:
 
 
 def print_attributes(printer: Printer, attributes: Mapping[str, Attribute], keyword: bool = True) -> None:
-    """` attributes {...}` or ` {...}`; nothing when there are none."""
+    """Print ` attributes {...}`, or ` {...}` without the keyword; nothing if there are no attributes."""
     if not attributes:
         return
     printer.print_string(" attributes {" if keyword else " {")
@@ -250,7 +265,7 @@ def _print_entry(printer: Printer, name: str, value: Attribute) -> None:
 
 
 def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
-    """`T` or `(T, U)`."""
+    """Print one type as `T`, other lists as `(T, U)`."""
     if len(types) == 1:
         printer.print_attribute(types[0])
     else:
@@ -279,7 +294,7 @@ def print_results(
     print_operand: Callable[[int], object],
     operand_types: Sequence[Attribute],
 ) -> None:
-    """Print the result types after the arrow, in the syntax that `parse_tied_results` parses."""
+    """Print result types in the syntax that `parse_tied_results` parses."""
     groups = split_dims(types, dims) if dims else [()] * len(types)
 
     def one(i: int) -> None:
@@ -308,6 +323,7 @@ def print_shaped_signature(
     result_dims: Sequence[SSAValue],
     tied: Sequence[int] | None,
 ) -> None:
+    """Print a signature in the syntax that `parse_shaped_signature` parses."""
     types = [a.type for a in arguments]
     groups = split_dims(types, argument_dims) if argument_dims else [()] * len(types)
     printer.print_string("(")

@@ -17,7 +17,7 @@ from pydispatch.ir.core.walk import walk
 
 
 def verify(module: Operation) -> None:
-    """Check every operation, innermost last. Raises CompileError at the first that is wrong."""
+    """Verify every operation, outer before inner; raise CompileError for the first invalid one."""
     order: dict[Operation, int] = {}
     for op in walk(module):
         order[op] = len(order)
@@ -41,9 +41,9 @@ def verify(module: Operation) -> None:
 
 
 def verify_operation(op: Operation, seen: Seen | None = None) -> None:
-    """Check one operation by itself, without those in its regions. Raises what the library raises when it is wrong.
+    """Verify one operation without those in its regions; raise the exceptions of xDSL.
 
-    seen: what has been found right; a combination of types and properties is checked once.
+    `seen` caches valid combinations of types and properties, so that each is checked once.
     """
     refined = refinement(type(op))
     if refined is None or refined.verify is None:
@@ -53,9 +53,9 @@ def verify_operation(op: Operation, seen: Seen | None = None) -> None:
 
 
 def _check_defined(op: Operation, order: dict[Operation, int], dominance: Dominance) -> None:
-    """Check that each operand is defined on every path to its use.
+    """Check that the definition of each operand dominates the operation.
 
-    Values of regions that do not contain the operation are skipped: another check refuses them.
+    Values of regions that do not contain the operation are skipped, because another check rejects them.
     """
     for value in op.operands:
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
@@ -80,7 +80,7 @@ def _check_defined(op: Operation, order: dict[Operation, int], dominance: Domina
 
 
 def _raise_outside_value(op: Operation) -> None:
-    """CompileError when something in a closed operation, such as a function, uses a value from outside of it."""
+    """Raise CompileError if an operation inside of an isolated one, such as a function, uses a value from outside."""
     if not op.has_trait(IsolatedFromAbove):
         return
     for inner in walk(op):
@@ -105,7 +105,7 @@ def _check_terminated(op: Operation, blocks: int, block: Block) -> None:
 
 
 def _check_sizes(op: Operation) -> None:
-    """Check that the sizes of tensors and memrefs fit into an index; the parser does not check them."""
+    """Check that the sizes of tensors and memrefs fit into an index, which the parser does not check."""
     arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
     for value in [*op.results, *arguments]:
         if isinstance(value.type, ShapedType) and any(size >= 1 << 63 for size in value.type.get_shape()):

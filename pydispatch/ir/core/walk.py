@@ -8,11 +8,11 @@ from xdsl.ir import Block, Operation, Region
 
 
 def walk(root: Operation | Region | Block) -> Iterator[Operation]:
-    """Yield an operation and all nested operations, or all operations inside of a region or block.
+    """Yield an operation and all nested operations, or all operations in a region or block, in preorder.
 
-    Order, and what may be changed meanwhile, are those of `Operation.walk()`: the regions of an operation are read
-    after it was yielded, its successor before that. The library resumes three generators for each level of nesting and
-    operation; here it is one.
+    As in `Operation.walk()`, the regions of an operation are read after it was yielded, its successor before that, so
+    the visitor may change the former. One generator handles all levels, which is faster than xDSL's three per
+    operation.
     """
     if isinstance(root, Operation):
         return _of(root)

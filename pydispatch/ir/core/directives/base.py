@@ -29,7 +29,7 @@ _RESULTS = (ResultVariable, VariadicResultVariable, OptionalResultVariable)
 
 
 def directive(cls: type[DirectiveT]) -> type[DirectiveT]:
-    """`irdl_custom_directive`, for classes that inherit parameters too."""
+    """Register a custom directive like `irdl_custom_directive`, for classes that inherit parameters as well."""
     inherited = getattr(cls, "parameters", {})
     definition = irdl_custom_directive(cls)
     definition.parameters = {**inherited, **definition.parameters}
@@ -43,7 +43,7 @@ def shared(cls: type[DirectiveT]) -> type[DirectiveT]:
 
 
 class Implied(CustomDirective):
-    """A directive whose types follow from others: nothing is written."""
+    """Base of directives for types that are inferred, and thus not printed."""
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         pass
@@ -55,7 +55,7 @@ def word_printed(state: PrintingState) -> None:
 
 
 def stated(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
-    """Return the types that were read for a type directive."""
+    """Return the types that were parsed for a type directive."""
     inner: Any = types.inner
     parsed = (state.result_types if isinstance(inner, _RESULTS) else state.operand_types)[inner.index]
     assert parsed is not None
@@ -63,7 +63,7 @@ def stated(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
 
 
 def require(word: str, clause: Any, parser: Parser, state: ParsingState, start: int) -> None:
-    """Check that the clause `word` is present if its attribute is required; raise a parse error otherwise."""
+    """Raise a parse error if the clause `word` is missing although its attribute is required."""
     variable = getattr(clause, "value", clause)
     if not isinstance(variable, AttributeVariable) or variable.is_optional or variable.name in state.properties:
         return

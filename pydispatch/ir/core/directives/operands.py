@@ -24,7 +24,7 @@ from pydispatch.ir.core.directives.base import shared
 
 @shared
 class One(CustomDirective):
-    """Exactly one value, of operands of which other operations have several."""
+    """Directive for exactly one operand, where the operation definition allows several."""
 
     values: VariadicOperandVariable
 
@@ -38,7 +38,10 @@ class One(CustomDirective):
 
 @shared
 class Mixed(CustomDirective):
-    """`[4, %n]`: numbers and index values. The property has the dynamic index for each value."""
+    """Directive for a list `[4, %n]` of static numbers and index values.
+
+    The property holds the static numbers, with the dynamic marker in place of each value.
+    """
 
     BRACKETS: ClassVar[tuple[str, str]] = ("[", "]")
 
@@ -71,7 +74,7 @@ class Mixed(CustomDirective):
 
 @shared
 class MixedInParens(Mixed):
-    """`(4, %n)`."""
+    """Directive for a list of static numbers and index values in parentheses, `(4, %n)`."""
 
     BRACKETS: ClassVar[tuple[str, str]] = ("(", ")")
 

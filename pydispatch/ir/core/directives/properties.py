@@ -25,7 +25,7 @@ from pydispatch.ir.core.directives.base import directive, shared
 
 @directive
 class _Property(CustomDirective):
-    """A property, which an optional group may depend on."""
+    """Base of directives for one property, which may be the anchor of an optional group."""
 
     value: AttributeVariable
 
@@ -38,7 +38,7 @@ class _Property(CustomDirective):
 
 @shared
 class TypeValue(CustomDirective):
-    """A property that is a type."""
+    """Directive for a property that is a type."""
 
     value: AttributeVariable
 
@@ -51,7 +51,7 @@ class TypeValue(CustomDirective):
 
 @shared
 class TypedConstant(CustomDirective):
-    """`value`, whose type is that of the result; `value -> T` for a result that says less about its sizes."""
+    """Directive for a constant `value`, or `value -> T` if the result type T differs, for example by dynamic sizes."""
 
     value: AttributeVariable
     type: TypeDirective
@@ -77,7 +77,7 @@ class TypedConstant(CustomDirective):
 
 @shared
 class Index(_Property):
-    """A number of type index, with or without its type; printed without."""
+    """Directive for an integer of type index. The type may be present in the text and is not printed."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         self.value.set(state, syntax.parse_integer_attr(parser, IndexType()))
@@ -91,7 +91,7 @@ class Index(_Property):
 
 @shared
 class Visibility(CustomDirective):
-    """`public`, `private`, `nested` or nothing."""
+    """Directive for the optional keyword `public`, `private` or `nested`."""
 
     value: AttributeVariable
 
@@ -108,7 +108,7 @@ class Visibility(CustomDirective):
 
 @shared
 class Word(_Property):
-    """A property whose text is written without quotes."""
+    """Directive for a string property that is written without quotes."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         self.value.set(state, StringAttr(parser.parse_identifier()))

@@ -14,7 +14,7 @@ from pydispatch.ir.core.directives.base import shared
 
 @shared
 class NamedRegion(CustomDirective):
-    """`(%a: T, %b: U) {...}`."""
+    """Directive for a region with named arguments, `(%a: T, %b: U) {...}`."""
 
     region: RegionVariable
 
@@ -28,7 +28,7 @@ class NamedRegion(CustomDirective):
 
 @shared
 class SymbolBody(CustomDirective):
-    """A region of symbols; an empty one gets its block."""
+    """Directive for a region of symbols; an empty region gets its one block."""
 
     body: RegionVariable
 

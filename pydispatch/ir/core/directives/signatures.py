@@ -24,7 +24,8 @@ from pydispatch.ir.core.directives.base import shared
 
 @shared
 class PlainSignature(CustomDirective):
-    """`(T, ...) -> (T, %operand, %operand as T)`."""
+    """Directive for a signature `(T, ...) -> (T, %operand, %operand as T)`, where a result may be tied to an
+    operand."""
 
     arguments: VariadicOperandVariable
     types: TypeDirective
@@ -66,7 +67,8 @@ class PlainSignature(CustomDirective):
 
 @shared
 class Signature(PlainSignature):
-    """`(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`: with the sizes of dynamic dimensions."""
+    """Directive for a signature with sizes of dynamic dimensions, `(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as
+    T{%d})`."""
 
     argument_dims: VariadicOperandVariable
     result_dims: VariadicOperandVariable

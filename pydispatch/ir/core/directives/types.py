@@ -22,7 +22,7 @@ from pydispatch.ir.core.elements import with_element
 
 @shared
 class Typed(CustomDirective):
-    """`T{%d}`: a type and a value for each `?` in it."""
+    """Directive for a type with one value per dynamic dimension, `T{%d}`."""
 
     type: TypeDirective
     dims: VariadicOperandVariable
@@ -40,7 +40,7 @@ class Typed(CustomDirective):
 
 @shared
 class ElementOf(Implied):
-    """The first type is the element of the second."""
+    """Directive that infers the first type as the element type of the second."""
 
     type: TypeDirective
     whole: TypeDirective
@@ -54,7 +54,7 @@ class ElementOf(Implied):
 
 @shared
 class Results(CustomDirective):
-    """`-> T` or `-> (T, U)`, or nothing when there are no results."""
+    """Directive for result types `-> T` or `-> (T, U)`; nothing if there are no results."""
 
     types: TypeDirective
 
@@ -71,7 +71,7 @@ class Results(CustomDirective):
 
 @shared
 class SameTypes(Implied):
-    """Values have the types of others."""
+    """Directive that infers the types of some values as those of others."""
 
     types: TypeDirective
     others: TypeDirective
@@ -82,7 +82,7 @@ class SameTypes(Implied):
 
 @shared
 class Absent(Implied):
-    """There are no such values."""
+    """Directive for optional values that this syntax never has."""
 
     types: TypeDirective
 
@@ -92,7 +92,7 @@ class Absent(Implied):
 
 @shared
 class TruthOf(Implied):
-    """A result is i1 in the shape of another type."""
+    """Directive that infers a result type as i1 in the shape of another type."""
 
     type: TypeDirective
     other: TypeDirective
@@ -103,7 +103,7 @@ class TruthOf(Implied):
 
 @shared
 class ShapedResults(CustomDirective):
-    """`-> (T{%d}, U)`, or nothing."""
+    """Directive for result types with sizes of dynamic dimensions, `-> (T{%d}, U)`; nothing if there are no results."""
 
     types: TypeDirective
     dims: VariadicOperandVariable
