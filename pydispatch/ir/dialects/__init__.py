@@ -8,7 +8,7 @@ from pydispatch import extensions
 
 
 def new_context() -> Context:
-    """Return a fresh context with every dialect registered."""
+    """Return a new context in which every dialect is registered; a dialect is imported on first use."""
     ctx = Context()
     for part in extensions.parts("dialect"):
         ctx.register_dialect(part.name, part.load)

@@ -47,7 +47,7 @@ _ROUNDING = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest
 
 @op_definition
 class RemfOp(arith.FloatingPointLikeBinaryOperation):
-    """The remainder with the sign of the dividend, as fmod gives it."""
+    """Floating-point remainder with the sign of the dividend, as fmod computes it."""
 
     name = "arith.remf"
     traits = traits_def(Pure())
@@ -69,7 +69,7 @@ class IndexCastUIOp(IRDLOperation):
 
 @op_definition
 class ScalingExtFOp(IRDLOperation):
-    """Widens a float and multiplies by a scale of type f8E8M0FNU."""
+    """Conversion to a wider float, multiplied by a scale of type f8E8M0FNU."""
 
     name = "arith.scaling_extf"
     input = operand_def(_FLOAT)
@@ -81,7 +81,7 @@ class ScalingExtFOp(IRDLOperation):
 
 @op_definition
 class ScalingTruncFOp(IRDLOperation):
-    """Operation that divides a float by a scale of type f8E8M0FNU and truncates the quotient to a narrower type."""
+    """Division by a scale of type f8E8M0FNU, then conversion to a narrower float."""
 
     name = "arith.scaling_truncf"
     input = operand_def(_FLOAT)
@@ -139,7 +139,7 @@ def _verify_compare(op: Any) -> None:
 
 @directive
 class SelectTypes(CustomDirective):
-    """`T`, or `condition type, T` for a condition with a shape."""
+    """Directive for the types of a select: `T`, or `condition type, T` if the condition has a shape."""
 
     cond: TypeDirective
     result: TypeDirective
@@ -176,7 +176,7 @@ class FloatPredicate(NumberedChoice):
 
 @directive
 class Rounding(CustomDirective):
-    """The rounding mode. Only the default, to nearest even, is known."""
+    """Directive for the rounding mode; only the default, round to nearest even, is supported."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         start = parser.pos

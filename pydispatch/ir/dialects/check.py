@@ -46,7 +46,8 @@ DEFAULT_ATOL = 1e-4
 
 @directive
 class Tolerances(CustomDirective):
-    """`, atol 0.01, rtol 0.5`, both optional. Older releases write one number, with `tolerance` before it or not."""
+    """Directive for optional tolerances `, atol 0.01, rtol 0.5`. Older releases write one number, with or without
+    `tolerance`."""
 
     atol: AttributeVariable
     rtol: AttributeVariable
@@ -75,7 +76,7 @@ _RHS = "custom<SameTypes>(type($rhs), ref(type($lhs)))"
 
 
 class CheckOp(IRDLOperation):
-    """`<%device>(%a, %b, atol x, rtol y) : type`; a device may be named, which nothing looks at."""
+    """Base of assertions `<%device>(%a, %b, atol x, rtol y) : type`; the optional device is ignored."""
 
     custom_directives = (Tolerances,)
 
@@ -90,6 +91,8 @@ class CheckOp(IRDLOperation):
 
 
 class _TruthOp(CheckOp):
+    """Base of assertions on one value."""
+
     operand = operand_def()
     assembly_format = "`(` $operand `)` attr-dict `:` type($operand)"
 
@@ -100,21 +103,21 @@ class _TruthOp(CheckOp):
 
 @op_definition
 class ExpectTrueOp(_TruthOp):
-    """An integer is not 0."""
+    """Assertion that an integer is not 0."""
 
     name = "check.expect_true"
 
 
 @op_definition
 class ExpectFalseOp(_TruthOp):
-    """An integer is 0."""
+    """Assertion that an integer is 0."""
 
     name = "check.expect_false"
 
 
 @op_definition
 class ExpectAllTrueOp(CheckOp):
-    """No element is 0."""
+    """Assertion that no element is 0."""
 
     name = "check.expect_all_true"
     device = opt_operand_def(DeviceType)
@@ -128,7 +131,7 @@ class ExpectAllTrueOp(CheckOp):
 
 
 class AlmostOp(CheckOp):
-    """A comparison with tolerances."""
+    """Base of comparisons with tolerances."""
 
     atol = opt_prop_def(FloatAttr)
     rtol = opt_prop_def(FloatAttr)
@@ -141,7 +144,7 @@ class AlmostOp(CheckOp):
 
     @property
     def tolerance(self) -> tuple[float, float]:
-        """atol and rtol of |lhs - rhs| <= atol + rtol * |rhs|, as f32."""
+        """Return atol and rtol, rounded to f32; the assertion is |lhs - rhs| <= atol + rtol * |rhs|."""
         return (
             DEFAULT_ATOL if self.atol is None else self.atol.value.data,
             0.0 if self.rtol is None else self.rtol.value.data,
@@ -161,7 +164,7 @@ class ExpectEqOp(CheckOp):
 
 @op_definition
 class ExpectEqConstOp(CheckOp):
-    """A tensor is equal to a constant."""
+    """Assertion that a tensor equals a constant."""
 
     name = "check.expect_eq_const"
     device = opt_operand_def(DeviceType)
@@ -172,7 +175,7 @@ class ExpectEqConstOp(CheckOp):
 
 @op_definition
 class ExpectAlmostEqOp(AlmostOp):
-    """|lhs - rhs| <= atol + rtol * |rhs| for every element."""
+    """Assertion that |lhs - rhs| <= atol + rtol * |rhs| for every element."""
 
     name = "check.expect_almost_eq"
     device = opt_operand_def(DeviceType)
@@ -183,7 +186,7 @@ class ExpectAlmostEqOp(AlmostOp):
 
 @op_definition
 class ExpectAlmostEqConstOp(AlmostOp):
-    """|lhs - value| <= atol + rtol * |value| for every element."""
+    """Assertion that |lhs - value| <= atol + rtol * |value| for every element."""
 
     name = "check.expect_almost_eq_const"
     device = opt_operand_def(DeviceType)
@@ -194,8 +197,11 @@ class ExpectAlmostEqConstOp(AlmostOp):
 
 @irdl_op_definition
 class ExpectCloseOp(CheckOp):
-    """`%a, %b, max_ulp_difference = 3 : T, T`: so many floats at most, and `min_ulp_difference` at least, are between
-    each element of lhs and that of rhs."""
+    """Assertion on the distance of two elements in units of the last place (ULP), for every element.
+
+    Syntax: `%a, %b, max_ulp_difference = 3 : T, T`. The distance is at most `max_ulp_difference` and at least
+    `min_ulp_difference`.
+    """
 
     name = "check.expect_close"
     lhs = operand_def(TensorType)
@@ -220,14 +226,14 @@ class ExpectCloseOp(CheckOp):
 
     @property
     def tolerance(self) -> tuple[float, float]:
-        """The largest and the smallest distance, in units of the last place."""
+        """Return the largest and the smallest permitted distance, in units of the last place."""
         least = self.min_ulp_difference
         return float(self.max_ulp_difference.value.data), 0.0 if least is None else float(least.value.data)
 
 
 @irdl_op_definition
 class ExpectSerializedEqOp(CheckOp):
-    """`%a, probe_id = "p", iter = 0 : T`: a tensor is equal to the one that the `interpreter.probe` "p" saw."""
+    """Assertion that a tensor equals the one that `interpreter.probe` recorded under `probe_id`."""
 
     name = "check.expect_serialized_eq"
     expected = operand_def(TensorType)
@@ -264,7 +270,7 @@ _WORDS: dict[str, tuple[str, Callable[[Parser], Attribute]]] = {
 
 
 def _parse_open(kind: type[Any], parser: Parser, *words: str) -> Any:
-    """Read `%a, %b, word = value : T`; the other side may be a constant with its type, or missing."""
+    """Parse StableHLO's form `%a, %b, word = value : T`; the second operand may be a typed constant or missing."""
     operands = [parser.parse_unresolved_operand()]
     properties: dict[str, Attribute] = {}
     type: Attribute | None = None
@@ -305,6 +311,7 @@ def _parse_open(kind: type[Any], parser: Parser, *words: str) -> Any:
 
 
 def _print_open(op: CheckOp, printer: Printer, words: Sequence[str]) -> None:
+    """Print an assertion in StableHLO's form, with the options `words`."""
     printer.print_string(" ")
     printer.print_list(op.operands, printer.print_ssa_value)
     for word in words:
@@ -319,7 +326,7 @@ def _print_open(op: CheckOp, printer: Printer, words: Sequence[str]) -> None:
 
 
 def _reads_both(kind: type[CheckOp], *words: str) -> None:
-    """Let an operation be read in StableHLO's form too, with these options."""
+    """Make an assertion class accept StableHLO's form as well, with the options `words`."""
     enclosed = kind.parse
 
     def parse(cls: type[CheckOp], parser: Parser) -> CheckOp:

@@ -15,7 +15,10 @@ _OWN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 
 
 def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
-    """`visibility @name(%a: T {...}, ...) -> (T {...}, ...) attributes {...} {...}`; the body and names may lack."""
+    """Parse `visibility @name(%a: T {...}, ...) -> (T {...}, ...) attributes {...} {...}`.
+
+    A declaration has no body, and its arguments need no names.
+    """
     visibility = parser.parse_optional_visibility_keyword()
     name = parser.parse_symbol_name().data
     arguments: list[Parser.Argument] = []
@@ -70,6 +73,7 @@ def _any(attrs: list[DictionaryAttr]) -> ArrayAttr[DictionaryAttr] | None:
 
 
 def _print(op: func.FuncOp, printer: Printer) -> None:
+    """Print a function in the syntax that _parse() parses."""
     syntax.print_visibility(printer, op.sym_visibility)
     printer.print_string(" ")
     printer.print_symbol_name(op.sym_name.data)

@@ -35,7 +35,7 @@ from pydispatch.ir.core.directives import Results, directive
 
 @op_definition
 class ExtractStridedMetadataOp(IRDLOperation):
-    """Base, offset, sizes and strides of a memref, offsets and strides in elements."""
+    """Base, offset, sizes and strides of a memref; offset and strides in elements."""
 
     name = "iree_codegen.extract_strided_metadata"
     source = operand_def(MemRefType)
@@ -70,7 +70,7 @@ class ExtractStridedMetadataOp(IRDLOperation):
 
 @directive
 class UkernelResults(Results):
-    """`-> T, U`, or in parentheses."""
+    """Directive for result types `-> T, U`, with or without parentheses."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         types: list[Attribute] = []
@@ -88,10 +88,10 @@ class UkernelResults(Results):
 
 @op_definition
 class UkernelGenericOp(IRDLOperation):
-    """A call of a microkernel by name: ins, outs, then scalars.
+    """Call of a microkernel by name, with inputs, outputs, then scalars.
 
-    strided_dims[i] lists the dimensions whose strides are passed for shaped operand i (none: all);
-    num_strided_outer_dims is the older way to say the same for every operand.
+    strided_dims[i] lists the dimensions whose strides are passed for shaped operand i; an empty list means all.
+    num_strided_outer_dims is the older form, a number for all operands.
     """
 
     name = "iree_codegen.ukernel.generic"

@@ -31,7 +31,7 @@ from pydispatch.ir.core.directives import directive
 
 @directive
 class MaybeSized(CustomDirective):
-    """`T{%d}` with a value for each `?` in T, or `T`, as older programs have it."""
+    """Directive for `T{%d}` with one value per dynamic dimension, or `T`, as older programs write it."""
 
     type: TypeDirective
     dims: VariadicOperandVariable
@@ -49,9 +49,11 @@ class MaybeSized(CustomDirective):
 
 
 class EncodingOp(IRDLOperation):
-    """The same elements under another encoding.
+    """Base of changes of a tensor's encoding; the elements stay the same.
 
-    encoding_dims: sizes of the operation that the encoding is for. result_dims: the dynamic sizes of the result.
+    Attributes:
+        encoding_dims: Sizes of the operation that the encoding is made for.
+        result_dims: Sizes of the result's dynamic dimensions.
     """
 
     source = operand_def(TensorType)
@@ -79,11 +81,15 @@ def _unencoded(type_: Attribute) -> Attribute:
 
 @op_definition
 class SetEncodingOp(EncodingOp):
+    """Conversion of a tensor to an encoding."""
+
     name = "iree_encoding.set_encoding"
 
 
 @op_definition
 class UnsetEncodingOp(EncodingOp):
+    """Conversion of an encoded tensor to the default encoding."""
+
     name = "iree_encoding.unset_encoding"
 
 

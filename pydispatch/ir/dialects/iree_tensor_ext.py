@@ -27,7 +27,7 @@ _ACCESS = ("readonly", "readwrite", "writeonly")
 
 @irdl_attr_definition
 class DispatchTensorType(ParametrizedAttribute, TypeAttribute):
-    """`!iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>`: a binding seen as a tensor."""
+    """Binding viewed as a tensor, `!iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>`."""
 
     name = "iree_tensor_ext.dispatch.tensor"
     access: StringAttr
@@ -55,9 +55,9 @@ class DispatchTensorType(ParametrizedAttribute, TypeAttribute):
 
 
 class _SliceOp(IRDLOperation):
-    """`offsets = [...], sizes = [...], strides = [...]`, integers or values.
+    """Base of operations on slices, `offsets = [...], sizes = [...], strides = [...]`, of integers and values.
 
-    static_offsets, static_sizes, static_strides: integers, with the dynamic index for each entry that is an operand.
+    static_offsets, static_sizes and static_strides have the dynamic marker for each entry that is an operand.
     """
 
     offsets = var_operand_def(IndexType)
@@ -113,7 +113,7 @@ class WorkloadOrdinalOp(IRDLOperation):
 
 
 class _CountOp(IRDLOperation):
-    """A grid that is worked out of the kernel's own loops."""
+    """Base of grids that are derived from the kernel's own loops."""
 
     operands_ = var_operand_def(IndexType)
     x = result_def(IndexType)
@@ -125,11 +125,15 @@ class _CountOp(IRDLOperation):
 
 @op_definition
 class WorkgroupCountFromSliceOp(_CountOp):
+    """Grid derived from the slice of the loops that depends on the workload."""
+
     name = "iree_tensor_ext.dispatch.workgroup_count_from_slice"
 
 
 @op_definition
 class WorkgroupCountFromDagRootOp(_CountOp):
+    """Grid derived from the root operation of the kernel."""
+
     name = "iree_tensor_ext.dispatch.workgroup_count_from_dag_root"
 
 
@@ -145,17 +149,21 @@ class _BarrierOp(IRDLOperation):
 
 @op_definition
 class ComputeBarrierStartOp(_BarrierOp):
+    """Barrier at the start of a computation."""
+
     name = "iree_tensor_ext.compute_barrier.start"
 
 
 @op_definition
 class ComputeBarrierEndOp(_BarrierOp):
+    """Barrier at the end of a computation."""
+
     name = "iree_tensor_ext.compute_barrier.end"
 
 
 @op_definition
 class BitCastOp(IRDLOperation):
-    """The same bytes as another type: `%source : T{%d} -> U{%e}`."""
+    """Reinterpretation of a tensor's bytes as another type, `%source : T{%d} -> U{%e}`."""
 
     name = "iree_tensor_ext.bitcast"
     source = operand_def()

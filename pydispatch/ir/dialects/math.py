@@ -19,7 +19,7 @@ _FASTMATH = "(`fastmath` `` $fastmath^)? attr-dict"
 
 @op_definition
 class ErfcOp(IRDLOperation):
-    """1 - erf."""
+    """Complementary error function, 1 - erf."""
 
     name = "math.erfc"
     T: ClassVar = VarConstraint("T", _FLOAT)
@@ -31,7 +31,7 @@ class ErfcOp(IRDLOperation):
 
 
 class ClassifyOp(IRDLOperation):
-    """A test of a float; the result is i1 in the shape of the operand."""
+    """Base of tests of floats; the result is i1 in the shape of the operand."""
 
     operand = operand_def(_FLOAT)
     fastmath = opt_prop_def(FastMathFlagsAttr)
@@ -42,27 +42,35 @@ class ClassifyOp(IRDLOperation):
 
 @op_definition
 class IsNaNOp(ClassifyOp):
+    """Test for NaN."""
+
     name = "math.isnan"
 
 
 @op_definition
 class IsInfOp(ClassifyOp):
+    """Test for infinity."""
+
     name = "math.isinf"
 
 
 @op_definition
 class IsFiniteOp(ClassifyOp):
+    """Test for a finite number."""
+
     name = "math.isfinite"
 
 
 @op_definition
 class IsNormalOp(ClassifyOp):
+    """Test for a normal number."""
+
     name = "math.isnormal"
 
 
 @op_definition
 class ClampFOp(IRDLOperation):
-    """The value, or the bound that it is beyond."""
+    """Clamp of a value to a range."""
 
     name = "math.clampf"
     T: ClassVar = VarConstraint("T", _FLOAT)
@@ -77,7 +85,7 @@ class ClampFOp(IRDLOperation):
 
 @op_definition
 class SinCosOp(IRDLOperation):
-    """Sine and cosine of the same operand."""
+    """Sine and cosine of one operand."""
 
     name = "math.sincos"
     T: ClassVar = VarConstraint("T", _FLOAT)

@@ -12,7 +12,7 @@ from pydispatch.ir.core.assembly import op_definition
 
 @op_definition
 class GlobalOp(IRDLOperation):
-    """A value that lives as long as the program."""
+    """Variable of the program, which lives as long as the loaded program."""
 
     name = "ml_program.global"
     sym_name = prop_def(SymbolNameConstraint())
@@ -29,7 +29,7 @@ class GlobalOp(IRDLOperation):
 
 @op_definition
 class GlobalLoadOp(IRDLOperation):
-    """The value of a global."""
+    """Load of a global."""
 
     name = "ml_program.global_load"
     global_ = prop_def(SymbolRefAttr, prop_name="global")
@@ -39,7 +39,7 @@ class GlobalLoadOp(IRDLOperation):
 
 @op_definition
 class GlobalLoadConstOp(IRDLOperation):
-    """The value of a global that never changes."""
+    """Load of an immutable global."""
 
     name = "ml_program.global_load_const"
     global_ = prop_def(SymbolRefAttr, prop_name="global")

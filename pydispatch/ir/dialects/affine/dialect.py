@@ -39,7 +39,7 @@ from pydispatch.ir.dialects.affine import parallel  # noqa: F401  (gives affine.
 
 @directive
 class MapOperands(CustomDirective):
-    """`affine_map<...>(%dims)[%symbols]`."""
+    """Directive for a map and its operands, `affine_map<...>(%dims)[%symbols]`."""
 
     map: AttributeVariable
     values: VariadicOperandVariable
@@ -60,7 +60,7 @@ class MapOperands(CustomDirective):
 
 @op_definition
 class MaxOp(IRDLOperation):
-    """The largest result of a map."""
+    """Maximum of the results of an affine map."""
 
     name = "affine.max"
     arguments = var_operand_def(IndexType)
@@ -83,7 +83,10 @@ def _print_map_operands(printer: Printer, operands: Any, dims: int) -> None:
 
 
 class _BasisOp(IRDLOperation):
-    """`basis`: sizes outermost first, integers or values. static_basis has the dynamic index for each operand."""
+    """Base of operations with a `basis`: sizes, outermost first, that are static integers or values.
+
+    `static_basis` has the dynamic marker for each size that is an operand.
+    """
 
     dynamic_basis = var_operand_def(IndexType)
     static_basis = prop_def(ArrayAttr)
@@ -138,7 +141,7 @@ class LinearizeIndexOp(_BasisOp):
 
 
 def _parse_if(cls: type[affine.IfOp], parser: Parser) -> affine.IfOp:
-    """`affine_set<...>(dims)[symbols] -> (T) {...} else {...}`."""
+    """Parse `affine_set<...>(dims)[symbols] -> (T) {...} else {...}`."""
     start = parser.pos
     condition = parser.parse_attribute()
     if not isinstance(condition, AffineSetAttr):
@@ -155,7 +158,7 @@ def _parse_if(cls: type[affine.IfOp], parser: Parser) -> affine.IfOp:
 
 
 def _yielding(region: Region) -> Region:
-    """Add the yield that a region without results may leave out."""
+    """Add the terminator to a region without results, where it may be omitted; return the region."""
     if not region.blocks:
         region.add_block(Block())
     block = region.blocks[-1]

@@ -63,6 +63,7 @@ class _Bounds:
         return {f"{side}BoundsMap": AffineMapAttr(map), f"{side}BoundsGroups": groups}
 
     def _group(self) -> None:
+        """Parse the bounds of one loop: an expression, or several in `min(...)` or `max(...)`."""
         before = len(self._expressions)
         if self._p.parse_optional_keyword(self._extremum) is not None:
             self._p.parse_comma_separated_list(self._p.Delimiter.PAREN, self._expression, " in a bound")
@@ -74,6 +75,7 @@ class _Bounds:
         self._expressions.append(self._affine._parse_affine_expr(self._value))
 
     def _value(self) -> AffineExpr | None:
+        """Parse a dimension `%x` or a symbol `symbol(%x)`; return None for other tokens."""
         if self._p._current_token.kind is MLIRTokenKind.PERCENT_IDENT:
             return AffineExpr.dimension(self._number(self._dims))
         if self._p.parse_optional_keyword("symbol") is None:
@@ -82,6 +84,7 @@ class _Bounds:
             return AffineExpr.symbol(self._number(self._symbols))
 
     def _number(self, known: dict[str, SSAValue]) -> int:
+        """Return the position of an operand among the dimensions or symbols, added on first use."""
         token = self._p._current_token
         operand: UnresolvedOperand = self._p.parse_unresolved_operand()
         if token.text not in known:
@@ -90,7 +93,7 @@ class _Bounds:
 
 
 def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
-    """`(%i, %j) = (0, max(%a, %b)) to (%n, symbol(%m) * 2) step (4, 1) reduce ("addf") -> (f32) {...}`."""
+    """Parse `(%i, %j) = (0, max(%a, %b)) to (%n, symbol(%m) * 2) step (4, 1) reduce ("addf") -> (f32) {...}`."""
     start = parser.pos
     names = parser.parse_comma_separated_list(
         parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False), " in loop variables"
@@ -129,6 +132,7 @@ def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
 
 
 def _reduction(parser: Parser) -> StringAttr:
+    """Parse the name of a reduction."""
     start = parser.pos
     kind = parser.parse_str_literal(" for a reduction")
     if kind not in _REDUCTIONS:
@@ -137,6 +141,7 @@ def _reduction(parser: Parser) -> StringAttr:
 
 
 def _print(op: affine.ParallelOp, printer: Printer) -> None:
+    """Print an affine.parallel in the syntax that _parse() parses."""
     block = op.body.blocks.first
     assert block is not None
     split = op.lowerBoundsMap.data.num_dims + op.lowerBoundsMap.data.num_symbols
@@ -195,6 +200,7 @@ def _print_expression(
 
 
 def _verify(op: affine.ParallelOp) -> None:
+    """Check the numbers of bounds, steps and reductions against the loops and results."""
     lower, upper = op.lowerBoundsMap.data, op.upperBoundsMap.data
     expected = lower.num_dims + lower.num_symbols + upper.num_dims + upper.num_symbols
     if len(op.operands) != expected:

@@ -25,23 +25,31 @@ BROADCAST = (
 
 @irdl_attr_definition
 class ComparisonDirection(attributes.KeywordAttr):
+    """Comparison predicate."""
+
     name = "chlo.comparison_direction"
     WORDS = attributes.ComparisonDirection.WORDS
 
 
 @irdl_attr_definition
 class ComparisonType(attributes.KeywordAttr):
+    """Type of a comparison: signed, unsigned, float or total order."""
+
     name = "chlo.comparison_type"
     WORDS = attributes.ComparisonType.WORDS
 
 
 @irdl_attr_definition
 class Precision(attributes.KeywordAttr):
+    """Precision of a product."""
+
     name = "chlo.precision"
     WORDS = attributes.Precision.WORDS
 
 
 class RaggedDotNumbers(NamedTuple):
+    """Dimension numbers of a ragged dot."""
+
     lhs_batching_dimensions: tuple[int, ...] = ()
     rhs_batching_dimensions: tuple[int, ...] = ()
     lhs_contracting_dimensions: tuple[int, ...] = ()
@@ -52,6 +60,8 @@ class RaggedDotNumbers(NamedTuple):
 
 @irdl_attr_definition
 class RaggedDot(attributes.Record):
+    """Attribute with the dimension numbers of a ragged dot."""
+
     name = "chlo.ragged_dot"
     VALUE = RaggedDotNumbers
 

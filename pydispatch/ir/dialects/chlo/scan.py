@@ -25,10 +25,10 @@ from pydispatch.ir.dialects.stablehlo.syntax import FUNCTIONAL, make, parse_equa
 
 @irdl_op_definition
 class ScanOp(IRDLOperation):
-    """`scan(%a, %b) inits(%c) dimension=0 attributes {...} {...} : (T, U, V) -> (W, X)`.
+    """Scan along one dimension, `scan(%a, %b) inits(%c) dimension=0 attributes {...} {...} : (T, U, V) -> (W, X)`.
 
-    The region takes a slice of each input, without the dimension, then the carried values; it passes on a slice of
-    each output, then the next carried values. Results are the outputs and the last carried values.
+    The region takes a slice of each input, without the dimension, and the carried values. It returns a slice of each
+    output and the next carried values. Results are the outputs and the final carried values.
     """
 
     name = "chlo.scan"

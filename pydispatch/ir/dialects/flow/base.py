@@ -13,22 +13,24 @@ from pydispatch.ir.core import syntax
 
 
 class ShapedCall:
-    """Dims and tied results of an operation with the fields of `DispatchLikeOp` (apart from its workload).
+    """Mixin for operations with the fields of `DispatchLikeOp`: dynamic sizes and tied results.
 
-    argument_dims, result_dims: the `{%dim}` of all arguments or results in one row.
-    tied_operands: for each result the argument it is written into, or -1; absent when no result is tied.
+    Attributes:
+        argument_dims: Sizes of the dynamic dimensions of all arguments, flattened.
+        result_dims: Sizes of the dynamic dimensions of all results, flattened.
+        tied_operands: For each result the argument whose memory it reuses, or -1; absent if no result is tied.
     """
 
     def dims_of_argument(self: Any, index: int) -> tuple[SSAValue, ...]:
-        """Return the dynamic dims of an argument."""
+        """Return the sizes of an argument's dynamic dimensions."""
         return syntax.split_dims([a.type for a in self.arguments], self.argument_dims)[index]
 
     def dims_of_result(self: Any, index: int) -> tuple[SSAValue, ...]:
-        """Return the dynamic dims of a result."""
+        """Return the sizes of a result's dynamic dimensions."""
         return syntax.split_dims([r.type for r in self.results_], self.result_dims)[index]
 
     def tied_argument(self: Any, index: int) -> int | None:
-        """Return the argument that result `index` is written into."""
+        """Return the argument whose memory result `index` reuses; None if it is not tied."""
         tied = syntax.tied_list(self.tied_operands)
         return None if tied is None or tied[index] < 0 else tied[index]
 
@@ -41,7 +43,7 @@ class ShapedCall:
 
 
 class DispatchLikeOp(ShapedCall, IRDLOperation):
-    """Operands, results and tied results of everything that launches a grid. See `ShapedCall`."""
+    """Base of operations that launch a grid: operands, results and tied results. See `ShapedCall`."""
 
     workload = var_operand_def(IndexType)
     arguments = var_operand_def()

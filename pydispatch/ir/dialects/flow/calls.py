@@ -21,7 +21,7 @@ from pydispatch.ir.dialects.util import functions
 
 @op_definition
 class FuncOp(functions.FuncLikeOp):
-    """A declaration: `flow.func private @name(%x: tensor<?xf32>, i32) -> %x`."""
+    """Declaration of a host command, `flow.func private @name(%x: tensor<?xf32>, i32) -> %x`."""
 
     name = "flow.func"
 
@@ -32,7 +32,11 @@ class FuncOp(functions.FuncLikeOp):
 
 @op_definition
 class CallOp(ShapedCall, IRDLOperation):
-    """A call of a host command. declared: the type of its declaration, once that has been looked up."""
+    """Call of a host command.
+
+    Attributes:
+        declared: Function type of the declaration; None until it has been looked up.
+    """
 
     name = "flow.call"
     callee = prop_def(SymbolRefAttr)

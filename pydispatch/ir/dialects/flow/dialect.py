@@ -30,7 +30,7 @@ from pydispatch.ir.dialects.stream import ExecutableLikeOp, ExportLikeOp
 
 @directive
 class EntryPoints(CustomDirective):
-    """`@executable::@export`, or several in braces."""
+    """Directive for one entry point `@executable::@export`, or several in braces."""
 
     value: AttributeVariable
 
@@ -56,7 +56,7 @@ class EntryPoints(CustomDirective):
 
 @op_definition
 class DispatchOp(DispatchLikeOp):
-    """Launches an export over the grid that its count region makes of `workload`."""
+    """Dispatch of an export; its count region computes the grid from the `workload` operands."""
 
     name = "flow.dispatch"
     entry_points = prop_def(ArrayAttr[SymbolRefAttr])
@@ -65,13 +65,13 @@ class DispatchOp(DispatchLikeOp):
 
     @property
     def entry_point(self) -> SymbolRefAttr:
-        """The first entry point; `@executable::@export` or `@executable::@variant::@export`."""
+        """Return the first entry point, `@executable::@export` or `@executable::@variant::@export`."""
         return self.entry_points.data[0]
 
 
 @op_definition
 class DispatchWorkgroupsOp(DispatchLikeOp):
-    """A dispatch with its kernel in place; `count` is empty when it is not given."""
+    """Dispatch whose kernel is an inline region. The region `count` is empty if it is omitted."""
 
     name = "flow.dispatch.workgroups"
     body = region_def()
@@ -88,7 +88,7 @@ class DispatchWorkgroupsOp(DispatchLikeOp):
 
 @op_definition
 class DispatchRegionOp(IRDLOperation):
-    """Tensor operations that run as one dispatch; `count` is empty when it is not given."""
+    """Region of tensor operations that form one dispatch. The region `count` is empty if it is omitted."""
 
     name = "flow.dispatch.region"
     workload = var_operand_def(IndexType)
@@ -108,12 +108,14 @@ class DispatchRegionOp(IRDLOperation):
 
 @op_definition
 class ExecutableOp(ExecutableLikeOp):
+    """Executable: exports and one module of kernels."""
+
     name = "flow.executable"
 
 
 @op_definition
 class ExecutableEndOp(IRDLOperation):
-    """Older releases end the body of an executable with this; it has no meaning."""
+    """Terminator of an executable's body in older releases."""
 
     name = "flow.executable_end"
     assembly_format = "attr-dict"
@@ -121,21 +123,29 @@ class ExecutableEndOp(IRDLOperation):
 
 @op_definition
 class ExecutableExportOp(ExportLikeOp):
+    """Export of an executable."""
+
     name = "flow.executable.export"
 
 
 @op_definition
 class DispatchWorkgroupIDOp(WorkgroupOp):
+    """Workgroup id along a dimension."""
+
     name = "flow.dispatch.workgroup.id"
 
 
 @op_definition
 class DispatchWorkgroupCountOp(WorkgroupOp):
+    """Number of workgroups along a dimension."""
+
     name = "flow.dispatch.workgroup.count"
 
 
 @op_definition
 class DispatchWorkgroupSizeOp(WorkgroupOp):
+    """Workgroup size along a dimension."""
+
     name = "flow.dispatch.workgroup.size"
 
 

@@ -14,7 +14,14 @@ from pydispatch.ir.core.syntax import EMPTY_DICT
 
 
 class ParameterAttr(ParametrizedAttribute):
-    """scope: may be empty. key: the name in its file. config: kept and ignored. type: the value's."""
+    """Base of attributes for constants that are supplied at load.
+
+    Attributes:
+        scope: Name of the parameter file's scope; may be empty.
+        key: Name of the parameter in its scope.
+        config: Configuration dictionary, retained but ignored.
+        type: Type of the constant.
+    """
 
     scope: StringAttr
     key: StringAttr
@@ -50,7 +57,7 @@ class ParameterAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class FlowParameterAttr(ParameterAttr):
-    """The one spelling that is left after normalisation."""
+    """Named parameter `#flow.parameter.named`, the only spelling after normalization."""
 
     name = "flow.parameter.named"
     scope: StringAttr
@@ -61,7 +68,7 @@ class FlowParameterAttr(ParameterAttr):
 
 @irdl_attr_definition
 class StreamParameterAttr(ParameterAttr):
-    """The spelling of later phases of the peer's compiler."""
+    """Named parameter as IREE's later phases spell it, `#stream.parameter.named`."""
 
     name = "stream.parameter.named"
     scope: StringAttr

@@ -25,7 +25,7 @@ from pydispatch.ir.core.elements import element_type
 
 @directive
 class ElementResult(ElementOf):
-    """`-> T`, where older releases write it: otherwise the result is an element."""
+    """Directive for `-> T`, which older releases write; otherwise the result type is the element type."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         super().parse(parser, state)
@@ -41,7 +41,7 @@ class ElementResult(ElementOf):
 
 @directive
 class TiedTo(CustomDirective):
-    """`%target as`, which older releases leave out."""
+    """Directive for `%target as`, which older releases omit."""
 
     target: OperandVariable
 
@@ -85,7 +85,7 @@ class TensorLoadOp(IRDLOperation):
 
 @op_definition
 class TensorStoreOp(IRDLOperation):
-    """A tensor with one element replaced on the host."""
+    """Copy of a tensor with one element replaced on the host."""
 
     name = "flow.tensor.store"
     value = operand_def()
@@ -102,7 +102,7 @@ class TensorStoreOp(IRDLOperation):
 
 @op_definition
 class TensorSliceOp(IRDLOperation):
-    """A part: `%source[%starts... for %lengths...]`."""
+    """Slice of a tensor, `%source[%starts... for %lengths...]`."""
 
     name = "flow.tensor.slice"
     source = operand_def()
@@ -121,7 +121,7 @@ class TensorSliceOp(IRDLOperation):
 
 @op_definition
 class TensorUpdateOp(IRDLOperation):
-    """`%target` with `%update` written at an offset: `%update, %target[%i] : T{..} -> %target as U{..}`."""
+    """Tensor `%target` with `%update` written at an offset, `%update, %target[%i] : T{..} -> %target as U{..}`."""
 
     name = "flow.tensor.update"
     target = operand_def()

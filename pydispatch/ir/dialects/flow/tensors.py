@@ -31,7 +31,7 @@ from pydispatch.ir.core.directives import directive
 
 
 class _CastLikeOp(IRDLOperation):
-    """`%source : T{%d} -> U{%e}`."""
+    """Base of operations `%source : T{%d} -> U{%e}`."""
 
     source = operand_def()
     source_dims = var_operand_def(IndexType)
@@ -47,20 +47,20 @@ class _CastLikeOp(IRDLOperation):
 
 @op_definition
 class TensorReshapeOp(_CastLikeOp):
-    """The same elements in another shape."""
+    """Reshape: the same elements in another shape."""
 
     name = "flow.tensor.reshape"
 
 
 @op_definition
 class TensorBitCastOp(_CastLikeOp):
-    """The same bytes as another type."""
+    """Reinterpretation of a tensor's bytes as another type."""
 
     name = "flow.tensor.bitcast"
 
 
 class _SameTypeOp(IRDLOperation):
-    """`%operand : T{%d}`, with a result of type T."""
+    """Base of operations `%operand : T{%d}` with a result of type T."""
 
     operand = operand_def()
     operand_dims = var_operand_def(IndexType)
@@ -74,27 +74,27 @@ class _SameTypeOp(IRDLOperation):
 
 @op_definition
 class TensorTieShapeOp(_SameTypeOp):
-    """Association of a tensor with its dynamic dims."""
+    """Association of a tensor with the sizes of its dynamic dimensions."""
 
     name = "flow.tensor.tie_shape"
 
 
 @op_definition
 class DispatchTieShapeOp(_SameTypeOp):
-    """Association of a kernel's binding with its dynamic dims."""
+    """Association of a kernel's binding with the sizes of its dynamic dimensions."""
 
     name = "flow.dispatch.tie_shape"
 
 
 @op_definition
 class TensorCloneOp(_SameTypeOp):
-    """A copy."""
+    """Copy of a tensor."""
 
     name = "flow.tensor.clone"
 
 
 class _FreshOp(IRDLOperation):
-    """`: T{%d}`, a tensor whose elements are not set."""
+    """Base of operations `: T{%d}` that create a tensor with undefined elements."""
 
     result_dims = var_operand_def(IndexType)
     result = result_def()
@@ -104,17 +104,21 @@ class _FreshOp(IRDLOperation):
 
 @op_definition
 class TensorEmptyOp(_FreshOp):
+    """Tensor with undefined elements."""
+
     name = "flow.tensor.empty"
 
 
 @op_definition
 class TensorAllocaOp(_FreshOp):
+    """Transient tensor with undefined elements."""
+
     name = "flow.tensor.alloca"
 
 
 @op_definition
 class TensorSplatOp(IRDLOperation):
-    """A tensor of one value."""
+    """Tensor whose elements all have one value."""
 
     name = "flow.tensor.splat"
     value = operand_def()
@@ -128,7 +132,7 @@ class TensorSplatOp(IRDLOperation):
 
 
 class _ConstantOp(IRDLOperation):
-    """`value`, or `value -> T` for a type that hides the dims."""
+    """Base of constants: `value`, or `value -> T` with a result type that hides static sizes."""
 
     value = prop_def(Attribute)
     result = result_def()
@@ -149,12 +153,14 @@ class _ConstantOp(IRDLOperation):
 
 @op_definition
 class TensorConstantOp(_ConstantOp):
+    """Constant tensor."""
+
     name = "flow.tensor.constant"
 
 
 @op_definition
 class TensorDynamicConstantOp(_ConstantOp):
-    """A constant whose dims no pass may know."""
+    """Constant tensor whose sizes are opaque to the compiler."""
 
     name = "flow.tensor.dynamic_constant"
 
@@ -176,7 +182,7 @@ class TensorTransferOp(IRDLOperation):
 
 @directive
 class TypedValues(CustomDirective):
-    """`[%a : T{%d}, %b : U]`."""
+    """Directive for a list of typed values, `[%a : T{%d}, %b : U]`."""
 
     values: VariadicOperandVariable
     types: TypeDirective

@@ -57,7 +57,8 @@ class ExecutableConditionOp(IRDLOperation):
 
 @directive
 class KeyedRegion(CustomDirective):
-    """`(%device: !hal.device) -> (i32, i64) as ("a", "b") attributes {...} {...}`."""
+    """Directive for a host region with keyed results: `(%device: !hal.device) -> (i32, i64) as ("a", "b") attributes
+    {...} {...}`."""
 
     keys: AttributeVariable
     function_type: AttributeVariable
@@ -98,7 +99,7 @@ class KeyedRegion(CustomDirective):
 
 @directive
 class Default(CustomDirective):
-    """`T`, or `T = value`; the value needs no type of its own."""
+    """Directive for `T`, or `T = value`, where the value needs no type of its own."""
 
     type: TypeDirective
     value: AttributeVariable
@@ -154,7 +155,7 @@ class ExecutableConstantLoadOp(IRDLOperation):
 class DeviceQueryOp(IRDLOperation):
     """Device query for `category :: key`.
 
-    `ok` states whether the device knows the key; `value` is its value, or `default_value` otherwise.
+    Result `ok` states whether the device knows the key; `value` is its value, or else `default_value`.
     """
 
     name = "hal.device.query"

@@ -19,7 +19,7 @@ from pydispatch.ir.core.syntax import EMPTY_DICT
 
 @irdl_attr_definition
 class ExecutableTargetAttr(ParametrizedAttribute):
-    """`#hal.executable.target<"backend", "format", {configuration}>`."""
+    """Target of an executable, `#hal.executable.target<"backend", "format", {configuration}>`."""
 
     name = "hal.executable.target"
     backend: StringAttr
@@ -53,8 +53,10 @@ class ExecutableTargetAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceTargetAttr(ParametrizedAttribute):
-    """`#hal.device.target<"id", {configuration}, [targets]>`; the list may be an entry of the dictionary,
-    `executable_targets`, as older releases write it."""
+    """Target device, `#hal.device.target<"id", {configuration}, [targets]>`.
+
+    Older releases write the list as the entry `executable_targets` of the dictionary.
+    """
 
     name = "hal.device.target"
     device_id: StringAttr
@@ -97,7 +99,7 @@ class DeviceTargetAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceSelectAttr(ParametrizedAttribute):
-    """`#hal.device.select<[devices]>`: the first that is available."""
+    """Selection of the first available device, `#hal.device.select<[devices]>`."""
 
     name = "hal.device.select"
     devices: ArrayAttr[Attribute]
@@ -119,7 +121,7 @@ class DeviceSelectAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceAliasAttr(ParametrizedAttribute):
-    """`#hal.device.alias<"id"[ordinal], {configuration}>`: a target by the name of its device."""
+    """Target device by name, `#hal.device.alias<"id"[ordinal], {configuration}>`."""
 
     name = "hal.device.alias"
     device_id: StringAttr
@@ -152,7 +154,7 @@ class DeviceAliasAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceAffinityAttr(ParametrizedAttribute):
-    """`#hal.device.affinity<@device, [queues]>`: where to run; kept."""
+    """Placement on a device, `#hal.device.affinity<@device, [queues]>`; retained but ignored."""
 
     name = "hal.device.affinity"
     device: SymbolRefAttr
@@ -176,26 +178,34 @@ class DeviceAffinityAttr(ParametrizedAttribute):
 
 
 class _HalType(ParametrizedAttribute, TypeAttribute):
-    """A type without parameters."""
+    """Base of types without parameters."""
 
 
 @irdl_attr_definition
 class BufferType(_HalType):
+    """Type of a buffer."""
+
     name = "hal.buffer"
 
 
 @irdl_attr_definition
 class BufferViewType(_HalType):
+    """Type of a buffer with shape and element type."""
+
     name = "hal.buffer_view"
 
 
 @irdl_attr_definition
 class DeviceType(_HalType):
+    """Type of a device."""
+
     name = "hal.device"
 
 
 @irdl_attr_definition
 class FenceType(_HalType):
+    """Type of a fence."""
+
     name = "hal.fence"
 
 

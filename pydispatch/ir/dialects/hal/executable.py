@@ -34,7 +34,7 @@ from pydispatch.ir.dialects.hal.region import check_children
 
 @op_definition
 class ExecutableOp(IRDLOperation):
-    """A set of variants of the same exports."""
+    """Executable: variants with the same exports for different targets."""
 
     name = "hal.executable"
     sym_name = prop_def(SymbolNameConstraint())
@@ -49,7 +49,7 @@ class ExecutableOp(IRDLOperation):
 
 @op_definition
 class ExecutableEndOp(IRDLOperation):
-    """Older releases end the body of an executable with this; it has no meaning."""
+    """Terminator of an executable's body in older releases."""
 
     name = "hal.executable_end"
     assembly_format = "attr-dict"
@@ -57,7 +57,7 @@ class ExecutableEndOp(IRDLOperation):
 
 @op_definition
 class ExecutableSourceEndOp(IRDLOperation):
-    """The same in a source."""
+    """Terminator of a source's body in older releases."""
 
     name = "hal.executable.source_end"
     assembly_format = "attr-dict"
@@ -65,7 +65,7 @@ class ExecutableSourceEndOp(IRDLOperation):
 
 @op_definition
 class ExecutableVariantEndOp(IRDLOperation):
-    """The same in a variant."""
+    """Terminator of a variant's body in older releases."""
 
     name = "hal.executable.variant_end"
     assembly_format = "attr-dict"
@@ -73,9 +73,10 @@ class ExecutableVariantEndOp(IRDLOperation):
 
 @directive
 class Clauses(CustomDirective):
-    """`target(#t) objects([...])` in any order; older releases write `, target = #t, objects = [...]`.
+    """Base of directives for clauses `target(#t) objects([...])` in any order.
 
-    The fields of a subclass are the clauses: a variable, or a directive with one as its `value`.
+    Older releases write `, target = #t, objects = [...]`. Each field of a subclass is a clause: an attribute variable,
+    or a directive with an attribute variable as its `value`.
     """
 
     def _clauses(self) -> dict[str, Any]:
@@ -115,14 +116,14 @@ class Clauses(CustomDirective):
 
 @directive
 class SourceClauses(Clauses):
-    """The objects of a source."""
+    """Clauses of an executable source: its objects."""
 
     objects: AttributeVariable
 
 
 @directive
 class VariantClauses(Clauses):
-    """The target and the objects of a variant."""
+    """Clauses of a variant: its target and objects."""
 
     target: AttributeVariable
     objects: ObjectList
@@ -131,7 +132,7 @@ class VariantClauses(Clauses):
 
 @op_definition
 class ExecutableSourceOp(IRDLOperation):
-    """An executable without a target: one variant is made of it for each target that has objects."""
+    """Executable without a target; it becomes one variant per target that has objects."""
 
     name = "hal.executable.source"
     sym_name = prop_def(SymbolNameConstraint())
@@ -148,7 +149,8 @@ class ExecutableSourceOp(IRDLOperation):
 
 @op_definition
 class ExecutableVariantOp(IRDLOperation):
-    """An executable for one target: exports, condition, constants and a module (none when objects define all)."""
+    """Executable for one target: exports, condition, constants, and a module, which is absent if objects define all
+    exports."""
 
     name = "hal.executable.variant"
     sym_name = prop_def(SymbolNameConstraint())
@@ -179,7 +181,7 @@ class ExecutableVariantOp(IRDLOperation):
 
 @op_definition
 class ExecutableBinaryOp(IRDLOperation):
-    """A compiled executable; kept so that printed programs parse."""
+    """Compiled executable; accepted so that printed programs can be parsed."""
 
     name = "hal.executable.binary"
     sym_name = prop_def(SymbolNameConstraint())

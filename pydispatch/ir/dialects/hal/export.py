@@ -41,7 +41,7 @@ from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 @directive
 class PropertyList(CustomDirective):
-    """`<name = value, ...>`, of properties."""
+    """Directive for a list of properties `<name = value, ...>`."""
 
     OPENS: ClassVar[str] = "<"
 
@@ -67,7 +67,7 @@ class PropertyList(CustomDirective):
 
 @directive
 class Sizes(PropertyList):
-    """`<workgroup_size = [64, 1, 1], subgroup_size = 32>`."""
+    """Directive for `<workgroup_size = [64, 1, 1], subgroup_size = 32>`."""
 
     workgroup: AttributeVariable
     subgroup: AttributeVariable
@@ -90,7 +90,7 @@ class Sizes(PropertyList):
 
 @directive
 class LabelledCount(CustomDirective):
-    """The region of a grid whose entry block has a label, as older releases write it."""
+    """Directive for a count region whose entry block has a label, as older releases write it."""
 
     OPENS: ClassVar[str] = "{"
 
@@ -148,6 +148,7 @@ class ExecutableExportOp(IRDLOperation):
 
 
 def check_sizes(sizes: ArrayAttr[Attribute] | None) -> None:
+    """Check that a workgroup size consists of three positive integers; raise VerifyException otherwise."""
     if sizes is None:
         return
     values = [s.value.data if isinstance(s, IntegerAttr) else -1 for s in sizes]

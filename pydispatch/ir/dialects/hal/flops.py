@@ -30,8 +30,9 @@ def attribute_of(type_: str, terms: Sequence[Sequence[int]]) -> ArrayAttr[Attrib
 
 
 def flops_of(export: Operation) -> Stated | None:
-    """Return the floating-point operations that an export states; None when it states none. VerifyException for a
-    malformed attribute.
+    """Return the floating-point operations that an export states; None if it states none.
+
+    Raises VerifyException for a malformed attribute.
     """
     stated = export.attributes.get(FLOPS)
     if stated is None:

@@ -23,7 +23,7 @@ _VIEW = "`<` $buffer_view `:` type($buffer_view) `>`"
 
 @op_definition
 class BufferViewDimOp(IRDLOperation):
-    """The size of one dimension."""
+    """Size of one dimension of a buffer view."""
 
     name = "hal.buffer_view.dim"
     buffer_view = operand_def(BufferViewType)
@@ -46,7 +46,7 @@ class BufferViewRankOp(IRDLOperation):
 
 @op_definition
 class BufferViewElementTypeOp(IRDLOperation):
-    """The code of the element type."""
+    """Numeric code of a buffer view's element type."""
 
     name = "hal.buffer_view.element_type"
     buffer_view = operand_def(BufferViewType)
@@ -57,7 +57,7 @@ class BufferViewElementTypeOp(IRDLOperation):
 
 @op_definition
 class BufferViewEncodingTypeOp(IRDLOperation):
-    """The code of the encoding."""
+    """Numeric code of a buffer view's encoding."""
 
     name = "hal.buffer_view.encoding_type"
     buffer_view = operand_def(BufferViewType)
@@ -68,7 +68,7 @@ class BufferViewEncodingTypeOp(IRDLOperation):
 
 @op_definition
 class BufferViewBufferOp(IRDLOperation):
-    """The bytes of a view."""
+    """Buffer of a buffer view."""
 
     name = "hal.buffer_view.buffer"
     buffer_view = operand_def(BufferViewType)
@@ -95,7 +95,7 @@ class BufferViewAssertOp(IRDLOperation):
 
 @op_definition
 class ElementTypeOp(IRDLOperation):
-    """The code of an element type."""
+    """Numeric code of an element type."""
 
     name = "hal.element_type"
     type = prop_def(Attribute)
@@ -106,7 +106,7 @@ class ElementTypeOp(IRDLOperation):
 
 @op_definition
 class EncodingTypeOp(IRDLOperation):
-    """The code of an encoding, `dense_row_major` or `opaque`."""
+    """Numeric code of an encoding, `dense_row_major` or `opaque`."""
 
     name = "hal.encoding_type"
     encoding = prop_def(StringAttr)
@@ -117,7 +117,7 @@ class EncodingTypeOp(IRDLOperation):
 
 @op_definition
 class FenceCreateOp(IRDLOperation):
-    """A new fence of a device."""
+    """Creation of an unsignaled fence."""
 
     name = "hal.fence.create"
     device = operand_def(DeviceType)
@@ -128,7 +128,7 @@ class FenceCreateOp(IRDLOperation):
 
 @op_definition
 class FenceJoinOp(IRDLOperation):
-    """A fence that is reached when all of these are."""
+    """Fence that is signaled when all given fences are."""
 
     name = "hal.fence.join"
     fences = var_operand_def(FenceType)
@@ -139,7 +139,7 @@ class FenceJoinOp(IRDLOperation):
 
 @op_definition
 class FenceQueryOp(IRDLOperation):
-    """Status query of a fence: whether it has been reached."""
+    """Status query of a fence: whether it is signaled."""
 
     name = "hal.fence.query"
     fence = operand_def(FenceType)
@@ -149,7 +149,7 @@ class FenceQueryOp(IRDLOperation):
 
 @op_definition
 class FenceSignalOp(IRDLOperation):
-    """Reaches a fence."""
+    """Signaling of a fence."""
 
     name = "hal.fence.signal"
     fence = operand_def(FenceType)
@@ -173,7 +173,7 @@ class FenceAwaitOp(IRDLOperation):
 
 @op_definition
 class DevicesGetOp(IRDLOperation):
-    """A device by its number."""
+    """Device with an ordinal."""
 
     name = "hal.devices.get"
     index = operand_def(IndexType)

@@ -37,7 +37,7 @@ from pydispatch.ir.dialects.hal.layout import (
 
 @directive
 class SetZero(CustomDirective):
-    """The number of the one descriptor set, which older releases write."""
+    """Directive for a descriptor set number, which older releases write; it must be 0 and is not stored."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         start = parser.pos
@@ -55,7 +55,7 @@ class SetZero(CustomDirective):
 
 @directive
 class BindingKind(KeywordChoice):
-    """`storage_buffer` or `uniform_buffer`."""
+    """Directive for `storage_buffer` or `uniform_buffer`."""
 
     WORDS: ClassVar[Sequence[str]] = BINDING_TYPES
     WHAT: ClassVar[str] = "binding type"
@@ -63,7 +63,7 @@ class BindingKind(KeywordChoice):
 
 @directive
 class BindingFlags(CustomDirective):
-    """`ReadOnly`, or several as `"ReadOnly|Indirect"`."""
+    """Directive for flags: `ReadOnly`, or several as `"ReadOnly|Indirect"`."""
 
     value: AttributeVariable
 
@@ -82,7 +82,8 @@ class BindingFlags(CustomDirective):
 
 @op_definition
 class InterfaceBindingSubspanOp(IRDLOperation):
-    """A binding from `byte_offset` (bytes, default 0) on. `layout` is none in the form of older releases."""
+    """Binding of a kernel, starting at `byte_offset` bytes (default 0). `layout` is None in the syntax of older
+    releases."""
 
     name = "hal.interface.binding.subspan"
     layout = opt_prop_def(PipelineLayoutAttr)
@@ -122,7 +123,7 @@ class InterfaceBindingSubspanOp(IRDLOperation):
 
 @directive
 class Ordinal(Index):
-    """The number of a constant in its layout."""
+    """Directive for the index of a constant in its layout."""
 
     layout: AttributeVariable
 
@@ -132,7 +133,7 @@ class Ordinal(Index):
 
 @directive
 class BareOrdinal(Index):
-    """`[0]`, the form of older releases, without a layout."""
+    """Directive for `[0]`, the index of a constant without a layout, as older releases write it."""
 
     layout: AttributeVariable
 
@@ -178,7 +179,7 @@ class InterfaceConstantLoadOp(IRDLOperation):
 
 @directive
 class GridDimension(Index):
-    """A dimension of the grid."""
+    """Directive for a dimension of the grid: 0, 1 or 2."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         start = parser.pos
@@ -190,7 +191,7 @@ class GridDimension(Index):
 
 
 class WorkgroupOp(IRDLOperation):
-    """`[dimension] upper_bound N : index`, the syntax of all operations that read the grid."""
+    """Base of operations that read the grid, `[dimension] upper_bound N : index`."""
 
     dimension = prop_def(IntegerAttr)
     upper_bound = opt_prop_def(IntegerAttr.constr(IndexTypeConstr))
@@ -204,16 +205,22 @@ class WorkgroupOp(IRDLOperation):
 
 @op_definition
 class InterfaceWorkgroupIDOp(WorkgroupOp):
+    """Workgroup id along a dimension."""
+
     name = "hal.interface.workgroup.id"
 
 
 @op_definition
 class InterfaceWorkgroupCountOp(WorkgroupOp):
+    """Number of workgroups along a dimension."""
+
     name = "hal.interface.workgroup.count"
 
 
 @op_definition
 class InterfaceWorkgroupSizeOp(WorkgroupOp):
+    """Workgroup size along a dimension."""
+
     name = "hal.interface.workgroup.size"
 
 

@@ -22,7 +22,7 @@ LAYOUT_FLAGS = ("None", "Indirect")
 
 
 def parse_flags(parser: AttrParser, known: Sequence[str]) -> list[str]:
-    """Parse flags: `A`, `A|B`, `"A|B"` or nothing. `None` is the empty set."""
+    """Parse flags: `A`, `A|B`, `"A|B"` or nothing. `None` denotes the empty set."""
     start, names = parser.pos, []
     text = parser.parse_optional_str_literal()
     if text is not None:
@@ -45,7 +45,7 @@ def print_flags(printer: Printer, flags: ArrayAttr[StringAttr]) -> None:
 
 @irdl_attr_definition
 class PipelineBindingAttr(ParametrizedAttribute):
-    """`#hal.pipeline.binding<storage_buffer, "ReadOnly|Indirect">`."""
+    """Binding of a layout, `#hal.pipeline.binding<storage_buffer, "ReadOnly|Indirect">`."""
 
     name = "hal.pipeline.binding"
     type: StringAttr
@@ -81,9 +81,9 @@ class PipelineBindingAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class PipelineLayoutAttr(ParametrizedAttribute):
-    """`#hal.pipeline.layout<constants = N, bindings = [...], flags = Indirect>`.
+    """Pipeline layout, `#hal.pipeline.layout<constants = N, bindings = [...], flags = Indirect>`.
 
-    The form with `push_constants` and `sets` that releases up to 2024 write is read too; its only set is set 0.
+    The form with `push_constants` and `sets` of releases up to 2024 is parsed as well, if its only set is set 0.
     """
 
     name = "hal.pipeline.layout"
@@ -130,6 +130,7 @@ class PipelineLayoutAttr(ParametrizedAttribute):
 
 
 def _parse_binding(parser: AttrParser) -> PipelineBindingAttr:
+    """Parse one binding of a layout, with or without its `#hal...` prefix."""
     if parser._current_token.text == "<":
         with parser.in_angle_brackets():
             return PipelineBindingAttr(*PipelineBindingAttr._parse_body(parser))  # type: ignore[arg-type]
@@ -141,7 +142,8 @@ def _parse_binding(parser: AttrParser) -> PipelineBindingAttr:
 
 
 def _parse_sets(parser: AttrParser) -> list[PipelineBindingAttr]:
-    """`[<0, bindings = [<0, storage_buffer, ReadOnly>, ...]>]`, each level with or without its `#hal...` prefix."""
+    """Parse `[<0, bindings = [<0, storage_buffer, ReadOnly>, ...]>]`, each level with or without its `#hal...`
+    prefix."""
     bindings: dict[int, PipelineBindingAttr] = {}
 
     def skip_prefix() -> None:
@@ -185,7 +187,8 @@ def _parse_sets(parser: AttrParser) -> list[PipelineBindingAttr]:
 
 @irdl_attr_definition
 class InterfaceBindingAttr(ParametrizedAttribute):
-    """`#hal.interface.binding<ordinal>`; the form with a set, `<0, ordinal>`, is read too."""
+    """Reference to a binding, `#hal.interface.binding<ordinal>`; the form `<0, ordinal>` with a set is parsed as
+    well."""
 
     name = "hal.interface.binding"
     ordinal: IntAttr

@@ -22,8 +22,11 @@ from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 @irdl_attr_definition
 class ExecutableObjectAttr(ParametrizedAttribute):
-    """`#hal.executable.object<{path = "...", data = ..., defines = [...], include_dirs = [...]}>`: an object file, by
-    path or in place. defines: macros of a source, "NAME" or "NAME=VALUE". include_dirs: folders of its includes."""
+    """Object file by path or embedded: `#hal.executable.object<{path = "...", data = ..., defines = [...], include_dirs
+    = [...]}>`.
+
+    For a source, `defines` lists macros "NAME" or "NAME=VALUE", and `include_dirs` the folders of its includes.
+    """
 
     name = "hal.executable.object"
     entries: DictionaryAttr
@@ -38,7 +41,7 @@ class ExecutableObjectAttr(ParametrizedAttribute):
         return self.entries.data.get("data")
 
     def strings(self, key: str) -> tuple[str, ...]:
-        """Return the strings of the list at `key`; () for a missing key."""
+        """Return the strings in the list `key`; () if it is missing."""
         listed = self.entries.data.get(key)
         return tuple(cast(StringAttr, item).data for item in listed.data) if isinstance(listed, ArrayAttr) else ()
 
@@ -66,7 +69,8 @@ class ExecutableObjectAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class ExecutableObjectsAttr(ParametrizedAttribute):
-    """`#hal.executable.objects<{#target = [objects], ...}>`: `objects[i]` belong to `targets[i]`."""
+    """Object files by target, `#hal.executable.objects<{#target = [objects], ...}>`; `objects[i]` belong to
+    `targets[i]`."""
 
     name = "hal.executable.objects"
     targets: ArrayAttr[Attribute]
@@ -99,7 +103,7 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
 
 
 def parse_object_list(parser: AttrParser) -> ArrayAttr[Attribute]:
-    """`[#hal.executable.object<...>, ...]`."""
+    """Parse a list `[#hal.executable.object<...>, ...]`."""
     start = parser.pos
     objects = parser.parse_attribute()
     if not isinstance(objects, ArrayAttr) or not all(isinstance(o, ExecutableObjectAttr) for o in objects):
@@ -109,7 +113,7 @@ def parse_object_list(parser: AttrParser) -> ArrayAttr[Attribute]:
 
 @shared
 class ObjectList(CustomDirective):
-    """`[#hal.executable.object<...>, ...]`."""
+    """Directive for a list `[#hal.executable.object<...>, ...]`."""
 
     value: AttributeVariable
 

@@ -16,9 +16,8 @@ PARAMETERS = "pydispatch.parameters"
 
 
 def described_parameters(export: Operation) -> list[Any] | None:
-    """Return the descriptions of parameters that an export states; None when it states none. VerifyException for a
-    malformed attribute.
-    """
+    """Return the parameter descriptions of an export; None if it has none. Raises VerifyException if they are
+    malformed."""
     stated = export.attributes.get(PARAMETERS)
     if stated is None:
         return None
@@ -28,6 +27,7 @@ def described_parameters(export: Operation) -> list[Any] | None:
 
 
 def _python_value(parameter: Attribute) -> Any:
+    """Convert an attribute to a string, or to a list of such values."""
     if isinstance(parameter, StringAttr):
         return parameter.data
     if isinstance(parameter, ArrayAttr):

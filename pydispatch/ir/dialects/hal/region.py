@@ -55,7 +55,8 @@ def check_count(op: Operation, region: Region, device: bool) -> None:
 
 @directive
 class HostRegion(CustomDirective):
-    """`(%device: !hal.device, %w: index) -> (T...) {...}`, with results of the types `RESULTS`."""
+    """Directive for a host region `(%device: !hal.device, %w: index) -> (T...) {...}`; a subclass states the result
+    types."""
 
     RESULTS: ClassVar[tuple[Attribute, ...]] = ()
 
@@ -88,13 +89,13 @@ class HostRegion(CustomDirective):
 
 @shared
 class Count(HostRegion):
-    """A region that gives a grid."""
+    """Directive for a region that computes a grid."""
 
     RESULTS: ClassVar[tuple[Attribute, ...]] = (IndexType(),) * 3
 
 
 @shared
 class Condition(HostRegion):
-    """A region that says yes or no."""
+    """Directive for a region that computes a condition."""
 
     RESULTS: ClassVar[tuple[Attribute, ...]] = (i1,)

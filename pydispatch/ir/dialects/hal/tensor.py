@@ -43,7 +43,7 @@ from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 @directive
 class Encoded(CustomDirective):
-    """`T{%d}`, or `encoding as T{%d}`."""
+    """Directive for a type `T{%d}`, or `encoding as T{%d}`."""
 
     type: TypeDirective
     encoding: AttributeVariable
@@ -67,7 +67,7 @@ class Encoded(CustomDirective):
 
 @op_definition
 class TensorImportOp(IRDLOperation):
-    """A tensor of what the caller passed."""
+    """Import of a tensor from the caller's buffer or buffer view."""
 
     name = "hal.tensor.import"
     source = operand_def()
@@ -106,7 +106,7 @@ class TensorExportOp(IRDLOperation):
 
 @op_definition
 class TensorAliasOp(IRDLOperation):
-    """Store of a tensor into memory of the caller; the result is the tensor in that memory."""
+    """Store of a tensor into the caller's memory; the result is the tensor in that memory."""
 
     name = "hal.tensor.alias"
     source = operand_def()
@@ -124,7 +124,7 @@ class TensorAliasOp(IRDLOperation):
 
 @op_definition
 class TensorBarrierOp(IRDLOperation):
-    """Signals a fence when tensors are ready."""
+    """Signaling of a fence when tensors are ready."""
 
     name = "hal.tensor.barrier"
     sources = var_operand_def()
@@ -138,7 +138,8 @@ class TensorBarrierOp(IRDLOperation):
 
 @directive
 class Ignored(CustomDirective):
-    """The bindings that older releases write: they are those of the layout, in order."""
+    """Directive that parses and discards the bindings that older releases write; they are those of the layout, in
+    order."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         parser.parse_attribute()
@@ -152,7 +153,7 @@ class Ignored(CustomDirective):
 
 @directive
 class ExternObjects(CustomDirective):
-    """`{#target ordinal(N) = [objects], ...}`."""
+    """Directive for the objects of an external dispatch, `{#target ordinal(N) = [objects], ...}`."""
 
     value: AttributeVariable
     ordinals: AttributeVariable
@@ -192,9 +193,9 @@ class ExternObjects(CustomDirective):
 
 @op_definition
 class DispatchExternOp(DispatchLikeOp):
-    """Dispatches an export of objects that the operation itself lists.
+    """Dispatch of an export whose object files the operation lists.
 
-    `targets[i]` has `target_ordinals[i]` and `target_objects[i]`.
+    Target i of `targets` has the export ordinal `target_ordinals[i]` and the objects `target_objects[i]`.
     """
 
     name = "hal.dispatch.extern"

@@ -15,7 +15,7 @@ _MOST = 1 << 31
 
 
 def tiles_of(export: Operation) -> tuple[int, ...]:
-    """Return the bytes of each binding that a workgroup accesses; () when the export does not state them."""
+    """Return the bytes of each binding that a workgroup accesses; () if the export does not state them."""
     stated = export.attributes.get(TILES)
     if not isinstance(stated, ArrayAttr):
         return ()
@@ -23,7 +23,10 @@ def tiles_of(export: Operation) -> tuple[int, ...]:
 
 
 def check_tiles(export: Operation, bindings: int | None = None) -> None:
-    """VerifyException when the attribute is not one number for each binding, of whose number None says nothing."""
+    """Raise VerifyException unless the attribute is a list with one number per binding.
+
+    `bindings` is the number of bindings; None if it is not known.
+    """
     stated = export.attributes.get(TILES)
     if stated is None:
         return

@@ -31,10 +31,13 @@ from pydispatch.ir.dialects.linalg.structure import check_sizes
 
 
 class Loops(NamedTuple):
-    """The iterations of an attention by what they do.
+    """Loops of an attention by their role.
 
-    rows: those of the output without those of `values`. columns: between keys and values, over which the softmax goes.
-    features: between queries and keys. values: of the values and the output alone.
+    Attributes:
+        rows: Loops of the output except those of `values`; they include the batch.
+        columns: Loops of key and value but not of the output; the softmax reduces over them.
+        features: Loops of query and key only.
+        values: Loops of value and output only.
     """
 
     rows: tuple[int, ...]
@@ -44,7 +47,7 @@ class Loops(NamedTuple):
 
     @property
     def scores(self) -> tuple[int, ...]:
-        """The iterations of the product of queries and keys."""
+        """Return the loops that index the scores, the product of query and key."""
         return self.rows + self.columns
 
 
@@ -74,11 +77,11 @@ class Properties(CustomDirective):
 
 
 class Attention(OnTensorsOp):
-    """softmax(body(scale * query * key) + mask) * value.
+    """Attention: softmax(body(scale * query * key) + mask) * value.
 
-    inputs: query, key, value, a float scale, and a mask of floats that are added or of i1 that say what is looked at.
-    indexing_maps: one for each operand; that of the scale may be left out. The body is given a score and yields
-    another. Scores and sums are computed in f32, or in f64 where the operands or the body have it.
+    Inputs are query, key, value, a float scale, and optionally a mask: floats that are added, or i1 that select scores.
+    `indexing_maps` has one map per operand; that of the scale may be omitted. The body maps a score to a score. Scores
+    and sums are computed in f32, or in f64 if an operand or the body has this type.
     """
 
     decomposition_config = opt_prop_def(DictionaryAttr)
@@ -100,7 +103,7 @@ class Attention(OnTensorsOp):
         return maps
 
     def loops(self) -> Loops:
-        """Return the iterations, grouped by their role in attention. VerifyException for maps that no attention has."""
+        """Return the loops by their role; raise VerifyException if the maps are not those of an attention."""
         maps = self.maps()
         query, key, value, output = (_dims(maps[n]) for n in (0, 1, 2, len(self.inputs)))
         columns = [d for d in value if d not in output]
@@ -166,18 +169,18 @@ def _dims(map: AffineMap) -> list[int]:
 
 @op_definition
 class AttentionOp(Attention):
-    """The output gives only its type."""
+    """Attention whose output operand only determines the type."""
 
     name = "iree_linalg_ext.attention"
 
 
 @op_definition
 class OnlineAttentionOp(Attention):
-    """A part of an attention, over some of the keys.
+    """Attention over a part of the keys, which updates running results.
 
-    outputs: the products with values so far, not divided by their sums; the largest scores so far, times log2(e)
-    unless `decomposition_config = {use_exp2 = false}`; the sums of exponentials so far. The results are those after
-    these keys.
+    Outputs are the accumulated products with values, not yet divided by the sums; the running maxima of the scores; and
+    the running sums of exponentials. The maxima are multiplied by log2(e) unless `decomposition_config = {use_exp2 =
+    false}`. The results are the updated outputs.
     """
 
     name = "iree_linalg_ext.online_attention"
@@ -185,7 +188,7 @@ class OnlineAttentionOp(Attention):
 
     @property
     def is_base_two(self) -> bool:
-        """Whether maxima are scaled for powers of two."""
+        """Return whether exponentials are powers of two, so that the maxima are multiplied by log2(e)."""
         config: Any = self.decomposition_config
         setting = None if config is None else config.data.get("use_exp2")
         return not (isinstance(setting, IntegerAttr) and setting.value.data == 0)
@@ -193,7 +196,7 @@ class OnlineAttentionOp(Attention):
 
 @op_definition
 class IndexOp(IRDLOperation):
-    """The number of an iteration, in the body of an attention."""
+    """Index of a loop, in the body of an attention."""
 
     name = "iree_linalg_ext.index"
     dim = prop_def(IntegerAttr.constr(i64))

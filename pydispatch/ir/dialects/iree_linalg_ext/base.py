@@ -32,7 +32,8 @@ from pydispatch.ir.dialects.linalg.base import Numbers, ResultTypes, Sides, chec
 
 @directive
 class ListedTypes(ResultTypes):
-    """`-> T, U`, also with parentheses; without it the tensors among the outputs."""
+    """Directive for result types `-> T, U`, with or without parentheses; if omitted, they are those of the output
+    tensors."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         if parser.parse_optional_punctuation("->") is None:
@@ -59,13 +60,15 @@ class Yield(IRDLOperation):
 
 @op_definition
 class YieldOp(Yield):
+    """Terminator of a body."""
+
     name = "iree_linalg_ext.yield"
 
 
 class DestinationOp(IRDLOperation):
-    """`ins(…) outs(…) -> …`: the results are new values of the tensors in `outs`.
+    """Base of operations `ins(…) outs(…) -> …` whose results are the new values of the tensors in `outs`.
 
-    inputs, outputs: tensors, or memrefs, of which there are no results.
+    Inputs and outputs are tensors, or memrefs, which have no results.
     """
 
     inputs = var_operand_def()
@@ -84,7 +87,7 @@ class DestinationOp(IRDLOperation):
 
 
 class OnTensorsOp(DestinationOp):
-    """The same without memrefs."""
+    """Base of destination-style operations on tensors only."""
 
     def verify_(self) -> None:
         for value in self.outputs:
@@ -94,7 +97,7 @@ class OnTensorsOp(DestinationOp):
 
 
 class BodyOp(DestinationOp):
-    """The same with a body over elements."""
+    """Base of destination-style operations with a body on elements."""
 
     body = region_def("single_block")
 
@@ -104,12 +107,12 @@ RESULTS = "custom<ListedTypes>(type($res), ref(type($outputs)))"
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """Return the sizes of a shaped value; () for a scalar."""
+    """Return the sizes of a value; () for a scalar."""
     return tuple(value.type.get_shape()) if isinstance(value.type, ShapedType) else ()
 
 
 def check_count(what: str, count: int, *wanted: int) -> None:
-    """There are as many operands as one of `wanted` says."""
+    """Check that the number of operands is one of `wanted`; raise VerifyException otherwise."""
     if count not in wanted:
         raise VerifyException(f"expected {' or '.join(map(str, wanted))} {what}(s), got {count}")
 

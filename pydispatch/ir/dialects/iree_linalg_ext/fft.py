@@ -17,11 +17,12 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import SIDES, OnTensorsOp, chec
 
 @op_definition
 class FftOp(OnTensorsOp):
-    """Stage s of a transform of numbers in the order of their reversed bits: of each 2^s elements, it adds the second
-    half times exp(-2 pi i j / 2^s), for element j of the half, to the first and subtracts it for the second.
+    """Stage s of a Fourier transform of elements in bit-reversed order (Cooley-Tukey).
 
-    inputs: the stage, and the real and imaginary parts of the factors where they are not to be computed. outputs: the
-    real and imaginary parts. After stages 1, 2, … log2(n) the n elements are the transform.
+    In each group of 2^s elements, element j of the second half is multiplied by exp(-2 pi i j / 2^s); the product is
+    added to element j of the first half for the first result, and subtracted from it for the second. After stages 1 to
+    log2(n) the n elements are the transform. Inputs are the stage, and optionally the real and imaginary parts of the
+    factors. Outputs are the real and the imaginary parts.
     """
 
     name = "iree_linalg_ext.fft"
@@ -29,7 +30,7 @@ class FftOp(OnTensorsOp):
 
     @property
     def stage(self) -> int | None:
-        """The stage where it is a constant."""
+        """Return the stage if it is a constant, else None."""
         value = self.inputs[0]
         if isinstance(value, OpResult) and isinstance(value.op, arith.ConstantOp):
             attribute: Any = value.op.value

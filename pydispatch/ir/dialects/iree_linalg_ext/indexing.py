@@ -44,7 +44,7 @@ class Windows(NamedTuple):
 
 
 def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> Windows:
-    """Read the shapes of a scatter or gather. VerifyException when they do not fit together."""
+    """Return the windows of a scatter or gather; raise VerifyException if its shapes do not match."""
     rank, depth = len(shape_of(whole)), len(indexed)
     if not indexed or len(set(indexed)) != depth or not all(0 <= d < rank for d in indexed):
         raise VerifyException(f"dimension_map {indexed} does not list different dimensions of {whole.type}")
@@ -87,11 +87,11 @@ def _check_mask(mask: SSAValue, slices: SSAValue, windows: Windows) -> None:
 
 
 class ScatterLike(BodyOp):
-    """The output with slices combined into it, where indices say; elements outside are left out.
+    """Scatter: the output with slices combined into it at given indices; elements out of bounds are skipped.
 
-    inputs: the slices, their indices, and optionally which of them count. dimension_map: the dimensions of the output
-    that indices are for. unique_indices: no element is in two slices; else they are combined in their order. The body
-    takes an element of a slice and the element that is there.
+    Inputs are the slices, their indices, and optionally a mask of the slices. `dimension_map` lists the indexed
+    dimensions of the output. `unique_indices` states that slices do not overlap; otherwise they are combined in order.
+    The body takes an element of a slice and the current element.
     """
 
     dimension_map = prop_def(DenseArrayBase.constr(i64))
@@ -99,12 +99,12 @@ class ScatterLike(BodyOp):
 
     @property
     def indexed(self) -> list[int]:
-        """The dimensions of the output that indices are for."""
+        """Return the indexed dimensions of the output."""
         return [int(d) for d in self.dimension_map.get_values()]
 
     @property
     def is_unique(self) -> bool:
-        """Whether no element is in two slices."""
+        """Return whether slices do not overlap."""
         return bool(self.unique_indices.value.data)
 
     def windows(self) -> Windows:
@@ -123,6 +123,8 @@ class ScatterLike(BodyOp):
 
 @op_definition
 class ScatterOp(ScatterLike):
+    """Scatter of slices into a tensor."""
+
     name = "iree_linalg_ext.scatter"
     assembly_format = (
         "attr-dict `dimension_map` `=` custom<Numbers>($dimension_map) `unique_indices` `(` $unique_indices `)` "
@@ -146,7 +148,7 @@ class GatherOp(DestinationOp):
 
     @property
     def indexed(self) -> list[int]:
-        """The dimensions of the tensor that indices are for."""
+        """Return the indexed dimensions of the tensor."""
         return [int(d) for d in self.dimension_map.get_values()]
 
     def windows(self) -> Windows:
@@ -165,7 +167,7 @@ class GatherOp(DestinationOp):
 
 
 class MapOp(IRDLOperation):
-    """Elements move between `input` and `output`, where the body says."""
+    """Base of operations that move elements between `input` and `output` to indices that the body computes."""
 
     input = operand_def()
     output = operand_def()
@@ -189,10 +191,10 @@ class MapOp(IRDLOperation):
 
 
 class MapStore(MapOp):
-    """The output with the elements of the input written into it; elements outside are left out.
+    """Base of stores of input elements at computed indices of the output; elements out of bounds are skipped.
 
-    The body takes an index of the input, and yields one of the output and whether the element is written. No two
-    elements are written to the same index.
+    The body maps an input index to an output index and an i1 that states whether the element is stored. No two elements
+    may have the same output index.
     """
 
     def verify_body(self) -> None:
@@ -202,20 +204,22 @@ class MapStore(MapOp):
 
 @op_definition
 class MapStoreOp(MapStore):
+    """Store of input elements at computed indices of the output."""
+
     name = "iree_linalg_ext.map_store"
 
 
 @op_definition
 class MapScatterOp(MapStore):
-    """The former name of `map_store`."""
+    """Former name of `map_store`."""
 
     name = "iree_linalg_ext.map_scatter"
 
 
 class MapLoad(MapOp):
-    """A tensor of the shape of the output with elements of the input.
+    """Base of tensors, in the shape of the output, of input elements at computed indices.
 
-    The body takes an index of the output, and yields one of the input and the value of an element outside of it.
+    The body maps an output index to an input index and the value for an index out of bounds.
     """
 
     def verify_body(self) -> None:
@@ -226,12 +230,14 @@ class MapLoad(MapOp):
 
 @op_definition
 class MapLoadOp(MapLoad):
+    """Load of input elements at computed indices."""
+
     name = "iree_linalg_ext.map_load"
 
 
 @op_definition
 class MapGatherOp(MapLoad):
-    """The former name of `map_load`."""
+    """Former name of `map_load`."""
 
     name = "iree_linalg_ext.map_gather"
 

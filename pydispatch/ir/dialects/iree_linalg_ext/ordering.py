@@ -27,20 +27,20 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
 
 
 class AlongOp(BodyOp):
-    """An operation along one dimension of its first operand."""
+    """Base of operations along one dimension of their first operand."""
 
     dimension = prop_def(IntegerAttr.constr(i64))
 
     @property
     def along(self) -> int:
-        """The dimension."""
+        """Return the dimension."""
         return int(self.dimension.value.data)
 
 
 class Sort(AlongOp):
-    """The outputs, reordered together along `dimension`; elements that compare equal keep their order.
+    """Stable sort of several outputs together along `dimension`.
 
-    The body takes two elements of each output, of a and of b, and says whether a comes before b.
+    The body is a comparator: it takes elements a and b of each output and returns whether a precedes b.
     """
 
     assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
@@ -55,15 +55,17 @@ class Sort(AlongOp):
 
 @op_definition
 class SortOp(Sort):
+    """Stable sort along a dimension."""
+
     name = "iree_linalg_ext.sort"
 
 
 class Topk(AlongOp):
-    """The first k elements along `dimension` in the order of the body, and their indices.
+    """Selection of the first k elements along `dimension` in the order of a comparator, and their indices.
 
-    inputs: the values, and their indices where these are not the positions. outputs: of k elements along `dimension`,
-    they give only their types. The body says whether its first value comes before its second; of equal values the
-    first one comes first.
+    Inputs are the values, and their indices unless these are the positions. The outputs only determine the types; they
+    have size k along `dimension`. The body returns whether its first argument precedes its second; equal values keep
+    their order.
     """
 
     assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
@@ -95,12 +97,17 @@ class Topk(AlongOp):
 
 @op_definition
 class TopkOp(Topk):
+    """Selection of the first k elements along a dimension."""
+
     name = "iree_linalg_ext.topk"
 
 
 @op_definition
 class TopkV2Op(Topk):
-    """The same, where indices are an output only if they are wanted. Without `is_sorted` any order would do."""
+    """Selection of the first k elements with an optional output of indices.
+
+    Without `is_sorted`, any order of the k elements is permitted.
+    """
 
     name = "iree_linalg_ext.topk_v2"
     is_sorted = opt_prop_def(UnitAttr)
@@ -110,10 +117,10 @@ class TopkV2Op(Topk):
 
 @op_definition
 class ArgCompareOp(AlongOp):
-    """The element along `dimension` that the body prefers to all others, and its index plus `index_base`.
+    """Selection of the best element along `dimension` by a comparator, and its index plus `index_base`.
 
-    inputs: the values, and their indices where these are not the positions. outputs: the value and the index to begin
-    with, without `dimension`. The body takes an element and the best so far, and says whether the element is better.
+    Inputs are the values, and their indices unless these are the positions. Outputs are the initial value and index,
+    without `dimension`. The body takes an element and the best so far, and returns whether the element is better.
     """
 
     name = "iree_linalg_ext.arg_compare"
@@ -158,7 +165,7 @@ class Scan(AlongOp):
 
     @property
     def is_inclusive(self) -> bool:
-        """Whether a result includes the value at its own index."""
+        """Return whether each result includes the value at its own index."""
         return bool(self.inclusive.value.data)
 
     def verify_operands(self) -> None:
@@ -177,6 +184,8 @@ class Scan(AlongOp):
 
 @op_definition
 class ScanOp(Scan):
+    """Prefix scan along a dimension."""
+
     name = "iree_linalg_ext.scan"
 
 

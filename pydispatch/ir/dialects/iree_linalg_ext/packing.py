@@ -19,7 +19,7 @@ from pydispatch.ir.dialects.linalg.shape import Pack, Unpack
 
 @directive
 class Pair(CustomDirective):
-    """`(T U) -> U`, where the result is left out for memrefs."""
+    """Directive for types `(T U) -> U`; the result type is omitted for memrefs."""
 
     source: TypeDirective
     dest: TypeDirective
@@ -56,7 +56,7 @@ _FORMAT = (
 
 @op_definition
 class PackOp(Pack):
-    """The source in tiles: its dimensions, counted in tiles, and after them those of a tile."""
+    """Pack: the source divided into tiles. Dimensions that count tiles are followed by those of a tile."""
 
     name = "iree_linalg_ext.pack"
     custom_directives: ClassVar[tuple[type[CustomDirective], ...]] = (Numbers, Pair)
@@ -65,7 +65,7 @@ class PackOp(Pack):
 
 @op_definition
 class UnpackOp(Unpack):
-    """The tensor whose tiles the source holds."""
+    """Unpack: the tensor whose tiles the source contains."""
 
     name = "iree_linalg_ext.unpack"
     custom_directives: ClassVar[tuple[type[CustomDirective], ...]] = (Numbers, Pair)

@@ -24,11 +24,15 @@ from pydispatch.ir.dialects.linalg.shape import numbers
 
 
 class Winograd(OnTensorsOp):
-    """A tile of m x m of the output of a convolution with a kernel of k x k has m + k - 1 times as many numbers when it
-    is transformed.
+    """Base of Winograd transforms F(m x m, k x k) for convolutions of stride 1 with a k x k kernel.
 
-    output_tile_size: m. kernel_size: k. input_tile_dimensions: the two dimensions of the transformed tensor that count
-    the numbers of a tile, the first two when it is absent.
+    An output tile of m x m corresponds to a transformed tile of (m + k - 1) x (m + k - 1).
+
+    Attributes:
+        output_tile_size: The size m.
+        kernel_size: The size k.
+        input_tile_dimensions: The two dimensions of the transformed tensor that index the elements of a tile;
+            the first two if absent.
     """
 
     output_tile_size = prop_def(IntegerAttr.constr(i64))
@@ -41,12 +45,12 @@ class Winograd(OnTensorsOp):
 
     @property
     def tile(self) -> int:
-        """m."""
+        """Return the output tile size m."""
         return int(self.output_tile_size.value.data)
 
     @property
     def kernel(self) -> int:
-        """k."""
+        """Return the kernel size k."""
         return int(self.kernel_size.value.data)
 
     @property
@@ -55,7 +59,7 @@ class Winograd(OnTensorsOp):
 
     @property
     def layout(self) -> str:
-        """The letters of the dimensions of the untransformed tensor."""
+        """Return one letter per dimension of the untransformed tensor."""
         dimensions = self.properties[self.DIMENSIONS]
         assert isinstance(dimensions, DenseArrayBase)
         dims = tuple(numbers(dimensions))
@@ -90,7 +94,7 @@ class Winograd(OnTensorsOp):
         return len(self.letters()) + 2
 
     def letters(self) -> str:
-        """Return the letters of the dimensions of the transformed tensor other than those of a tile, in their order."""
+        """Return the letters of the transformed tensor's dimensions, in order, without those of a tile's elements."""
         raise NotImplementedError
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
@@ -120,7 +124,7 @@ def _tiles(size: int, tile: int) -> int:
 
 
 class Image(Winograd):
-    """The untransformed tensor is a batch of images."""
+    """Base of transforms whose untransformed tensor is a batch of images."""
 
     image_dimensions = prop_def(DenseArrayBase)
     assembly_format = _SYNTAX.format("image_dimensions")
@@ -153,7 +157,7 @@ class InputTransformOp(Image):
 
 @op_definition
 class OutputTransformOp(Image):
-    """transpose(A) * x * A, of each transformed tile x."""
+    """Winograd output transform: transpose(A) * x * A of each transformed tile x."""
 
     name = "iree_linalg_ext.winograd.output_transform"
 
@@ -169,7 +173,7 @@ class OutputTransformOp(Image):
 
 @op_definition
 class FilterTransformOp(Winograd):
-    """G * x * transpose(G), of each kernel x."""
+    """Winograd filter transform: G * x * transpose(G) of each kernel x."""
 
     name = "iree_linalg_ext.winograd.filter_transform"
     kernel_dimensions = prop_def(DenseArrayBase)

@@ -47,7 +47,7 @@ from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes
 
 
 class _WordAttr(Data[str]):
-    """`<word>`."""
+    """Base of attributes that consist of a keyword, `<word>`."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
@@ -90,7 +90,7 @@ ATTRIBUTES: list[type[Attribute]] = [ElementwiseKindAttr, TypeFnAttr, UnaryFnAtt
 
 
 def parse_side(parser: Parser, keyword: str) -> tuple[list[UnresolvedOperand], list[Attribute]]:
-    """`ins(%a, %b : T, U)`, or nothing."""
+    """Parse optional operands with their types, `ins(%a, %b : T, U)`."""
     if parser.parse_optional_keyword(keyword) is None:
         return [], []
     parser.parse_punctuation("(")
@@ -108,7 +108,7 @@ def parse_side(parser: Parser, keyword: str) -> tuple[list[UnresolvedOperand], l
 
 @directive
 class Sides(CustomDirective):
-    """`ins(%a, %b : T, U) outs(%c : V)`."""
+    """Directive for inputs and outputs, `ins(%a, %b : T, U) outs(%c : V)`."""
 
     inputs: VariadicOperandVariable
     input_types: TypeDirective
@@ -139,7 +139,7 @@ class Sides(CustomDirective):
 
 @directive
 class ResultTypes(CustomDirective):
-    """`-> T` or `-> (T, U)`; without it the tensors among the outputs."""
+    """Directive for result types `-> T` or `-> (T, U)`; if omitted, they are those of the output tensors."""
 
     types: TypeDirective
     outputs: TypeDirective
@@ -158,7 +158,7 @@ class ResultTypes(CustomDirective):
 
 @directive
 class ImpliedTypes(ResultTypes):
-    """The same, printed nowhere."""
+    """Directive that parses result types like ResultTypes and does not print them."""
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         pass
@@ -179,7 +179,7 @@ class NoRegions(CustomDirective):
 
 @directive
 class Numbers(CustomDirective):
-    """`[1, 0]`, or as `array<i64: 1, 0>`."""
+    """Directive for a list of integers, `[1, 0]` or `array<i64: 1, 0>`."""
 
     value: AttributeVariable
 
@@ -210,7 +210,8 @@ class Numbers(CustomDirective):
 
 @directive
 class Options(CustomDirective):
-    """`kind = #kind indexing_maps = [...] {...}` in any order, where the kind may be written as `<add>`."""
+    """Directive for `kind = #kind indexing_maps = [...] {...}` in any order, where the kind may be abbreviated as
+    `<add>`."""
 
     kind: AttributeVariable
     maps: AttributeVariable
@@ -241,7 +242,7 @@ class Options(CustomDirective):
 
 @directive
 class LateAttributes(CustomDirective):
-    """`attrs = {...}`, as some print them."""
+    """Directive for attributes after the operands, `attrs = {...}`; parsed but not printed."""
 
     attributes: AttrDictDirective
 
@@ -255,8 +256,9 @@ class LateAttributes(CustomDirective):
 
 
 def integers(value: Attribute | None, count: int, default: int = 1) -> list[int]:
-    """Return the integers of an attribute such as strides, one for each of `count` dimensions; a splat is expanded, and
-    a missing attribute is `default`. VerifyException for another number of integers.
+    """Return the integers of an attribute such as strides, one for each of `count` dimensions.
+
+    A splat is expanded; a missing attribute counts as `default`. Raises VerifyException for another number of integers.
     """
     if value is None:
         return [default] * count
@@ -284,9 +286,12 @@ def operand_names(inputs: int, outputs: int) -> list[str]:
 
 
 class StructuredOp(IRDLOperation):
-    """inputs: scalars or shaped. outputs: what is accumulated into or only gives the shape. res: the new outputs.
+    """Base of named structured operations. The region of the generic form is ignored, because the name implies it.
 
-    The region that the generic spelling carries is not looked at: the name says what is computed.
+    Attributes:
+        inputs: Scalars or shaped values.
+        outputs: Initial values of the results; operations that do not accumulate only use their types.
+        res: The results, one per output tensor.
     """
 
     inputs = var_operand_def()
@@ -308,9 +313,7 @@ class StructuredOp(IRDLOperation):
     )
 
     def structure(self) -> Structure:
-        """Return the iterations of this operation and the indexing maps of its operands. VerifyException when it has
-        none.
-        """
+        """Return the loops and the indexing maps; raise VerifyException if they cannot be derived."""
         raise NotImplementedError
 
     def verify_(self) -> None:

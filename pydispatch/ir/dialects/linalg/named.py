@@ -25,11 +25,11 @@ from pydispatch.ir.dialects.linalg.table import Meaning
 
 
 class NamedOp(StructuredOp):
-    """A contraction, convolution or pooling: its subscripts are in the table."""
+    """Base of contractions, convolutions and poolings, whose subscripts are in the table."""
 
     @property
     def meaning(self) -> Meaning:
-        """The row of the table."""
+        """Return the row of the table."""
         return table.meaning(self.name.partition(".")[2])
 
     def structure(self) -> Structure:
@@ -44,12 +44,10 @@ class NamedOp(StructuredOp):
 
 
 class ElementwiseOp(StructuredOp):
-    """The same operation for every element; all operands have the same shape unless maps say otherwise."""
+    """Base of elementwise operations; all operands have the same shape unless indexing maps are given."""
 
     def function(self) -> str:
-        """Return the name of the function that the operation computes, of `linalg_table.ELEMENTWISE_KINDS`,
-        or `copy`.
-        """
+        """Return the name of the scalar function: a key of `linalg_table.ELEMENTWISE_KINDS`, or `copy`."""
         return self.name.partition(".")[2]
 
     def structure(self) -> Structure:
@@ -73,7 +71,7 @@ def _scalar(dims: int) -> AffineMap:
 
 
 class ContractOp(StructuredOp):
-    """A product of two operands, summed over what the output's map lacks."""
+    """Product of two operands, summed over the loops that do not index the output."""
 
     name = "linalg.contract"
     MEANING: ClassVar[Meaning] = Meaning(((), ()), (), "mac")
@@ -90,7 +88,7 @@ class ContractOp(StructuredOp):
 
 
 class KindedOp(ElementwiseOp):
-    """`kind = #linalg.elementwise_kind<add>`."""
+    """Elementwise operation with a property `kind = #linalg.elementwise_kind<add>`."""
 
     name = "linalg.elementwise"
 
@@ -101,7 +99,7 @@ class KindedOp(ElementwiseOp):
 
 
 class ElemwiseUnaryOp(ElementwiseOp):
-    """The spelling of older releases, `{fun = #linalg.unary_fn<exp>}`."""
+    """Unary elementwise operation as older releases write it, `{fun = #linalg.unary_fn<exp>}`."""
 
     name = "linalg.elemwise_unary"
 
@@ -110,7 +108,7 @@ class ElemwiseUnaryOp(ElementwiseOp):
 
 
 class ElemwiseBinaryOp(ElementwiseOp):
-    """The spelling of older releases, `{fun = #linalg.binary_fn<add>}`."""
+    """Binary elementwise operation as older releases write it, `{fun = #linalg.binary_fn<add>}`."""
 
     name = "linalg.elemwise_binary"
 
@@ -132,6 +130,7 @@ class FillOp(StructuredOp):
 
 
 def _made(base: type[StructuredOp], name: str) -> type[Operation]:
+    """Create the class of a named operation."""
     title = "".join(part.capitalize() for part in name.split("_"))
     op_class = type(f"{title}Op", (base,), {"name": f"linalg.{name}", "__doc__": base.__doc__, "__module__": __name__})
     return op_definition(op_class)

@@ -64,7 +64,7 @@ from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes, iden
 
 @directive
 class Trait(CustomDirective):
-    """`{indexing_maps = [...], iterator_types = ["parallel"], ...}`, or an alias of it."""
+    """Directive for `{indexing_maps = [...], iterator_types = ["parallel"], ...}`, or an alias of such a dictionary."""
 
     maps: AttributeVariable
     iterators: AttributeVariable
@@ -101,7 +101,7 @@ class Trait(CustomDirective):
 
 @directive
 class OtherAttributes(LateAttributes):
-    """`attrs = {...}`, of attributes that are no part of the trait."""
+    """Directive for `attrs = {...}`, the attributes that are not part of the trait."""
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         if op.attributes:
@@ -110,6 +110,7 @@ class OtherAttributes(LateAttributes):
 
 
 def _iterator(parser: Parser, kind: Attribute, start: int, end: int) -> IteratorTypeAttr:
+    """Convert an iterator type, a string or an attribute, to the attribute."""
     if isinstance(kind, StringAttr) and kind.data in ("parallel", "reduction"):
         return IteratorTypeAttr(IteratorType(kind.data))
     if not isinstance(kind, IteratorTypeAttr) or kind.data == IteratorType.WINDOW:
@@ -118,6 +119,7 @@ def _iterator(parser: Parser, kind: Attribute, start: int, end: int) -> Iterator
 
 
 def _verify_generic(op: ops.GenericOp) -> None:
+    """Verify the maps, the sizes and the body of a linalg.generic."""
     check_results(op.outputs, [r.type for r in op.res])
     names = operand_names(len(op.inputs), len(op.outputs))
     maps = [m.data for m in op.indexing_maps]
@@ -151,7 +153,7 @@ def _types(types: Sequence[Attribute]) -> str:
 
 
 def parse_payload(parser: Parser) -> tuple[type[Operation], dict[str, Attribute]] | None:
-    """`{ name {…} }`, or nothing."""
+    """Parse an optional operation name with attributes that stands for a body, `{ name {…} }`."""
     if parser.parse_optional_punctuation("{") is None:
         return None
     token = parser._current_token
@@ -166,7 +168,7 @@ def _payload_body(
     payload: tuple[type[Operation], dict[str, Attribute]], arguments: Sequence[Attribute], order: Sequence[int],
     result: Attribute,
 ) -> Region:  # fmt: skip
-    """Create a body of one operation on the block arguments with the indices `order`."""
+    """Return a body of one operation, whose operands are the block arguments with the indices `order`."""
     kind, attributes = payload
     assert issubclass(kind, IRDLOperation)
     block = Block(arg_types=[element_type(t) for t in arguments])
@@ -182,8 +184,10 @@ def _payload_body(
 
 @directive
 class MapForm(CustomDirective):
-    """`ins(...) outs(...) {...} (%a: f32) { body }`, or `{ arith.addf } ins(...) outs(...)` with the name of the one
-    operation of the body."""
+    """Directive for a structured operation with a body, `ins(...) outs(...) {...} (%a: f32) { body }`.
+
+    A body of one operation may be abbreviated: `{ arith.addf } ins(...) outs(...)`.
+    """
 
     sides: Sides
     attributes: AttrDictDirective
@@ -208,17 +212,14 @@ class MapForm(CustomDirective):
         self.results.parse(parser, state)
 
     def parse_options(self, parser: Parser, state: ParsingState, outputs: list[Attribute], start: int) -> None:
-        """Parse the options between the operands and the attributes.
-
-        linalg.map has no options, only a check that it has one output.
-        """
+        """Parse the options between operands and attributes; linalg.map has none, so this only checks that it has
+        one output."""
         if len(outputs) != 1:
             parser.raise_error(f"linalg.map has one output, got {len(outputs)}", start, parser.pos)
 
     def elements(self, inputs: list[Attribute], outputs: list[Attribute]) -> tuple[list[Attribute], list[int]]:
-        """Return the types whose elements the body takes, and the indices of those that are operands of its one
-        operation.
-        """
+        """Return the types whose elements are block arguments of the body, and the indices of those that an
+        abbreviated body uses."""
         return inputs, list(range(len(inputs)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -234,7 +235,7 @@ class MapForm(CustomDirective):
 
 @directive
 class ReduceForm(MapForm):
-    """The same with `dimensions = [1]`."""
+    """Directive for the syntax of MapForm with `dimensions = [1]`."""
 
     dimensions: Numbers
 
@@ -254,7 +255,7 @@ class ReduceForm(MapForm):
 
 @op_definition
 class MapOp(IRDLOperation):
-    """The body for every element. It takes the elements of the inputs, and may take that of the output after them."""
+    """Elementwise application of a body, which takes the elements of the inputs and optionally of the output."""
 
     name = "linalg.map"
     inputs = var_operand_def()
@@ -269,7 +270,7 @@ class MapOp(IRDLOperation):
 
     @property
     def outputs(self) -> Sequence[SSAValue]:
-        """The one output."""
+        """Return the one output."""
         return (self.init,)
 
     def structure(self) -> Structure:
@@ -287,7 +288,7 @@ class MapOp(IRDLOperation):
 
 @op_definition
 class ReduceOp(IRDLOperation):
-    """The body over `dimensions`: it takes one element of every input and then one of every output."""
+    """Reduction over `dimensions` with a body that takes an element of each input, then of each output."""
 
     name = "linalg.reduce"
     inputs = var_operand_def()
@@ -334,7 +335,7 @@ refine(
 
 @op_definition
 class IndexOp(IRDLOperation):
-    """The number of an iteration, in the body of a structured operation or inside of loops there."""
+    """Index of a loop of the enclosing structured operation, also inside of nested loops."""
 
     name = "linalg.index"
     dim = prop_def(IntegerAttr.constr(i64))

@@ -38,7 +38,7 @@ from pydispatch.ir.dialects.linalg.structure import shape_of
 
 
 class _MoveOp(IRDLOperation):
-    """`ins(%a : T) outs(%b : U) keyword = [1, 0]`."""
+    """Base of operations `ins(%a : T) outs(%b : U) keyword = [1, 0]`."""
 
     input = operand_def(ShapedType)
     init = operand_def(ShapedType)
@@ -48,7 +48,7 @@ class _MoveOp(IRDLOperation):
 
     @classmethod
     def keyword(cls) -> str:
-        """Return the name of the only property, which the text has as a keyword."""
+        """Return the name of the only property, which is a keyword in the syntax."""
         return next(iter(cls.get_irdl_definition().properties))
 
     def numbers(self) -> list[int]:
@@ -79,7 +79,7 @@ _MOVE = (
 
 @op_definition
 class TransposeOp(_MoveOp):
-    """Dimension i of the output is dimension permutation[i] of the input."""
+    """Transpose: dimension i of the output is dimension permutation[i] of the input."""
 
     name = "linalg.transpose"
     permutation = prop_def(DenseArrayBase)
@@ -94,7 +94,7 @@ class TransposeOp(_MoveOp):
 
 @op_definition
 class BroadcastOp(_MoveOp):
-    """The input, repeated along `dimensions` of the output."""
+    """Broadcast of the input along `dimensions` of the output."""
 
     name = "linalg.broadcast"
     dimensions = prop_def(DenseArrayBase)
@@ -114,7 +114,7 @@ class BroadcastOp(_MoveOp):
 
 @op_definition
 class SoftmaxOp(IRDLOperation):
-    """exp(x - max) / sum of these, along `dimension`."""
+    """Softmax along `dimension`: exp(x - max) divided by its sum."""
 
     name = "linalg.softmax"
     input = operand_def(ShapedType)
@@ -138,7 +138,7 @@ class SoftmaxOp(IRDLOperation):
 
 @directive
 class PackedType(CustomDirective):
-    """`-> T`, of the destination and of what is made of it; the type of the source when it is left out."""
+    """Directive for `-> T`, the type of the destination and the result; if omitted, it is the type of the source."""
 
     dest: TypeDirective
     source: TypeDirective
@@ -156,9 +156,10 @@ class PackedType(CustomDirective):
 
 
 class PackingOp(IRDLOperation):
-    """`%source padding_value(%p : T) outer_dims_perm = […] inner_dims_pos = […] inner_tiles = […] into %dest : T -> U`.
+    """Base of pack and unpack.
 
-    The padding and the permutation may be absent.
+    Syntax: `%source padding_value(%p : T) outer_dims_perm = […] inner_dims_pos = […] inner_tiles = […] into %dest : T
+    -> U`. The padding value and the permutation are optional.
     """
 
     source = operand_def(ShapedType)
@@ -214,12 +215,12 @@ class PackingOp(IRDLOperation):
 
 
 def numbers(value: DenseArrayBase[Any] | None) -> list[int]:
-    """Return the integers of a property; [] when it is absent."""
+    """Return the integers of a property; [] if it is absent."""
     return [] if value is None else [int(v) for v in value.get_values()]
 
 
 class Pack(PackingOp):
-    """The source in tiles: its dimensions, counted in tiles, and after them those of a tile."""
+    """Pack: the source divided into tiles. Dimensions that count tiles are followed by those of a tile."""
 
     def verify_(self) -> None:
         self.check_packing(self.source, self.dest)
@@ -234,7 +235,7 @@ class Pack(PackingOp):
 
 
 class Unpack(PackingOp):
-    """The tensor whose tiles the source holds."""
+    """Unpack: the tensor whose tiles the source contains."""
 
     def verify_(self) -> None:
         self.check_packing(self.dest, self.source)

@@ -15,14 +15,19 @@ from pydispatch.ir.dialects.linalg.table import Meaning
 
 
 class Structure(NamedTuple):
-    """maps: one for each operand, inputs first. parallel: for each iteration whether it is one of the output's."""
+    """Loops and indexing maps of a structured operation.
+
+    Attributes:
+        maps: One map per operand, inputs first.
+        parallel: For each loop, whether it is parallel (indexes the output).
+    """
 
     maps: tuple[AffineMap, ...]
     parallel: tuple[bool, ...]
 
 
 def of_meaning(meaning: Meaning, strides: Sequence[int], dilations: Sequence[int]) -> Structure:
-    """Return the structure of a named operation."""
+    """Return the structure of a named operation with these strides and dilations of its windows."""
     dims = meaning.dims
 
     def window(subscript: Sequence[str]) -> AffineMap:
@@ -46,9 +51,7 @@ def of_meaning(meaning: Meaning, strides: Sequence[int], dilations: Sequence[int
 
 
 def of_maps(maps: Sequence[AffineMap]) -> Structure:
-    """Return the structure that the maps of a contraction or of `linalg.elementwise` state: dimensions that the output
-    lacks are reduced.
-    """
+    """Return the structure that indexing maps imply: loops that do not index the output are reductions."""
     used = {e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)}
     return Structure(tuple(maps), tuple(d in used for d in range(maps[-1].num_dims)))
 
@@ -59,15 +62,14 @@ def identity(rank: int, operands: int) -> Structure:
 
 
 def shape_of(type: Attribute) -> tuple[int, ...]:
-    """Return the shape of an operand; a scalar has none."""
+    """Return the shape of a type; () for a scalar."""
     return tuple(type.get_shape()) if isinstance(type, ShapedType) else ()
 
 
 def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: int, names: Sequence[str]) -> None:
-    """Check that each indexing map fits its operand, and that operands agree on the sizes of the `count` loops.
+    """Check that indexing maps fit their operands, and that operands agree on the sizes of the `count` loops.
 
-    Raises:
-        VerifyException: naming the operands that do not fit; `names` has their names.
+    Raises VerifyException with the names of the operands that do not fit.
     """
     if len(maps) != len(types):
         raise VerifyException(f"{len(types)} operand(s) need as many indexing maps, got {len(maps)}")

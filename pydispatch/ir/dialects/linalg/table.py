@@ -68,7 +68,13 @@ POOLINGS = tuple(
 
 
 class Meaning(NamedTuple):
-    """inputs, output: the subscripts. body: `mac`, `mac_q` (zero points are subtracted), `sum`, `max`, ..."""
+    """Definition of a named operation.
+
+    Attributes:
+        inputs: Subscripts of the inputs.
+        output: Subscripts of the output.
+        body: Kind of the body: `mac`, `mac_q` (with zero points), `sum`, `max` etc.
+    """
 
     inputs: tuple[tuple[str, ...], ...]
     output: tuple[str, ...]
@@ -77,7 +83,7 @@ class Meaning(NamedTuple):
 
     @property
     def dims(self) -> list[str]:
-        """The iterations: what the output has, then what is reduced, in the order of first use."""
+        """Return the loops: those of the output, then the reductions in the order of their first use."""
         words = [part for subscript in self.inputs for word in subscript for part in word.split("+")]
         return list(dict.fromkeys([*self.output, *words]))
 
@@ -88,8 +94,9 @@ def _subscripts(text: str, body: str, unsigned: bool = False) -> Meaning:
 
 
 def _convolution(name: str) -> Meaning:
-    """Return the meaning of a convolution by its name: letters of the input, letters of the kernel. Group g, channel c,
-    filter f, multiplier m.
+    """Return the definition of a convolution, given by name.
+
+    The name lists the dimensions of the input and of the kernel by letters: group g, channel c, filter f, multiplier m.
     """
     match = re.fullmatch(r"(depthwise_)?conv_(\d)d(?:_([a-z]+)_([a-z]{2,}))?(_q)?", name)
     assert match is not None
@@ -105,6 +112,7 @@ def _convolution(name: str) -> Meaning:
 
 
 def _pooling(name: str) -> Meaning:
+    """Return the definition of a pooling, given by name."""
     _, layout, kind = name.split("_", 2)
     spatial = [c for c in layout if c in "dhw"]
     image = tuple(f"o{c}+k{c}" if c in spatial else c for c in layout)
@@ -115,8 +123,9 @@ def _pooling(name: str) -> Meaning:
 
 @cache
 def meaning(name: str) -> Meaning:
-    """Return the meaning of a contraction, convolution or pooling, by its name without the dialect. KeyError for
-    others.
+    """Return the definition of a contraction, convolution or pooling by its name without the dialect.
+
+    Raises KeyError for other names.
     """
     if name in CONVOLUTIONS:
         return _convolution(name)

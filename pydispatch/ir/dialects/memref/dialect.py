@@ -32,7 +32,7 @@ class Combiner(NumberedChoice):
 
 @directive
 class Memfence(CustomDirective):
-    """`memfence [...]`, which is not kept: a barrier orders all memory."""
+    """Directive for `memfence [...]`, which is discarded, because a barrier orders all memory."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         if parser.parse_optional_keyword("memfence") is not None:
@@ -44,7 +44,7 @@ class Memfence(CustomDirective):
 
 @directive
 class Dimension(CustomDirective):
-    """`x`, with an upper bound that is not kept."""
+    """Directive for a dimension `x`, `y` or `z`, with an upper bound that is discarded."""
 
     value: AttributeVariable
 

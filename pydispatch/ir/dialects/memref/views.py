@@ -15,7 +15,7 @@ from pydispatch.ir.core.directives import directive
 
 @directive
 class Permutation(CustomDirective):
-    """`(i, j) -> (j, i)`."""
+    """Directive for a permutation, `(i, j) -> (j, i)`."""
 
     value: AttributeVariable
 
@@ -31,7 +31,7 @@ class Permutation(CustomDirective):
 
 @op_definition
 class TransposeOp(IRDLOperation):
-    """The dimensions in another order: `%source (i, j) -> (j, i) : T to U`."""
+    """View of a memref with permuted dimensions, `%source (i, j) -> (j, i) : T to U`."""
 
     name = "memref.transpose"
     source = operand_def(MemRefType)
@@ -44,7 +44,7 @@ class TransposeOp(IRDLOperation):
 
 @op_definition
 class ReshapeOp(IRDLOperation):
-    """Other sizes, which are read from a memref of integers."""
+    """View of a memref in another shape, whose sizes are read from a memref of integers."""
 
     name = "memref.reshape"
     source = operand_def(MemRefType)

@@ -46,7 +46,7 @@ MANY = 1 << 30
 
 
 @directive
-class Clauses(CustomDirective):
+class PropertyClauses(CustomDirective):
     """`axis(0)`, `min_val(1.0 : f32) max_val(4.0 : f32)`: properties in clauses of their own."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
@@ -75,8 +75,8 @@ class TosaOp(IRDLOperation):
     inputs = var_operand_def(VALUE)
     outputs = var_result_def(VALUE)
     irdl_options = (ParsePropInAttrDict(),)
-    custom_directives = (Clauses,)
-    assembly_format = "$inputs custom<Clauses>() attr-dict `:` functional-type($inputs, $outputs)"
+    custom_directives = (PropertyClauses,)
+    assembly_format = "$inputs custom<PropertyClauses>() attr-dict `:` functional-type($inputs, $outputs)"
 
     def verify_(self) -> None:
         least, most = self.COUNTS
