@@ -32,12 +32,14 @@ from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import GENERIC, Structured, structured
 
 ONE_WORKGROUP = 16384
-"""Elements that one workgroup computes alone without regret."""
+"""Elements up to which a single workgroup may compute a dispatch alone: a second dispatch would cost more."""
 
 
 def why_not(group: Sequence[Operation], chains: bool = False) -> str | None:
-    """None when the operations of `group` may be one dispatch, else the reason in words. chains: whether all targets
-    have kernels for a contraction of rows that are computed from another one."""
+    """Return why the operations of `group` cannot be one dispatch, as a sentence; None if they can.
+
+    chains: whether all targets have kernels for chains of two contractions (`matmul/chain.py`).
+    """
     chain = chain_of(group) if chains else None
     if chain is not None:
         return next((reason for part in chain.parts if (reason := why_not(part)) is not None), None)
@@ -48,14 +50,21 @@ def why_not(group: Sequence[Operation], chains: bool = False) -> str | None:
     answer = judge_contraction(group)
     if answer is None or isinstance(answer, str):
         return answer
-    if any(is_contraction(g.op) and _shares(g) for g in generics.values()):
+    if any(is_contraction(g.op) and _has_data_reuse(g) for g in generics.values()):
         return reasons.UNKNOWN_CONTRACTION if len(group) > 1 else None
-    return _updates(group) or _rows(group, generics) or _recomputed(group, generics) or _spaces(group, generics)
+    return (
+        _reason_against_updates(group)
+        or _reason_against_rows(group, generics)
+        or _reason_against_recomputation(group, generics)
+        or _reason_against_spaces(group, generics)
+    )
 
 
 def space_of(op: Operation) -> tuple[int, ...] | None:
-    """Return the space of an operation that reads all operands at the place of the element that it computes, with which
-    any others of the same space may be one dispatch; None for other operations."""
+    """Return the iteration space of an elementwise operation, as its sizes without 1; None for another operation.
+
+    Any set of such operations with equal spaces may be one dispatch.
+    """
     if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):
         return None
     if op.name == GENERIC:
@@ -71,14 +80,17 @@ def space_of(op: Operation) -> tuple[int, ...] | None:
     return _shape(op.results[0]) if is_plain else None
 
 
-def _shares(generic: Structured) -> bool:
-    """Return whether two inputs have parallel dimensions that the other lacks, so that data is used again and again."""
+def _has_data_reuse(generic: Structured) -> bool:
+    """Return whether two inputs each have a parallel dimension that the other lacks, as in a matrix product: then each
+    element is used many times, and plain loops would reload it."""
     tensors = [m for m, v in zip(generic.maps, generic.inputs, strict=False) if isinstance(v.type, TensorType)]
     sets = [dims_in(m) & set(generic.out_dims) for m in tensors]
     return any(a - b and b - a for a in sets for b in sets)
 
 
-def _updates(group: Sequence[Operation]) -> str | None:
+def _reason_against_updates(group: Sequence[Operation]) -> str | None:
+    """Return why updates in place or recurrences prevent one dispatch: a destination is computed in the group, or a
+    result is read in it. None if they do not."""
     members = set(group)
     read = {value for op in group for value in inputs_of(op)}
     for op in group:
@@ -93,7 +105,8 @@ def _updates(group: Sequence[Operation]) -> str | None:
 
 
 def _producer(value: SSAValue, members: Set[Operation]) -> Operation | None:
-    """Return the operation of the group that gives a value, views left out."""
+    """Return the operation of the group that computes a value, looking through views; None if there is none, or it is
+    free to duplicate."""
     while isinstance(value, OpResult) and value.op in members:
         if _is_free(value.op):
             return None
@@ -117,13 +130,14 @@ def _is_free(op: Operation) -> bool:
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
-    """Return sizes other than 1; a dynamic size is -1."""
+    """Return the sizes of a tensor without those of 1; -1 for a dynamic size."""
     assert isinstance(value.type, TensorType)
     return tuple(-1 if n < 0 else n for n in value.type.get_shape() if n != 1)
 
 
-def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
-    """Reductions share one space of rows, and what uses them lies inside their rows."""
+def _reason_against_rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
+    """Return why reductions prevent one dispatch: they have different spaces of rows, or a user of their results reads
+    them across rows. None if they do not."""
     reductions = [g for g in generics.values() if g.loops]
     spaces = {_shape(g.op.results[0]) for g in reductions}
     if len(spaces) > 1:
@@ -141,14 +155,14 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> 
             if producer not in reducing:
                 continue
             viewed = isinstance(value, OpResult) and value.op is not producer
-            reason = _in_row(op, index, generics.get(op), value, viewed)
+            reason = _reason_not_one_value_per_row(op, index, generics.get(op), value, viewed)
             if reason:
                 return reason
     return None
 
 
 def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) -> set[Operation]:
-    """Return the reductions, and what is computed from their results for each row."""
+    """Return the reductions, and the operations on their results that compute one value per row."""
     members = set(union)
     row_values = {g.op for g in reductions}
     spaces = {_shape(op.results[0]) for op in row_values}
@@ -163,8 +177,11 @@ def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) ->
     return row_values
 
 
-def _in_row(op: Operation, index: int, generic: Structured | None, value: SSAValue, viewed: bool) -> str | None:
-    """Return why operand `index`, which is reduced, is not one value per row for `op`; None when it is."""
+def _reason_not_one_value_per_row(
+    op: Operation, index: int, generic: Structured | None, value: SSAValue, viewed: bool
+) -> str | None:
+    """Return why operand `index` of `op`, a value per row of a reduction, is not uniform in each row of `op`; None if
+    it is. viewed: whether the operand is a view of the reduction's result."""
     if _is_view(op) or _is_free(op):
         return None
     if generic is None:
@@ -172,7 +189,7 @@ def _in_row(op: Operation, index: int, generic: Structured | None, value: SSAVal
             return None
         return reasons.NO_ROW.format(op.name)
     map = generic.maps[index]
-    if viewed and not _plain(map):
+    if viewed and not _is_projection(map):
         return reasons.RESHAPED_ROWS
     positions = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
     if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results):
@@ -193,9 +210,8 @@ def _in_row(op: Operation, index: int, generic: Structured | None, value: SSAVal
 
 
 def _one_row(value: SSAValue, sizes: Sequence[int]) -> bool:
-    """Return whether everything is one row: the reduced tensor has a row dimension of size 1, or there is
-    little work.
-    """
+    """Return whether a reduction to a single value may be read by all elements of the dispatch: one workgroup then does
+    all the work, which `ONE_WORKGROUP` bounds unless the value has a row dimension of size 1."""
     assert isinstance(value.type, TensorType)
     count = 1
     for size in sizes:
@@ -203,7 +219,7 @@ def _one_row(value: SSAValue, sizes: Sequence[int]) -> bool:
     return bool(value.type.get_num_dims()) or 0 <= count <= ONE_WORKGROUP
 
 
-def _plain(map: AffineMap) -> bool:
+def _is_projection(map: AffineMap) -> bool:
     return all(isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results)
 
 
@@ -213,8 +229,8 @@ def _extents(value: SSAValue, map: AffineMap) -> list[int]:
     return [n for n, e in zip(shape, map.results, strict=True) if isinstance(e, AffineDimExpr)]
 
 
-def _recomputed(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
-    """No expensive element is computed several times because a consumer is larger than its producer."""
+def _reason_against_recomputation(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
+    """Return why an expensive element would be computed repeatedly, because its consumer is larger; None if none is."""
     members = set(union)
     for op in union:
         if _is_view(op) or _is_free(op):
@@ -226,25 +242,25 @@ def _recomputed(union: Sequence[Operation], generics: dict[Operation, Structured
             if producer is None or producer is op or not is_expensive(producer, generics):
                 continue
             if producer in generics and generics[producer].loops:
-                continue  # rows have been looked at
+                continue  # _reason_against_rows has checked reductions
             if (rule := rule_of(op)) is not None and rule.rereads:
                 return reasons.REREAD.format(op.name)
             if op in generics:
                 map = generics[op].maps[index]
                 used = dims_in(map)
-                if not _plain(map):
+                if not _is_projection(map):
                     return reasons.WINDOWS
                 sizes = generics[op].extents
                 front = [p for p in range(len(sizes)) if sizes[p] != 1][: len([p for p in used if sizes[p] != 1])]
                 if all(p in used for p in front):
-                    continue  # computed before the inner loops, once
+                    continue  # the element is loop-invariant: it is computed once per row
                 if any(sizes[p] != 1 for p in range(len(sizes)) if p not in used):
                     return reasons.BROADCAST
     return None
 
 
-def _spaces(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
-    """Return why the results that leave the dispatch do not share one space, or the rows of it; None when they do."""
+def _reason_against_spaces(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
+    """Return why the results of the group do not share one iteration space or its rows; None if they do."""
     members = set(union)
     shapes: set[tuple[int, ...]] = set()
     for op in union:

@@ -1,4 +1,4 @@
-"""Dispatch functions → kernel IR: the way is chosen by what the function computes.
+"""Lowering of dispatch functions to kernel IR: chooses the kernel generator by what the function computes.
 
 Contractions have kernels of their own; everything else is a nest over the elements of its results, flat where all
 tensors have the same sizes and every element depends on its own position only.
@@ -28,13 +28,13 @@ __all__ = ["Kernel", "lower", "sizes_of"]
 
 
 def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
-    """Kernel IR of a dispatch function for one target. CompileError, at the operation, for what it cannot compute."""
+    """Lower a dispatch function to kernel IR for one target. CompileError for an operation that cannot be lowered."""
     backend, free = require_backend(target), reassociates(target)
     if GRID in source.attributes:
         frame = Frame(source, backend, free)
         frame.bind()
         return lower_whole(frame)
-    sums_freely = free or not _sums_floats(source)  # blocks of products fuse, and sum side by side
+    sums_freely = free or not _sums_floats(source)  # matrix kernels reassociate sums and fuse products
     contraction = _contraction(source, target, backend) if sums_freely else None
     if contraction is not None:
         return contraction
@@ -48,7 +48,7 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
 
 
 def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend: Backend) -> Kernel | None:
-    """Return the kernel of a contraction, where the backend has operations for them and it fits these; else None."""
+    """Return the kernel of a contraction; None if the function is none, or the backend has no operations for it."""
     machine, generation = backend.contract_machine(target), backend.mma_generation(target)
     if machine is not None:
         return lower_contraction(source, backend, machine)
@@ -56,12 +56,13 @@ def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend:
 
 
 def reassociates(target: hal.ExecutableTargetAttr) -> bool:
-    """Return whether reductions may add up in any order: unless the target says `reassociate = false`."""
+    """Return whether sums may be reassociated: unless the target states `reassociate = false`."""
     value = target.configuration.data.get("reassociate")
     return not (isinstance(value, IntegerAttr) and value.value.data == 0)
 
 
 def _sums_floats(source: func.FuncOp) -> bool:
+    """Return whether a dispatch function computes any float tensor."""
     floats = (v.type for op in walk(source) for v in op.results if isinstance(v.type, TensorType))
     return any(isinstance(t.element_type, AnyFloat) for t in floats)
 
@@ -80,21 +81,22 @@ def _flat_count(frame: Frame) -> Index | None:
     if not all(_is_flat(op, shape) for op in frame.source.body.block.ops):
         return None
     dims = frame.elements.dims(results[0])
-    if any(_differ(frame, v, dims) for v in (*results, *frame.tensors)):
+    if any(_differs_in_rank(frame, v, dims) for v in (*results, *frame.tensors)):
         return None
     frame.elements._dims.clear()
     return frame.build.product(dims)
 
 
-def _differ(frame: Frame, value: SSAValue, dims: list[Index]) -> bool:
-    """Return whether a tensor has other sizes than the results. Equal types with dynamic sizes are equal by the
-    operations.
+def _differs_in_rank(frame: Frame, value: SSAValue, dims: list[Index]) -> bool:
+    """Return whether a tensor has another rank than the results; static sizes were compared before, and pointwise
+    operations have equal dynamic sizes.
     """
     type_ = tensor_type(value)
     return bool(type_.get_num_dims()) and len(frame.elements.dims(value)) != len(dims)
 
 
 def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
+    """Return whether an operation is pointwise on tensors of this shape, and scalars."""
     for value in (*op.operands, *op.results):
         if isinstance(value.type, TensorType) and tuple(value.type.get_shape()) not in (shape, ()):
             return False

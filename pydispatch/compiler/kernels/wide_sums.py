@@ -1,8 +1,8 @@
 """Reductions of floats below 32 bits accumulate in f32, and round once at their end.
 
-An f16 sum stops to grow when it is 2048 times its elements. Largest and smallest elements are exact either way; in f32
-they become vectors on machines without arithmetic in f16. Contractions are left alone until it
-is known that they become plain loops: their own kernels add up in f32.
+An f16 sum stops growing once it is 2048 times its terms. Maxima and minima are exact in any type; in f32 they are
+vectorized on CPUs without f16 arithmetic. Contractions are rewritten only if they become plain loops: their own kernels
+accumulate in f32.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ def with_wide_sums(function: FuncOp) -> FuncOp:
     """Return a copy of a dispatch function whose reductions in narrow float types accumulate in f32; the function
     itself if it has none.
     """
-    if not any(op.name == "linalg.generic" and _losing(cast(GenericOp, op)) for op in walk(function)):
+    if not any(op.name == "linalg.generic" and _losing_results(cast(GenericOp, op)) for op in walk(function)):
         return function
     copy = function.clone()
     for op in list(walk(copy)):
         if op.name == "linalg.generic":
-            for result in _losing(cast(GenericOp, op)):
+            for result in _losing_results(cast(GenericOp, op)):
                 _widen_result(cast(GenericOp, op), result)
     return copy
 
 
-def _losing(op: GenericOp) -> list[int]:
-    """Return the numbers of the results for which `_loses` holds."""
+def _losing_results(op: GenericOp) -> list[int]:
+    """Return the ordinals of the results that are reduced in fewer than 32 bits, see `_loses`."""
     last = op.body.block.last_op
     return [] if last is None else [n for n, value in enumerate(last.operands) if _loses(op, n, value)]
 
 
 def _widen(op: GenericOp) -> None:
-    numbers = _losing(op)
+    numbers = _losing_results(op)
     if not numbers or contraction_of(op) is not None:
         return
     for result in numbers:
@@ -77,6 +77,7 @@ def _loses(op: GenericOp, result: int, value: SSAValue) -> bool:
 
 
 def _widen_result(op: GenericOp, index: int) -> None:
+    """Rewrite result `index` of a reduction to accumulate in f32, and truncate it after the operation."""
     block, place = op.body.block, len(op.inputs) + index
     narrow = op.results[index].type
     assert isinstance(narrow, TensorType) and block.last_op is not None
@@ -106,7 +107,7 @@ def _widen_result(op: GenericOp, index: int) -> None:
 
 
 def _extended(combine: Operation, value: SSAValue) -> SSAValue:
-    """Return the term that a step adds, converted to f32. A product is computed in f32."""
+    """Return the value that a step combines, extended to f32; a product is recomputed in f32."""
     if isinstance(value, OpResult) and isinstance(value.op, arith.MulfOp) and combine.name == "arith.addf":
         factors = [before(arith.ExtFOp(factor, f32), combine) for factor in value.op.operands]
         return before(arith.MulfOp(factors[0], factors[1], value.op.fastmath), combine)
@@ -114,7 +115,7 @@ def _extended(combine: Operation, value: SSAValue) -> SSAValue:
 
 
 def _widened(op: Operation, value: SSAValue) -> SSAValue:
-    """Return the initial value of a reduction, converted to f32."""
+    """Return the initial value of a reduction, extended to f32."""
     type_ = value.type
     assert isinstance(type_, TensorType)
     wide = TensorType(f32, type_.get_shape(), type_.encoding)

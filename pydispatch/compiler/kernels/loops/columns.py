@@ -22,7 +22,7 @@ from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap
 from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes, view_of
-from pydispatch.compiler.kernels.ops.sums import nothing
+from pydispatch.compiler.kernels.ops.sums import negative_zero
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.structured import Structured
 
@@ -193,7 +193,7 @@ class _StageEmitter:
         """Emit the reset of the block sums of column `index` to -0."""
         for buffer in self.sums:
             assert isinstance(buffer.type, MemRefType)
-            self.e.store(build, nothing(build, buffer.type.element_type), buffer, [build.minus(index, self.low)])
+            self.e.store(build, negative_zero(build, buffer.type.element_type), buffer, [build.minus(index, self.low)])
 
     def _add_to_total(self, build: Builder, index: Index) -> None:
         """Emit the addition of the block sums of column `index` to its totals."""

@@ -22,10 +22,10 @@ from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
 MAX_COLUMNS = 4096
-"""The longest row of the first product: the rows of a register block stay in the second-level cache."""
+"""Columns of the first product, at most: the rows of a register block must stay in the second-level cache."""
 
 Parts = tuple[list[Operation], list[Operation], list[Operation]]
-"""The operations of the first product, those of the rows, and those of the second product."""
+"""Operations of the first product, of the rows, and of the second product."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Chain:
 
     Attributes:
         first, second: The contractions.
-        scores: Value that is computed from the result of the first, element by element.
-        rows: The factor A of the second, computed from whole rows of `scores`, along the last dimension. Both have the
-            dimensions of the first product.
-        parts: Operations of three dispatches that compute the same.
+        scores: Elementwise function of the first product that row-wise operations read.
+        rows: Factor A of the second product, computed from `scores` by row-wise operations along the last dimension.
+            Both have the dimensions of the first product.
+        parts: The operations, split into three dispatches that compute the same.
     """
 
     first: Contraction
@@ -48,22 +48,22 @@ class Chain:
 
     @property
     def outer(self) -> list[int]:
-        """The dimensions of the rows that are outer ones of both products."""
+        """The dimensions of `rows` that are outer dimensions of both products."""
         return [d for d in range(len(shape_of(self.rows)) - 1) if self.second_loops[d] != self.second.m]
 
     @property
     def first_loops(self) -> list[int]:
-        """For each dimension of the rows the loop of the first product that it is."""
+        """For each dimension of `rows`, the loop dimension of the first product that it is."""
         return _dims_of(self.first.generic.output_maps[0])
 
     @property
     def second_loops(self) -> list[int]:
-        """For each dimension of the rows the loop of the second product that it is."""
+        """For each dimension of `rows`, the loop dimension of the second product that it is."""
         return [c.terms[0][0] for c in self.second.a.coordinates]
 
 
 def chain_of(operations: Sequence[Operation]) -> Chain | None:
-    """Return the chain that operations are, in an order in which they can run; None when they are none."""
+    """Return operations as a chain of two contractions; None if they are not one. operations: in execution order."""
     candidates = contractions(operations)
     if len(candidates) != 2:
         return None
@@ -73,27 +73,28 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     if second.op not in after_first:
         return None
     cache: DimCache = {}
-    scores = _scores(first, second, after_first, members, cache)
+    scores = _find_scores(first, second, after_first, members, cache)
     rows = second.generic.inputs[second.a.main]
     if scores is None or not second.a.direct or rows is scores or rows.owner not in after_first:
         return None
-    parts = _parts(first, second, scores, after_first, operations, cache)
+    parts = _split_into_parts(first, second, scores, after_first, operations, cache)
     if parts is None or any(_is_used_outside(op, members) for op in (*parts[0], *parts[1])):
         return None
     chain = Chain(first, second, scores, rows, parts)
-    return chain if _fits(chain) and _is_aligned(chain) else None
+    return chain if _has_kernel(chain) and _is_aligned(chain) else None
 
 
 def _is_used_outside(op: Operation, members: set[Operation]) -> bool:
-    """Return whether an operation outside of the chain uses results of one that is not free to duplicate."""
+    """Return whether operations outside of the chain use results of `op`, unless `op` is free to duplicate."""
     is_free = info_of(op).cost is Cost.FREE
     return not is_free and any(use.operation not in members for result in op.results for use in result.uses)
 
 
-def _scores(
+def _find_scores(
     first: Contraction, second: Contraction, after: Collection[Operation], members: set[Operation], cache: DimCache
 ) -> SSAValue | None:
-    """Return the only value that is computed from the first product element by element and has a user that is not."""
+    """Return the only elementwise function of the first product that an operation reads which is not elementwise; None
+    if there is not exactly one."""
     result = first.op.results[0]
     candidates: list[SSAValue] = []
     dims = list(range(len(shape_of(result))))
@@ -108,7 +109,7 @@ def _scores(
     return candidates[0] if len(candidates) == 1 else None
 
 
-def _parts(
+def _split_into_parts(
     first: Contraction,
     second: Contraction,
     scores: SSAValue,
@@ -116,8 +117,8 @@ def _parts(
     operations: Sequence[Operation],
     cache: DimCache,
 ) -> Parts | None:
-    """Return the operations of each part; None where other values than the scores and the rows connect the parts, or
-    several parts need an operation that is not free to duplicate."""
+    """Split the operations into the three parts. None if values other than the scores and the rows cross between parts,
+    or if several parts need an operation that is not free to duplicate."""
     part_of = _part_of(first, second, after_first, operations, cache)
     if part_of is None:
         return None
@@ -145,7 +146,7 @@ def _part_of(
     operations: Sequence[Operation],
     cache: DimCache,
 ) -> dict[Operation, int] | None:
-    """Return the part of each operation: 0, 1 or 2."""
+    """Return the part of each operation: 0 up to the scores, 1 up to the rows, 2 for the second product."""
     after_second = dependents(second.op, operations)
     result = first.op.results[0]
     part_of: dict[Operation, int] = {first.op: 0, second.op: 2}
@@ -165,9 +166,9 @@ def _part_of(
     return part_of
 
 
-def _fits(chain: Chain) -> bool:
-    """Return whether the rows have the same dimensions in both products, and sizes and types that the kernel has code
-    for."""
+def _has_kernel(chain: Chain) -> bool:
+    """Return whether the kernel supports the chain: f32 or f64 throughout, static sizes, at most `MAX_COLUMNS` columns,
+    and `rows` with the same rows, columns and outer dimensions in both products."""
     first, second = chain.first, chain.second
     values = (chain.scores, chain.rows, second.op.results[0])
     types = [v.type.element_type for v in values if isinstance(v.type, TensorType)]
@@ -193,12 +194,12 @@ def _fits(chain: Chain) -> bool:
 
 
 def _dims_of(map: AffineMap) -> list[int]:
-    """Return the dimension that each result of a map is; -1 for another expression."""
+    """Return the dimension that each result of a map is; -1 for a result that is not a dimension."""
     return [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
 
 
 def _is_aligned(chain: Chain) -> bool:
-    """Return whether a row of `rows` is computed from the row of `scores` at the same indices alone."""
+    """Return whether each row of `rows` depends only on the row of `scores` at the same indices."""
     identity = list(range(len(shape_of(chain.scores))))
     dims_of: dict[SSAValue, list[int]] = {chain.scores: identity}
     for op in chain.parts[1]:

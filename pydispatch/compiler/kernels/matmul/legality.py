@@ -23,13 +23,14 @@ COPIES = ("tensor.pad", "tensor.extract_slice", "tensor.cast", "tensor.expand_sh
 """Producers of a contraction's operands that packing computes on its way."""
 
 MOST_ORDERINGS = 8
-"""How often the columns of a contraction may be copied into their order on the way: for each index of dimensions that
-they do not depend on. 2x2 filters that are flipped, for each of 32 rows of 32x32x128 to 64 channels: 485 us, once 286
-us (Zen 5, one worker)."""
+"""How often B may be reordered while it is packed, instead of once in a separate dispatch: packing repeats it for each
+index of the outer dimensions that B does not depend on. 2x2 filters that are flipped, for each of 32 rows of 32x32x128
+to 64 channels: 485 us, once 286 us (Zen 5, one worker)."""
 
 
 def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
-    """None when `group` may be the dispatch of a contraction; else the reason in words. False when it has none."""
+    """Return why `group` cannot be the dispatch of a contraction, as a sentence; None if it can, False if it has
+    none."""
     candidates = contractions(group)
     if not candidates:
         return False
@@ -43,18 +44,18 @@ def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
         if other is c.op or info_of(other).cost is Cost.FREE:
             continue
         if other in after:
-            reason = _after(other, c, cache)
+            reason = _reason_against_consumer(other, c, cache)
         elif any(use.operation not in members for value in other.results for use in value.uses):
             reason = reasons.SECOND_RESULT.format(other.name)
         else:
-            reason = _before(other, c) if other in before else _beside(other, c, after)
+            reason = _reason_against_producer(other, c) if other in before else _reason_against_sibling(other, c, after)
         if reason is not None:
             return reason
     return None
 
 
 def _producers_of(op: Operation, members: set[Operation]) -> set[Operation]:
-    """Return the operations of a group that `op` needs, directly or through others."""
+    """Return the transitive producers of the operands of `op` within a group."""
     producers: set[Operation] = set()
     pending = [op]
     while pending:
@@ -65,15 +66,17 @@ def _producers_of(op: Operation, members: set[Operation]) -> set[Operation]:
     return producers
 
 
-def _after(op: Operation, contraction: Contraction, cache: DimCache) -> str | None:
+def _reason_against_consumer(op: Operation, contraction: Contraction, cache: DimCache) -> str | None:
+    """Return why a consumer of the contraction's result cannot be fused; None if it reads the result elementwise."""
     for value in op.results:
         if isinstance(value.type, TensorType) and matching_dims(value, contraction.op.results[0], cache) is None:
             return reasons.OTHER_PLACES.format(op.name)
     return None
 
 
-def _before(op: Operation, contraction: Contraction) -> str | None:
-    """Packing reads an element once per tile: what makes it must be cheap."""
+def _reason_against_producer(op: Operation, contraction: Contraction) -> str | None:
+    """Return why a producer of a factor cannot be fused; None if it can. Packing computes an element once per tile, so
+    producers must be inexpensive."""
     if op.name == "linalg.generic":
         if KEPT_ORDER in contraction.op.attributes and _only_copies(op):
             return reasons.TRANSPOSED_FOR_TILES
@@ -86,21 +89,21 @@ def _before(op: Operation, contraction: Contraction) -> str | None:
             return reasons.REORDERED_FOR_TILES.format(times)
         if is_reduction(op):
             return reasons.REDUCED_FOR_TILES
-        if len(list(op.regions[0].block.ops)) > 8 or _costly(op):
+        if len(list(op.regions[0].block.ops)) > 8 or _is_costly(op):
             return reasons.EXPENSIVE_FOR_TILES
         return None
-    if op.name in COPIES or (info_of(op).elementwise and not _costly(op)):
+    if op.name in COPIES or (info_of(op).elementwise and not _is_costly(op)):
         return None
     return reasons.NOT_FOR_TILES.format(op.name)
 
 
 def _only_copies(op: Operation) -> bool:
-    """Return whether a generic moves elements and does nothing else."""
+    """Return whether a generic only copies elements of one input."""
     block = structured(op).block
     return block.first_op is block.last_op and block.last_op is not None and block.last_op.operands[0] in block.args
 
 
-def _beside(op: Operation, contraction: Contraction, after: Collection[Operation]) -> str | None:
+def _reason_against_sibling(op: Operation, contraction: Contraction, after: Collection[Operation]) -> str | None:
     """Return why `op`, whose results are read together with a contraction's result, cannot join its dispatch; None if
     it can.
     """
@@ -111,15 +114,15 @@ def _beside(op: Operation, contraction: Contraction, after: Collection[Operation
     if isinstance(op, RecurrenceOp):
         return reasons.ORDERED.format(op.name)
     if (
-        not _costly(op)
-        or _count(op) == _count(contraction.op)
-        or all(is_of_columns(v, contraction, after) for v in _ends(op, after))
+        not _is_costly(op)
+        or _element_count(op) == _element_count(contraction.op)
+        or all(is_of_columns(v, contraction, after) for v in _values_read_by(op, after))
     ):
         return None
     return reasons.EXPENSIVE_BESIDE
 
 
-def _ends(op: Operation, after: Collection[Operation]) -> list[SSAValue]:
+def _values_read_by(op: Operation, after: Collection[Operation]) -> list[SSAValue]:
     """Return the values computed by `op`, or from its results, that operations in `after` read."""
     read: list[SSAValue] = []
     pending, seen = [op], {op}
@@ -134,12 +137,12 @@ def _ends(op: Operation, after: Collection[Operation]) -> list[SSAValue]:
     return read
 
 
-def _count(op: Operation) -> int:
+def _element_count(op: Operation) -> int:
     return prod(shape_of(op.results[0]))
 
 
-def _costly(op: Operation) -> bool:
-    """Return whether an element costs more than a few instructions."""
+def _is_costly(op: Operation) -> bool:
+    """Return whether an element of the result of `op` costs more than a few instructions."""
     if op.name == "linalg.generic":
         return any(info_of(inner).cost >= Cost.SHORT or inner.regions for inner in op.regions[0].block.ops)
     return info_of(op).cost >= Cost.SHORT or bool(op.regions)

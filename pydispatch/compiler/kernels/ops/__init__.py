@@ -1,1 +1,1 @@
-"""Building blocks of generated kernels: a builder, elements of tensors, scalar code of bodies, reductions."""
+"""Building blocks of kernel generators: a builder of kernel IR, elements of tensors, scalar bodies, reductions."""

@@ -1,4 +1,4 @@
-"""Indexing maps of generics, evaluated on indices."""
+"""Evaluation of indexing maps of generics: emission of the index arithmetic of a map."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 
 def evaluate(build: Builder, map: AffineMap, dims: Sequence[Index]) -> list[Index]:
-    """Return the results of a map without symbols."""
+    """Emit the results of a map without symbols at loop indices `dims`, and return them."""
     return [_value(build, e, dims) for e in map.results]
 
 
 def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
+    """Emit the value of an affine expression at loop indices `dims`, and return it. ValueError for a symbol, and for a
+    divisor that is not a positive constant."""
     if isinstance(expr, AffineDimExpr):
         return dims[expr.position]
     if isinstance(expr, AffineConstantExpr):
@@ -41,7 +43,7 @@ def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
 
 
 def _positive(expr: AffineExpr) -> bool:
-    """Return whether an expression cannot be negative where its dimensions are not."""
+    """Return whether an expression is known to be nonnegative for nonnegative dimensions."""
     if isinstance(expr, AffineConstantExpr):
         return expr.value >= 0
     if isinstance(expr, AffineBinaryOpExpr):

@@ -1,4 +1,4 @@
-"""The same bits as elements of another size."""
+"""Bit casts between elements of tensors and integers of the same width."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pydispatch.compiler.kernels.ops.builder import Builder
 
 
 def bits_of(type_: Attribute) -> int:
-    """Return the number of bits that an element occupies in memory: i1 takes a byte."""
+    """Return the number of bits of an element in memory; 8 for i1."""
     bits = bit_width(type_) or 8
     return 8 if bits == 1 else bits
 
 
 def as_integer(build: Builder, value: SSAValue, bits: int) -> SSAValue:
-    """Emit the conversion of an element to an integer of the same bits, and return the integer."""
+    """Emit the bit cast of an element to an integer of `bits` bits, and return the integer."""
     type_ = value.type
     if isinstance(type_, IndexType):
         return build.pure(arith.IndexCastOp(value, IntegerType(64)))
@@ -27,7 +27,7 @@ def as_integer(build: Builder, value: SSAValue, bits: int) -> SSAValue:
 
 
 def from_integer(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
-    """Emit the conversion of an integer to the element of type `type_` that has these bits, and return the element."""
+    """Emit the bit cast of an integer to an element of type `type_`, and return the element."""
     if value.type == type_:
         return value
     if isinstance(type_, IndexType):

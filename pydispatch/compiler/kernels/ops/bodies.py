@@ -1,4 +1,4 @@
-"""Scalar code inside tensor operations: bodies of generics, pads and generates, cloned for one element."""
+"""Cloning of the scalar bodies of tensor operations (generics, pads, generates) into a kernel, for one element."""
 
 from __future__ import annotations
 
@@ -25,10 +25,15 @@ def clone_block(
     point: Sequence[Index],
     free: Container[Operation] = (),
 ) -> list[SSAValue]:
-    """Clones the operations of a block and returns what its terminator yields.
+    """Clone the operations of a block, and return the operands of its terminator as kernel values.
 
-    mapping: kernel values of the block's arguments; grows. point: what `linalg.index` reads. free: operations whose
-    order of evaluation is left open.
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder of the clones.
+        block: The block.
+        mapping: Kernel value of each argument of the block. The results of the clones are added to it.
+        point: Loop indices, which `linalg.index` returns.
+        free: Operations that may be reassociated.
     """
     last = block.last_op
     for op in block.ops:
@@ -39,8 +44,8 @@ def clone_block(
 
 
 def resolve(elements: Elements, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:
-    """Return the kernel value of a scalar that a body reads: mapped if the body defines it, else a scalar of the
-    dispatch function.
+    """Return the kernel value of a scalar that a body reads: from `mapping` if the body defines it, else that of a
+    scalar of the dispatch function.
     """
     known = mapping.get(value)
     return elements.scalar(value) if known is None else known
@@ -54,7 +59,8 @@ def clone_op(
     point: Sequence[Index],
     free: Container[Operation] = (),
 ) -> None:
-    """Clones one scalar operation; reads of tensors compute the element."""
+    """Clone one scalar operation of a body; `tensor.extract` becomes the computation of the element. See
+    `clone_block`."""
 
     def index_of(value: SSAValue) -> Index:
         known = constant_index(value)
@@ -79,7 +85,7 @@ def clone_op(
     if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
         raise unsupported(op, "it computes tensors inside scalar code")
     operands = [resolve(elements, mapping, value) for value in op.operands]
-    properties = _flagged(elements, op, op in free)
+    properties = _copied_properties(elements, op, op in free)
     copy = type(op).create(
         operands=operands,
         result_types=[r.type for r in op.results],
@@ -104,10 +110,10 @@ def _extract(elements: Elements, build: Builder, source: SSAValue, indices: Sequ
     )
 
 
-def _flagged(elements: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:
-    """Return the properties of the copy of an operation. free: whether it may be reassociated.
+def _copied_properties(elements: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:
+    """Return the properties of the clone of an operation, with fast-math flags. free: whether it may be reassociated.
 
-    Where the target keeps the written order, divisions are divisions too.
+    Targets that must keep the order of sums (`reassociate = false`) get no flags for reciprocals either.
     """
     flags = op.properties.get("fastmath")
     have = set(flags.data) if isinstance(flags, arith.FastMathFlagsAttr) else set[FastMathFlag]()
@@ -123,6 +129,7 @@ def _clone_region(
     elements: Elements, build: Builder, op: Operation, region: Region, mapping: dict[SSAValue, SSAValue],
     point: Sequence[Index],
 ) -> Region:  # fmt: skip
+    """Clone a region of a scalar operation, such as a branch of `scf.if`. CompileError if it has several blocks."""
     if not region.blocks:
         return Region()
     if len(region.blocks) > 1:
@@ -146,7 +153,7 @@ def scalarized(elements: Elements, build: Builder, op: Operation, operands: Sequ
     """Emit an elementwise tensor operation on single elements, and return its results."""
     types = [r.type.element_type if isinstance(r.type, TensorType) else r.type for r in op.results]
     copy = type(op).create(
-        operands=operands, result_types=types, properties=_flagged(elements, op),
+        operands=operands, result_types=types, properties=_copied_properties(elements, op),
         attributes={k: v for k, v in op.attributes.items() if k != "loc"},
     )  # fmt: skip
     if len(types) == 1:

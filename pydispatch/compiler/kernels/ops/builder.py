@@ -1,7 +1,8 @@
-"""Writes kernel IR: operations at the outermost place where their operands are known, each computed once.
+"""Builder of kernel IR that hoists operations to the outermost block where their operands are defined, and reuses equal
+operations.
 
-Sizes and indices are `Index`: Python integers as long as they are known while compiling. A region is written before
-the operation that holds it is added to its block, so that code may still be added before any loop being written.
+Sizes and indices are of type `Index`: Python integers if they are compile-time constants, else SSA values. A region is
+built before its operation is added to the enclosing block, so that code may still be added before all open loops.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Builder(IndexArithmetic[SSAValue]):
     # Operations
 
     def add(self, op: Operation) -> SSAValue:
-        """Append `op` and returns its first result."""
+        """Append an operation to the block, and return its first result."""
         set_location(op, self.source)
         self.block.add_op(op)
         return op.results[0] if op.results else None  # type: ignore[return-value]
@@ -60,7 +61,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self._levels.get(block, self) if block is not None else self
 
     def home(self, values: Sequence[Index], guards: bool = False) -> Builder:
-        """Return the outermost builder where all `values` are known. guards: do not leave a guarded block."""
+        """Return the outermost builder where all `values` are defined. guards: whether not to leave a guarded block."""
         deepest = max((self.level_of(v).depth for v in values if isinstance(v, SSAValue)), default=0)
         for level in self.chain():
             if level.depth == deepest or (guards and level.guarded):
@@ -129,7 +130,8 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.times(total, known)
 
     def linear(self, high: Index, size: Index, low: Index) -> Index:
-        """high * size + low, where 0 <= low < size: dividing by `size` takes it apart again."""
+        """Return high * size + low, where 0 <= low < size, and record it, so that `quotient` and `remainder` by `size`
+        fold."""
         value = self.plus(self.times(high, size), low)
         if isinstance(value, SSAValue) and value is not high and value is not low:
             self._parts[value] = (high, size, low)
@@ -246,7 +248,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.pure(arith.CmpiOp(self.value(lhs), self.value(rhs), "slt"))
 
     def clamp(self, index: Index, size: Index) -> Index:
-        """`index`, moved to the border of a dimension where it lies outside. Only of use where `size` is not 0."""
+        """Return `index` clamped to [0, size - 1]; meaningless for a size of 0."""
         if self._below(index, size):
             return index
         inside = self.most(self.least(index, self.minus(size, 1)), 0)
@@ -264,7 +266,8 @@ class Builder(IndexArithmetic[SSAValue]):
         return condition
 
     def halves(self, linear: Index, size: Index) -> tuple[Index, Index]:
-        """`linear` as (quotient, remainder) by `size`; `joined` remembers what the two are made of."""
+        """Return (quotient, remainder) of `linear` by `size`, and record the pair in `joined`, so that accesses to two
+        dimensions can use `linear` again."""
         pair = self.quotient(linear, size), self.remainder(linear, size)
         self.joined[pair] = (linear, size)
         return pair
@@ -291,9 +294,8 @@ class Builder(IndexArithmetic[SSAValue]):
     # Control flow
 
     def nested(self, block: Block, guarded: bool = False) -> Builder:
-        """Create a builder of a block nested in this one. The caller adds the operation that has the block when it is
-        finished.
-        """
+        """Return a builder of a block nested in this one. The caller adds the operation of the block once it is
+        complete."""
         return Builder(block, self.source, self, guarded)
 
     def loop(
@@ -305,7 +307,15 @@ class Builder(IndexArithmetic[SSAValue]):
         step: int = 1,
         limit: Index | None = None,
     ) -> list[SSAValue]:
-        """`scf.for`; a loop that is known to run once or never is none. limit: the index stays below it."""
+        """Emit an `scf.for`, and return its results. A loop known to run once or never becomes its body or nothing.
+
+        Args:
+            low, high: Half-open range of the index.
+            carried: Initial values of the loop-carried values.
+            body: Emits an iteration from a builder, the index and the carried values, and returns the next ones.
+            step: Step of the index.
+            limit: Upper bound of the index, if a tighter one than `high` is not known; None for `high`.
+        """
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:
             return list(body(self, low, list(carried))) if high > low else list(carried)
         block = Block(arg_types=[IndexType(), *(value.type for value in carried)])
@@ -321,7 +331,7 @@ class Builder(IndexArithmetic[SSAValue]):
     def parallel(
         self, low: Index, high: Index, body: Callable[[Builder, Index], None], step: int = 1, limit: Index | None = None
     ) -> None:
-        """`scf.parallel`: independent iterations."""
+        """Emit an `scf.parallel`, whose iterations are independent. Parameters are those of `loop`."""
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:
             if high > low:
                 body(self, low)
@@ -339,7 +349,7 @@ class Builder(IndexArithmetic[SSAValue]):
     def choose(
         self, condition: SSAValue | bool, then: Callable[[Builder], SSAValue], other: Callable[[Builder], SSAValue]
     ) -> SSAValue:
-        """`scf.if` with one result."""
+        """Emit an `scf.if` with one result, and return the result; only one branch if the condition is constant."""
         if isinstance(condition, bool):
             return then(self) if condition else other(self)
         blocks, values = (Block(), Block()), []
@@ -350,7 +360,8 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.add(scf.IfOp(condition, [values[0].type], Region(blocks[0]), Region(blocks[1])))
 
     def when(self, condition: SSAValue | bool, then: Callable[[Builder], None]) -> None:
-        """`scf.if` without results."""
+        """Emit an `scf.if` without results or else branch; the branch alone, or nothing, if the condition is
+        constant."""
         if isinstance(condition, bool):
             if condition:
                 then(self)
@@ -363,14 +374,14 @@ class Builder(IndexArithmetic[SSAValue]):
 
 
 def opposite(build: Builder, condition: SSAValue | bool) -> SSAValue | bool:
-    """Return whether a condition does not hold."""
+    """Return the negation of a condition."""
     if isinstance(condition, bool):
         return not condition
     return build.pure(arith.XOrIOp(condition, build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))
 
 
 def both(build: Builder, lhs: SSAValue | bool, rhs: SSAValue | bool) -> SSAValue | bool:
-    """Return whether two conditions hold."""
+    """Return the conjunction of two conditions."""
     if isinstance(lhs, bool):
         return rhs if lhs else False
     if isinstance(rhs, bool):
@@ -379,7 +390,7 @@ def both(build: Builder, lhs: SSAValue | bool, rhs: SSAValue | bool) -> SSAValue
 
 
 def equal(build: Builder, lhs: Index, rhs: Index) -> SSAValue | bool:
-    """Return whether two indices are the same."""
+    """Return whether two indices are equal."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return lhs == rhs
     return True if lhs is rhs else build.pure(arith.CmpiOp(build.value(lhs), build.value(rhs), "eq"))

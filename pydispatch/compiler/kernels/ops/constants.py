@@ -57,5 +57,5 @@ def table_of(entry: Builder, function: str, tables: list[Operation], attribute: 
 
 
 def workgroup_memory(element: Attribute, size: int) -> MemRefType[Attribute]:
-    """`memref<size x element>` in workgroup memory."""
+    """Return the type `memref<size x element>` in workgroup memory."""
     return MemRefType(element, [size], NoneAttr(), IntegerAttr(WORKGROUP, 64))

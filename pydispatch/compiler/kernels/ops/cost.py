@@ -21,7 +21,8 @@ def is_expensive(op: Operation, generics: dict[Operation, Structured]) -> bool:
 
 
 def is_costly(value: SSAValue) -> bool:
-    """Return whether one of the elementwise operations that compute an element of `value` is expensive."""
+    """Return whether computing an element of `value` through its elementwise producers involves an expensive
+    operation."""
     pending, seen = [value], set[SSAValue]()
     while pending:
         v = pending.pop()

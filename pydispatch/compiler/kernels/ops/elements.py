@@ -33,7 +33,14 @@ from pydispatch.ir.values import constant_index
 
 @dataclass
 class Kept:
-    """A value of sizes `dims` that is stored where it is first computed: in the loop `filled`, None before."""
+    """Value of a row that is stored where it is first computed.
+
+    Attributes:
+        buffer: The memory that it is stored in.
+        index_map: Map from its indices to those of the buffer; None for the same indices.
+        dims: Its sizes.
+        filled: Builder of the loop that stores it; None as long as there is none.
+    """
 
     buffer: SSAValue
     index_map: IndexMap | None
@@ -43,13 +50,13 @@ class Kept:
     def holds(self, row: Sequence[Index], indices: Sequence[Index], build: Builder) -> bool:
         """Return whether code at `build` can load the element at `indices` from the buffer.
 
-        The buffer has elements of the row `row` only, and the loop that stores them has ended there.
+        It can if the element belongs to the row `row`, and the loop that stores the row has ended before `build`.
         """
         return self.filled is not None and self.filled not in build.chain() and list(indices[: len(row)]) == list(row)
 
 
 class LoopCompanion(Protocol):
-    """A reduction that is computed in the loop of another one, `host`, and leaves its values in `results`."""
+    """Reduction that is computed in the loop of another one, `host`, which stores its values in `results`."""
 
     host: Operation
     results: list[SSAValue]
@@ -82,26 +89,28 @@ IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
 
 
 class Elements:
-    """The elements of one dispatch function's tensors.
+    """Emitter of elements of the tensors of one dispatch function.
 
-    entry: where sizes and scalars are computed. The frame around sets `scalars` for the scalar arguments and
-    materializes the tensor arguments. flat: all tensors but those of rank 0 have the same sizes and are seen as one
-    row of `count` elements.
+    Its kernel frame sets `scalars` for the scalar arguments and materializes the tensor arguments.
+
+    Attributes:
+        entry: The builder of sizes and scalars.
+        flat: Number of elements, if all tensors (except those of rank 0) are accessed as one dimension; else None.
     """
 
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
         self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
-        self.distribute: Distribute | None = None  # how a target distributes reductions outside parallel loops
+        self.distribute: Distribute | None = None  # emits a reduction outside parallel loops, see `gpu/reduce.py`
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.flat: Index | None = None
-        self.reduced: list[tuple[Operation, Builder]] = []  # the reductions whose loops were written, and where
+        self.reduced: list[tuple[Operation, Builder]] = []  # reductions whose loops were emitted, and where
         self.globals: list[Operation] = []  # constants of the module that loads refer to
-        self.computed: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # every element that code was written for
-        self.finished: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # those of reductions, dependencies first
-        self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # every element of an argument that is read
+        self.computed: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # elements whose computation was emitted
+        self.finished: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # elements of reductions, producers first
+        self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # elements of materialized values that are loaded
         self.kept: dict[SSAValue, Kept] = {}
-        self.row: list[Index] = []  # the indices of the row being written
-        self.beside: LoopCompanion | None = None  # what the loop of the next reduction computes beside it
+        self.row: list[Index] = []  # indices of the current row
+        self.beside: LoopCompanion | None = None  # reduction that the loop of its host computes too
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
         self._dims: dict[SSAValue, list[Index]] = {}
         self._views: dict[Operation, object] = {}
@@ -147,7 +156,7 @@ class Elements:
         self._buffers[value] = (buffer, index_map)
 
     def forget(self, value: SSAValue) -> None:
-        """Take a `materialize` back."""
+        """Unregister the buffer of `value`: its elements are computed again from now on."""
         self._buffers.pop(value, None)
 
     def is_materialized(self, value: SSAValue) -> bool:
@@ -162,7 +171,11 @@ class Elements:
         return self._buffers[value]
 
     def at(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
-        """Return the element of a tensor value at `indices` (one per dimension, in bounds)."""
+        """Return the element of a tensor at `indices`, one per dimension and in bounds.
+
+        It is reused if it was computed before in this block or an enclosing one, loaded if the tensor is stored, and
+        else computed by the rule of its operation in the outermost loop where its indices are defined.
+        """
         key = (value, tuple(indices))
         known = build.recall(key)
         if known is not None:
@@ -171,7 +184,9 @@ class Elements:
         kept = self.kept.get(value)
         if value in self._buffers:
             self.loads.append((value, tuple(indices)))
-            builder = build if isinstance(value, OpResult) else builder  # what is written here is not read before it
+            builder = (
+                build if isinstance(value, OpResult) else builder
+            )  # a load must not move before the store of a result
             result = self._load(builder, self._buffers[value], value, indices)
         elif kept is not None and kept.holds(self.row, indices, build):
             builder = build
@@ -218,8 +233,10 @@ class Elements:
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in coordinates]))
 
     def _joined(self, build: Builder, buffer: SSAValue, coordinates: list[Index]) -> tuple[SSAValue, list[Index]]:
-        """Replace two indices that are the halves of one by that one, in a view of the buffer with one dimension less.
-        Return the buffer or view, and the indices.
+        """Replace the quotient and remainder of a linear index, in adjacent dimensions, by the linear index.
+
+        Return the view of the buffer in which the two dimensions are collapsed, and its indices; the buffer and the
+        given indices if there is no such pair.
         """
         type_ = buffer.type
         assert isinstance(type_, MemRefType)
@@ -239,7 +256,7 @@ class Elements:
     def store(
         self, build: Builder, element: SSAValue, buffer: SSAValue, coordinates: Sequence[Index], own_byte: bool = False
     ) -> None:
-        """Write an element of a memref. own_byte: no other invocation writes elements of its byte."""
+        """Emit the store of an element. own_byte: whether no other invocation writes elements of the same byte."""
         op = memref.StoreOp.get(element, buffer, [build.value(i) for i in coordinates])
         if own_byte:
             op.attributes[OWN_BYTE] = UnitAttr()
@@ -254,7 +271,7 @@ class Elements:
     # Constants
 
     def zero(self, build: Builder, type: Attribute) -> SSAValue:
-        """Return the element of tensors without defined contents: a zero of this type."""
+        """Return a zero of this type, which stands for elements of tensors without defined contents."""
         return build.pure(arith.ConstantOp(zero_attribute(type)))
 
     def table(self, build: Builder, attribute: DenseIntOrFPElementsAttr, indices: Sequence[Index]) -> SSAValue:

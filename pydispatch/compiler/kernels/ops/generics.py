@@ -1,4 +1,4 @@
-"""`linalg.generic`: an element of a result, with loops where it reduces."""
+"""Lowering of elements of `linalg.generic` results, with loops over the reduced dimensions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydispatch.ir.structured import Structured, structured
 
 
 def generic_of(op: Operation) -> Structured:
-    """Read a `linalg.generic`. CompileError for maps that cannot be lowered."""
+    """Return a `linalg.generic` as a Structured. CompileError for maps that cannot be lowered."""
     g = structured(op)
     if reason := cannot_lower(g):
         raise unsupported(op, reason)
@@ -33,6 +33,7 @@ def cannot_lower(generic: Structured) -> str:
 
 
 def _problem(generic: Structured) -> str:
+    """Return the reason why a generic cannot be lowered to loops, "" if it can; `cannot_lower` caches it."""
     for index, map in enumerate(generic.output_maps):
         if not is_projection(map):
             return f"the map of result {index}, {map}, is no projected permutation"
@@ -53,7 +54,7 @@ def view_of(elements: Elements, op: Operation) -> Structured:
 
 
 def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
-    """Return the sizes of all loop dimensions, from the operands that have them."""
+    """Return the sizes of all loop dimensions, derived from the sizes of the operands."""
     sizes: list[Index | None] = [None] * len(generic.iterators)
     for value, map in zip(generic.operands, generic.maps, strict=True):
         if elements.flat is not None and map.results:
@@ -107,8 +108,9 @@ def body_at(
     point: Sequence[Index],
     carried: Sequence[SSAValue] | None = None,
 ) -> list[SSAValue]:
-    """Emit the body for one iteration of the loops, and return the values that it yields. carried: the current values
-    of the outputs; else they are computed.
+    """Emit the body at one point of the iteration space, and return the values that it yields.
+
+    carried: current values of the outputs; None for the elements of the output operands.
     """
     mapping: dict[SSAValue, SSAValue] = {}
     for index, argument in enumerate(generic.block.args):
@@ -131,7 +133,7 @@ def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineM
         return elements.at(build, operand, list(point[:1]) if map.results else [])
     where = evaluate(build, map, point)
     for dim, result in enumerate(map.results):
-        if not is_exact(result):  # its range was not compared with the size
+        if not is_exact(result):  # the range of such a result is only estimated, so it may be out of bounds
             where[dim] = build.clamp(where[dim], elements.dims(operand)[dim])
     return elements.at(build, operand, where)
 
@@ -179,8 +181,9 @@ def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
 
 
 def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
-    """Emit the loops over the dimensions that the results do not have, in order, around the body, and return the
-    results. Long sums are computed in blocks.
+    """Emit the loops over the reduced dimensions around the body, and return the results of the reduction.
+
+    The loops run in order; long sums are computed in blocks, see `sums.py`. point: index of each parallel dimension.
     """
     e.reduced.append((generic.op, build))
     if e.distribute is not None and (distributed := e.distribute(e, build, generic, point)) is not None:

@@ -1,8 +1,8 @@
 """NaN-propagating maximum and minimum of several floats (IEEE 754), cheaper than one operation after the other.
 
-`arith.maximumf` gives NaN where one operand is, and +0 is above -0, which no vector instruction does: on x86 each step
-is five of them. For several values at once a plain maximum, one test of two values for NaN, and the signs, which matter
-where the result is zero, are two and a half per value.
+`arith.maximumf` returns NaN if one operand is NaN, and orders +0 above -0. No vector instruction does that: on x86 each
+step takes five. A reduction of several values takes two and a half per value: a plain maximum, a NaN test per pair of
+values, and a combination of the sign bits for a result of zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MIN_VALUES = 4
 
 
 def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
-    """Return the operand that `step` compares with `before`, when `step` is one of KINDS on f32 or f64; else None."""
+    """Return the other operand of `step`, if `step` is one of KINDS on f32 or f64 and combines `before`; else None."""
     if not isinstance(step, OpResult) or step.op.name not in KINDS:
         return None
     if SIMPLE_FLAGS & set(flags(step.op, "fastmath").split()):

@@ -1,8 +1,8 @@
-"""Long sums of floats in blocks, so that their error does not grow with their length.
+"""Blocked summation of floats: the rounding error of a long sum does not grow with its length.
 
-A running sum in one accumulator loses with every step what lies below its last digit. Here an accumulator takes BLOCK
-steps at most and begins at nothing; what it has is then added to the sum of the blocks, and so on outwards. How a sum
-is cut depends on its sizes alone.
+Each addition rounds, and the error is proportional to the running sum. So an accumulator takes at most `BLOCK` steps,
+starting at -0, and is then added to an outer accumulator, in up to `LEVELS` levels. The blocks depend on the sizes
+alone.
 """
 
 from __future__ import annotations
@@ -17,27 +17,32 @@ from xdsl.ir import Attribute, SSAValue
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 BLOCK = 4096
-"""Steps that one accumulator takes; vectors and unrolling divide them among 16 of them or more."""
+"""Steps of an innermost accumulator, at most. Vectorization and unrolling divide them among 16 accumulators or more."""
 BLOCKS = 256
-"""Blocks that one accumulator takes."""
+"""Blocks that an outer accumulator adds up, at most."""
 FEWEST = 64
-"""Steps of inner loops that are worth an accumulator of their own."""
+"""Steps of the inner loops below which a separate accumulator for them does not pay."""
 LEVELS = 3
-"""Accumulators inside of each other, at most."""
+"""Levels of nested accumulators, at most."""
 
 Carried = list[SSAValue]
 
 
-def nothing(build: Builder, type_: Attribute) -> SSAValue:
-    """Return the initial value of a sum: -0, the number whose addition changes no other."""
+def negative_zero(build: Builder, type_: Attribute) -> SSAValue:
+    """Emit and return -0, the neutral element of float addition: adding +0 would turn -0 into +0."""
     assert isinstance(type_, AnyFloat)
     return build.pure(arith.ConstantOp(FloatAttr(-0.0, type_)))
 
 
-def afresh(build: Builder, carried: Carried, sums: Sequence[bool], inside: Callable[[Carried], Carried]) -> Carried:
-    """`inside` with sums of its own, which are then added to those so far."""
+def with_fresh_accumulators(
+    build: Builder, carried: Carried, sums: Sequence[bool], inside: Callable[[Carried], Carried]
+) -> Carried:
+    """Emit `inside` with accumulators that start at -0, add its sums to the carried ones, and return the new values.
+
+    sums: whether each carried value is a float sum; the others are passed to `inside` unchanged.
+    """
     fresh = [index < len(sums) and sums[index] for index in range(len(carried))]
-    results = inside([nothing(build, v.type) if own else v for v, own in zip(carried, fresh, strict=True)])
+    results = inside([negative_zero(build, v.type) if own else v for v, own in zip(carried, fresh, strict=True)])
     return [
         build.add(arith.AddfOp(before, after)) if own else after
         for before, after, own in zip(carried, results, fresh, strict=True)
@@ -46,9 +51,12 @@ def afresh(build: Builder, carried: Carried, sums: Sequence[bool], inside: Calla
 
 @dataclass(frozen=True)
 class LoopLevel:
-    """Loop of a nest, over the part of the range of `loop` that the enclosing levels leave, in steps of `step`.
+    """Loop of a nest. A dimension that is cut into blocks has two levels: over blocks, and within a block.
 
-    fresh: whether the loop body has accumulators of its own.
+    Attributes:
+        loop: The dimension.
+        step: Indices of a block; 1 for the level within a block.
+        fresh: Whether each iteration starts with fresh accumulators.
     """
 
     loop: int
@@ -57,7 +65,7 @@ class LoopLevel:
 
 
 def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
-    """Return the loops over `sizes`, outermost first, with those that are long cut into blocks."""
+    """Return the loop levels of a sum over `sizes`, outermost first; long loops are cut into blocks."""
     levels: list[LoopLevel] = []
     steps, limit, fresh, left = 1, BLOCK, False, LEVELS - 1
 
@@ -67,7 +75,7 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
     for loop in reversed(range(len(sizes))):
         step, size = 1, sizes[loop]
         while left and not fits(size) and (step == 1 or loop == 0):
-            if steps < FEWEST:  # too little for an accumulator: a block of this loop is inside too
+            if steps < FEWEST:  # too few inner steps: the accumulator also takes a block of this loop
                 length = limit // steps
                 levels.append(LoopLevel(loop, step, fresh))
                 step, size = step * length, -(-size // length) if isinstance(size, int) else size
@@ -81,8 +89,9 @@ def nest(
     build: Builder, levels: Sequence[LoopLevel], sizes: Sequence[Index], sums: Sequence[bool], carried: Carried,
     body: Callable[[Builder, dict[int, Index], Carried], Carried],
 ) -> Carried:  # fmt: skip
-    """Emit the loops of `levels` around `body`, which receives the index of every loop, and return the
-    carried values.
+    """Emit the loops of `levels` around `body`, and return the carried values.
+
+    body: emits an iteration from a builder, the index of each dimension and the carried values; returns the next ones.
     """
     where: dict[int, Index] = {}
     ranges: dict[int, tuple[Index, Index]] = {i: (0, size) for i, size in enumerate(sizes)}
@@ -103,7 +112,7 @@ def nest(
                 whole = isinstance(size, int) and size % level.step == 0
                 ranges[level.loop] = index, end if whole else inner.least(end, size)
             if level.fresh:
-                return afresh(inner, inside, sums, lambda own: run(inner, depth + 1, own))
+                return with_fresh_accumulators(inner, inside, sums, lambda own: run(inner, depth + 1, own))
             return run(inner, depth + 1, inside)
 
         results = at.loop(low, high, values, step, step=level.step, limit=size)

@@ -1,4 +1,4 @@
-"""Small facts about the tensors of a dispatch function, and errors at its operations."""
+"""Properties of tensors and buffers of a kernel, and errors at operations that cannot be lowered."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ def collapsed(buffer: SSAValue, dim: int) -> Operation:
 
 
 def covers(builder: Builder, row: Sequence[Index], indices: Sequence[Index], dims: Sequence[Index]) -> bool:
-    """Return whether code that `builder` emits runs for every element of the row `row`.
+    """Return whether code at `builder` computes every element of a row of a value.
 
-    It does if the other indices count whole loops.
+    It does if the leading indices are those of the row, and each other index is the counter of a loop over its whole
+    dimension. dims: sizes of the value.
     """
     for level in builder.chain():
         if level.guarded:

@@ -1,1 +1,1 @@
-"""Operations of a workgroup on whole tiles (`pyd.read_tile`, `pyd.matmul`) → what targets have for them."""
+"""Lowering of operations of a workgroup on whole tiles (`pyd.read_tile`, `pyd.matmul`) for each kind of target."""

@@ -78,7 +78,7 @@ def _read_before(op: Operation, tile: SSAValue) -> ReadTileOp | None:
 
 
 def read(build: Builder, op: ReadTileOp) -> None:
-    """Emit code that reads a tile into memory."""
+    """Lower a `pyd.read_tile` to a copy of the part of the view into the tile."""
     _read(build, part_of(op), op.tile)
 
 
@@ -86,7 +86,7 @@ def _read(build: Builder, part: TileView, tile: SSAValue) -> None:
     """Emit a copy of a part of a view into `tile`, in the type of the tile. Elements beyond the view become zero."""
     then, other = branch(build), branch(build)
     _copy(then, part, tile)
-    _copy_what_exists(other, part, tile)
+    _copy_with_zeros(other, part, tile)
     either(build, part.inside(build, shape_of(tile)), then, other)
 
 
@@ -104,8 +104,8 @@ def _copy(build: Builder, part: TileView, tile: SSAValue) -> None:
             build.add(TransposeOp(operands=[block, target.view(build, row, column, (height, width))]))
 
 
-def _copy_what_exists(build: Builder, part: TileView, tile: SSAValue) -> None:
-    """Zeros, and on them what there is."""
+def _copy_with_zeros(build: Builder, part: TileView, tile: SSAValue) -> None:
+    """Emit zeros to the whole tile, and then the copy of the elements that are inside the view."""
     shape = shape_of(tile)
     zero = build.pure(arith.ConstantOp(zero_attribute(element_of(tile))))
     _elements(build, (0, 0), shape, lambda b, row, column: put(b, zero, tile, row, column))
@@ -116,6 +116,8 @@ def _copy_what_exists(build: Builder, part: TileView, tile: SSAValue) -> None:
 def _copy_elements(
     build: Builder, part: TileView, tile: SSAValue, low: tuple[Index, Index], high: tuple[Index, Index]
 ) -> None:
+    """Emit the copy of a range of (row, column) from a view to a tile, element by element, with conversion."""
+
     def one(builder: Builder, row: Index, column: Index) -> None:
         value = builder.add(memref.LoadOp.get(part.value, part.place(builder, row, column)))
         put(builder, converted(builder, value, element_of(tile)), tile, row, column)
@@ -132,32 +134,34 @@ def _elements(
 
 
 def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
-    """C += A·B."""
+    """Lower a `pyd.matmul` (C += A·B) to register blocks. reads: the reads of A and B that may be replaced by accesses
+    to the view itself, see `reads_for_products`."""
     steps: Index = shape_of(op.a)[1]
     factors = []
     for index, (tile, source) in enumerate(zip((op.a, op.b), reads, strict=True)):
         if source is None:
-            factors.append(_in_type(build, op, tile, index))
+            factors.append(_converted_factor(build, op, tile, index))
             continue
         part = part_of(source)
         if not part.is_inside(1 - index, shape_of(tile)[1 - index]):
             steps = build.least(steps, part.existing(build, 1 - index, shape_of(tile)[1 - index])[1])
-        factors.append(_taken(build, op, part, tile, index))
+        factors.append(_in_place_or_copied(build, op, part, tile, index))
     _blocks(build, factors[0], factors[1], TileView(op, op.c), (*shape_of(op.c), steps), level)
 
 
-def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, index: int) -> TileView:
-    """Return a factor in memory, in the type of the sums; copy and convert it when its tile has another type."""
+def _converted_factor(build: Builder, op: MatmulOp, tile: SSAValue, index: int) -> TileView:
+    """Return a factor in the type of C: the tile, or a converted copy. index: 0 for A, 1 for B."""
     if element_of(tile) == element_of(op.c):
         return TileView(op, tile)
-    memory = _memory(op, tile, index)
+    memory = _factor_memory(op, tile, index)
     _copy(build, TileView(op, tile), memory)
     return TileView(op, memory)
 
 
-def _taken(build: Builder, op: MatmulOp, part: TileView, tile: SSAValue, index: int) -> TileView:
-    """Return a factor that is a part of a view: in place if its rows (of A) or columns (of B) exist, else as a copy."""
-    memory = _memory(op, tile, index)
+def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAValue, index: int) -> TileView:
+    """Return a factor that is a part of a view: the view itself if all rows (of A) or columns (of B) are inside it and
+    it has the type of C, else a copy padded with zeros. Emit a branch if that is known at run time only."""
+    memory = _factor_memory(op, tile, index)
     if element_of(part.value) != element_of(memory) or (part.transposed and index == 1):
         _read(build, part, memory)
         return TileView(op, memory)
@@ -166,16 +170,16 @@ def _taken(build: Builder, op: MatmulOp, part: TileView, tile: SSAValue, index: 
     if exists is True:
         return part
     if exists is False:
-        _copy_what_exists(build, part, memory)
+        _copy_with_zeros(build, part, memory)
         return TileView(op, memory)
     then, other = branch(build), branch(build)
-    _copy_what_exists(other, part, memory)
+    _copy_with_zeros(other, part, memory)
     return part.or_copy(build, exists, then, other, TileView(op, memory))
 
 
-def _memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
-    """Return memory for a factor in the type of the sums: the tile if it has that type, else a workgroup buffer,
-    allocated at the entry on first use.
+def _factor_memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
+    """Return memory for a factor in the type of C: the tile if it has that type, else a workgroup buffer, which is
+    allocated at the entry on first use and shared by all products.
     """
     type_ = element_of(op.c)
     if element_of(tile) == type_:

@@ -15,7 +15,7 @@ BLOCKS = ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
 
 
 def read(build: Builder, op: ReadTileOp) -> None:
-    """Emit code that reads a tile into memory; neighbouring invocations read neighbouring elements of the view."""
+    """Lower a `pyd.read_tile` to a loop over elements; adjacent invocations load adjacent elements of the view."""
     part, (rows, columns) = part_of(op), shape_of(op.tile)
 
     def one(builder: Builder, flat: Index) -> None:
@@ -29,7 +29,8 @@ def read(build: Builder, op: ReadTileOp) -> None:
 
 
 def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
-    """C += A·B, a block of C for each iteration; its rows and columns lie as far apart as there are blocks."""
+    """Lower a `pyd.matmul` (C += A·B) to a parallel loop over blocks of C. The rows and columns of a block are strided
+    by the number of blocks, so that adjacent invocations access adjacent elements."""
     (rows, steps), columns, type_ = shape_of(op.a), shape_of(op.b)[1], element_of(op.c)
     fitting = [(h, w) for h, w in BLOCKS if rows % h == 0 and columns % w == 0]
     height, width = next((b for b in fitting if rows * columns // (b[0] * b[1]) >= invocations), fitting[-1])

@@ -25,7 +25,11 @@ FIRST_GENERATIONS = ((Float16Type, 75), (BFloat16Type, 80))
 
 
 def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) -> bool:
-    """C += A·B; False where the tile cannot be shared out among the invocations so."""
+    """Lower a `pyd.matmul` (C += A·B) to `pyd.mma` on blocks, one for each 32 invocations; return whether it could be.
+
+    Tensor cores need f16 or bf16 and a recent `generation`; fused multiply-adds need equal types of A and C. Tiles must
+    be allocations, with rows that are multiples of 16 bytes.
+    """
     (rows, steps), columns = shape_of(op.a), shape_of(op.b)[1]
     element, total = element_of(op.a), element_of(op.c)
     bits, wide = bit_width(element) or 64, bit_width(total) or 64
@@ -44,13 +48,14 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
     for allocation in memories:
         assert allocation is not None
         allocation.properties["alignment"] = IntegerAttr(max(ACCESS_BYTES, _alignment(allocation)), i64)
-    _Writer(op, form, groups, invocations).run(build)
+    _ProductEmitter(op, form, groups, invocations).run(build)
     return True
 
 
 def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) -> tuple[int, int] | None:
-    """Return the numbers of blocks down and across, one block for each 32 invocations, as square as possible; None if
-    none fits.
+    """Return (rows, columns) of the grid of blocks of a tile, one block for each 32 invocations, as square as possible.
+
+    None if no such grid has blocks of multiples of `unit`, or if an invocation had more than `MOST_SLOTS` sums.
     """
     count = invocations // LANES
     fitting = [
@@ -72,7 +77,8 @@ def _alignment(op: memref.AllocOp) -> int:
     return int(stated.value.data) if isinstance(stated, IntegerAttr) else 1
 
 
-def _around(op: Operation) -> FuncOp:
+def _enclosing_function(op: Operation) -> FuncOp:
+    """Return the function that contains an operation."""
     at: Operation | None = op
     while not isinstance(at, FuncOp):
         assert at is not None
@@ -80,14 +86,16 @@ def _around(op: Operation) -> FuncOp:
     return at
 
 
-class _Writer:
+class _ProductEmitter:
+    """Emitter of one product on tensor cores or with fused multiply-adds; sums are in private memory (registers)."""
+
     def __init__(self, op: MatmulOp, form: str, groups: tuple[int, int], invocations: int) -> None:
         (rows, self.steps), columns = shape_of(op.a), shape_of(op.b)[1]
         self.op, self.form, self.groups, self.invocations = op, form, groups, invocations
         self.rows, self.columns = rows // groups[0], columns // groups[1]
         total: Attribute = element_of(op.c)
         self.layout = lane_layout(form, self.rows, self.columns, run_of(bit_width(total) or 64))
-        function = _around(op)
+        function = _enclosing_function(op)
         entry = Builder(Block(), op)
         self.sums = storage(entry, total, rows * columns // invocations, PRIVATE)
         first = function.body.block.first_op
@@ -97,17 +105,18 @@ class _Writer:
             function.body.block.insert_op_before(op_before, first)
 
     def run(self, build: Builder) -> None:
-        loop = self._loop()
+        """Emit the product. Sums of a product in a loop are loaded before and stored after the loop."""
+        loop = self._accumulating_loop()
         if loop is None:
-            self._invocations(build, self._take)
+            self._invocations(build, self._load_sums)
             self._invocations(build, self._multiply)
-            self._invocations(build, self._put)
+            self._invocations(build, self._store_sums)
             return
         around = loop.parent
         assert around is not None
         self._invocations(build, self._multiply)
         following = loop.next_op
-        for body, anchor in ((self._take, loop), (self._put, following)):
+        for body, anchor in ((self._load_sums, loop), (self._store_sums, following)):
             outside = Builder(Block(), self.op)
             self._invocations(outside, body)
             for written in list(outside.block.ops):
@@ -115,8 +124,8 @@ class _Writer:
                 assert anchor is not None
                 around.insert_op_before(written, anchor)
 
-    def _loop(self) -> scf.ForOp | None:
-        """Return the loop in which nothing else touches the sums; None where there is none."""
+    def _accumulating_loop(self) -> scf.ForOp | None:
+        """Return the enclosing loop if this product is the only use of C in it, else None."""
         loop = self.op.parent_op()
         if not isinstance(loop, scf.ForOp):
             return None
@@ -132,7 +141,7 @@ class _Writer:
         build.parallel(0, self.invocations, body, limit=self.invocations)
 
     def _block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
-        """(lane, first row and column) of the block of an invocation."""
+        """Return (lane, first row, first column) of the block of an invocation."""
         lane, group = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
         row = build.times(build.quotient(group, self.groups[1]), self.rows)
         return lane, row, build.times(build.remainder(group, self.groups[1]), self.columns)
@@ -146,12 +155,14 @@ class _Writer:
         for slot, (down, right) in enumerate(zip(layout.rows, layout.columns, strict=True)):
             yield build.index(slot), build.plus(row, down), build.plus(column, right)
 
-    def _take(self, build: Builder, invocation: Index) -> None:
+    def _load_sums(self, build: Builder, invocation: Index) -> None:
+        """Emit loads of the sums of an invocation from the tile C into its private memory."""
         for slot, row, column in self._slots(build, invocation):
             value = build.add(memref.LoadOp.get(self.op.c, [build.value(row), build.value(column)]))
             build.add(memref.StoreOp.get(value, self.sums, [slot]))
 
-    def _put(self, build: Builder, invocation: Index) -> None:
+    def _store_sums(self, build: Builder, invocation: Index) -> None:
+        """Emit stores of the sums of an invocation from its private memory to the tile C."""
         for slot, row, column in self._slots(build, invocation):
             put(build, build.add(memref.LoadOp.get(self.sums, [slot])), self.op.c, row, column)
 

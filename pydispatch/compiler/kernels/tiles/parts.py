@@ -1,4 +1,4 @@
-"""Parts of matrices: where their elements are, and whether they exist."""
+"""Parts of matrices in memory: offsets of their elements, and bounds checks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def shape_of(value: SSAValue) -> tuple[int, int]:
 
 
 class TileView:
-    """A matrix that begins somewhere in a memref: of a tile, or the part of a view that becomes one."""
+    """Matrix that begins at an offset in a memref: a tile, or the part of a view that a tile is read from."""
 
     def __init__(
         self, op: Operation, value: SSAValue, first: tuple[Index, Index] = (0, 0), transposed: bool = False,
@@ -65,13 +65,13 @@ class TileView:
         return self.first[own], self.layout.sizes[own]
 
     def is_inside(self, dimension: int, size: int) -> bool:
-        """Return whether it is statically known that `size` rows, or columns, exist."""
+        """Return whether `size` rows (dimension 0) or columns (1) are statically known to be inside the memref."""
         start, extent = self._along(dimension)
         return isinstance(start, int) and isinstance(extent, int) and 0 <= start <= extent - size
 
     def is_whole(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
-        """Return whether `size` rows, or columns, exist, and whether the first index in the other dimension is not
-        negative.
+        """Return whether `size` rows (dimension 0) or columns (1) are inside the memref, and the first index of the
+        other dimension is not negative.
         """
         condition: SSAValue | bool = True
         start, extent = self._along(dimension)
@@ -88,16 +88,16 @@ class TileView:
         return both(build, self.is_whole(build, 0, shape[0]), self.is_whole(build, 1, shape[1]))
 
     def existing(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
-        """Return the range of the rows, or columns, out of `size` that exist: the first, and one past the last; never
-        less than 0.
-        """
+        """Return the half-open range of those of `size` rows (dimension 0) or columns (1) that are inside the
+        memref."""
         start, extent = self._along(dimension)
         low = build.least(build.most(build.minus(0, start), 0), size)
         return low, build.most(build.least(build.minus(extent, start), size), 0)
 
     def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: TileView) -> TileView:
-        """Emit the choice between the matrix in place when the condition holds, and its copy, which `other` writes;
-        return the chosen matrix.
+        """Emit a branch that selects this matrix if `condition` holds, else its copy, and return the selected matrix.
+
+        then, other: builders of the two branches; `other` contains the code that fills the copy.
         """
         rows, columns = shape_of(copy.value)
         layout = StridedLayoutAttr([None, None if self.transposed else 1], None)
@@ -131,7 +131,7 @@ def part_of(op: ReadTileOp) -> TileView:
 
 
 def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Builder) -> None:
-    """scf.if over two blocks that are written already."""
+    """Emit an `scf.if` without results over two branches that are already built."""
     if isinstance(condition, bool):
         condition = build.pure(arith.ConstantOp(IntegerAttr(condition, IntegerType(1))))
     for builder in (then, other):

@@ -17,7 +17,7 @@ from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes
-from pydispatch.compiler.kernels.ops.sums import afresh
+from pydispatch.compiler.kernels.ops.sums import with_fresh_accumulators
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured
@@ -79,7 +79,7 @@ def distributed_reduction(
 
     def part(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
         high = inner.least(inner.plus(low, cut), steps[0])
-        return afresh(
+        return with_fresh_accumulators(
             inner, carried, sums, lambda own: _parallel(elements, inner, generic, known, sizes, (low, high), own)
         )
 
