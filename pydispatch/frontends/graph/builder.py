@@ -1,4 +1,4 @@
-"""Writes a program: tensors, constants, weights, functions."""
+"""Builder of a program: tensors, constants, weights, functions."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 KERNEL_HINTS = "pyd.kernel_hints"
-"""An attribute of a program: why kernels that the user gave have nothing to replace, by their names."""
+"""Attribute of a program: for each kernel of the user's that replaces nothing, by name, a hint why."""
 
 MODEL = "model"
-"""The scope of weights that are given when an artifact is loaded."""
+"""Scope of the weights that are supplied when an artifact is loaded."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """An argument of a public function. shape: a name is a size that a call decides; equal names are equal sizes."""
+    """Argument of a public function. A string in `shape` names a dynamic size; sizes of the same name are equal."""
 
     name: str
     dtype: DType
@@ -71,7 +71,9 @@ class Builder(OperationWriter):
 
     @classmethod
     def of(cls, module: builtin.ModuleOp, filename: str, weights: str = "embed") -> Self:
-        """Return a builder that adds operations to an existing module; its names differ from the module's symbols."""
+        """Return a builder that adds operations to an existing module, with names that differ from the module's
+        symbols.
+        """
         builder = cls(filename, weights)
         builder.module = module
         named = (op for op in module.ops if "sym_name" in op.properties or "sym_name" in op.attributes)
@@ -79,25 +81,28 @@ class Builder(OperationWriter):
         return builder
 
     def hint_kernels(self, hints: Mapping[str, str]) -> None:
-        """Say in the program why kernels have nothing to replace: a sentence for each name."""
+        """Record in the program why kernels of the user's replace nothing: one sentence per kernel name."""
         if hints:
             texts = {name: StringAttr(text) for name, text in hints.items()}
             self.module.attributes[KERNEL_HINTS] = DictionaryAttr(texts)
 
     def count_inlined(self, name: str) -> None:
-        """Count a call of the function `name` that is replaced by its body; CompileError when it is one too many."""
+        """Count an inlined call of the function `name`. Raise CompileError if the program would grow beyond
+        the limit.
+        """
         if (fault := self._inlined_calls.fault(name)) is not None:
             raise self.fail(*fault)
 
     # -- tensors
 
     def wrap(self, dtype: DType, shape: Sequence[Size], *parts: SSAValue) -> Tensor:
-        """Return a tensor of values that the program computes."""
+        """Return a tensor whose parts are SSA values."""
         return Tensor(dtype, tuple(shape), parts)
 
     def constant(self, elements: Any, dtype: DType | None = None) -> Tensor:
-        """Return a tensor of numbers, or of sizes as objects. dtype: that of the array when it is left out; i64 for
-        sizes.
+        """Return a constant tensor of numbers, or of sizes in an object array.
+
+        The default of `dtype` is the type of the array, i64 for sizes.
         """
         import numpy as np
 
@@ -113,13 +118,15 @@ class Builder(OperationWriter):
         return Tensor(dtype, array.shape, known=array)
 
     def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType, *, is_own: bool = False) -> Tensor:
-        """Return a tensor for a named array of the model, which is stored next to the program, never in it. is_own: see
-        Weight.
-        """
+        """Return a tensor for a named array, which is stored next to the program. `is_own` is that of Weight."""
         return Tensor(dtype, array.shape, weight=Weight(name, array, is_own))
 
     def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
-        """Return the values of a tensor in the program: one, or two for a complex one."""
+        """Return the SSA values of a tensor: one, or real and imaginary part.
+
+        Constants and weights are emitted on first use, in the function's outermost block so that all blocks can see
+        them.
+        """
         if of.parts:
             return of.parts
         for scope in self._scopes:
@@ -129,20 +136,21 @@ class Builder(OperationWriter):
         if of.weight is not None:
             values = self._weight(of, of.weight)
         elif of.is_symbolic:
-            values = (self._listed(of),)
+            values = (self._tensor_of_sizes(of),)
         else:
             assert of.known is not None
             arrays = (of.known.real, of.known.imag) if of.dtype.is_complex else (of.known,)
-            values = tuple(self._put(arith.ConstantOp(dense_of(a, of.dtype)), scope.block).result for a in arrays)
+            values = tuple(self._add_to(arith.ConstantOp(dense_of(a, of.dtype)), scope.block).result for a in arrays)
         scope.tensors[of] = values
         return values
 
     def value(self, of: Tensor) -> SSAValue:
-        """Return the value of a tensor that is not complex."""
+        """Return the SSA value of a tensor that is not complex."""
         (value,) = self.parts(of)
         return value
 
-    def _listed(self, of: Tensor) -> SSAValue:
+    def _tensor_of_sizes(self, of: Tensor) -> SSAValue:
+        """Emit a tensor whose elements are symbolic sizes."""
         elements = []
         for n in of.sizes() or ():
             value = self.index(n)
@@ -153,26 +161,29 @@ class Builder(OperationWriter):
         return self.add(list_op).result
 
     def _weight(self, of: Tensor, weight: Weight) -> tuple[SSAValue, ...]:
-        known = self._weights.get(id(weight.array))
-        if known is None:
+        """Emit a load of a weight's global, which is created on first use."""
+        global_op = self._weights.get(id(weight.array))
+        if global_op is None:
             type = tensor_type(of.dtype.element, of.shape)
             if self.weights == "embed" or weight.is_own:
                 value: Attribute = NumPyArrayAttr.of(weight.name, type, weight.array)
             else:
                 value = FlowParameterAttr(StringAttr(MODEL), StringAttr(weight.name), DictionaryAttr({}), type)
-            known = util.GlobalOp(
+            global_op = util.GlobalOp(
                 properties={"sym_name": StringAttr(self._unused(f"weight.{weight.name}")), "type": type,
                             "sym_visibility": StringAttr("private"), "initial_value": value}
             )  # fmt: skip
-            self.module.body.block.add_op(known)
-            self._weights[id(weight.array)] = known
+            self.module.body.block.add_op(global_op)
+            self._weights[id(weight.array)] = global_op
         load = util.GlobalLoadOp(
-            properties={"global": builtin.SymbolRefAttr(known.sym_name)}, result_types=[known.type]
+            properties={"global": builtin.SymbolRefAttr(global_op.sym_name)}, result_types=[global_op.type]
         )  # fmt: skip
-        return (self._put(load, self._scopes[0].block).result,)
+        return (self._add_to(load, self._scopes[0].block).result,)
 
     def store(self, of: Tensor, new: Tensor) -> None:
-        """Write a new value to the weight `of`; as state of the loaded program, it persists across calls."""
+        """Emit a store of a new value to the weight `of`. As state of the loaded program, the value persists across
+        calls.
+        """
         assert of.weight is not None
         self.parts(of)
         known = self._weights[id(of.weight.array)]
@@ -181,22 +192,21 @@ class Builder(OperationWriter):
         self.add(util.GlobalStoreOp(operands=[self.value(new)], properties={"global": name}))
 
     def empty(self, element: Attribute, shape: Sequence[Size]) -> SSAValue:
-        """Return a tensor whose elements are not set."""
+        """Return a tensor with undefined elements."""
         type = tensor_type(element, shape)
         return self.add(tensor.EmptyOp.create(operands=self.indices(shape), result_types=[type])).tensor
 
     def splat(self, value: SSAValue, shape: Sequence[Size]) -> SSAValue:
-        """Return a tensor of equal elements."""
+        """Return a tensor with all elements equal to a value."""
         return self.add(tensor.SplatOp(value, self.indices(shape), tensor_type(value.type, shape))).result
 
     def scalar_constant(self, value: complex | bool, dtype: DType) -> SSAValue:
-        """Return a constant scalar of the real type `dtype.real`."""
-        return self._put(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
+        """Return a constant scalar; for complex types of the real type `dtype.real`."""
+        return self._add_to(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
 
     def as_shape(self, of: Tensor, shape: Sequence[Size]) -> Tensor:
-        """Return the tensor with a shape that is known to be its own.
-
-        Sizes that may differ are checked in each call.
+        """Return a tensor with a shape that is known to equal its own. Sizes that may differ are checked at
+        run time.
         """
         shape = tuple(shape)
         if of.shape == shape:
@@ -213,8 +223,8 @@ class Builder(OperationWriter):
         return Tensor(of.dtype, shape, tuple(cast_parts))
 
     def scalar(self, tensor_: Tensor) -> SSAValue:
-        """Return the element of a tensor of one element, as a value of type index. Read back from the device when
-        computed.
+        """Return the element of a tensor of one element as an SSA value of type index. A computed element is read back
+        from the device.
         """
         if (known := tensor_.sizes()) is not None:
             return self.index(known[0])
@@ -233,7 +243,10 @@ class Builder(OperationWriter):
         self.at_end, self.is_call_counted = [], False
 
     def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
-        """Begin a public function; gives its arguments. `at_end`: what `finish` calls before the results."""
+        """Begin a public function and return its arguments.
+
+        `at_end` has functions that emit operations before the results are returned.
+        """
         block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
                                  for i in inputs])  # fmt: skip
         self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
@@ -255,7 +268,7 @@ class Builder(OperationWriter):
         return tensors
 
     def received(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
-        """Return the tensor of a value in a type that callers see, with signs and complex elements."""
+        """Return the tensor for a value of a boundary type, which has signs and complex elements."""
         if dtype.is_complex:
             value = self._cast(value, tensor_type(dtype.element, (*shape, 2)))
             return self.wrap(dtype, shape, *(self._component(value, dtype, shape, n) for n in (0, 1)))
@@ -264,10 +277,13 @@ class Builder(OperationWriter):
         return self.wrap(dtype, shape, value)
 
     def _cast(self, value: SSAValue, type: Attribute) -> SSAValue:
+        """Emit a cast between a boundary type and the type of the same elements inside of the program."""
         return self.add(UnrealizedConversionCastOp.get([value], [type])).results[0]
 
     def _component(self, value: SSAValue, dtype: DType, shape: Shape, component: int) -> SSAValue:
-        """Return the real or imaginary parts of complex numbers that lie as pairs along the last axis."""
+        """Return the real (0) or imaginary (1) parts of complex numbers that are stored as pairs along the
+        last axis.
+        """
         rank = len(shape)
         inner, outer = (
             AffineMap.identity(rank),
@@ -277,6 +293,7 @@ class Builder(OperationWriter):
         return self.generic([(value, outer)], [(out, inner)], [True] * rank, lambda _, args: args[:1])[0]
 
     def _interleaved(self, of: Tensor) -> SSAValue:
+        """Return complex numbers as pairs along a new last axis."""
         pairs = []
         for part in self.parts(of):
             axes = [[n] for n in range(of.rank - 1)] + [[of.rank - 1, of.rank]] if of.rank else []
@@ -285,7 +302,9 @@ class Builder(OperationWriter):
         return self.add(tensor.ConcatOp(pairs, of.rank, result)).result
 
     def expand(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
-        """`tensor.expand_shape` to a shape. groups: for each axis of the value the axes that it becomes."""
+        """Emit `tensor.expand_shape`. `groups` has, for each axis of the value, the axes of the result that it splits
+        into.
+        """
         static = [DYNAMIC if isinstance(n, Expr) else n for n in shape]
         reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
         expand_op = tensor.ExpandShapeOp(
@@ -295,7 +314,9 @@ class Builder(OperationWriter):
         return self.add(expand_op).result
 
     def collapse(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
-        """`tensor.collapse_shape` to a shape. groups: for each axis of the result the axes that it comes from."""
+        """Emit `tensor.collapse_shape`. `groups` has, for each axis of the result, the axes of the value that it
+        merges.
+        """
         reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
         collapse_op = tensor.CollapseShapeOp(
             operands=[value], properties={"reassociation": reassociation},
@@ -304,7 +325,7 @@ class Builder(OperationWriter):
         return self.add(collapse_op).result
 
     def finish(self, name: str, outputs: Mapping[str, Tensor]) -> None:
-        """End the function that was begun. outputs: its results by their names."""
+        """End the current function, and add it to the module as `name`. `outputs` are its results by name."""
         for write in self.at_end:
             write()
         values = [self.boundary_value(of) for of in outputs.values()]
@@ -322,7 +343,7 @@ class Builder(OperationWriter):
         self._scopes = []
 
     def boundary_value(self, of: Tensor) -> SSAValue:
-        """Return the value of a tensor in the type that callers see, with signs and complex elements."""
+        """Return the SSA value of a tensor in its boundary type, which has signs and complex elements."""
         type = boundary_type(of.dtype, [DYNAMIC if isinstance(n, Expr) else n for n in of.shape])
         if of.dtype.is_complex:
             return self._cast(self._interleaved(of), type)
@@ -331,7 +352,7 @@ class Builder(OperationWriter):
 
 
 def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
-    """Return the type of an argument or result, with its sign. shape: of ints and DYNAMIC."""
+    """Return the type of an argument or result, with signs and complex elements. `shape` has ints and DYNAMIC."""
     element = dtype.element
     if dtype.is_complex:
         element = builtin.ComplexType(dtype.element)
@@ -341,6 +362,7 @@ def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
 
 
 def _named(name: str, shape: Sequence[int | str]) -> DictionaryAttr:
+    """Return the attributes of an argument or result: its name, and its shape if that has named sizes."""
     attributes: dict[str, Attribute] = {"pyd.name": StringAttr(name)}
     if any(isinstance(n, str) for n in shape):
         attributes["pyd.shape"] = ArrayAttr([StringAttr(str(n)) for n in shape])

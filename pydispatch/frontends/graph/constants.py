@@ -1,4 +1,4 @@
-"""Numbers and arrays of NumPy as attributes of a program, and the other way round."""
+"""Conversion between NumPy arrays and the constant attributes of MLIR."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 def elements_of(constant: DenseIntOrFPElementsAttr[Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Return an array of `dtype.numpy`, read-only where it can share the memory of the constant.
+    """Return the elements of a dense constant as an array of `dtype.numpy`, which shares the memory of the constant if
+    possible.
 
-    A splat that is stored as one element is an array whose strides are 0.
+    A splat, which is stored as one element, becomes an array with strides of 0.
     """
     import numpy as np
 
@@ -28,19 +29,20 @@ def elements_of(constant: DenseIntOrFPElementsAttr[Any], dtype: DType) -> np.nda
     if dtype.is_bool:
         return _shaped((np.frombuffer(data, np.uint8) & 1).astype(np.bool_), shape)
     array = np.frombuffer(data, dtype.numpy)
-    if dtype.kind is Kind.UINT and dtype.bits < 8:  # Widened by their sign, or not.
+    if dtype.kind is Kind.UINT and dtype.bits < 8:  # Producers extend sub-byte values with sign or zero bits.
         array = array & dtype.numpy.type((1 << dtype.bits) - 1)
     return _shaped(array, shape)
 
 
 def _shaped(array: np.ndarray[Any, Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Reshape an array; an array of one element is broadcast instead."""
     import numpy as np
 
     return np.broadcast_to(array.reshape(()), shape) if array.size == 1 else array.reshape(shape)
 
 
 def constant_attribute(value: Any, dtype: DType) -> Any:
-    """Return a number as an attribute of the element type; integers wrap around."""
+    """Return a number as an attribute of the element type. Integers wrap around."""
     if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
         return FloatAttr(float(value), dtype.element)
     unsigned = int(value) & ((1 << dtype.bits) - 1)
@@ -49,7 +51,7 @@ def constant_attribute(value: Any, dtype: DType) -> Any:
 
 
 def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsAttr[Any]:
-    """Return an array of `dtype.numpy` as a constant."""
+    """Return an array of `dtype.numpy` as a dense constant; an array with strides of 0 becomes a splat."""
     import numpy as np
 
     type = tensor_type(dtype.element, array.shape)
@@ -59,8 +61,9 @@ def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsA
 
 
 def encoded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Encode numbers as elements of a type in an array of `dtype.numpy`, rounded to nearest even where NumPy has no
-    such type.
+    """Return numbers as elements of a type, in an array of `dtype.numpy`.
+
+    Types that NumPy lacks are encoded as bits, rounded to nearest even.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Element types as models know them: with signs, truth values and complex numbers, which MLIR's types leave out."""
+"""Element types of models. In contrast to MLIR's signless types they have signs, bool and complex numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class DType:
-    """An element type. element: the MLIR type of one part; bits: of one part."""
+    """Element type. `element` is the MLIR type and `bits` the width; for complex numbers both are those of one part."""
 
     name: str
     kind: Kind
@@ -49,22 +49,24 @@ class DType:
 
     @property
     def is_unsigned(self) -> bool:
-        """Whether a larger bit pattern is a larger number: unsigned integers and truth values."""
+        """Return whether a larger bit pattern is a larger number, as for unsigned integers and bool."""
         return self.kind in (Kind.UINT, Kind.BOOL)
 
     @property
     def is_integer(self) -> bool:
-        """Signed or unsigned; truth values are none."""
+        """Return whether this is a signed or unsigned integer type; bool is none."""
         return self.kind in (Kind.INT, Kind.UINT)
 
     @property
     def real(self) -> DType:
-        """The type of one part of a complex number; the type itself otherwise."""
+        """Return the type of the parts of a complex type; other types are their own real type."""
         return {"c64": F32, "c128": F64}.get(self.name, self)
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy type of `known` elements: of bfloat16 and smaller floats their bits, of small integers a byte."""
+        """Return the NumPy type of constant elements. Floats that NumPy lacks are stored as bits, integers of less than
+        8 bits as bytes.
+        """
         import numpy as np
 
         if self.is_complex:
@@ -76,11 +78,12 @@ class DType:
 
     @property
     def has_numpy_values(self) -> bool:
-        """Whether NumPy computes with this type itself."""
+        """Return whether NumPy computes with this type itself."""
         return not self.is_float or self.name in ("f16", "f32", "f64")
 
 
 def _integer(name: str, kind: Kind, bits: int) -> DType:
+    """Return an integer type."""
     return DType(name, kind, bits, builtin.IntegerType(bits))
 
 
@@ -108,11 +111,11 @@ DTYPES = {
     for dtype in (BOOL, I2, I4, I8, I16, I32, I64, U2, U4, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128,
                   *SMALL_FLOATS)
 }  # fmt: skip
-"""Every type by its name."""
+"""All element types by name."""
 
 
 def dtype_of_numpy(array: np.ndarray[Any, Any]) -> DType:
-    """Return the type of an array's elements. KeyError for element types that no tensor has."""
+    """Return the element type of an array. Raise KeyError for NumPy types that no tensor has."""
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind == "b":
         return BOOL
@@ -122,14 +125,15 @@ def dtype_of_numpy(array: np.ndarray[Any, Any]) -> DType:
 
 
 class UnknownTypeError(Exception):
-    """Error for a value that does not name an element type."""
+    """Error: a value does not name an element type."""
 
 
 def dtype_named(spelling: object) -> DType:
-    """Return the type of any spelling: "f32", "float32", np.float32, np.dtype, pydispatch.f32, a type of ml_dtypes.
+    """Return the element type of any spelling: "f32", "float32", np.float32, np.dtype, pydispatch.f32, an ml_dtypes
+    type.
 
     Raises:
-        UnknownTypeError: no tensor has such elements; the text lists the names of those that are.
+        UnknownTypeError: There is no such element type; the text lists all names.
     """
     import numpy as np
 
@@ -152,13 +156,15 @@ _ML_DTYPES = {
     "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "int4": "i4", "uint4": "u4", "int2": "i2", "uint2": "u2",
     "float4_e2m1fn": "f4E2M1FN", "float6_e2m3fn": "f6E2M3FN", "float6_e3m2fn": "f6E3M2FN",
 }  # fmt: skip
-"""What the package ml_dtypes calls them."""
+"""Names of the element types by their names in the package ml_dtypes."""
 
 _SPELLINGS = {**DTYPES, **{name: DTYPES[own] for name, own in _ML_DTYPES.items()}, "i1": BOOL, "index": I64}
 
 
 def of_element(element: Attribute) -> DType:
-    """Return the type of a tensor in MLIR: signless integers are signed ones. KeyError for another element type."""
+    """Return the element type for an MLIR type; signless integers count as signed. Raise KeyError for unsupported
+    types.
+    """
     if isinstance(element, builtin.IntegerType):
         bits = element.width.data
         unsigned = element.signedness.data is builtin.Signedness.UNSIGNED

@@ -39,7 +39,7 @@ def guarded(
     except CompileError as error:
         if (
             note is None or error.location != builder.location
-        ):  # of a node of a graph within this one, which has its own note
+        ):  # the error is of a node in a nested graph, which has a note of its own
             raise
         short = name.removesuffix(".default").rpartition(".")[2]
         message = error.message if short in error.message else f"{name}: {error.message}"
@@ -48,7 +48,7 @@ def guarded(
         raise
     except stated as fault:
         raise builder.fail(f"{name}: {fault}", note) from None
-    except _CONTRADICTIONS as error:  # operands that contradict each other in a way that nobody asked about
+    except _CONTRADICTIONS as error:  # operands contradict each other in a way that no explicit check covers
         text = f"{name}: its operands ({operands()}) do not fit each other: {type(error).__name__}: {error}"
         raise builder.fail(text, note) from error
     except Exception as error:

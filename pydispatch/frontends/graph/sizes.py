@@ -1,7 +1,7 @@
-"""Sizes of tensors as terms: polynomials over symbols, equal when their normal forms are.
+"""Symbolic tensor sizes: polynomials over symbols in a normal form, so that equal sizes compare equal.
 
-A size is an int or an `Expr`. Operators work between both, and in NumPy's arrays of objects, so that the arithmetic of
-shapes in a model is done by NumPy while the program is written.
+A size is an int or an `Expr`. Both support Python's operators, also as elements of NumPy object arrays, so that NumPy
+evaluates the shape arithmetic of a model at compile time.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pydispatch.patterns.types import ComputedSize
 
 
 class UndecidedError(Exception):
-    """The order of two sizes depends on the sizes of the arguments of a call."""
+    """Error: the result of a comparison of two sizes depends on the sizes of a call."""
 
 
 @dataclass(frozen=True, order=True)
 class SizeSymbol:
-    """A size that a call decides, at least 0."""
+    """Symbol for a dynamic size. Comparisons assume that it is at least 1."""
 
     name: str
 
@@ -29,7 +29,7 @@ class SizeSymbol:
 
 @dataclass(frozen=True)
 class Term:
-    """An operation that is no polynomial: "//", "%", "max" or "min" of two sizes."""
+    """Operation that is no polynomial, used like a symbol: "//", "%", "max" or "min" of two sizes."""
 
     op: str
     a: Size
@@ -44,11 +44,14 @@ Monomial = tuple[Atom, ...]
 
 
 def _key(atom: Atom) -> tuple[bool, str]:
+    """Return the sort key of an atom: symbols before terms, then by text."""
     return isinstance(atom, Term), str(atom)
 
 
 class Expr(ComputedSize):
-    """A sum of products of symbols and terms, with a factor for each; never a plain number (see `size`)."""
+    """Sum of products of symbols and terms, each with an integer coefficient. It is never a constant; `size` returns
+    those as ints.
+    """
 
     __slots__ = ("_hash", "terms")
 
@@ -142,10 +145,12 @@ def size(terms: Mapping[Monomial, int]) -> Size:
 
 
 def _terms(of: Size) -> Iterable[tuple[Monomial, int]]:
+    """Return the monomials of a size with their coefficients; () is the monomial of a constant."""
     return of.terms if isinstance(of, Expr) else (((), int(of)),)
 
 
 def _sum(parts: Iterable[tuple[Size, int]]) -> Size:
+    """Return the linear combination of sizes with integer factors."""
     coefficients: dict[Monomial, int] = {}
     for part, factor in parts:
         for atoms, n in _terms(part):
@@ -154,11 +159,12 @@ def _sum(parts: Iterable[tuple[Size, int]]) -> Size:
 
 
 def _term(op: str, lhs: Size, rhs: Size) -> Size:
+    """Return the size that consists of one operation."""
     return Expr({(Term(op, lhs, rhs),): 1})
 
 
 def _quotient(lhs: Expr, rhs: Size) -> Size | None:
-    """Return a / b where the division leaves no remainder whatever the symbols are; None where it may."""
+    """Return lhs / rhs if the division is exact for all values of the symbols; else None."""
     if lhs == rhs:
         return 1
     divisor = list(_terms(rhs))
@@ -168,47 +174,50 @@ def _quotient(lhs: Expr, rhs: Size) -> Size | None:
     if factor == 0:
         return None
     for other, n in lhs.terms:
-        rest = list(other)
+        remaining = list(other)
         for atom in atoms:
-            if atom not in rest:
+            if atom not in remaining:
                 return None
-            rest.remove(atom)
+            remaining.remove(atom)
         if n % factor:
             return None
-        coefficients[tuple(rest)] = n // factor
+        coefficients[tuple(remaining)] = n // factor
     return size(coefficients)
 
 
 def sign(of: Size) -> int:
-    """-1, 0 or 1 where that holds for all sizes of at least 1. UndecidedError where it depends on them."""
+    """Return -1, 0 or 1: the sign of a size for all symbols of at least 1. Raise UndecidedError if it
+    depends on them.
+    """
     if not isinstance(of, Expr):
         return (of > 0) - (of < 0)
     for of_sign, direction in ((of, 1), (-of, -1)):
-        least = _least(of_sign)
-        if least is not None and least > 0:
+        bound = _lower_bound(of_sign)
+        if bound is not None and bound > 0:
             return direction
     raise UndecidedError(f"whether {of} is positive depends on the sizes of a call")
 
 
-def _least(of: Size) -> int | None:
-    """Return a lower bound of a size, whatever its symbols are; None when no bound is known."""
+def _lower_bound(of: Size) -> int | None:
+    """Return a lower bound of a size for all values of its symbols; None if no bound is known."""
     if not isinstance(of, Expr):
         return of
     total = 0
     for atoms, factor in of.terms:
-        least = [_least_atom(atom) for atom in atoms]
-        if atoms and (factor < 0 or any(n is None or n < 0 for n in least)):
+        bounds = [_lower_bound_of_atom(atom) for atom in atoms]
+        if atoms and (factor < 0 or any(n is None or n < 0 for n in bounds)):
             return None
-        total += factor * prod(n for n in least if n is not None)
+        total += factor * prod(n for n in bounds if n is not None)
     return total
 
 
-def _least_atom(atom: Atom) -> int | None:
+def _lower_bound_of_atom(atom: Atom) -> int | None:
+    """Return a lower bound of a symbol (1) or of a term; None if no bound is known."""
     if isinstance(atom, SizeSymbol):
         return 1
     if atom.op == "%":
         return 0 if not isinstance(atom.b, Expr) and atom.b > 0 else None
-    a, b = _least(atom.a), _least(atom.b)
+    a, b = _lower_bound(atom.a), _lower_bound(atom.b)
     if atom.op == "//":
         return None if a is None or isinstance(atom.b, Expr) or atom.b <= 0 else a // atom.b
     if atom.op == "max":
@@ -217,11 +226,9 @@ def _least_atom(atom: Atom) -> int | None:
 
 
 def _at_least(lhs: Size, rhs: Size) -> bool:
-    """Return whether a >= b in every call; False when a is less in every call. UndecidedError where the sizes of a call
-    decide.
-    """
+    """Return whether lhs >= rhs, if that is the same in every call. Raise UndecidedError otherwise."""
     difference = _sum(((lhs, 1), (rhs, -1)))
-    above, below = _least(difference), _least(_sum(((difference, -1),)))
+    above, below = _lower_bound(difference), _lower_bound(_sum(((difference, -1),)))
     if above is not None and above >= 0:
         return True
     if below is not None and below > 0:
@@ -230,30 +237,31 @@ def _at_least(lhs: Size, rhs: Size) -> bool:
 
 
 def equal(lhs: Size, rhs: Size) -> bool:
-    """Return whether two sizes are equal in every call. UndecidedError where that depends on the call."""
+    """Return whether two sizes are equal, if that is the same in every call. Raise UndecidedError otherwise."""
     return lhs == rhs or sign(lhs - rhs) == 0
 
 
 def maximum(lhs: Size, rhs: Size) -> Size:
     """Return the larger of two sizes."""
-    return _chosen("max", lhs, rhs)
+    return _extremum("max", lhs, rhs)
 
 
 def minimum(lhs: Size, rhs: Size) -> Size:
     """Return the smaller of two sizes."""
-    return _chosen("min", lhs, rhs)
+    return _extremum("min", lhs, rhs)
 
 
-def _chosen(op: str, lhs: Size, rhs: Size) -> Size:
+def _extremum(op: str, lhs: Size, rhs: Size) -> Size:
+    """Return the "max" or "min" of two sizes: one of them if their order is known, else a term."""
     for first, second in ((lhs, rhs), (rhs, lhs)):
-        above = _least(_sum(((first, 1), (second, -1))))
+        above = _lower_bound(_sum(((first, 1), (second, -1))))
         if above is not None and above >= 0:
             return first if op == "max" else second
     return _term(op, lhs, rhs)
 
 
 def ceil_div(lhs: Size, rhs: Size) -> Size:
-    """Return a / b, rounded up."""
+    """Return lhs / rhs, rounded up."""
     return -((-lhs) // rhs)
 
 
@@ -266,11 +274,11 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def is_static(shape: Iterable[Size]) -> bool:
-    """Return whether every size is a number."""
+    """Return whether every size of a shape is an int."""
     return all(not isinstance(n, Expr) for n in shape)
 
 
 def static_product(shape: Shape) -> int | None:
-    """Return how many elements a shape has; None when a size is not known."""
+    """Return the number of elements of a shape; None if a size is dynamic."""
     count = product(shape)
     return None if isinstance(count, Expr) else count

@@ -1,4 +1,4 @@
-"""Tensors while a program is written."""
+"""Tensors as operator conversions see them while a program is built."""
 
 from __future__ import annotations
 
@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Weight:
-    """A named array of a model. array: as in memory (`DType.numpy`), possibly a memory map; read when it is stored.
-    is_own: not of the model but of its program, and in the artifact always."""
+    """Named array of a model.
+
+    Attributes:
+        name: Name in the artifact.
+        array: Elements in the representation `DType.numpy`, possibly memory-mapped; they are read when the artifact is
+            written.
+        is_own: Whether the array is state of the program, not a weight of the model; such an array is always embedded.
+    """
 
     name: str
     array: np.ndarray[Any, Any]
@@ -30,11 +36,15 @@ class Weight:
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A tensor that a program computes, or whose elements are known while it is written.
+    """Tensor that a program computes, or whose elements are constant.
 
-    shape: one size for each axis. parts: its values in the program, one, or two for a complex tensor (real and
-    imaginary part); empty while nothing needed them. known: the elements as an array of that shape: numbers of
-    `dtype.numpy`, or objects that are ints and sizes. weight: the array that it is.
+    Attributes:
+        dtype: Element type.
+        shape: One size per axis.
+        parts: SSA values: one, or the real and the imaginary part; empty as long as no operation has used a constant or
+            weight.
+        known: Constant elements, as numbers of `dtype.numpy` or as objects that are ints and sizes.
+        weight: The weight whose elements these are.
     """
 
     dtype: DType
@@ -49,16 +59,16 @@ class Tensor:
 
     @property
     def is_symbolic(self) -> bool:
-        """Whether elements are known as terms over the sizes of a call."""
+        """Return whether the elements are known as expressions over the sizes of a call."""
         return self.known is not None and self.known.dtype == object
 
     @property
     def numbers(self) -> np.ndarray[Any, Any] | None:
-        """The elements where all are known as numbers."""
+        """Return the elements if all are known as numbers; else None."""
         return None if self.is_symbolic else self.known
 
     def sizes(self) -> list[Size] | None:
-        """Return the elements as a list of sizes, where an integer tensor is known."""
+        """Return the elements as a list of sizes if they are known; else None."""
         if self.known is None:
             return None
         return [n if isinstance(n, Expr) else int(n) for n in self.known.reshape(-1).tolist()]
@@ -74,10 +84,10 @@ def tensor_type(element: Attribute, shape: Sequence[Size]) -> TensorType[Attribu
 
 @lru_cache(4096)
 def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
-    """Return the MLIR type. Types are cached: a model has few, and each new one is verified."""
+    """Return the MLIR type of a tensor. Types are cached, because xDSL verifies each new one and a model has few."""
     return TensorType(element, shape)
 
 
 def has_static_shape(tensor: Tensor) -> bool:
-    """Return whether all sizes are numbers."""
+    """Return whether all sizes of a tensor are ints."""
     return is_static(tensor.shape)

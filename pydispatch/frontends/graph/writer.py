@@ -1,4 +1,6 @@
-"""Writes operations into blocks, and sizes as values; every operation knows the layer that it belongs to."""
+"""Emission of operations into blocks, and of symbolic sizes as SSA values. Each operation has the location of its
+layer.
+"""
 
 from __future__ import annotations
 
@@ -38,27 +40,30 @@ _TERMS: dict[str, Callable[[SSAValue, SSAValue], Any]] = {
 }  # fmt: skip
 
 
-# Programs have few of these, and each of them is checked when it is made.
+# xDSL verifies each new attribute. Programs have few different ones, so these are cached.
 
 
 @lru_cache(1024)
 def _maps_attribute(*maps: AffineMap) -> ArrayAttr[AffineMapAttr]:
+    """Return indexing maps as an attribute; cached."""
     return ArrayAttr([AffineMapAttr(map) for map in maps])
 
 
 @lru_cache(256)
 def _iterators_attribute(*parallel: bool) -> ArrayAttr[IteratorTypeAttr]:
+    """Return iterator types as an attribute: for each loop whether it is parallel or a reduction; cached."""
     return ArrayAttr([IteratorTypeAttr.parallel() if p else IteratorTypeAttr.reduction() for p in parallel])
 
 
 @lru_cache(256)
 def _segments_attribute(*counts: int) -> DenseArrayBase[IntegerType]:
+    """Return the sizes of operand segments as an attribute; cached."""
     return DenseArrayBase.from_list(i32, counts)
 
 
 @dataclass
 class Scope:
-    """A block that is being written, and what was made there for constants and sizes."""
+    """Block that operations are added to, with the SSA values of constants and sizes that it already has."""
 
     block: Block
     sizes: dict[Size, SSAValue] = field(default_factory=dict)
@@ -77,12 +82,12 @@ class OperationWriter:
         self._symbols: dict[str, SSAValue] = {}
         self._names: set[str] = set()
 
-    # -- where things stand
+    # -- locations
 
     @contextmanager
     def at(self, layer: str | Operation) -> Iterator[None]:
-        """Attribute the operations that are added in this context to a layer, or to an operation of a source text;
-        errors name it.
+        """Give operations that are added in this context the location of a layer, or of an operation of a source text.
+        Errors name it too.
         """
         self._locations.append(LayerLoc(self.filename, layer) if isinstance(layer, str) else layer.location)
         try:
@@ -91,21 +96,22 @@ class OperationWriter:
             self._locations.pop()
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
-        """Return the error that this model cannot be compiled, at the current layer."""
+        """Return a CompileError at the current location; the caller raises it."""
         return CompileError(message, self.location, note)
 
     @property
     def location(self) -> Location | None:
-        """The current layer, or operation of a source text."""
+        """Return the current location: a layer, or an operation of a source text."""
         return resolved(self._locations[-1])
 
     # -- operations
 
     def add(self, op: OpT) -> OpT:
         """Add an operation at the end of the current block."""
-        return self._put(op, self._scopes[-1].block)
+        return self._add_to(op, self._scopes[-1].block)
 
-    def _put(self, op: OpT, block: Block) -> OpT:
+    def _add_to(self, op: OpT, block: Block) -> OpT:
+        """Add an operation at the end of a block, and give it and its regions the current location."""
         location = self._locations[-1]
         for inner in walk(op) if op.regions else (op,):
             if isinstance(inner.location, builtin.UnknownLoc):
@@ -115,7 +121,7 @@ class OperationWriter:
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
-        """Add operations in this context to a block, whose own operation is added afterwards."""
+        """Add operations in this context to a block. The operation that owns the block is added afterwards."""
         self._scopes.append(Scope(block))
         try:
             yield
@@ -124,7 +130,9 @@ class OperationWriter:
 
     @contextmanager
     def outside(self) -> Iterator[None]:
-        """Add operations in this context without values of the open blocks, as in a region that cannot use them."""
+        """Add operations in this context without access to values of the open blocks, as in a region that is isolated
+        from above.
+        """
         scopes, self._scopes = self._scopes, []
         try:
             yield
@@ -133,22 +141,25 @@ class OperationWriter:
 
     @property
     def scope(self) -> Scope:
-        """The block that is being written."""
+        """Return the scope of the current block."""
         return self._scopes[-1]
 
     def is_open(self, scope: Scope) -> bool:
-        """Return whether a block, or one that is nested in it, is being written."""
+        """Return whether the scope is that of the current block or of a block around it."""
         return any(scope is other for other in self._scopes)
 
     def generic(
         self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
         parallel: Sequence[bool], body: Body,
     ) -> list[SSAValue]:  # fmt: skip
-        """Add a `linalg.generic`, and return its results.
+        """Add a `linalg.generic` and return its results.
 
-        inputs, outputs: tensors with their indexing maps. parallel: for each loop whether it is one, or a reduction.
-        body: gets a block and one element of each tensor, adds operations to the block, and gives the elements of the
-        outputs.
+        Args:
+            inputs: Tensors with their indexing maps.
+            outputs: Initial tensors of the results, with their indexing maps.
+            parallel: Whether each loop is parallel; otherwise it is a reduction.
+            body: Function that adds the body's operations to a block, and returns the elements of the results. It is
+                passed the block and one element of each tensor.
         """
         values = [value for value, _ in (*inputs, *outputs)]
         block = Block(arg_types=[value.type.element_type for value in values])  # type: ignore[attr-defined]
@@ -158,8 +169,8 @@ class OperationWriter:
         self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
         parallel: Sequence[bool], block: Block, results: Sequence[SSAValue],
     ) -> list[SSAValue]:  # fmt: skip
-        """Add a `linalg.generic` whose body lacks only its terminator, and return its results. results: the elements of
-        the outputs.
+        """Add a `linalg.generic` with a block whose terminator is still missing, and return its results. `results` are
+        the elements that the body yields.
         """
         block.add_op(linalg.YieldOp.create(operands=results))
         values = [value for value, _ in (*inputs, *outputs)]
@@ -177,19 +188,20 @@ class OperationWriter:
     # -- sizes
 
     def index(self, size: Size) -> SSAValue:
-        """Return a size as a value of type index."""
+        """Return a size as an SSA value of type index. Values are reused within the blocks that can see them."""
         for scope in reversed(self._scopes):
             if size in scope.sizes:
                 return scope.sizes[size]
         if isinstance(size, Expr):
-            value, scope = self._computed(size), self._scopes[-1]
+            value, scope = self._polynomial(size), self._scopes[-1]
         else:
             scope = self._scopes[0]
-            value = self._put(arith.ConstantOp(IntegerAttr(size, builtin.IndexType())), scope.block).result
+            value = self._add_to(arith.ConstantOp(IntegerAttr(size, builtin.IndexType())), scope.block).result
         scope.sizes[size] = value
         return value
 
-    def _computed(self, size: Expr) -> SSAValue:
+    def _polynomial(self, size: Expr) -> SSAValue:
+        """Emit the operations that compute a symbolic size."""
         total: SSAValue | None = None
         for atoms, factor in size.terms:
             value: SSAValue | None = None
@@ -205,22 +217,25 @@ class OperationWriter:
         return total
 
     def _atom(self, atom: SizeSymbol | Term) -> SSAValue:
+        """Return a symbol's value, or emit the operation of a term."""
         if isinstance(atom, SizeSymbol):
             return self._symbols[atom.name]
         return self.add(_TERMS[atom.op](self.index(atom.a), self.index(atom.b))).result
 
     def indices(self, shape: Sequence[Size]) -> list[SSAValue]:
-        """Return the sizes of a shape that a type does not state, as values."""
+        """Return the dynamic sizes of a shape as SSA values."""
         return [self.index(n) for n in shape if isinstance(n, Expr)]
 
     def size_of(self, value: SSAValue, hint: str = "n") -> Size:
-        """Register a computed index (type index) under a new symbol, and return the symbol as a size."""
+        """Bind a computed SSA value of type index to a new symbol, and return the symbol as a size. `hint` begins its
+        name.
+        """
         name = self._unused(hint)
         self._symbols[name] = value
         return symbol(name)
 
     def scaled(self, size: Size, factor: float) -> Size:
-        """Return a size times a positive factor, rounded down as PyTorch does: the product is rounded to f64 first."""
+        """Return floor(size * factor) for a positive factor. As in PyTorch, the product is first rounded to f64."""
         if not isinstance(size, Expr) or factor == int(factor):
             return int(size * factor) if not isinstance(size, Expr) else size * int(factor)
         for scope in reversed(self._scopes):
@@ -235,14 +250,16 @@ class OperationWriter:
         return result
 
     def require_equal(self, lhs: Size, rhs: Size, message: str) -> None:
-        """Refuse calls in which two sizes differ. Their values replace `{a}` and `{b}` in the message."""
+        """Add a runtime check that two sizes are equal. In the message `{a}` and `{b}` are replaced by their values."""
         if lhs == rhs:
             return
         equal = self.add(arith.CmpiOp(self.index(lhs), self.index(rhs), "eq"))
         self.add(cf.AssertOp(equal, message)).attributes[SHOWS_VALUES] = builtin.UnitAttr()
 
     def require_positive(self, count: Size, message: str, unless_zero: Size = 1) -> None:
-        """Refuse calls in which a size is less than 1, unless a second one is 0; the message ends with the layer."""
+        """Add a runtime check that a size is at least 1, unless `unless_zero` is 0. Raise CompileError if it fails
+        statically.
+        """
         is_positive = not isinstance(count, Expr) and count > 0
         if is_positive or unless_zero == 0:
             return
@@ -257,10 +274,11 @@ class OperationWriter:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The names of sizes that were given a value so far."""
+        """Return the names of all symbols that have a value so far."""
         return frozenset(self._symbols)
 
     def _unused(self, hint: str) -> str:
+        """Return a new name: the hint, with a number if the hint is taken."""
         name, suffix = hint, 0
         while name in self._names:
             name, suffix = f"{hint}{suffix}", suffix + 1

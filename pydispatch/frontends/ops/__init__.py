@@ -1,1 +1,1 @@
-"""Functions over tensors, in the manner of NumPy: each adds operations to a program and gives the result."""
+"""NumPy-like functions on tensors. Each emits operations and returns the resulting tensor."""

@@ -1,4 +1,4 @@
-"""Functions of integers that are defined for all operands, and the bits of numbers in other units."""
+"""Integer functions that are defined for all operands, and conversions between elements of different widths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydispatch.frontends.ops.shapes import concat, expand_dims, reshape, slice_
 
 
 def _safe_divisor(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """b, or 1 where division by b is not defined: b is 0, or the least number is divided by -1."""
+    """Return rhs, or 1 where lhs / rhs is undefined: rhs is 0, or the smallest number is divided by -1."""
     one = scalars.const(1, rhs.dtype)
     unsafe = scalars.compare("eq", rhs, scalars.const(0, rhs.dtype))
     if rhs.dtype.kind is Kind.INT:
@@ -27,7 +27,7 @@ def _safe_divisor(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def divide(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Return a / b, for integers rounded towards zero; an integer divided by 0 is all ones."""
+    """Return lhs / rhs. Integers are rounded towards zero; an integer divided by 0 is -1 (all bits set)."""
     if not lhs.dtype.is_integer:
         return scalars.binary("div", lhs, rhs)
     quotient = scalars.binary("div", lhs, _safe_divisor(scalars, lhs, rhs))
@@ -37,26 +37,26 @@ def divide(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def remainder(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Return the remainder of division towards zero, with the sign of a; of an integer divided by 0 the integer."""
+    """Return the remainder of division towards zero, which has the sign of lhs; the remainder by 0 is lhs."""
     if not lhs.dtype.is_integer:
         return scalars.binary("rem", lhs, rhs)
-    rest = scalars.binary("rem", lhs, _safe_divisor(scalars, lhs, rhs))
-    return scalars.select(scalars.compare("eq", rhs, scalars.const(0, rhs.dtype)), lhs, rest)
+    result = scalars.binary("rem", lhs, _safe_divisor(scalars, lhs, rhs))
+    return scalars.select(scalars.compare("eq", rhs, scalars.const(0, rhs.dtype)), lhs, result)
 
 
 def power(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Return a to the power of b. An integer to a negative power is 0, but for 1 and -1."""
+    """Return lhs to the power of rhs. An integer to a negative power is 0, except for 1 and -1."""
     if not lhs.dtype.is_integer:
         return scalars.binary("pow", lhs, rhs)
-    # Squares and products for each bit of the exponent, as many as it has.
+    # Binary exponentiation, unrolled over all bits of the exponent.
     one, zero = scalars.const(1, lhs.dtype), scalars.const(0, lhs.dtype)
-    result, square, rest = one, lhs, rhs
+    result, square, exponent = one, lhs, rhs
     for n in range(lhs.dtype.bits - (lhs.dtype.kind is Kind.INT)):
-        is_odd = scalars.compare("ne", scalars.binary("and", rest, one), zero)
+        is_odd = scalars.compare("ne", scalars.binary("and", exponent, one), zero)
         result = scalars.select(is_odd, scalars.binary("mul", result, square), result)
         if n < lhs.dtype.bits - 1:
             square = scalars.binary("mul", square, square)
-            rest = scalars.binary("shift_right_logical", rest, one)
+            exponent = scalars.binary("shift_right_logical", exponent, one)
     if lhs.dtype.kind is not Kind.INT:
         return result
     is_odd = scalars.compare("ne", scalars.binary("and", rhs, one), zero)
@@ -67,7 +67,9 @@ def power(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def shift(name: str, scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """shift_left, shift_right_logical or shift_right_arithmetic by any number: bits that are shifted out are gone."""
+    """Shift by any number of bits; shifts by the width or more give 0, or copies of the sign for
+    shift_right_arithmetic. `name` is shift_left, shift_right_logical or shift_right_arithmetic.
+    """
     bits = lhs.dtype.bits
     unsigned = DTYPES[f"u{bits}"] if bits > 1 else lhs.dtype
     amount = Scalar(unsigned, rhs.parts)
@@ -79,7 +81,7 @@ def shift(name: str, scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def multiply_high(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Return the upper half of the product of two integers, which has twice their bits."""
+    """Return the upper half of the double-width product of two integers."""
     bits = lhs.dtype.bits
     if not lhs.dtype.is_integer:
         raise UnsupportedTypeError(f"the upper half of a product of {lhs.dtype} is not defined")
@@ -94,8 +96,8 @@ def multiply_high(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Split the bits of each element into several elements of a smaller type, lowest first, along a new last axis; each
-    element of truth values is one bit.
+    """Split the bits of each element into elements of a smaller type, lowest bits first, along a new last axis. For
+    bool each bit is an element.
     """
     wide = DTYPES[f"u{x.dtype.bits}"]
     count = x.dtype.bits // dtype.bits
@@ -131,16 +133,14 @@ def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def split_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Split the bits of each complex number into several smaller complex numbers, lowest first, along a
-    new last axis.
-    """
+    """Split the bits of each complex number into smaller complex numbers, lowest bits first, along a new last axis."""
     parts = [split_bits(builder, builder.wrap(x.dtype.real, x.shape, part), dtype.real) for part in builder.parts(x)]
-    pairs = concat(builder, parts, x.rank)  # parts of both numbers, in the order of memory
+    pairs = concat(builder, parts, x.rank)  # real part, then imaginary part, as in memory
     return complex_of(builder, *(slice_axis(builder, pairs, x.rank, n, pairs.shape[-1], 2) for n in range(2)))
 
 
 def join_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Join the complex numbers along the last axis, lowest bits first, to one of a larger type."""
+    """Join the complex numbers along the last axis, lowest bits first, to one number of a larger type."""
     _check_joined(builder, x, dtype)
     real, imag = (builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x))
     pairs = reshape(builder, stack(builder, [real, imag], x.rank), [*x.shape[:-1], 2 * x.shape[-1]])
@@ -153,11 +153,12 @@ def join_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def complex_of(builder: Builder, real: Tensor, imag: Tensor) -> Tensor:
-    """Complex numbers of two tensors of floats."""
+    """Return the complex tensor with given real and imaginary parts."""
     return ew.apply(builder, lambda s, u, v: s.complex(u, v), real, imag)
 
 
 def _check_joined(builder: Builder, x: Tensor, dtype: DType) -> None:
+    """Raise CompileError unless the last axis has as many elements as fit one element of `dtype`."""
     count = dtype.bits // x.dtype.bits
     if not x.rank or x.shape[-1] != count:
         raise builder.fail(f"the last axis of {x} must have {count} elements, whose bits make one of {dtype}")

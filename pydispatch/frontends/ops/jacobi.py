@@ -1,11 +1,11 @@
-"""Eigenvalues and singular values by Jacobi's rotations, which reach LAPACK's accuracy and have no branches.
+"""Eigenvalues and singular values by Jacobi rotations, which have LAPACK's accuracy and need no branches.
 
-A round rotates pairs of rows or columns that no other pair of the round has, so that it is one operation on whole
-matrices: of n (even) columns, i and i + n/2 for each i. Columns then change positions as the players of a round-robin
-tournament do, and n - 1 rounds, a sweep, have every pair once. Sweeps go on until nothing is left to rotate.
+A round rotates disjoint pairs of rows or columns, so that it is one operation on whole matrices: of n (even) columns it
+pairs i and i + n/2. The columns then change positions as in a round-robin tournament, so that n - 1 rounds, a sweep,
+pair all columns once. Sweeps are repeated until the matrix is diagonal or its columns are orthogonal.
 
-Each matrix is first divided by a power of two near its largest magnitude. Squares of its elements then neither overflow
-nor underflow.
+Each matrix is first divided by a power of two near its largest magnitude, so that squares neither overflow nor
+underflow.
 """
 
 from __future__ import annotations
@@ -25,37 +25,40 @@ from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.scaling import scaled_to_one
 
 MOST_SWEEPS = 30
-"""Sweeps of matrices whose rotations do not end, such as those with NaN; about log2(n) + 5 are usual."""
+"""Maximum number of sweeps, for matrices that do not converge, such as those with NaN. Usual are about log2(n) + 5."""
 
 LARGEST = 1024
-"""The order of a matrix: a sweep takes time in its cube, and LAPACK's blocked methods are much faster from there on."""
+"""Largest supported order of a matrix. A sweep takes time O(n^3); for larger n LAPACK's blocked methods are
+much faster."""
 
 
 def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
-    """Return the eigenvalues of symmetric matrices in rising order, and the eigenvectors as columns.
+    """Return the eigenvalues of symmetric matrices in ascending order, and the normalized eigenvectors as columns.
 
-    x: [..., n, n] of f32 or f64, of which only one triangle is read. Each eigenvector has the length 1.
+    x is [..., n, n] of f32 or f64. Only its lower or upper triangle is read.
     """
-    n = _order(builder, "eigenvalues", x)
+    n = _checked_order(builder, "eigenvalues", x)
     a = shapes.reshape(builder, x, [product(x.shape[:-2]), n, n])
     flipped = shapes.transpose(builder, a, [0, 2, 1])
 
-    def whole(value: Element, w: Element) -> Element:
+    def symmetric(value: Element, w: Element) -> Element:
         i, j = value.position(1, I64), value.position(2, I64)
         return (i >= j if lower else i <= j).where(value, w)
 
-    a, scale = scaled_to_one(builder, formula(builder, whole, a, flipped), [1, 2])
-    even = _even(n)
+    a, scale = scaled_to_one(builder, formula(builder, symmetric, a, flipped), [1, 2])
+    even = _padded_order(n)
     a = shapes.pad(builder, a, [0, 0, 0], [0, even - n, even - n], 0.0)
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
         a, vectors = tensors
         cos, sin = _angles(builder, *(_entry(builder, a, first, second) for first, second in ((0, 0), (1, 1), (0, 1))))
-        a = shapes.transpose(builder, _rotated(builder, a, cos, sin), [0, 2, 1])
-        a = _moved(builder, shapes.transpose(builder, _moved(builder, _rotated(builder, a, cos, sin)), [0, 2, 1]))
-        return [a, _moved(builder, _rotated(builder, vectors, cos, sin))]
+        a = shapes.transpose(builder, _rotate_rows(builder, a, cos, sin), [0, 2, 1])
+        a = _next_round(
+            builder, shapes.transpose(builder, _next_round(builder, _rotate_rows(builder, a, cos, sin)), [0, 2, 1])
+        )
+        return [a, _next_round(builder, _rotate_rows(builder, vectors, cos, sin))]
 
-    def left(tensors: list[Tensor]) -> Tensor:
+    def residual(tensors: list[Tensor]) -> Tensor:
         """Return the sum of the squares off the diagonal, divided by the sum of all squares."""
         (a, _) = tensors
         square = formula(builder, lambda v: v * v, a)
@@ -64,10 +67,10 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
                        *(reductions.reduce(builder, "add", v, [1, 2]) for v in (off_diagonal, square)))  # fmt: skip
 
     eye = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(v.const(1.0), 0.0), a)
-    a, vectors = _swept(builder, even, [a, eye], rotate, left)
+    a, vectors = _sweep_until_converged(builder, even, [a, eye], rotate, residual)
     # Rows of `vectors` are eigenvectors.
     values = shapes.squeeze(builder, _diagonal(builder, a), [1])
-    key = _with_added(builder, values, vectors, n, float("inf"))
+    key = _mark_padding(builder, values, vectors, n, float("inf"))
     order = shapes.slice_axis(builder, ordering.sort_with_indices(builder, key, 1)[1], 1, 0, n)
     values = ew.binary(
         builder, "mul", gathers.take_along(builder, values, order, 1), shapes.squeeze(builder, scale, [2])
@@ -79,9 +82,9 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
 
 
 def svd(builder: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """Return U, the singular values in falling order, and the transpose of V, so that x = U diag(values) V^T.
+    """Return U, the singular values in descending order, and V^T, so that x = U diag(values) V^T.
 
-    x: [..., m, n] of f32 or f64. full: all m columns of U and all n rows of V^T, else min(m, n) of each.
+    x is [..., m, n] of f32 or f64. With `full`, U has m columns and V^T n rows; otherwise both have min(m, n).
     """
     m, n = x.shape[-2:]
     if x.rank < 2 or not isinstance(m, int) or not isinstance(n, int) or x.dtype not in (F32, F64):
@@ -99,19 +102,20 @@ def svd(builder: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor
 
 
 def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute the SVD of a [batch, m, n] by rotating its columns until they are orthogonal: their lengths are the
-    singular values.
+    """Return the SVD of a [batch, m, n] with m >= n.
+
+    Rotations make the columns orthogonal. Their lengths are then the singular values, and the accumulated rotations V.
     """
     batch, m, n = a.shape[0], int(a.shape[1]), int(a.shape[2])  # type: ignore[arg-type]
-    _limit(builder, "singular values", a, n)
-    even = _even(n)
+    _check_order(builder, "singular values", a, n)
+    even = _padded_order(n)
     a, scale = scaled_to_one(builder, a, [1, 2])
     columns = shapes.pad(
         builder, shapes.transpose(builder, a, [0, 2, 1]), [0, 0, 0], [0, even - n, 0], 0.0
     )  # [batch, n, m]
     half = even // 2
     limits = np.finfo(a.dtype.numpy)
-    least = float(limits.tiny / limits.eps)
+    min_exact_square = float(limits.tiny / limits.eps)
 
     def parts(x: Tensor) -> list[Tensor]:
         return shapes.split(builder, x, 1, [half, half])
@@ -127,30 +131,33 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         cos, sin = _angles(builder, *squares)
 
         def cosine(p: Element, q: Element, r: Element) -> Element:
-            # Squares below `least` are inexact. Columns that short are below the rounding error of the longest one.
-            return (p.min(q) < least).where(0.0, (r / p) * (r / q))
+            # Squares below min_exact_square are inexact. Columns that short are below the rounding error of the
+            # longest.
+            return (p.min(q) < min_exact_square).where(0.0, (r / p) * (r / q))
 
         worst = reductions.reduce(builder, "max", formula(builder, cosine, *squares), [1, 2])
-        rotated_pairs = [_moved(builder, _rotated(builder, v, cos, sin)) for v in (columns, vectors)]
+        rotated_pairs = [_next_round(builder, _rotate_rows(builder, v, cos, sin)) for v in (columns, vectors)]
         return [*rotated_pairs, ew.binary(builder, "max", tensors[2], worst)]
 
     eye = shapes.broadcast_to(builder, builder.constant(np.eye(even)[None], a.dtype), [batch, even, even])
     none = shapes.full(builder, 0.0, [batch], a.dtype)
-    columns, vectors, _ = _swept(builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2)
+    columns, vectors, _ = _sweep_until_converged(
+        builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2
+    )
     directions, sizes = scaled_to_one(builder, columns, [2])
     squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), [2])
     lengths = formula(builder, lambda v, s: v.unary("sqrt") * s, squares, shapes.squeeze(builder, sizes, [2]))
-    key = _with_added(builder, lengths, vectors, n, -1.0)
+    key = _mark_padding(builder, lengths, vectors, n, -1.0)
     values, order = (shapes.slice_axis(builder, v, 1, 0, n)
                      for v in ordering.sort_with_indices(builder, key, 1, descending=True))  # fmt: skip
 
-    def taken(x: Tensor) -> Tensor:
+    def reordered(x: Tensor) -> Tensor:
         positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [batch, n, x.shape[2]])
         return gathers.take_along(builder, x, positions, 1)
 
-    vt = shapes.slice_axis(builder, taken(vectors), 2, 0, n)
-    # Reflections that make the columns triangular give U, also for columns of length 0.
-    scaled = shapes.transpose(builder, taken(columns), [0, 2, 1])
+    vt = shapes.slice_axis(builder, reordered(vectors), 2, 0, n)
+    # A QR factorization of the orthogonal columns gives an orthonormal U even if some columns are zero.
+    scaled = shapes.transpose(builder, reordered(columns), [0, 2, 1])
     if full and m > n:
         scaled = shapes.pad(builder, scaled, [0, 0, 0], [0, 0, m - n], 0.0)
     upper, scales = factors.qr(builder, scaled)
@@ -164,30 +171,36 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
     )
 
 
-def _order(builder: Builder, what: str, x: Tensor) -> int:
+def _checked_order(builder: Builder, what: str, x: Tensor) -> int:
+    """Return the static order of square matrices of f32 or f64. Raise CompileError for other operands; `what` names the
+    result.
+    """
     n = x.shape[-1] if x.rank > 1 else None
     if not isinstance(n, int) or n != x.shape[-2] or x.dtype not in (F32, F64):
         raise builder.fail(f"{what} of {x}: expected square matrices of f32 or f64 whose order is known",
                      "export the model with static sizes of the matrices")  # fmt: skip
-    _limit(builder, what, x, n)
+    _check_order(builder, what, x, n)
     return n
 
 
-def _limit(builder: Builder, what: str, x: Tensor, n: int) -> None:
+def _check_order(builder: Builder, what: str, x: Tensor, n: int) -> None:
+    """Raise CompileError if the order of a matrix is not from 1 to LARGEST."""
     if not 0 < n <= LARGEST:
         raise builder.fail(f"{what} of {x}: the smaller size is from 1 to {LARGEST}")
 
 
-def _even(n: int) -> int:
-    """Return the even number of columns that are rotated, at least 4. Two would make one pair, whose axes of size 1 are
-    folded away.
+def _padded_order(n: int) -> int:
+    """Return the even number of columns that are rotated, at least 4. A single pair would have axes of size 1, which
+    are folded away.
     """
     return max(4, n + n % 2)
 
 
-def _with_added(builder: Builder, values: Tensor, vectors: Tensor, n: int, last: float) -> Tensor:
-    """Return the values [batch, columns] with `last` for the columns that were added to the first n. No rotation
-    changes the added columns, so that their vectors are their own.
+def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: int, last: float) -> Tensor:
+    """Return the values [batch, columns] with `last` for columns that pad the first n ones, so that these are sorted to
+    the end.
+
+    No rotation changes padding columns, so their vectors are unit vectors of the padding.
     """
     count = vectors.shape[2]
     if count == n:
@@ -198,16 +211,18 @@ def _with_added(builder: Builder, values: Tensor, vectors: Tensor, n: int, last:
     )
 
 
-def _swept(
+def _sweep_until_converged(
     builder: Builder, n: int, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
     left: Callable[[list[Tensor]], Tensor], resets: int | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Apply at most `MOST_SWEEPS` sweeps of rotations to tensors, until nothing is left to rotate. left: what remains
-    to rotate, 0 when nothing does. resets: the number of a tensor that each sweep begins with 0.
+    """Apply at most MOST_SWEEPS sweeps of rotations to tensors, and return the tensors.
+
+    `left` returns the residual, which is 0 for converged matrices. `resets` is the index of a tensor that is set to 0
+    before each sweep.
     """
     dtype = tensors[0].dtype
-    # Of squares. Sums of n products, each rounded, are not closer to 0 than this.
-    enough = (n * float(np.finfo(dtype.numpy).eps)) ** 2
+    # The rounding error of a sum of n products; squared, because residuals are squares.
+    tolerance = (n * float(np.finfo(dtype.numpy).eps)) ** 2
     more = shapes.full(builder, True, (), BOOL)
     count = builder.constant(0, I64)
 
@@ -219,7 +234,7 @@ def _swept(
         if resets is not None:
             now[resets] = shapes.full(builder, 0.0, now[resets].shape, dtype)
         now = control.for_(builder, n - 1, now, lambda _, state: rotate(state))
-        rest = reductions.reduce(builder, "or", formula(builder, lambda v: v > enough, left(now)))
+        rest = reductions.reduce(builder, "or", formula(builder, lambda v: v > tolerance, left(now)))
         after = formula(builder, lambda v: v + 1, sweeps)
         return [formula(builder, lambda r, v: r & (v < MOST_SWEEPS), rest, after), after, *now]
 
@@ -227,7 +242,7 @@ def _swept(
 
 
 def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
-    """Return element (first, second) of each pair's 2 by 2 matrix, [batch, pairs, 1]."""
+    """Return element (first, second) of the 2x2 matrix of each pair, [batch, pairs, 1]."""
     half = int(a.shape[1]) // 2  # type: ignore[arg-type]
     row, pair, _ = (AffineExpr.dimension(d) for d in range(3))
     starts = (0, first * half, second * half)
@@ -236,19 +251,19 @@ def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
 
 
 def _diagonal(builder: Builder, x: Tensor) -> Tensor:
-    """[batch, 1, n] with the diagonals of x [batch, n, n]."""
+    """Return the diagonals of x [batch, n, n] as [batch, 1, n]."""
     row, _, position = (AffineExpr.dimension(d) for d in range(3))
     return shapes.rearranged(builder, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, position, position)))
 
 
 def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
-    """Return the cosine and the sine of the rotation that makes the matrix [[p, r], [r, q]] diagonal."""
+    """Return the cosine and the sine of the rotation that diagonalizes the matrix [[p, r], [r, q]]."""
 
     def written(p: Element, q: Element, r: Element) -> list[Element]:
         none = r.is_equal(0.0)
         cotangent = (q - p) / (none.where(1.0, r) * 2.0)
         size = cotangent.unary("abs")
-        # From 1e9 on, 1 is lost when it is added to the square, which may overflow.
+        # From 1e9 on, adding 1 to the square has no effect, and the square may overflow.
         root = (size < 1e9).where((size * size + 1.0).unary("sqrt"), size)
         tangent = (1.0 / (size + root)).binary("copysign", cotangent)
         tangent = none.where(0.0, tangent)
@@ -258,21 +273,21 @@ def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
     return formulas(builder, written, p, q, r)
 
 
-def _rotated(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair of rows of x [batch, n, k]."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
     first, second = shapes.split(builder, x, 1, [half, half])
 
     def written(u: Element, value: Element, c: Element, s: Element) -> list[Element]:
-        # cos u - sin v and sin u + cos v as small changes of u and v: their rounding errors are small, too.
+        # cos u - sin v and sin u + cos v, written as small changes of u and v, which have small rounding errors.
         half_tangent = s / (c + 1.0)
         return [u - s * (value + half_tangent * u), value + s * (u - half_tangent * value)]
 
     return shapes.concat(builder, formulas(builder, written, first, second, cos, sin), 1)
 
 
-def _moved(builder: Builder, x: Tensor) -> Tensor:
-    """Return the rows of x [batch, n, k] at the positions that they have in the next round."""
+def _next_round(builder: Builder, x: Tensor) -> Tensor:
+    """Permute the rows of x [batch, n, k] to their positions in the next round of the tournament."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
     first, second = list(range(half)), list(range(half, 2 * half))
     order = [*first[:1], *second[:1], *first[1:-1], *second[1:], *first[-1:]] if half > 1 else [*first, *second]

@@ -1,4 +1,4 @@
-"""Sums of products: matrix products of any rank, einsum, convolutions."""
+"""Sums of products: matrix products of any rank, einsum, convolutions and their gradients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ def contract(
     builder: Builder, x: Tensor, y: Tensor, x_map: AffineMap, y_map: AffineMap, out_map: AffineMap, shape: Shape,
     parallel: Sequence[bool], dtype: DType,
 ) -> Tensor:  # fmt: skip
-    """out[out_map(i)] += x[x_map(i)] * y[y_map(i)] over all loops i. dtype: what is summed, and the result."""
+    """Return out, where out[out_map(i)] is the sum of x[x_map(i)] * y[y_map(i)] over all loop indices i.
+
+    `parallel` states for each loop whether it is parallel; otherwise it is a reduction. `dtype` is the type of the
+    products, the sums and the result.
+    """
     zero = [builder.splat(builder.scalar_constant(0, dtype), shape) for _ in range(2 if dtype.is_complex else 1)]
     inputs = [(part, map) for t, map in ((x, x_map), (y, y_map)) for part in builder.parts(t)]
 
@@ -40,10 +44,10 @@ def dot_general(
     builder: Builder, x: Tensor, y: Tensor, batch: Sequence[tuple[int, int]], contracted: Sequence[tuple[int, int]],
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return sums of products over pairs of contracted axes. The result has the batch axes, then the remaining axes of
-    x, then those of y.
+    """Return the sums of products over pairs of contracted axes.
 
-    batch, contracted: pairs of an axis of x and one of y, of one size.
+    The result has the batch axes, then the remaining axes of x, then those of y. `batch` and `contracted` are pairs of
+    an axis of x and an axis of y, of equal size.
     """
     for i, j in (*batch, *contracted):
         m, n = x.shape[i], y.shape[j]
@@ -70,18 +74,23 @@ def dot_general(
 
 
 def matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -> Tensor:
-    """numpy.matmul: the last two axes are matrices, those before broadcast; a vector is a row, or a column."""
+    """Return numpy.matmul(x, y): the last two axes are matrices, the axes before them broadcast; a vector x is a row, a
+    vector y a column.
+    """
     if not x.rank or not y.rank:
         raise builder.fail(f"matmul of {x} and {y}: both need at least one axis")
     row, column = x.rank == 1, y.rank == 1
     x = expand_dims(builder, x, [0]) if row else x
     y = expand_dims(builder, y, [1]) if column else y
     result = _matmul(builder, x, y, dtype)
-    gone = ([result.rank - 2] if row else []) + ([result.rank - 1] if column else [])
-    return squeeze(builder, result, gone) if gone else result
+    inserted = ([result.rank - 2] if row else []) + ([result.rank - 1] if column else [])
+    return squeeze(builder, result, inserted) if inserted else result
 
 
 def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tensor:
+    """Return the product of two operands of rank 2 or more. A single matrix y is one contraction; otherwise batch axes
+    broadcast.
+    """
     if y.rank == 2:
         return dot_general(builder, x, y, [], [(x.rank - 1, 0)], dtype)
     lead = ew.broadcast_shape(builder, x.shape[:-2], y.shape[:-2])
@@ -126,17 +135,18 @@ class Window:
 
 
 def window_sizes(builder: Builder, x: Shape, kernel: Sequence[Size], window: Window, ceil: bool = False) -> Shape:
-    """Return how many windows fit into each spatial axis of `x`.
+    """Return the number of windows that fit into each spatial axis of `x`.
 
-    ceil: the last window may end beyond the padding, but it begins within the elements or the padding before them.
+    With `ceil`, the last window may end after the padding, but it begins within the elements or the padding before
+    them.
     """
     counts: list[Size] = []
     for d, (n, k) in enumerate(zip(x, kernel, strict=True)):
-        reach = (k - 1) * window.dilations[d] + 1
-        room = n + window.low[d] + window.high[d] - reach
+        extent = (k - 1) * window.dilations[d] + 1
+        room = n + window.low[d] + window.high[d] - extent
         if not isinstance(room, Expr) and room < 0:
             raise builder.fail(
-                f"a window of {reach} does not fit into {n} with padding {window.low[d]} and {window.high[d]}"
+                f"a window of {extent} does not fit into {n} with padding {window.low[d]} and {window.high[d]}"
             )
         step = window.strides[d]
         counts.append(minimum(ceil_div(room, step), (n + window.low[d] - 1) // step) + 1 if ceil else room // step + 1)
@@ -154,10 +164,11 @@ def convolution(
     dtype: DType | None = None,
     channels_last: bool = False,
 ) -> Tensor:
-    """x [n, c, spatial...] by w [f, c / groups, kernel...] → [n, f, spatial...] (not flipped, as networks have it).
+    """Return the convolution of x [n, c, spatial...] by w [f, c / groups, kernel...] as [n, f, spatial...].
 
-    input_dilations: zeros are put between elements of x so that neighbours are that far apart. channels_last: the
-    result will be transposed so that f comes last.
+    Filters are not flipped, as usual in neural networks. With `input_dilations`, zeros are inserted between the
+    elements of x so that neighbours are that far apart. `channels_last` states that the result will be transposed so
+    that f is last.
     """
     spatial = x.rank - 2
     dtype = dtype or x.dtype
@@ -183,21 +194,25 @@ def convolution(
 
 
 def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
-    """Return whether `_upsampled` computes a convolution: the zeros fall on the same elements of w all over a phase."""
+    """Return whether `_upsampled` can compute a convolution with input dilations.
+
+    All sizes must be static, strides and dilations 1, and each kernel size a multiple of the factor, so that the
+    inserted zeros meet the same elements of w in all elements of a phase.
+    """
     known = not any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *window.low, *window.high))
     has_unit_steps = {*window.strides, *window.dilations} == {1}
-    whole = all(not isinstance(k, Expr) and k % n == 0 for k, n in zip(w.shape[2:], factors, strict=True))
-    return known and has_unit_steps and whole and max(factors) > 1 and 0 not in x.shape and 0 not in w.shape
+    is_multiple = all(not isinstance(k, Expr) and k % n == 0 for k, n in zip(w.shape[2:], factors, strict=True))
+    return known and has_unit_steps and is_multiple and max(factors) > 1 and 0 not in x.shape and 0 not in w.shape
 
 
 def _upsampled(
     builder: Builder, x: Tensor, w: Tensor, window: Window, factors: Sequence[int], dtype: DType, channels_last: bool
 ) -> Tensor:
-    """Return a convolution of x with `factors` - 1 zeros between its elements, which skips the products with these
-    zeros.
+    """Return the convolution of x with `factors` - 1 zeros between its elements, without the products with these zeros.
 
-    Result o of an axis with factor s, padding L before and kernel w is phase r of group u, s u + r = o + s - 1 - L. It
-    is the sum over p of x[u + p] w[s p + s - 1 - r]: one contraction computes all phases of all groups, side by side.
+    Along an axis with factor s, padding L before it and kernel w, result o is phase r of group u, where s u + r = o + s
+    - 1 - L. It is the sum over p of x[u + p] w[s p + s - 1 - r]. One contraction computes all phases of all groups; a
+    reshape interleaves them.
     """
     spatial = x.rank - 2
     n, f, c = x.shape[0], w.shape[0], x.shape[1]
@@ -214,7 +229,8 @@ def _upsampled(
     x = pad(builder, x, low, high)
     steps = [k // s for k, s in zip(w.shape[2:], factors, strict=True)]
     d = AffineExpr.dimension
-    # The loops are n, groups..., phases..., f, c, steps...; the elements of w come in the order in which they are read.
+    # The loops are n, groups..., phases..., f, c, steps... The filters are first rearranged to the order of the loops
+    # that read them.
     g, r, step = (range(base, base + spatial) for base in (1, 1 + spatial, 3 + 2 * spatial))
     at_f, at_c, count = 1 + 2 * spatial, 2 + 2 * spatial, 3 + 3 * spatial
     order = [*r, *step, at_c, at_f] if channels_last else [*r, at_f, at_c, *step]
@@ -240,19 +256,20 @@ def _upsampled(
 def _windows(
     builder: Builder, x: Tensor, w: Tensor, window: Window, out: Shape, dtype: DType, grouped: bool = False
 ) -> Tensor:
-    """Return a product over sliding windows.
+    """Return the products of filters with sliding windows.
 
-    Its loops are n, (g,) f, out..., c, kernel...; a group axis is the second of x and the first of w.
+    The loops are n, (g,) f, out..., c, kernel... With `grouped`, the second axis of x and the first axis of w are
+    groups.
     """
     spatial = len(out)
-    if grouped and w.shape[2] == 1:  # one channel in each group: it is no loop
+    if grouped and w.shape[2] == 1:  # depthwise: a single channel per group needs no loop
         x, w = squeeze(builder, x, [2]), squeeze(builder, w, [2])
-    depthwise = grouped and x.rank == spatial + 2
+    is_depthwise = grouped and x.rank == spatial + 2
     g = 1 if grouped else 0
     first = 2 + g
-    count = first + spatial + (0 if depthwise else 1) + spatial
+    count = first + spatial + (0 if is_depthwise else 1) + spatial
     d = AffineExpr.dimension
-    channel = [] if depthwise else [d(first + spatial)]
+    channel = [] if is_depthwise else [d(first + spatial)]
     kernel = [d(count - spatial + n) for n in range(spatial)]
     positions = [d(first + n) * window.strides[n] + kernel[n] * window.dilations[n] for n in range(spatial)]
     group = [d(1)] if grouped else []
@@ -274,7 +291,11 @@ def transposed_convolution(
     output_padding: Sequence[Size] | None = None,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Return the gradient of a convolution: x [n, c, ...] by w [c, f / groups, kernel...] → [n, f, ...]."""
+    """Return the gradient of a convolution by its input: x [n, c, ...] by w [c, f / groups, kernel...] as [n, f, ...].
+
+    It is a convolution of x, dilated by the strides, by the flipped filters. `output_padding` appends elements to the
+    result.
+    """
     spatial = x.rank - 2
     extra = output_padding or [0] * spatial
     channels, filters_per_group = w.shape[0], w.shape[1]
@@ -287,9 +308,9 @@ def transposed_convolution(
         reshape(builder, ws, [groups * filters_per_group, channels // groups, *w.shape[2:]]),
         range(2, 2 + spatial),
     )
-    reach = [(k - 1) * step for k, step in zip(w.shape[2:], window.dilations, strict=True)]
-    low = tuple(r - n for r, n in zip(reach, window.low, strict=True))
-    high = tuple(r - n + e for r, n, e in zip(reach, window.high, extra, strict=True))
+    spans = [(k - 1) * step for k, step in zip(w.shape[2:], window.dilations, strict=True)]
+    low = tuple(r - n for r, n in zip(spans, window.low, strict=True))
+    high = tuple(r - n + e for r, n, e in zip(spans, window.high, extra, strict=True))
     forward = Window((1,) * spatial, low, high, window.dilations)
     return convolution(builder, x, ws, forward, groups=groups, input_dilations=window.strides, dtype=dtype)
 
@@ -300,8 +321,8 @@ def filter_gradient(
 ) -> Tensor:  # fmt: skip
     """Return the gradient of the filters [f, c / groups, kernel...] of `convolution`.
 
-    x [n, c, spatial...] is the operand of the convolution, grad [n, f, spatial...] the gradient of its result. It is a
-    convolution of x by grad over the batch, in which strides and dilations change roles.
+    x [n, c, spatial...] is the operand of the convolution, grad [n, f, spatial...] the gradient of its result. The
+    gradient is a convolution of x by grad with channels and batch exchanged, and strides and dilations exchanged.
     """
     spatial = x.rank - 2
     n, c, f = x.shape[0], x.shape[1], grad.shape[1]
@@ -311,7 +332,7 @@ def filter_gradient(
     inside = Window(window.dilations, (0,) * spatial, (0,) * spatial, window.strides)
     rest, dtype = range(2, x.rank), dtype or x.dtype
     if groups == 1:
-        images, filters = (transpose(builder, filters_per_group, [1, 0, *rest]) for filters_per_group in (x, grad))
+        images, filters = (transpose(builder, operand, [1, 0, *rest]) for operand in (x, grad))
         return transpose(builder, _windows(builder, images, filters, inside, tuple(kernel), dtype), [1, 0, *rest])
     channels_per_group, filters_per_group = c // groups, f // groups
     images = transpose(
@@ -329,23 +350,24 @@ def filter_gradient(
 
 
 def einsum(builder: Builder, equation: str, *operands: Tensor) -> Tensor:
-    """numpy.einsum, with "..."; operands are combined from the left."""
+    """Return numpy.einsum, including "...". Operands are combined from left to right."""
     inputs, names = _parsed(builder, equation, operands)
     result, letters = operands[0], inputs[0]
     result, letters = _diagonal(builder, result, letters)
     for n, other in enumerate(operands[1:], 1):
         later = set(names).union(*inputs[n + 1 :])
-        result, letters = _summed(builder, result, letters, later | set(inputs[n]))
+        result, letters = _sum_unneeded(builder, result, letters, later | set(inputs[n]))
         y, other_letters = _diagonal(builder, other, inputs[n])
-        y, other_letters = _summed(builder, y, other_letters, later | set(letters))
+        y, other_letters = _sum_unneeded(builder, y, other_letters, later | set(letters))
         result, letters = _product(builder, result, letters, y, other_letters, later)
-    result, letters = _summed(builder, result, letters, set(names))
+    result, letters = _sum_unneeded(builder, result, letters, set(names))
     return transpose(builder, result, [letters.index(c) for c in names])
 
 
 def _parsed(builder: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
-    """Return a name for each axis of each operand and of the result. Axes of "..." are called by their distance to the
-    end.
+    """Return the axis names of each operand and of the result.
+
+    Axes in "..." are named by their distance from the last of these axes: ".2", ".1".
     """
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -370,7 +392,7 @@ def _parsed(builder: Builder, equation: str, operands: Sequence[Tensor]) -> tupl
 
 
 def _diagonal(builder: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
-    """Return x with one axis for each distinct letter, and these letters; equal letters select a diagonal."""
+    """Return x with one axis per distinct letter, and these letters. Repeated letters select a diagonal."""
     distinct = list(dict.fromkeys(letters))
     if len(distinct) == len(letters):
         return x, letters
@@ -379,25 +401,32 @@ def _diagonal(builder: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, 
     return rearranged(builder, x, shape, source), distinct
 
 
-def _summed(builder: Builder, x: Tensor, letters: list[str], needed: set[str]) -> tuple[Tensor, list[str]]:
-    gone = [d for d, c in enumerate(letters) if c not in needed]
-    return (reduce(builder, "add", x, gone), [c for c in letters if c in needed]) if gone else (x, letters)
+def _sum_unneeded(builder: Builder, x: Tensor, letters: list[str], needed: set[str]) -> tuple[Tensor, list[str]]:
+    """Sum x over the axes whose letters are not in `needed`. Return the sum and its letters."""
+    summed_axes = [d for d, c in enumerate(letters) if c not in needed]
+    if not summed_axes:
+        return x, letters
+    return reduce(builder, "add", x, summed_axes), [c for c in letters if c in needed]
 
 
 def _product(
     builder: Builder, x: Tensor, xs: list[str], y: Tensor, ys: list[str], later: set[str]
 ) -> tuple[Tensor, list[str]]:
+    """Return the product of x and y, whose axes have the letters xs and ys, and its letters.
+
+    Common letters that are not in `later` are contracted.
+    """
     both = [c for c in xs if c in ys]
     ones = [c for c in both if (x.shape[xs.index(c)] == 1) != (y.shape[ys.index(c)] == 1)]
-    for c in ones:  # broadcast: the axis of size 1 goes
+    for c in ones:  # broadcasting: the axis of size 1 is dropped
         if x.shape[xs.index(c)] == 1:
             x, xs = squeeze(builder, x, [xs.index(c)]), [n for n in xs if n != c]
         else:
             y, ys = squeeze(builder, y, [ys.index(c)]), [n for n in ys if n != c]
     both = [c for c in both if c not in ones]
     batch = [c for c in both if c in later]
-    gone = [c for c in both if c not in later]
+    contracted = [c for c in both if c not in later]
     result = dot_general(
-        builder, x, y, [(xs.index(c), ys.index(c)) for c in batch], [(xs.index(c), ys.index(c)) for c in gone]
+        builder, x, y, [(xs.index(c), ys.index(c)) for c in batch], [(xs.index(c), ys.index(c)) for c in contracted]
     )
     return result, [*batch, *(c for c in xs if c not in both), *(c for c in ys if c not in both)]

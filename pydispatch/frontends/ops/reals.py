@@ -1,4 +1,4 @@
-"""Arithmetic on single elements that are not complex: floats, integers with and without sign, truth values."""
+"""Arithmetic on single elements that are not complex: floats, signed and unsigned integers, bool."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ from pydispatch.ir.dialects import math as more_math
 
 @dataclass(frozen=True, eq=False)
 class Scalar:
-    """Element value; `parts` holds one SSA value, or the real and the imaginary part."""
+    """Element of a tensor in the body of an operation. `parts` has one SSA value, or the real and the
+    imaginary part.
+    """
 
     dtype: DType
     parts: tuple[SSAValue, ...]
 
     @property
     def value(self) -> SSAValue:
-        """The value of an element that is not complex."""
+        """Return the SSA value of an element that is not complex."""
         (value,) = self.parts
         return value
 
 
 class UnsupportedTypeError(TypeError):
-    """An operation has no meaning for the type of its operands; the message says which and for what."""
+    """Error: an operation is not defined for the type of its operands; the message names both."""
 
 
 _FLOAT_UNARY: dict[str, Callable[[SSAValue], Operation]] = {
@@ -44,7 +46,7 @@ _FLOAT_UNARY: dict[str, Callable[[SSAValue], Operation]] = {
     "cosh": math.CoshOp, "tanh": math.TanhOp, "asinh": math.AsinhOp, "acosh": math.AcoshOp, "atanh": math.AtanhOp,
     "erf": math.ErfOp, "erfc": lambda x: _same_type(more_math.ErfcOp, x),
 }  # fmt: skip
-"""Functions of one float that are one operation."""
+"""Functions of one float that are a single MLIR operation."""
 
 FLOAT_FUNCTIONS = tuple(_FLOAT_UNARY)
 
@@ -68,30 +70,35 @@ _BINARY: dict[str, dict[Kind, Callable[[SSAValue, SSAValue], Operation]]] = {
     "shift_right_logical": {Kind.INT: arith.ShRUIOp, Kind.UINT: arith.ShRUIOp},
     "shift_right_arithmetic": {Kind.INT: arith.ShRSIOp, Kind.UINT: arith.ShRSIOp},
 }  # fmt: skip
-"""Functions of two numbers by the kind of their type. Integers are divided towards zero; max and min keep NaN."""
+"""MLIR operations of functions of two numbers, by kind of type. Integer division truncates; max and min
+propagate NaN."""
 
 _FORMULAS = frozenset({"logistic", "sign"})
-"""Functions of one float that are several operations: these need room and signs that small types lack."""
+"""Functions of one float that are several operations. For small floats they are computed in f32, whose range and signs
+they need."""
 
 _FLOAT_ORDER = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _CLASSES = {"is_nan": more_math.IsNaNOp, "is_inf": more_math.IsInfOp, "is_finite": more_math.IsFiniteOp}
 
 
 def _same_type(op: type[Operation], *operands: SSAValue) -> Operation:
+    """Create an operation whose result has the type of its operands."""
     return op(operands=list(operands), result_types=[operands[0].type])
 
 
 def _constant(value: IntegerAttr[Any] | FloatAttr[Any]) -> Operation:
+    """Create a constant operation, without the checks of its constructor."""
     return arith.ConstantOp.create(result_types=[value.type], properties={"value": value})
 
 
 _PROPERTIES: dict[Callable[..., Operation], dict[str, Attribute]] = {}
-"""What constructors give operations whose result has the type of their operands, apart from these."""
+"""Properties of operations whose result has the type of their operands, by constructor."""
 
 
 def _operation(kind: Callable[..., Operation], *operands: SSAValue) -> Operation:
-    """Create an operation on elements. The properties of the first one of a kind are reused, since constructors check
-    the whole definition.
+    """Create an operation on elements.
+
+    Properties are cached per constructor, because constructors of xDSL verify the whole definition each time.
     """
     known, type_ = _PROPERTIES.get(kind), operands[0].type
     if known is not None:
@@ -109,28 +116,28 @@ class Reals:
         self.block = block
 
     def add_op(self, op: Operation) -> SSAValue:
-        """Add an operation of one result."""
+        """Add an operation with one result, and return that."""
         self.block.add_op(op)
         return op.results[0]
 
     def emit(self, dtype: DType, op: Operation) -> Scalar:
-        """Add an operation, and return its result as a number of a type."""
+        """Add an operation, and return its result as an element of type `dtype`."""
         return Scalar(dtype, (self.add_op(op),))
 
     def const(self, value: complex | bool, dtype: DType) -> Scalar:
-        """Add a constant of a type."""
+        """Add a constant."""
         parts = [value.real, value.imag] if dtype.is_complex else [value]
         return Scalar(dtype, tuple(self.add_op(_constant(constant_attribute(p, dtype))) for p in parts))
 
     def position(self, axis: int, dtype: DType = I64) -> Scalar:
-        """Return the number of the element along an axis of the operation's loops."""
+        """Return the loop index along an axis as an element."""
         index = self.add_op(linalg.IndexOp(axis))
         return self.emit(dtype, arith.IndexCastOp(index, dtype.element))
 
     # -- functions by name
 
     def binary(self, name: str, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Apply a function of `BINARY_FUNCTIONS`. UnsupportedTypeError where the types differ, or do not have it."""
+        """Apply a function in BINARY_FUNCTIONS. Raise UnsupportedTypeError if the types differ or lack the function."""
         if lhs.dtype != rhs.dtype:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} and {rhs.dtype}: the types differ")
         operations = _BINARY[name].get(lhs.dtype.kind)
@@ -139,8 +146,8 @@ class Reals:
         return self.emit(lhs.dtype, _operation(operations, lhs.value, rhs.value))
 
     def unary(self, name: str, a: Scalar) -> Scalar:
-        """Apply a function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg,
-        sign, not, ...
+        """Apply a function of one number: one in FLOAT_FUNCTIONS, or one that has a method of this class, such as abs,
+        neg, sign, not.
         """
         if a.dtype.is_float and name in _FLOAT_UNARY:
             return self.emit(a.dtype, _operation(_FLOAT_UNARY[name], a.value))
@@ -158,10 +165,13 @@ class Reals:
         return self.binary("sub", self.const(0, a.dtype), a)
 
     def _sign(self, a: Scalar) -> Scalar:
+        """Return 1, -1 or 0; 0, -0 and NaN are returned unchanged."""
         zero, one = self.const(0, a.dtype), self.const(1, a.dtype)
         if a.dtype.is_unsigned:
             return self.select(self.compare("eq", a, zero), zero, one)
-        below = self.select(self.compare("lt", a, zero), self.const(-1, a.dtype), a)  # a: 0, -0 and NaN stay
+        below = self.select(
+            self.compare("lt", a, zero), self.const(-1, a.dtype), a
+        )  # 0, -0 and NaN are returned unchanged
         return self.select(self.compare("gt", a, zero), one, below)
 
     def _not(self, a: Scalar) -> Scalar:
@@ -178,6 +188,7 @@ class Reals:
         return self.emit(a.dtype, math.CountLeadingZerosOp(a.value))
 
     def _floor(self, a: Scalar) -> Scalar:
+        """Return an integer unchanged; floats have an operation of their own."""
         return a  # of an integer
 
     _ceil = _round = _round_even = _trunc = _floor
@@ -192,6 +203,7 @@ class Reals:
         return self._class("is_finite", a, True)
 
     def _class(self, name: str, a: Scalar, of_integers: bool) -> Scalar:
+        """Return whether a float is in a class, such as NaN; `of_integers` is the result for all integers."""
         if not a.dtype.is_float:
             return self.const(of_integers, BOOL)
         return self.emit(BOOL, _CLASSES[name](operands=[a.value], result_types=[BOOL.element]))
@@ -199,14 +211,14 @@ class Reals:
     # -- comparing and choosing
 
     def compare(self, order: str, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Compare a with b; order: eq, ne, lt, le, gt or ge. NaN is unequal to everything."""
+        """Compare lhs with rhs by `order`: eq, ne, lt, le, gt or ge. NaN is unequal to everything."""
         if lhs.dtype.is_float:
             return self.emit(BOOL, arith.CmpfOp(lhs.value, rhs.value, _FLOAT_ORDER[order]))
         sign = "" if order in ("eq", "ne") else "u" if lhs.dtype.is_unsigned else "s"
         return self.emit(BOOL, arith.CmpiOp(lhs.value, rhs.value, f"{sign}{order}"))
 
     def select(self, condition: Scalar, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Return a where the condition holds, else b."""
+        """Return lhs if the condition holds, else rhs."""
         if not condition.dtype.is_bool or lhs.dtype.element != rhs.dtype.element:
             raise UnsupportedTypeError(
                 f"a choice between {lhs.dtype} and {rhs.dtype} by {condition.dtype} is not defined"
@@ -217,17 +229,20 @@ class Reals:
     # -- types
 
     def convert(self, a: Scalar, to: DType) -> Scalar:
-        """Convert a number to another type. Integers wrap around, floats are rounded or cut towards zero, true is 1 and
-        false 0, and every number but 0 is true.
+        """Convert a number to another type.
+
+        Integers wrap around; floats are rounded to nearest, or truncated to integers; true is 1; every number but 0 is
+        true.
         """
         if a.dtype == to:
             return a
         if to.is_bool:
-            a = self.convert(a, F32) if a.dtype.name == "f8E8M0FNU" else a  # which has no 0
+            a = self.convert(a, F32) if a.dtype.name == "f8E8M0FNU" else a  # this type has no 0
             return self.compare("ne", a, self.const(0, a.dtype))
         return self.emit(to, op) if (op := self._conversion(a, to)) else Scalar(to, a.parts)
 
     def _conversion(self, a: Scalar, to: DType) -> Operation | None:
+        """Return the operation that converts between two types; None if the bits remain the same."""
         value, source, element = a.value, a.dtype, to.element
         if source.is_float and to.is_float:
             if source.bits == to.bits:
@@ -250,7 +265,7 @@ class Reals:
         return self.emit(to, arith.BitcastOp(a.value, to.element))
 
     def index_of(self, a: Scalar) -> SSAValue:
-        """Return an integer as a value of type index."""
+        """Return an integer as an SSA value of type index."""
         cast: Any = arith.IndexCastOp
         return self.add_op(cast(a.value, builtin.IndexType()))
 

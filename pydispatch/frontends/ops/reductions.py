@@ -1,4 +1,4 @@
-"""Many elements become one: sums, products, extremes, norms, the index of the largest."""
+"""Reductions: sums, products, extremes, means, and the index of an extreme."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from pydispatch.frontends.ops.scalars import Scalars, scalars_of
 from pydispatch.frontends.ops.shapes import axes_of, reshape, scalar_parts
 
 Combine = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
-"""combine(s, running values, elements) -> running values."""
+"""Function combine(scalars, running values, elements) -> new running values."""
 
 
 def reduce_with(
     builder: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], axes: Sequence[int] | None, combine: Combine
 ) -> list[Tensor]:
-    """Reduce tensors of one shape together along axes, which are removed. starts: the first running values, rank 0, one
-    for each result; their types are those of the results.
+    """Reduce tensors of one shape together along axes, which are removed.
+
+    `starts` has the initial running values of rank 0, one per result, with the types of the results.
     """
     shape = tensors[0].shape
     axes = axes_of(builder, axes, len(shape))
@@ -53,14 +54,14 @@ def reduce_with(
 
 
 def least(dtype: DType) -> float | int:
-    """Return the lower bound of a type's numbers; -inf for floats."""
+    """Return the smallest number of a type; -inf for floats."""
     if dtype.is_float:
         return -math.inf
     return -(1 << (dtype.bits - 1)) if dtype.kind is Kind.INT else 0
 
 
 def largest(dtype: DType) -> float | int:
-    """Return the upper bound of a type's numbers; inf for floats."""
+    """Return the largest number of a type; inf for floats."""
     if dtype.is_float:
         return math.inf
     return (1 << (dtype.bits - (dtype.kind is Kind.INT))) - 1
@@ -73,17 +74,19 @@ _STARTS: dict[str, Callable[[DType], float | int]] = {
 
 
 def reduce(builder: Builder, name: str, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
-    """x reduced along axes (all for None) by add, mul, max, min, and, or, xor. keep: axes stay, with size 1."""
-    gone = axes_of(builder, axes, x.rank)
-    if (folded := _folded(builder, name, x, gone, keep)) is not None:
+    """Reduce x along axes (all for None) by `name`: add, mul, max, min, and, or, xor. With `keep`, reduced axes have
+    size 1.
+    """
+    reduced_axes = axes_of(builder, axes, x.rank)
+    if (folded := _folded(builder, name, x, reduced_axes, keep)) is not None:
         return folded
     start = builder.constant(_STARTS[name](x.dtype), x.dtype)
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         return [scalars.binary(name, running[0], elements[0])]
 
-    (result,) = reduce_with(builder, [x], [start], gone, combine) if gone else (x,)
-    return kept_axes(builder, result, x, gone) if keep else result
+    (result,) = reduce_with(builder, [x], [start], reduced_axes, combine) if reduced_axes else (x,)
+    return kept_axes(builder, result, x, reduced_axes) if keep else result
 
 
 def kept_axes(builder: Builder, reduced: Tensor, x: Tensor, axes: Sequence[int]) -> Tensor:
@@ -92,6 +95,7 @@ def kept_axes(builder: Builder, reduced: Tensor, x: Tensor, axes: Sequence[int])
 
 
 def _folded(builder: Builder, name: str, x: Tensor, axes: Sequence[int], keep: bool) -> Tensor | None:
+    """Return the reduction of a small constant, computed at compile time; None for other operands."""
     import numpy as np
 
     if x.known is None or x.known.size > ew.FOLDED or not (x.dtype.is_integer or x.dtype.is_bool):
@@ -104,7 +108,7 @@ def _folded(builder: Builder, name: str, x: Tensor, axes: Sequence[int], keep: b
 
 
 def count(x: Tensor, axes: Sequence[int]) -> int | Expr:
-    """Return how many elements a reduction along axes combines."""
+    """Return the number of elements that a reduction along axes combines into one."""
     return product(x.shape[d] for d in axes)
 
 
@@ -126,15 +130,16 @@ def variance(
 ) -> Tensor:
     """Return the sum of squared distances to the mean, divided by the number of elements minus `less`."""
     gone = axes_of(builder, axes, x.rank)
-    apart = ew.binary(builder, "sub", x, mean(builder, x, gone, True))
-    total = reduce(builder, "add", ew.binary(builder, "mul", apart, apart), gone, keep)
+    deviations = ew.binary(builder, "sub", x, mean(builder, x, gone, True))
+    total = reduce(builder, "add", ew.binary(builder, "mul", deviations, deviations), gone, keep)
     return ew.binary(builder, "div", total, size_as(builder, count(x, gone) - less, x.dtype))
 
 
 def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = False, dtype: DType = I64,
              last: bool = False) -> Tensor:  # fmt: skip
-    """Return the index of the "max" or "min" along an axis: the first of equal elements, or the last one. NaN
-    is beyond all numbers.
+    """Return the index of the "max" or "min" along an axis.
+
+    Of equal elements it is the first, or with `last` the last. NaN counts as beyond all numbers.
     """
     (axis,) = axes_of(builder, [axis], x.rank)
     narrow = ew.convert(builder, x, F32) if x.dtype.is_bool else x

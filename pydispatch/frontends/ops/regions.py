@@ -1,4 +1,4 @@
-"""Regions of images: boxes that overlap, samples of boxes, and windows whose elements are moved."""
+"""Regions of images: non-maximum suppression of boxes, sampling of boxes, and windows of displaced elements."""
 
 from __future__ import annotations
 
@@ -14,19 +14,26 @@ from pydispatch.frontends.ops import control, elementwise, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.sampling import Tap, sampled, zero_taps
 
-# -- boxes that overlap
+# -- non-maximum suppression
 
 IsOver = Callable[[Element, Element, Element], Element]
-"""is_over(area of the intersection, area of the union, limit) -> whether boxes overlap too much."""
+"""Function is_over(area of the intersection, area of the union, limit) -> whether two boxes overlap too much."""
 
 
 def best_boxes(
     builder: Builder, sides: Sequence[Tensor], good: Tensor, limit: Tensor, is_over: IsOver, most: Tensor | None = None
 ) -> Tensor:
-    """Return which boxes stay when each box that overlaps a better one too much is left out, bool [sets, boxes].
+    """Return which boxes remain after non-maximum suppression, bool [sets, boxes].
 
-    sides: the lower and the upper corners (y0, x0, y1, x1) of sets of boxes, each [sets, boxes], the best box first.
-    good: the boxes that may stay at all. limit: rank 0, for is_over. most: how many boxes of a set stay, rank 0.
+    Boxes are visited from the best on. A box is kept if no kept box overlaps it too much.
+
+    Args:
+        builder: The builder.
+        sides: The corners y0, x0, y1, x1 (lower and upper) of sets of boxes, each [sets, boxes], best box first.
+        good: Boxes that are eligible at all.
+        limit: Threshold that is passed to is_over, of rank 0.
+        is_over: Whether two boxes overlap too much.
+        most: Maximum number of boxes kept per set, of rank 0; None for no maximum.
     """
     size, count = good.shape
 
@@ -55,16 +62,22 @@ def best_boxes(
     return control.for_(builder, count, [none, shapes.full(builder, 0, (size, 1), I64)], step)[0]
 
 
-# -- samples of boxes
+# -- sampling of boxes
 
 
 def box_taps(
     builder: Builder, x: Tensor, boxes: Tensor, cells: Sequence[int], ratio: int, scale: float, half: bool
 ) -> list[list[Tap]]:
-    """Return the taps of `ratio` samples in each cell of boxes along the rows and the columns of images.
+    """Return the taps of `ratio` x `ratio` samples in each cell of boxes, along the rows and the columns of images.
 
-    x: [images, channels, h, w]. boxes: [boxes, 4] of x0, y0, x1, y1. cells: how many a box has along both axes. half:
-    the middle of the first element is at 0.5, and boxes may be smaller than 1.
+    Args:
+        builder: The builder.
+        x: Images, [images, channels, h, w].
+        boxes: [boxes, 4], with x0, y0, x1, y1.
+        cells: Number of cells of a box along rows and columns.
+        ratio: Number of samples per cell along each axis.
+        scale: Factor from coordinates of boxes to those of images.
+        half: Whether the center of the first element is at 0.5, and boxes may be smaller than 1.
     """
     taps = []
     for side, (count, size) in enumerate(zip(cells, x.shape[2:], strict=True)):
@@ -77,15 +90,17 @@ def box_taps(
             return first + (s + 0.5) * extent / float(count * ratio)
 
         positions = formula(builder, position, sample, start, end)
-        spread = [boxes.shape[0], 1, count * ratio, 1] if side == 0 else [boxes.shape[0], 1, 1, count * ratio]
+        broadcast_shape = [boxes.shape[0], 1, count * ratio, 1] if side == 0 else [boxes.shape[0], 1, 1, count * ratio]
         taps.append(
-            _inside_taps(builder, shapes.reshape(builder, positions, spread), reductions.size_as(builder, size, F32))
+            _clamped_taps(
+                builder, shapes.reshape(builder, positions, broadcast_shape), reductions.size_as(builder, size, F32)
+            )
         )
     return taps
 
 
-def _inside_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
-    """Return the taps of the two elements around each position; the weights are 0 for a position more than an element
+def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
+    """Return the linear taps of each position, clamped to the axis. Weights are 0 for positions more than one element
     outside.
     """
 
@@ -119,7 +134,7 @@ def _inside_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Ta
 def mean_of_boxes(
     builder: Builder, x: Tensor, images: Tensor, taps: Sequence[Sequence[Tap]], cells: Sequence[int], ratio: int
 ) -> Tensor:
-    """Return the mean of the samples of each cell, [boxes, channels, cells...]. images: the image of each box."""
+    """Return the mean of the samples of each cell, [boxes, channels, cells...]. `images` is the image of each box."""
     count, channels = images.shape[0], x.shape[1]
     high, wide = cells
     batch = shapes.reshape(builder, images, [count, 1, 1, 1])
@@ -129,32 +144,42 @@ def mean_of_boxes(
     )
 
 
-# -- windows whose elements are moved
+# -- windows of displaced elements, of deformable convolutions
 
 
 def moved_windows(
     builder: Builder, x: Tensor, offset: Tensor, mask: Tensor | None, kernel: Sequence[int], strides: Sequence[int],
     low: Sequence[int], dilations: Sequence[int], shared: int,
 ) -> Tensor:  # fmt: skip
-    """Return the elements of windows over images as channels: [n, channels * elements of the kernel, out...].
+    """Return the elements of sliding windows, each displaced by an offset, as channels: [n, channels * elements of the
+    kernel, out...].
 
-    x: [n, channels, ...]. offset: [n, shared * elements of the kernel * axes, out...], by how much each element is
-    moved. mask: [n, shared * elements of the kernel, out...], its factor. shared: groups of channels with offsets of
-    their own. low: the padding before each axis. What lies outside of the image is 0.
+    Elements outside of the image are 0.
+
+    Args:
+        builder: The builder.
+        x: Images, [n, channels, ...].
+        offset: Displacements, [n, shared * elements of the kernel * axes, out...].
+        mask: Factor of each element, [n, shared * elements of the kernel, out...]; None for 1.
+        kernel: Size of the windows.
+        strides: Strides of the windows.
+        low: Padding before each axis.
+        dilations: Distances of window elements.
+        shared: Number of groups of channels that have the same offsets.
     """
     rank = len(kernel)
     n, channels = x.shape[:2]
-    out, per = offset.shape[2:], int(np.prod(kernel))
-    if isinstance(channels, Expr) or shared < 1 or channels % shared or offset.shape[1] != shared * per * rank:
+    out, kernel_size = offset.shape[2:], int(np.prod(kernel))
+    if isinstance(channels, Expr) or shared < 1 or channels % shared or offset.shape[1] != shared * kernel_size * rank:
         raise builder.fail(f"windows of {x} are moved by {offset} in {shared} group(s) of offsets; expected "
-                     f"{per * rank} offsets for each of groups of equally many channels")  # fmt: skip
+                     f"{kernel_size * rank} offsets for each of groups of equally many channels")  # fmt: skip
     # Samples are [n * groups, channels of a group, kernel, ...].
-    moved = shapes.reshape(builder, offset, [n * shared, 1, per, rank, *out])
+    moved = shapes.reshape(builder, offset, [n * shared, 1, kernel_size, rank, *out])
     taps = []
     for d in range(rank):
-        at = shapes.reshape(builder, shapes.slice_axis(builder, moved, 3, d, d + 1), [n * shared, 1, per, *out])
-        inner = np.unravel_index(np.arange(per), kernel)[d] * dilations[d] - low[d]
-        base = builder.constant(inner.reshape(1, 1, per, *[1] * rank), F32)
+        at = shapes.reshape(builder, shapes.slice_axis(builder, moved, 3, d, d + 1), [n * shared, 1, kernel_size, *out])
+        inner = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
+        base = builder.constant(inner.reshape(1, 1, kernel_size, *[1] * rank), F32)
         line = shapes.reshape(
             builder, shapes.iota(builder, [out[d]], 0, F32), [out[d] if k == d else 1 for k in range(rank)]
         )
@@ -162,7 +187,9 @@ def moved_windows(
         positions = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)
         taps.append(zero_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))
     images = shapes.reshape(builder, x, [n * shared, channels // shared, *x.shape[2:]])
-    samples = sampled(builder, images, (n * shared, channels // shared, per, *out), taps)
+    samples = sampled(builder, images, (n * shared, channels // shared, kernel_size, *out), taps)
     if mask is not None:
-        samples = elementwise.binary(builder, "mul", samples, shapes.reshape(builder, mask, [n * shared, 1, per, *out]))
-    return shapes.reshape(builder, samples, [n, channels * per, *out])
+        samples = elementwise.binary(
+            builder, "mul", samples, shapes.reshape(builder, mask, [n * shared, 1, kernel_size, *out])
+        )
+    return shapes.reshape(builder, samples, [n, channels * kernel_size, *out])

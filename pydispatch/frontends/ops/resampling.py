@@ -1,4 +1,4 @@
-"""Axes in another size: each new element is a sum of a few old ones with weights; the kernels of interpolation."""
+"""Interpolation kernels, and resampling of axes: each new element is a weighted sum of a few old ones."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 Array = np.ndarray[Any, Any]
 USUAL = -0.75
-"""The parameter of Keys' kernel that frameworks have."""
-_FEW = 4  # elements that are gathered one by one
+"""Coefficient of Keys' cubic convolution kernel that ML frameworks use by default."""
+_MAX_GATHERED_TAPS = 4  # more taps per position are one product with a matrix instead of gathers
 
 
 def cubic_inner(t: Any, a: float = USUAL) -> Any:
-    """Keys' kernel of a distance up to 1, an array or an element of a formula."""
+    """Return Keys' kernel with coefficient a at a distance t from 0 to 1; t is an array or an element of a formula."""
     return ((a + 2) * t - (a + 3)) * t * t + 1
 
 
 def cubic_outer(t: Any, a: float = USUAL) -> Any:
-    """Keys' kernel of a distance from 1 to 2."""
+    """Return Keys' kernel with coefficient a at a distance t from 1 to 2."""
     return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
 
 
 def cubic_inner_slope(t: Any, a: float = USUAL) -> Any:
-    """Return the derivative of `cubic_inner`."""
+    """Return the derivative of `cubic_inner` by t."""
     return (3 * (a + 2) * t - 2 * (a + 3)) * t
 
 
 def cubic_outer_slope(t: Any, a: float = USUAL) -> Any:
-    """Return the derivative of `cubic_outer`."""
+    """Return the derivative of `cubic_outer` by t."""
     return (3 * a * t - 10 * a) * t + 8 * a
 
 
 Taps = Sequence[tuple[int, Callable[[Any], Any]]]
-"""Elements that count for a position: offsets from the element before it, and weights by the distance from that."""
+"""Taps of a position: offsets from the element before it, and functions from the distance to that element
+to the weight."""
 LINEAR: Taps = ((0, lambda part: 1 - part), (1, lambda part: part))
 CUBIC: Taps = ((-1, lambda part: cubic_outer(part + 1)), (0, cubic_inner), (1, lambda part: cubic_inner(1 - part)),
                (2, lambda part: cubic_outer(2 - part)))  # fmt: skip
@@ -51,11 +52,11 @@ CUBIC_SLOPES: Taps = (
     (1, lambda part: -cubic_inner_slope(1 - part)),
     (2, lambda part: -cubic_outer_slope(2 - part)),
 )
-"""The derivatives of the weights of `LINEAR` and `CUBIC`."""
+"""Taps whose weights are the derivatives of those of `LINEAR` and `CUBIC`."""
 
 
 def weighted(*terms: Element) -> Element:
-    """Return the sum of elements times weights; each element is followed by its weight."""
+    """Return the sum of products of elements and weights, which alternate in `terms`."""
     total = terms[0] * terms[1]
     for n in range(2, len(terms), 2):
         total = total + terms[n] * terms[n + 1]
@@ -63,8 +64,10 @@ def weighted(*terms: Element) -> Element:
 
 
 def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Array) -> Tensor:
-    """x with new elements along an axis: sums of the old ones at taken [new, k] with weights [new, k]."""
-    if taken.shape[1] > _FEW:  # many elements for each position: a product with a matrix
+    """Return x with new elements along an axis: sums of the old elements at indices taken [new, k], times weights [new,
+    k].
+    """
+    if taken.shape[1] > _MAX_GATHERED_TAPS:  # a product with a matrix of weights
         matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
         np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
         product = products.dot_general(builder, x, builder.constant(matrix, x.dtype), [], [(axis, 1)])
@@ -76,8 +79,7 @@ def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Arr
 def weighted_slices(
     builder: Builder, x: Tensor, axis: int, taken: Sequence[Tensor], weights: Sequence[Tensor]
 ) -> Tensor:
-    """Return x with new elements along an axis: sums of the old ones at the indices of each vector of `taken`, times
-    the vector of `weights` that belongs to it."""
+    """Return x with new elements along an axis: the sum over n of the slices at indices taken[n], times weights[n]."""
     terms: list[Tensor] = []
     for indices, factors in zip(taken, weights, strict=True):
         terms.append(gathers.take(builder, x, indices, axis))
@@ -87,13 +89,13 @@ def weighted_slices(
 
 def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
     """Return the taps of the transpose of `resampled`: for each of the `count` old elements, the new elements that use
-    it.
+    it, and the weights, both [count, k].
     """
     old, width = taken.reshape(-1), taken.shape[1]
     order = np.argsort(old, kind="stable")
     uses = np.bincount(old, minlength=count)
-    numbers = np.arange(len(old)) - np.repeat(np.cumsum(uses) - uses, uses)
+    slots = np.arange(len(old)) - np.repeat(np.cumsum(uses) - uses, uses)
     new, factors = (np.zeros((count, max(1, uses.max(initial=0))), kind) for kind in (np.int64, np.float64))
-    new[old[order], numbers] = order // width
-    factors[old[order], numbers] = weights.reshape(-1)[order]
+    new[old[order], slots] = order // width
+    factors[old[order], slots] = weights.reshape(-1)[order]
     return new, factors

@@ -1,4 +1,4 @@
-"""Images sampled at positions that tensors state."""
+"""Sampling of images at computed positions, by weighted sums of neighbouring elements."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ Weight = Callable[[Element], Element]
 
 @dataclass(frozen=True)
 class Tap:
-    """An element that counts for a position along an axis: its index, within the axis, and its weight.
+    """Neighbouring element of a position along one axis.
 
-    slope: the derivative of the weight by the coordinate of the position in its grid.
+    Attributes:
+        index: Index of the element, in bounds.
+        weight: Its weight.
+        slope: Derivative of the weight by the coordinate of the position in the grid; None if no gradient is needed.
     """
 
     index: Tensor
@@ -36,29 +39,36 @@ class Tap:
 def sampled(
     builder: Builder, x: Tensor, shape: Shape, taps: Sequence[Sequence[Tap]], batch: Tensor | None = None
 ) -> Tensor:
-    """Return sums of elements of x [n, c, ...] with the product of the weights of a tap of each spatial axis.
+    """Return the weighted sums of elements of x [n, c, ...] at the taps of each spatial axis.
 
-    shape: [n, c, ...]; taps broadcast to it. batch: the image of each n; without it n itself.
+    The sum is over all combinations of taps; the weight of a combination is the product of its taps' weights.
+
+    Args:
+        builder: The builder.
+        x: The images.
+        shape: Shape of the result, [n, c, ...], to which the taps broadcast.
+        taps: Taps of each spatial axis.
+        batch: Image of each n; None if n itself is the image.
     """
     terms: list[Tensor] = []
-    for chosen in itertools.product(*taps):
+    for combination in itertools.product(*taps):
 
         def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
             at = [coords.index_of(t) for t in coords.elements]
             return [at.pop() if batch is not None else coords.index(0), coords.index(1), *at]
 
-        indices = [tap.index for tap in chosen] + ([batch] if batch is not None else [])
+        indices = [tap.index for tap in combination] + ([batch] if batch is not None else [])
         terms.append(elements_at(builder, x, shape, coordinates, *indices))
-        weight = chosen[0].weight
-        for tap in chosen[1:]:
+        weight = combination[0].weight
+        for tap in combination[1:]:
             weight = elementwise.binary(builder, "mul", weight, tap.weight)
         terms.append(weight)
     return formula(builder, weighted, *terms)
 
 
 def zero_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
-    """Return the taps of the two elements around each position; beyond the axis there is 0. length: of the axis, in the
-    type of the positions.
+    """Return the linear taps of each position; elements outside of the axis have weight 0. `length` is the size of the
+    axis in the type of the positions.
     """
     taps = []
     for offset, weight in LINEAR:
@@ -75,6 +85,7 @@ def zero_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
 
 
 def _where_inside(i: Element, size: Element, weight: Element) -> Element:
+    """Return a weight if the index i is within an axis of `size` elements, else 0."""
     return ((i >= 0.0) & (i < size)).where(weight, 0.0)
 
 
@@ -83,15 +94,14 @@ def _where_inside(i: Element, size: Element, weight: Element) -> Element:
 
 @dataclass(frozen=True)
 class GridSampler:
-    """Sampling options of an image at normalized positions from -1 to 1.
+    """Options for sampling images at normalized positions, from -1 to 1.
 
     Attributes:
-        mode: interpolation: nearest, linear or cubic.
-        beyond: values outside of the image: zeros, the border, or a reflection.
-        corners: whether -1 is the center of the first element; otherwise it is its edge.
-        onnx: order of the steps. ONNX rounds positions, clamps or reflects positions that are outside, and then selects
-            the elements. PyTorch rounds last; for cubic interpolation it clamps or reflects the elements, not the
-            positions.
+        mode: Interpolation: nearest, linear or cubic.
+        beyond: Values outside of the image: zeros, border, or reflection.
+        corners: Whether -1 is the center of the first element; otherwise it is its outer edge.
+        onnx: Whether the steps have the order of ONNX: round, clamp or reflect positions, select elements. PyTorch
+            rounds last, and for cubic interpolation clamps or reflects the elements instead of the positions.
     """
 
     mode: str
@@ -100,7 +110,7 @@ class GridSampler:
     onnx: bool = False
 
     def position(self, value: Element, n: Element) -> Element:
-        """Return the position along an axis of n elements that a coordinate from -1 to 1 names."""
+        """Return the position, in elements, of a normalized coordinate along an axis of n elements."""
         value = self._scaled(value, n)
         if self.mode == "nearest" and self.onnx:
             return self.inside(value.unary("round_even"), n)
@@ -108,7 +118,7 @@ class GridSampler:
         return value.unary("round_even") if self.mode == "nearest" else value
 
     def speed(self, value: Element, n: Element) -> Element:
-        """Return the derivative of `position`, 0 where the position is at a border or moved to it."""
+        """Return the derivative of `position` by the coordinate; 0 where the position is clamped."""
         last = n.to(value.dtype) - 1.0
         derivative = last * 0.5 if self.corners else (last + 1.0) * 0.5
         if self.beyond == "zeros" or not self._moves_positions:
@@ -120,7 +130,7 @@ class GridSampler:
         return ((value > 0.0) & (value < last)).where(derivative, 0.0)
 
     def inside(self, value: Element, n: Element) -> Element:
-        """Move a position into the n elements of an axis, to the border or by reflection, unless zeros are beyond."""
+        """Clamp or reflect a position into an axis of n elements, as `beyond` states."""
         last = n.to(value.dtype) - 1.0
         if self.beyond == "border":
             return value.max(0.0).min(last)
@@ -128,34 +138,37 @@ class GridSampler:
 
     @property
     def _moves_positions(self) -> bool:
-        """Whether positions are moved to the image. PyTorch moves the elements of cubic interpolation instead."""
+        """Return whether positions are clamped or reflected. For cubic interpolation PyTorch moves the elements
+        instead.
+        """
         return self.mode != "cubic"
 
     def _scaled(self, value: Element, n: Element) -> Element:
+        """Return the position, in elements, of a normalized coordinate, without clamping or rounding."""
         of = n.to(value.dtype)
         return (value + 1.0) * 0.5 * (of - 1.0) if self.corners else ((value + 1.0) * of - 1.0) * 0.5
 
     def _mirrors(self, last: Element) -> tuple[float, Element]:
-        """Return the two positions at which positions beyond an image are reflected."""
+        """Return the two positions at which positions outside of an image are reflected."""
         return (0.0, last) if self.corners else (-0.5, last + 0.5)
 
 
 def grid_sample(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
-    """x [n, c, ...] at the positions of grid [n, ..., axes], the last axis first."""
+    """Sample x [n, c, ...] at the positions of grid [n, ..., axes], whose coordinates name the last axis of x first."""
     return sampled(builder, x, (*x.shape[:2], *grid.shape[1:-1]), grid_taps(builder, x, grid, how))
 
 
 def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler, *, slopes: bool = False) -> list[list[Tap]]:
-    """Return the taps of each spatial axis of an image at the positions of a grid; `slopes`: with their derivatives."""
+    """Return the taps of each spatial axis of x at the positions of a grid; with `slopes`, including derivatives."""
     rank = x.rank - 2
     if rank < 1 or grid.rank != x.rank or grid.shape[-1] != rank:
         raise builder.fail(f"an image {x} is sampled at a grid {grid}")
-    positions = [_one_of(builder, grid, rank - 1 - d) for d in range(rank)]
+    positions = [_coordinate(builder, grid, rank - 1 - d) for d in range(rank)]
     return [_taps_of_axis(builder, at, x.shape[2 + d], how, slopes) for d, at in enumerate(positions)]
 
 
-def _one_of(builder: Builder, grid: Tensor, n: int) -> Tensor:
-    """Return one coordinate of each position, [batch, 1, ...]."""
+def _coordinate(builder: Builder, grid: Tensor, n: int) -> Tensor:
+    """Return coordinate n of each position of a grid, [batch, 1, ...]."""
     part = shapes.slice_axis(builder, grid, grid.rank - 1, n, n + 1)
     return shapes.reshape(builder, part, [grid.shape[0], 1, *grid.shape[1:-1]])
 
@@ -165,10 +178,11 @@ _NEAREST_SLOPES: Taps = ((0, lambda part: part.const(0.0)),)
 _TAPS: dict[str, tuple[Taps, Taps]] = {
     "nearest": (_NEAREST, _NEAREST_SLOPES), "linear": (LINEAR, LINEAR_SLOPES), "cubic": (CUBIC, CUBIC_SLOPES),
 }  # fmt: skip
-"""The weights of each mode of interpolation, and their derivatives."""
+"""Weights of each interpolation mode, and their derivatives."""
 
 
 def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, slopes: bool) -> list[Tap]:
+    """Return the taps of one axis of `size` elements at the normalized coordinates `at`."""
     length = reductions.size_as(builder, size, I64)
     positions = formula(builder, how.position, at, length)
     base = positions if how.mode == "nearest" else formula(builder, lambda v: v.unary("floor"), positions)
@@ -185,11 +199,11 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
             return _where_inside(low + offset, n.to(value.dtype), result) if how.beyond == "zeros" else result
 
         operands = (positions, base, length)
-        steep = None
+        slope = None
         if speeds is not None:
             by_position = formula(builder, partial(part, weight=derivative), *operands)
-            steep = elementwise.binary(builder, "mul", by_position, speeds)
-        taps.append(Tap(formula(builder, index, base, length), formula(builder, part, *operands), steep))
+            slope = elementwise.binary(builder, "mul", by_position, speeds)
+        taps.append(Tap(formula(builder, index, base, length), formula(builder, part, *operands), slope))
     return taps
 
 
@@ -202,8 +216,8 @@ def _direction(value: Element, least: float, most: Element) -> Element:
 
 
 def _reflected(value: Element, least: float, most: Element) -> Element:
-    """v, mirrored at two borders as often as it takes."""
+    """Reflect a value at two borders until it is between them."""
     width = (most - least).max(1e-6)
-    # The distance to the lower border has a period of two widths.
+    # Repeated reflection makes the distance to the lower border periodic, with a period of two widths.
     distance = (value - least).unary("abs") % (width * 2.0)
     return (distance > width).where(width * 2.0 - distance, distance) + least

@@ -1,4 +1,4 @@
-"""Elements and slices of a tensor replaced at positions that other tensors hold; those outside of it change nothing."""
+"""Replacement of elements and slices at computed positions. Positions outside of the tensor are ignored."""
 
 from __future__ import annotations
 
@@ -36,20 +36,27 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import ScatterOp
 
 Combine = Callable[[Scalars, Scalar, Scalar], Scalar]
-"""combine(s, element of the tensor, element of an update) -> new element."""
+"""Function combine(scalars, element of the tensor, element of an update) -> new element."""
 CombineSeveral = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
-"""combine(s, elements of the tensors, elements of their updates) -> new elements."""
+"""Function combine(scalars, elements of the tensors, elements of their updates) -> new elements."""
 
 
 def scatter(
     builder: Builder, tensors: Sequence[Tensor], indices: Tensor, updates: Sequence[Tensor], axes: GatherAxes,
     combine: CombineSeveral, unique: bool = False,
 ) -> list[Tensor]:  # fmt: skip
-    """Combine slices into tensors of one shape, each slice at the coordinates that `indices` has for it, and return the
-    tensors. Elements of slices outside of the tensors are ignored.
+    """Combine slices into tensors of one shape, each at its coordinates in `indices`, and return the tensors.
 
-    updates: slices for each tensor. axes: the same correspondence as of a gather, with `updates` in place of its
-    result. unique: no element is in two slices; otherwise they are combined one after the other.
+    Elements of slices outside of the tensors are ignored.
+
+    Args:
+        builder: The builder.
+        tensors: The tensors before the scatter.
+        indices: Coordinates of the slices.
+        updates: Slices for each tensor.
+        axes: Correspondence of axes, as in a gather, with `updates` in place of its result.
+        combine: Function of old and new elements.
+        unique: Whether no element is in two slices; otherwise slices are combined in order.
     """
     x = tensors[0]
     positions = [_column(builder, indices, axes, n) for n in range(len(axes.indexed))]
@@ -60,19 +67,19 @@ def scatter(
         positions.append(iota(builder, shape, lead.index(n), indices.dtype))
     slices = [_with_all_axes(builder, update, x, axes) for update in updates]
     batch = slices[0].rank - x.rank
-    # Slices of several elements along an indexed axis become as many slices.
+    # A slice with several elements along an indexed axis is divided into slices of one element.
     for index, d in enumerate(indexed):
         if slices[0].shape[batch + d] != 1:
             slices, positions = _single(builder, slices, positions, batch, d, index)
             batch += 1
-    # Axes along which slices are smaller than x lie at 0.
+    # Along other axes a slice that is smaller than x begins at 0, so these become indexed axes too.
     for d in range(x.rank):
         if d not in indexed and slices[0].shape[batch + d] != x.shape[d]:
             indexed.append(d)
             positions.append(full(builder, 0, positions[0].shape if positions else (), indices.dtype))
     order = [*indexed, *(d for d in range(x.rank) if d not in indexed)]
     slices = [transpose(builder, slice_, [*range(batch), *(batch + d for d in order)]) for slice_ in slices]
-    if batch == 0:  # one slice
+    if batch == 0:  # there is a single slice
         slices, positions = (
             [expand_dims(builder, slice_, [0]) for slice_ in slices],
             [expand_dims(builder, p, [0]) for p in positions],
@@ -89,20 +96,22 @@ def scatter(
 def _single(
     builder: Builder, slices: Sequence[Tensor], positions: Sequence[Tensor], batch: int, axis: int, index: int
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Cut slices into slices of one element along `axis` of the tensor, and return these and their coordinates. index:
-    of the coordinate along `axis`.
+    """Divide slices into slices of one element along `axis` of the tensor. Return these and their coordinates.
+
+    `index` is the position, in `positions`, of the coordinate along `axis`.
     """
     order = [*range(batch), batch + axis, *(d for d in range(batch, slices[0].rank) if d != batch + axis)]
     cut = [expand_dims(builder, transpose(builder, slice_, order), [batch + 1 + axis]) for slice_ in slices]
     count = slices[0].shape[batch + axis]
     lead = (*slices[0].shape[:batch], count)
-    wide = [broadcast_to(builder, expand_dims(builder, position, [batch]), lead) for position in positions]
-    wide[index] = binary(builder, "add", wide[index], iota(builder, lead, batch, wide[index].dtype))
-    return cut, wide
+    coordinates = [broadcast_to(builder, expand_dims(builder, position, [batch]), lead) for position in positions]
+    offsets = iota(builder, lead, batch, coordinates[index].dtype)
+    coordinates[index] = binary(builder, "add", coordinates[index], offsets)
+    return cut, coordinates
 
 
 def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> Tensor:
-    """Return one coordinate of each slice."""
+    """Return coordinate `index` of each slice."""
     lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     if axes.vector == indices.rank:
         return indices
@@ -110,7 +119,9 @@ def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> 
 
 
 def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> Tensor:
-    """Return the slices with the axes that count them first, then all axes of x."""
+    """Return slices with the axes that count them first, followed by all axes of x; those without elements in slices
+    have size 1.
+    """
     lead = [d for d in range(updates.rank) if d not in axes.offset]
     slices = transpose(builder, updates, [*lead, *axes.offset])
     sizes = dict(zip(axes.kept(x.rank), slices.shape[len(lead) :], strict=True))
@@ -121,9 +132,10 @@ def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxe
 def scatter_first(
     builder: Builder, x: Tensor, indices: Tensor, slices: Tensor, depth: int, combine: Combine, unique: bool = False
 ) -> Tensor:
-    """x with slices combined into it at the positions along its first axes that the rows of `indices` [n, depth] name.
+    """Return x with slices combined into it at positions along its first `depth` axes.
 
-    slices: [n, ...], with all axes of x, of size 1 along those that are named. Positions outside of x are left out.
+    indices [n, depth] has the positions. slices [n, ...] has all axes of x, with size 1 along the first `depth` ones.
+    Positions outside of x are ignored.
     """
     return _scattered(builder, [x], indices, [slices], depth, lambda s, old, new: [combine(s, old[0], new[0])], unique)[
         0
@@ -134,17 +146,20 @@ def _scattered(
     builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral, unique: bool,
 ) -> list[Tensor]:  # fmt: skip
-    """`scatter_first` into several tensors, and into both parts of complex ones: each part by itself, where what it
-    becomes follows from it alone; otherwise slice by slice."""
+    """Apply `scatter_first` to several tensors.
+
+    Each part (real, imaginary) of each tensor is a scatter of its own if its new value depends on that part alone.
+    Otherwise slices are combined in a loop.
+    """
     for x, update in zip(tensors, slices, strict=True):
         if update.dtype != x.dtype:
             raise builder.fail(f"a scatter into {x}: what is put there is {update}, of another type")
     dtypes = [x.dtype for x in tensors]
     blocks = [_body_of_part(dtypes, combine, n) for n in range(sum(2 if d.is_complex else 1 for d in dtypes))]
-    alone = [block for block in blocks if block is not None]
-    if len(alone) < len(blocks):
+    independent = [block for block in blocks if block is not None]
+    if len(independent) < len(blocks):
         return _slice_by_slice(builder, tensors, indices, slices, depth, combine)
-    bodies = iter(alone)
+    bodies = iter(independent)
     results = []
     for x, update in zip(tensors, slices, strict=True):
         parts = [_scattered_part(builder, part, indices, news, depth, next(bodies), unique)
@@ -156,6 +171,7 @@ def _scattered(
 def _scattered_part(
     builder: Builder, part: SSAValue, indices: Tensor, slices: SSAValue, depth: int, body: Block, unique: bool
 ) -> SSAValue:
+    """Emit the scatter of one part of a tensor."""
     op = ScatterOp.create(
         operands=[slices, builder.value(indices), part],
         result_types=[part.type],
@@ -170,8 +186,10 @@ def _scattered_part(
 
 
 def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, index: int) -> Block | None:
-    """Return the body that computes one part of an element from its new and its old part; None when other parts are
-    needed, too.
+    """Return the body that computes one part of an element from its new and old value; None if it depends on other
+    parts.
+
+    Operations that this part does not need are removed.
     """
     elements = elements_of(dtypes)
     block = Block(arg_types=[*elements, *elements])
@@ -205,7 +223,7 @@ def _slice_by_slice(
     builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral,
 ) -> list[Tensor]:  # fmt: skip
-    """Combine the slices in a loop, one slice after the other, and return the tensors."""
+    """Combine slices one after the other in a loop over whole tensors, and return the tensors."""
     rank = tensors[0].rank
     lead = indices.rank - 1
     count = product(indices.shape[:lead])
@@ -243,13 +261,15 @@ def _slice_by_slice(
     return for_(builder, count, list(tensors), step)
 
 
-# -- as NumPy has them: positions count from the end when they are negative
+# -- with NumPy's indices: negative positions count from the end
 
 
 def put_along(
     builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: str | None = None
 ) -> Tensor:
-    """x with updates at the indices along an axis, in their order. combine: add, mul, max, min of the old and new."""
+    """Return x with updates at the indices along an axis, applied in order. `combine` is add, mul, max, min of old and
+    new; None replaces.
+    """
     positions = [
         _from_front(builder, indices, x.shape[d]) if d == axis else iota(builder, indices.shape, d, I64)
         for d in range(x.rank)
@@ -261,7 +281,7 @@ def put_along(
 
 
 def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
-    """x with updates at the rows of indices [..., k], which name positions along the first k axes."""
+    """Return x with updates at the positions in the rows of indices [..., k], along the first k axes."""
     parts = columns(builder, indices)
     if len(parts) > x.rank:
         raise builder.fail(f"indices {indices} name positions along {len(parts)} axes of {x}")
@@ -271,6 +291,7 @@ def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combin
 
 
 def _from_front(builder: Builder, indices: Tensor, size: Size) -> Tensor:
+    """Return non-negative i64 positions for ones that may count from the end of an axis of `size` elements."""
     wide = convert(builder, indices, I64)
     return formula(builder, lambda i, n: (i < 0).where(i + n, i), wide, size_as(builder, size, I64))
 
@@ -278,7 +299,7 @@ def _from_front(builder: Builder, indices: Tensor, size: Size) -> Tensor:
 def put_rows(
     builder: Builder, x: Tensor, positions: Sequence[Tensor], updates: Tensor, combine: str | None = None
 ) -> Tensor:
-    """x with updates [n, the other axes] at positions, a vector [n] for each of its first axes."""
+    """Return x with updates [n, other axes...] at positions, which has a vector [n] for each of the first axes."""
     depth = len(positions)
     slices = reshape(builder, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
     rows = concat(builder, [expand_dims(builder, p, [1]) for p in positions], 1)

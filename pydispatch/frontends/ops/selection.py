@@ -1,4 +1,4 @@
-"""Elements chosen by what they are: those that are true, those that are distinct. Calls find out how many there are."""
+"""Selection of elements by their values: true ones, distinct ones. Their number is computed in each call."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from pydispatch.frontends.ops.scatters import put_rows
 
 
 def indices_of_true(builder: Builder, mask: Tensor) -> Tensor:
-    """Return the indices of the true elements of a vector, in order. Their number is computed by each call."""
+    """Return the indices of the true elements of a vector, in ascending order."""
     numbers = elementwise.convert(builder, mask, I64)
     count = builder.size_of(builder.scalar(reductions.reduce(builder, "add", numbers)), "count")
     before = scans.cumulative(builder, "add", numbers, 0, exclusive=True)
     targets = formula(builder, lambda e, n: e.where(n, n.const(-1)), mask, before)
-    room = builder.wrap(I64, (count,), builder.splat(builder.scalar_constant(0, I64), (count,)))
-    return put_rows(builder, room, [targets], shapes.iota(builder, mask.shape, 0, I64), None)
+    zeros = builder.wrap(I64, (count,), builder.splat(builder.scalar_constant(0, I64), (count,)))
+    return put_rows(builder, zeros, [targets], shapes.iota(builder, mask.shape, 0, I64), None)
 
 
 def indices_of_nonzero(builder: Builder, x: Tensor) -> list[Tensor]:
-    """Return the indices of the elements of a tensor that are not 0, in row-major order: a vector for each axis."""
+    """Return the indices of the non-zero elements of a tensor in row-major order, one vector per axis."""
     flat = indices_of_true(builder, elementwise.convert(builder, shapes.reshape(builder, x, [product(x.shape)]), BOOL))
     rows = []
     for d in range(x.rank):
@@ -37,35 +37,40 @@ def indices_of_nonzero(builder: Builder, x: Tensor) -> list[Tensor]:
 
 
 def distinct_slices(builder: Builder, x: Tensor, axis: int, sort: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return (the distinct slices of x along an axis, the index of the first occurrence of each, the number of the
-    distinct slice that equals each slice, the number of occurrences).
+    """Return the distinct slices of x along an axis, and about them three vectors.
+
+    These are the index of the first occurrence of each distinct slice, for each slice the number of its distinct slice,
+    and the number of occurrences of each distinct slice. With `sort`, distinct slices are in ascending order, else in
+    the order of their first occurrence.
     """
     first, inverse, counts = distinct(builder, _columns_of_slices(builder, x, axis), sort)
     return take(builder, x, first, axis), first, inverse, counts
 
 
 def distinct_neighbours(builder: Builder, x: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return (the slices of x along an axis that differ from the previous slice, the number of the run of equal slices
-    that each slice is in, the length of each run).
+    """Return the slices of x along an axis that differ from the previous one, for each slice the number of its sequence
+    of equal slices, and the length of each sequence.
     """
     columns = _columns_of_slices(builder, x, axis)
     size = x.shape[axis]
     starts, run_index = _runs(builder, columns)
     first = indices_of_true(builder, starts)
-    beyond = shapes.concat(builder, [first, shapes.reshape(builder, reductions.size_as(builder, size, I64), [1])], 0)
-    ends = shapes.slice_axis(builder, beyond, 0, 1, first.shape[0] + 1)
+    boundaries = shapes.concat(
+        builder, [first, shapes.reshape(builder, reductions.size_as(builder, size, I64), [1])], 0
+    )
+    ends = shapes.slice_axis(builder, boundaries, 0, 1, first.shape[0] + 1)
     return take(builder, x, first, axis), run_index, elementwise.binary(builder, "sub", ends, first)
 
 
-_MOST_COLUMNS = 64
+_MAX_COLUMNS = 64  # each column adds operands to the comparison of the sort
 
 
 def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
-    """Return the elements of slices along an axis, one vector for each position in a slice."""
+    """Return the elements of the slices along an axis, one vector per position in a slice."""
     front = shapes.transpose(builder, x, [axis, *(d for d in range(x.rank) if d != axis)])
     width = product(front.shape[1:])
-    if isinstance(width, Expr) or width > _MOST_COLUMNS:
-        what = f"the slices of {x} along axis {axis} have more than {_MOST_COLUMNS} elements, or a computed number"
+    if isinstance(width, Expr) or width > _MAX_COLUMNS:
+        what = f"the slices of {x} along axis {axis} have more than {_MAX_COLUMNS} elements, or a computed number"
         raise builder.fail(f"{what}, and distinct ones are looked for")
     table = shapes.reshape(builder, front, [front.shape[0], width])
     return [
@@ -74,10 +79,11 @@ def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
 
 
 def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct rows of a table whose columns are vectors: (the index of the first occurrence of each, the
-    number of the distinct row that equals each row, the number of occurrences).
+    """Return the distinct rows of a table, whose columns are `rows`, as three vectors.
 
-    sort: in rising order, column by column; else in the order in which they come first.
+    These are the index of the first occurrence of each distinct row, for each row the number of its distinct row, and
+    the number of occurrences of each distinct row. With `sort`, distinct rows are in ascending lexicographic order,
+    else in the order of their first occurrence.
     """
     size = rows[0].shape[0]
     positions = shapes.iota(builder, [size], 0, I64)
@@ -92,8 +98,8 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
     *columns, origin = ordering.sort(builder, [*rows, positions], 0, before)
     starts, run_index = _runs(builder, columns)
     first = take(builder, origin, indices_of_true(builder, starts), 0)
-    room = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
-    inverse = put_rows(builder, room, [origin], run_index, None)
+    zeros = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
+    inverse = put_rows(builder, zeros, [origin], run_index, None)
     none = builder.wrap(I64, first.shape, builder.splat(builder.scalar_constant(0, I64), first.shape))
     if not sort:
         first, order = ordering.sort_with_indices(builder, first, 0)
@@ -105,9 +111,11 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
 
 
 def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return for each row whether it differs from the previous row, and the number of its run of equal rows."""
+    """Return, for each row of a table, whether it differs from the previous row, and the number of its sequence of
+    equal rows.
+    """
     size = columns[0].shape[0]
-    earlier = [
+    previous = [
         shapes.concat(
             builder, [shapes.slice_axis(builder, c, 0, 0, 1), shapes.slice_axis(builder, c, 0, 0, size - 1)], 0
         )
@@ -121,6 +129,6 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         return new
 
     positions = shapes.iota(builder, [size], 0, I64)
-    starts = formula(builder, begins, positions, *(t for pair in zip(columns, earlier, strict=True) for t in pair))
+    starts = formula(builder, begins, positions, *(t for pair in zip(columns, previous, strict=True) for t in pair))
     run_index = scans.cumulative(builder, "add", elementwise.convert(builder, starts, I64), 0)
     return starts, formula(builder, lambda n: n - 1, run_index)

@@ -1,4 +1,4 @@
-"""Windows that move over all axes of a tensor: reductions of each, and the gradients of those that select."""
+"""Reductions of sliding windows over all axes of a tensor, and their gradients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydispatch.frontends.ops.scalars import Scalars, scalars_of
 from pydispatch.frontends.ops.shapes import pad, scalar_parts, slice_
 
 Select = Callable[[Scalars, Scalar, Scalar], Scalar]
-"""select(s, chosen so far, element) -> whether the former stays."""
+"""Function select(scalars, element selected so far, next element) -> whether the former stays selected."""
 
 
 def reduce_windows(
@@ -28,23 +28,31 @@ def reduce_windows(
     combine: Combine, input_dilations: Sequence[int] | None = None, *, around: Sequence[Tensor | complex] | None = None,
     out: Shape | None = None, moving: Sequence[int] | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Reduce each window over all axes of tensors of one shape; the tensors are reduced together.
+    """Reduce each sliding window over tensors of one shape; the tensors are reduced together.
 
-    starts: the first running values, rank 0, one for each result; their dtypes are those of the results. around: for
-    each tensor what lies beyond it, without it `starts`. input_dilations: elements are that far apart, with `around`
-    between them. out: how many windows there are along each axis, where padding does not say; the last one may reach
-    beyond it. moving: the axes along which windows are larger than 1, without it those where `kernel` says so; loop d
-    of `combine` counts windows along axis d, loop rank + n the elements of a window along axis moving[n].
+    Args:
+        builder: The builder.
+        tensors: The operands.
+        starts: Initial values of rank 0, one per result, with the types of the results.
+        kernel: Size of the windows along each axis.
+        window: Strides, padding and dilations.
+        combine: Function that combines running values and elements. Its loop d counts windows along axis d, its loop
+            rank + n the elements of a window along axis moving[n].
+        input_dilations: Distances of the elements of the operands along each axis; `around` is between them.
+        around: Padding value of each tensor; None for `starts`.
+        out: Number of windows along each axis; None to derive it from the padding. The last window may exceed the
+            padding.
+        moving: Axes along which windows have more than one element; None for those with a kernel size other than 1.
     """
     rank = tensors[0].rank
     interior = [n - 1 for n in input_dilations] if input_dilations else None
     high = window.high
     if out is not None:
         high = tuple(_padding_after(n, out[d], kernel[d], window, d) for d, n in enumerate(tensors[0].shape))
-    beyond = starts if around is None else around
-    padded = [pad(builder, x, window.low, high, value, interior) for x, value in zip(tensors, beyond, strict=True)]
+    pad_values = starts if around is None else around
+    padded = [pad(builder, x, window.low, high, value, interior) for x, value in zip(tensors, pad_values, strict=True)]
     if out is not None:
-        spans = [(out[d] - 1) * window.strides[d] + _reach(kernel[d], window, d) for d in range(rank)]
+        spans = [(out[d] - 1) * window.strides[d] + _extent(kernel[d], window, d) for d in range(rank)]
         padded = [slice_(builder, x, [0] * rank, spans) for x in padded]
     if out is None:
         inside = Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
@@ -58,7 +66,9 @@ def reduce_windows(
         for d in range(rank)
     )
     inputs = [(part, AffineMap(loops, 0, source)) for x in padded for part in builder.parts(x)]
-    sizes = builder.empty(tensors[0].dtype.element, [kernel[d] for d in moving])  # says how large windows are
+    sizes = builder.empty(
+        tensors[0].dtype.element, [kernel[d] for d in moving]
+    )  # this operand only defines the sizes of the window loops
     inputs.append((sizes, AffineMap(loops, 0, tuple(position[d] for d in moving))))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     outputs = [(builder.splat(value, out), to_result) for t in starts for value in scalar_parts(builder, t)]
@@ -74,19 +84,19 @@ def reduce_windows(
     return [builder.wrap(t.dtype, out, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
 
 
-def _reach(kernel: Size, window: Window, axis: int) -> Size:
-    """Return the number of elements that a window spans along an axis, with dilation."""
+def _extent(kernel: Size, window: Window, axis: int) -> Size:
+    """Return the number of elements that a dilated window spans along an axis."""
     return (kernel - 1) * window.dilations[axis] + 1
 
 
 def _padding_after(n: Size, out: Size, kernel: Size, window: Window, axis: int) -> Size:
-    """Return the padding after an axis of n elements that `out` windows need; negative only where it is static."""
-    reach, step, low = _reach(kernel, window, axis), window.strides[axis], window.low[axis]
-    needed, stated = (out - 1) * step + reach - low - n, window.high[axis]
+    """Return the padding after an axis of n elements that `out` windows need; it is negative only if static."""
+    extent, step, low = _extent(kernel, window, axis), window.strides[axis], window.low[axis]
+    needed, stated = (out - 1) * step + extent - low - n, window.high[axis]
     if not isinstance(needed, Expr):
         return needed
     # Without ceil_mode every window ends within the stated padding.
-    return stated if out == (n + low + stated - reach) // step + 1 else maximum(0, needed)
+    return stated if out == (n + low + stated - extent) // step + 1 else maximum(0, needed)
 
 
 def reduce_image_windows(
@@ -99,10 +109,10 @@ def reduce_image_windows(
     combine: Combine,
     around: complex,
 ) -> list[Tensor]:
-    """`reduce_windows` over the spatial axes of x [n, c, ...] -> [n, c, *out] for each of `starts`.
+    """Apply `reduce_windows` to the spatial axes of x [n, c, ...]; return [n, c, *out] for each of `starts`.
 
-    kernel, window, out: for the spatial axes. starts: numbers with the dtypes of the results. Loop 2 + d of `combine`
-    counts windows along spatial axis d, loop 2 + len(out) + d the elements of a window.
+    kernel, window and out are those of the spatial axes. `starts` has initial values with the types of the results.
+    Loop 2 + d of `combine` counts windows along spatial axis d, loop 2 + len(out) + d the elements of a window.
     """
     whole = Window((1, 1, *window.strides), (0, 0, *window.low), (0, 0, *window.high), (1, 1, *window.dilations))
     return reduce_windows(
@@ -112,7 +122,7 @@ def reduce_image_windows(
 
 
 def pool(builder: Builder, name: str, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape) -> Tensor:
-    """Return the "add" or "max" of the elements in each window over the spatial axes of x [n, c, ...]."""
+    """Return the sum ("add") or maximum ("max") of each window over the spatial axes of x [n, c, ...]."""
     start = least(x.dtype) if name == "max" else 0
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
@@ -124,10 +134,10 @@ def pool(builder: Builder, name: str, x: Tensor, kernel: Sequence[Size], window:
 def max_pool_with_indices(
     builder: Builder, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, *, columns: bool = False
 ) -> list[Tensor]:
-    """Return the largest element of each window over the spatial axes of x [n, c, ...], and its index in its image.
+    """Return the maximum of each window over the spatial axes of x [n, c, ...], and its index in its image.
 
-    An index is the i64 number of the first of equal elements, counted row by row, or with `columns` column by column.
-    NaN is larger than any number. A window without elements gives the least number of the type and -1.
+    An index is i64 and counts row by row, or column by column with `columns`. It is that of the first of equal
+    elements; NaN counts as the largest number. An empty window gives the smallest number of the type and -1.
     """
     spatial = len(out)
     order = list(range(spatial))
@@ -163,10 +173,10 @@ def max_pool_with_indices(
 def sum_over_windows(
     builder: Builder, x: Tensor, sizes: Shape, kernel: Sequence[int], window: Window, positions: Tensor | None = None
 ) -> Tensor:
-    """Return for each element of images [n, c, *sizes] the sum of x [n, c, ...] over the windows that contain it.
+    """Return, for each element of images [n, c, *sizes], the sum of x [n, c, ...] over the windows that contain it.
 
-    x has an element for each window, as the result of a pooling has. positions: for each window the number of the only
-    element in its image, counted row by row, that it counts for; without it windows count for all of their elements.
+    x has one element per window, like the result of a pooling. With `positions`, the row-major index of one element for
+    each window, a window contributes to that element only.
     """
     spatial = len(sizes)
     low = [(k - 1) * step - before for k, step, before in zip(kernel, window.dilations, window.low, strict=True)]
@@ -179,11 +189,11 @@ def sum_over_windows(
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         value = elements[0]
         if positions is not None:
-            here = scalars.const(0, I64)
+            own_index = scalars.const(0, I64)
             for d in range(spatial):
                 count = scalars.emit(I64, arith.IndexCastOp(counts[d], I64.element))
-                here = scalars.binary("add", scalars.binary("mul", here, count), scalars.position(2 + d))
-            value = scalars.select(scalars.compare("eq", here, elements[1]), value, scalars.const(0, value.dtype))
+                own_index = scalars.binary("add", scalars.binary("mul", own_index, count), scalars.position(2 + d))
+            value = scalars.select(scalars.compare("eq", own_index, elements[1]), value, scalars.const(0, value.dtype))
         return [scalars.binary("add", running[0], value)]
 
     operands, around = ([x], [0]) if positions is None else ([x, positions], [0, -1])
@@ -198,10 +208,10 @@ def select_and_scatter(
     builder: Builder, x: Tensor, source: Tensor, start: Tensor, kernel: Sequence[Size], window: Window, select: Select,
     combine: Callable[[Scalars, Scalar, Scalar], Scalar],
 ) -> Tensor:  # fmt: skip
-    """Combine an element of `source` into the position that `select` chooses in each window over x.
+    """Combine each element of `source` into the element of x's shape that `select` selects in its window over x.
 
-    `start` is the initial value of each position. The computation has two passes: the first records the chosen position
-    of each window, the second combines for each position the windows that chose it.
+    `start` is the initial value of all elements of the result. The first pass records the selected index of each
+    window; the second combines, for each element, the windows that selected it.
     """
     chosen = _selected_positions(builder, x, source.shape, kernel, window, select)
     rank = x.rank
@@ -243,7 +253,7 @@ def select_and_scatter(
 def _selected_positions(
     builder: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select
 ) -> Tensor:
-    """Return for each window the row-major position in x of the selected element; -1 for an empty window."""
+    """Return the row-major index in x of the element that each window selects; -1 for an empty window."""
     rank = x.rank
     loops = 2 * rank
     sizes = builder.empty(x.dtype.element, kernel)
@@ -281,11 +291,12 @@ def _selected_positions(
 
 
 def _true(coords: CoordinateBuilder) -> SSAValue:
+    """Return a true constant."""
     return coords.const(True, BOOL).value
 
 
 def _flat(coords: CoordinateBuilder, at: Sequence[SSAValue], shape: Sequence[SSAValue]) -> SSAValue:
-    """Return the row-major index of an element."""
+    """Return the row-major index of the element with these coordinates."""
     total = coords.index_constant(0)
     for position, size in zip(at, shape, strict=True):
         total = coords.plus(coords.times(total, size), position)
