@@ -19,6 +19,7 @@ MODULES = (
 
 
 def _library() -> str:
+    """Return the path of the shared library with all modules. Raise ImportError if it is not built."""
     spec = PathFinder.find_spec(f"{__name__}.core", __path__)
     if spec is None or spec.origin is None:
         raise ImportError(
@@ -28,6 +29,8 @@ def _library() -> str:
 
 
 class _Loader(ExtensionFileLoader):
+    """Loader that explains why the modules cannot be imported in a subinterpreter."""
+
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         try:
             return super().create_module(spec)

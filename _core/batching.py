@@ -60,7 +60,7 @@ class Batched:
         key: Key = ()
         rows = self._stacking.examples()
         if example is not None:
-            row, key, _ = self._row(tuple(example), {})
+            row, key, _ = self._check_request(tuple(example), {})
             rows = [row]
         if rows and (refusal := self._stacking.refusal(key, rows)):
             raise refusal
@@ -77,7 +77,7 @@ class Batched:
             else:
                 if 0 < count <= self.max_batch:
                     return self._collector.add((), args, count)
-        row, key, count = self._row(args, named)
+        row, key, count = self._check_request(args, named)
         return self._collector.add(key, row, count)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -100,12 +100,13 @@ class Batched:
     def __repr__(self) -> str:
         return f"<@{self._stacking.name} in batches of up to {self.max_batch}>"
 
-    def _row(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Row, Key, int]:
-        """Return the arguments of a request in order, the key that requests of the same call share, and its number of
-        rows.
+    def _check_request(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Row, Key, int]:
+        """Check the arguments of one request.
+
+        Return them in order, the key that requests need to have in common to share a call, and the number of rows.
         """
         arguments = self._stacking.arguments
-        values = self._ordered(args, named)
+        values = self._in_order(args, named)
         row: list[Any] = []
         key: list[Any] = []
         count = 0
@@ -113,7 +114,7 @@ class Batched:
             if argument.tail is None:
                 if isinstance(value, np.ndarray) or not np.isscalar(value):
                     raise InvalidArgumentError(f"{argument.text}: expected a number, got {type(value).__name__}")
-                key.append(_bits(value))
+                key.append(_bit_key(value))
                 row.append(value)
                 continue
             array = np.asarray(value)
@@ -137,7 +138,11 @@ class Batched:
             row.append(array)
         return tuple(row), tuple(key), count
 
-    def _ordered(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+    def _in_order(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        """Return the arguments of a request in the order of the function, without its constants.
+
+        Raise InvalidArgumentError if one is missing, unknown or given twice.
+        """
         arguments = self._stacking.arguments
         names = [argument.name for argument in arguments]
         rest = names[len(args) :]
@@ -151,8 +156,11 @@ class Batched:
         return [*args, *(named[name] for name in rest)]
 
 
-def _bits(number: Any) -> tuple[Any, Any]:
-    """Return a key that only numbers with equal bits share: 0.0 and -0.0 are equal, and give other results."""
+def _bit_key(number: Any) -> tuple[Any, Any]:
+    """Return a hashable key that is equal only for numbers of the same type and bits.
+
+    The numbers themselves do not serve as a key: 0.0 and -0.0 compare equal but may lead to different results.
+    """
     array = np.asarray(number)
     if array.dtype.hasobject:  # an int of more than 64 bits, a fraction
         return type(number), number
@@ -207,7 +215,7 @@ class Request:
         if not batch.done:
             waiter = _Waiter(asyncio.get_running_loop())
             batch.waiting.append(waiter)
-            if not batch.done:  # else nobody may look at the list any more
+            if not batch.done:  # otherwise the waiters may have been woken already
                 yield waiter
         return self.result()
 
@@ -224,8 +232,8 @@ class _Waiter:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._asyncio_future_blocking = True
-        self._wakeup: Callable[[_Waiter], Any] | None = None  # of the task; None again when it goes on
-        self._reason: tuple[Any, ...] | None = None  # it was cancelled
+        self._wakeup: Callable[[_Waiter], Any] | None = None  # resumes the task; None once that was scheduled
+        self._reason: tuple[Any, ...] | None = None  # arguments of CancelledError; None: not cancelled
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self.loop
@@ -234,6 +242,7 @@ class _Waiter:
         self._wakeup, self._context = wakeup, context
 
     def cancel(self, msg: Any = None) -> bool:
+        """Schedule the task to resume with CancelledError. Return False if it is resuming already."""
         wakeup, self._wakeup = self._wakeup, None
         if wakeup is None:
             return False
@@ -246,36 +255,43 @@ class _Waiter:
             raise asyncio.CancelledError(*self._reason)
 
     def wake(self) -> None:
+        """Resume the task now, unless it was cancelled or resumed before."""
         wakeup, self._wakeup = self._wakeup, None
         if wakeup is not None:
             self._context.run(wakeup, self)
 
 
 class _Batch:
-    """Requests that go into one call. `done` is set before `waiting` is read, so that nobody is forgotten."""
+    """Requests that are merged into one call.
+
+    `done` is set before `waiting` is read, so that no waiter that was added meanwhile is missed.
+    """
 
     __slots__ = ("call", "count", "deadline", "done", "event", "key", "outcomes", "results", "rows", "size", "waiting")
 
     def __init__(self, key: Key, deadline: float) -> None:
         self.key, self.deadline = key, deadline
         self.rows: list[Row] = []
-        self.count = 0  # of rows of arrays
-        self.size = 0  # of requests
-        self.call: Any = None  # the future of the call, where it was submitted
+        self.count = 0  # rows of all requests together
+        self.size = 0  # number of requests
+        self.call: Any = None  # the future of the call, if it was submitted
         self.results: Sequence[np.ndarray] = ()
-        self.outcomes: list[Any] = []  # for each request, where they ran one by one: results or an exception
+        self.outcomes: list[Any] = []  # results or exception of each request, if they did not run as one call
         self.done = False
         self.event = threading.Event()
         self.waiting: list[_Waiter] = []
 
     def submit(self, stacking: Stacking) -> None:
-        """Submit the call, unless the requests must be looked at first: `run` does that, and reports errors."""
+        """Submit the call without waiting for it, if requests of this kind are known to be independent.
+
+        Otherwise, and after an error, `run` makes the call later.
+        """
         if stacking.is_accepted(self.key):
             with contextlib.suppress(Exception):
                 self.call = stacking.submit(self.rows, self.count)
 
     def run(self, stacking: Stacking) -> None:
-        """Call the function, or waits for the call. Never raises: errors belong to requests."""
+        """Call the function, or wait for the submitted call. Store errors as outcomes of the requests; never raise."""
         try:
             refusal = stacking.refusal(self.key, self.rows) if self.size > 1 else None
             if self.call is not None:
@@ -285,7 +301,7 @@ class _Batch:
             else:
                 self.outcomes = [refusal] * self.size
         except BaseException as error:
-            self.outcomes = [error] if self.size == 1 else [self._alone(stacking, row) for row in self.rows]
+            self.outcomes = [error] if self.size == 1 else [self._run_one(stacking, row) for row in self.rows]
         self._finish()
 
     def cancel(self) -> None:
@@ -296,7 +312,7 @@ class _Batch:
             self._finish()
 
     def _finish(self) -> None:
-        """Wake whatever waits for the outcomes or results."""
+        """Mark the batch as done, and wake the threads and the tasks of all event loops that wait for it."""
         self.rows, self.call = [], None
         self.done = True
         self.event.set()
@@ -306,10 +322,11 @@ class _Batch:
         for loop, waiting in loops.items():
             try:
                 loop.call_soon_threadsafe(_wake, loop, iter(waiting))
-            except RuntimeError:  # the loop was closed: nobody waits in it
+            except RuntimeError:  # the loop was closed, so no task waits in it
                 continue
 
-    def _alone(self, stacking: Stacking, row: Row) -> Any:
+    def _run_one(self, stacking: Stacking, row: Row) -> Any:
+        """Call the function for a single request. Return its results or the exception."""
         try:
             return stacking.run([row], stacking.rows_of(row))
         except BaseException as error:
@@ -317,18 +334,20 @@ class _Batch:
 
 
 def _wake(loop: asyncio.AbstractEventLoop, waiting: Iterator[_Waiter]) -> None:
+    """Wake the waiters of one event loop, in that loop."""
     try:
         for waiter in waiting:
             waiter.wake()
-    except BaseException:  # of a task that ends the process; another loop may still run the others
+    except BaseException:  # a task ends the process; wake the others in case the loop continues
         loop.call_soon(_wake, loop, waiting)
         raise
 
 
 class _Collector:
-    """Batches that are being filled, and the thread that runs them. The thread ends after `close`.
+    """The queue of batches of one Batched, and the thread that runs them until `close`.
 
-    Whoever fills a batch submits its call, so that the device does not wait until the thread gets the GIL.
+    The thread whose request fills a batch submits its call, so that the device need not wait until the collector's
+    thread gets the GIL.
     """
 
     def __init__(self, stacking: Stacking, max_delay: float) -> None:
@@ -338,20 +357,21 @@ class _Collector:
         _collectors.add(self)
 
     def _reset(self) -> None:
-        self._lock = threading.RLock()  # may be taken again: `close` may run in a garbage collection
+        self._lock = threading.RLock()  # reentrant: garbage collection may run `close` on a thread that holds it
         self._changed = threading.Condition(self._lock)
-        self._open: dict[Key, _Batch] = {}  # the oldest first
+        self._open: dict[Key, _Batch] = {}  # batches with room, oldest first
         self._full: deque[_Batch] = deque()
         self._running: _Batch | None = None
         self._thread: threading.Thread | None = None
 
     def add(self, key: Key, row: Row, count: int) -> Request:
-        most = self._stacking.max_batch
+        """Add a request of `count` rows to the open batch of its key, or to a new one. Start the thread if needed."""
+        max_rows = self._stacking.max_batch
         with self._lock:
             if self._is_closed:
                 raise Error(f"@{self._stacking.name}: its batches were closed")
             batch = self._open.get(key)
-            if batch is not None and batch.count + count > most:
+            if batch is not None and batch.count + count > max_rows:
                 self._full.append(batch)
                 del self._open[key]
                 batch = None
@@ -366,7 +386,7 @@ class _Collector:
             batch.rows.append(row)
             batch.size += 1
             batch.count += count
-            if batch.count == most:
+            if batch.count == max_rows:
                 self._full.append(batch)
                 del self._open[key]
                 batch.submit(self._stacking)
@@ -384,13 +404,17 @@ class _Collector:
             thread.join()
 
     def _work(self) -> None:
-        while (batch := self._next()) is not None:
+        """Run batches until the collector is closed; the function of the thread."""
+        while (batch := self._wait_for_batch()) is not None:
             batch.run(self._stacking)
             del batch
             self._running = None
 
-    def _next(self) -> _Batch | None:
-        """Return the next batch that is full or has waited for long enough, the oldest first. None after `close`."""
+    def _wait_for_batch(self) -> _Batch | None:
+        """Wait for a batch that is full or whose delay is over.
+
+        Return the oldest, or None when the collector is closed and empty.
+        """
         with self._changed:
             while self._open or self._full or not self._is_closed:
                 oldest = next(iter(self._open.values()), None)

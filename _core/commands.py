@@ -82,7 +82,7 @@ class Fill(Command):
 
 @dataclass(frozen=True)
 class Copy(Command):
-    """Bytes of the first slot to the second, which is as large and may overlap it."""
+    """Command that copies the bytes of its first slot to its second, which has the same size and may overlap."""
 
     @property
     def source(self) -> Slot:
@@ -95,10 +95,10 @@ class Copy(Command):
 
 @dataclass(frozen=True)
 class Custom(Command):
-    """A call of a host command; its slots are its tensors, in order.
+    """Command that calls a host command; its slots are the tensor operands, in order.
 
-    command: its number in the program. sizes: of the tensors, one after another. first_constant, constant_count: words
-    in the constants of the plan, two for each scalar.
+    command: number of the host command in the program. sizes: of all tensors, concatenated. first_constant,
+    constant_count: range in the constants of the plan; two words for each scalar operand.
     """
 
     command: int
@@ -109,7 +109,7 @@ class Custom(Command):
 
 @dataclass(frozen=True)
 class TensorResult:
-    """A result that is an array. size: bytes of its buffer."""
+    """Shape of a tensor result. size: bytes of its buffer."""
 
     shape: tuple[int, ...]
     size: int
@@ -117,7 +117,10 @@ class TensorResult:
 
 @dataclass(frozen=True)
 class Export:
-    """An export that host code dispatches. constants: words; bindings: their number."""
+    """Export of an executable that host code dispatches.
+
+    constants: number of constant words; bindings: their number.
+    """
 
     ordinal: int
     name: str

@@ -13,13 +13,16 @@ from pydispatch._core.commands import Command, Custom, Dispatch
 from pydispatch._core.status import ArtifactError
 
 WORKGROUPS = -1
-"""In the place of a size of a term: the number of workgroups."""
+"""Stands for the number of workgroups among the sizes of a term."""
 
 
 @dataclass(frozen=True)
 class Flops:
-    """Operations of arithmetic. count: None where it is not known. type: whose arithmetic it is, such as "f32"; "" for
-    several or an unknown one."""
+    """A number of arithmetic operations.
+
+    count: None when unknown. type: the element type that they compute with, such as "f32"; "" for several or unknown
+    types.
+    """
 
     count: int | None = None
     type: str = ""
@@ -61,12 +64,17 @@ def flops_of(command: Command, stated: Mapping[int, list[Any]], constants: bytes
         name, *terms = row
         if type(name) is not str:
             raise ValueError
-        return Flops(sum(_term(term, words, math.prod(command.grid)) for term in terms), name)
+        return Flops(sum(_evaluate_term(term, words, math.prod(command.grid)) for term in terms), name)
     except (TypeError, ValueError):
         raise ArtifactError(f"manifest.json: flops of export '{command.name}': expected terms, got {row!r}") from None
 
 
-def _term(term: list[Any], words: memoryview, workgroups: int) -> int:
+def _evaluate_term(term: list[Any], words: memoryview, workgroups: int) -> int:
+    """Return the value of a term: the product of its factor and sizes.
+
+    A size is the index of a 64-bit constant in `words`, counted in 32-bit words, or WORKGROUPS. Raise ValueError for
+    any other term.
+    """
     factor, *sizes = term
     for size in sizes:
         if size == WORKGROUPS:

@@ -35,10 +35,14 @@ class CallFuture(Future):
         self._task: Task = task
 
     def __getattr__(self, name: str) -> Any:
+        """Initialize the base class when one of its attributes is first read.
+
+        From then on the end of the call marks the future as done.
+        """
         if name not in ("_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         with _arming:
-            is_first = "_done_callbacks" not in self.__dict__  # set last
+            is_first = "_done_callbacks" not in self.__dict__  # the attribute that the base class sets last
             if is_first:
                 super().__init__()
         if is_first and not self._task.call_when_done(self._finish):
@@ -46,6 +50,7 @@ class CallFuture(Future):
         return self.__dict__[name]
 
     def _finish(self) -> None:
+        """Copy the outcome of the ended call into the state of the base class, which runs the callbacks."""
         if self._task.cancelled():
             super().cancel()
             self.set_running_or_notify_cancel()
@@ -83,11 +88,14 @@ class CallFuture(Future):
 def deferred(
     submit: Callable[..., concurrent.futures.Future[Any]], args: Iterable[Any], named: dict[str, Any]
 ) -> Future:
-    """Submit a call when all futures among its arguments have ended, with their results in their places."""
+    """Return a future of a call that is submitted once all futures among its arguments have ended.
+
+    The results of the futures take their places among the arguments. An error of one becomes the error of the call.
+    """
     args = list(args)
     outer = Future()
-    first = [value for value in (*args, *named.values()) if isinstance(value, concurrent.futures.Future)]
-    left, counting = len(first), threading.Lock()
+    inputs = [value for value in (*args, *named.values()) if isinstance(value, concurrent.futures.Future)]
+    left, counting = len(inputs), threading.Lock()
 
     def settle(inner: concurrent.futures.Future[Any]) -> None:
         if not outer.set_running_or_notify_cancel():
@@ -115,6 +123,6 @@ def deferred(
         else:
             inner.add_done_callback(settle)
 
-    for future in first:
+    for future in inputs:
         future.add_done_callback(start)
     return outer

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Shape = tuple[int | str, ...]
 
 
-class _Text(str):
-    """A text that is shown without quotes, as annotations are."""
+class _UnquotedText(str):
+    """Text whose repr has no quotes, for annotations in a signature."""
 
     __slots__ = ()
 
@@ -30,10 +30,10 @@ class _Text(str):
 
 @dataclass(frozen=True)
 class ValueInfo:
-    """An argument or result.
+    """An argument or result of a function.
 
-    name: "" for a result that has none. dtype: the NumPy type of an element, or of a number. shape: sizes; one that is
-    not known before the call has a name, and sizes of equal names are equal. None: a number, not an array.
+    name: "" for a result without a name. dtype: the NumPy type of an element, or of the number. shape: its sizes, None
+    for a number. A dynamic size is given by a name; sizes with the same name are equal.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ValueInfo:
     def type(self) -> str:
         """`float32[batch, 4]`, or `float32` for a number."""
         shape = "" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"
-        return _Text(f"{self.dtype.name}{shape}")
+        return _UnquotedText(f"{self.dtype.name}{shape}")
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.type}" if self.name else self.type
@@ -67,8 +67,12 @@ class Interface:
         results: Sequence[tuple[ElementType, int | None]],
         entry: Mapping[str, Any] | None,
     ) -> Interface:
-        """arguments, results: as of a Function. entry: of the function in the manifest, which names sizes; None, or one
-        without them: they get names. ArtifactError for one that does not fit the program."""
+        """Build the interface of a function of a program.
+
+        arguments, results: the properties of that name of a Function. entry: the function's entry in the manifest,
+        which names dynamic sizes; without one they are named d0, d1 and so on. Raises ArtifactError if the entry
+        contradicts the program.
+        """
         shapes = _Shapes(name, entry)
         inputs = [
             ValueInfo(given, kind.dtype, shapes.shape("inputs", i, dims))
@@ -85,7 +89,7 @@ class Interface:
         if not self.outputs:
             return None
         texts = [repr(value) for value in self.outputs]
-        return _Text(texts[0] if len(texts) == 1 else f"({', '.join(texts)})")
+        return _UnquotedText(texts[0] if len(texts) == 1 else f"({', '.join(texts)})")
 
     def text(self) -> str:
         """`f(x: float32[n, 4], k: int32) -> float32[n]`."""
@@ -113,7 +117,7 @@ class Interface:
         for i, value in enumerate(self.inputs):
             name = value.name
             if not _is_plain(name, names):
-                name = _free(f"arg{i}", taken)
+                name = _unused_name(f"arg{i}", taken)
             kind = Parameter.POSITIONAL_ONLY if i <= last else Parameter.POSITIONAL_OR_KEYWORD
             parameters.append(Parameter(name, kind, annotation=value.type))
         parameters.append(Parameter("out", Parameter.KEYWORD_ONLY, default=None))
@@ -125,7 +129,8 @@ def _is_plain(name: str, names: Sequence[str]) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name) and name != "out" and names.count(name) == 1
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
+    """Return `name` with underscores before it until it is not in `taken`, and add it there."""
     while name in taken:
         name = f"_{name}"
     taken.add(name)
@@ -133,7 +138,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 class _Shapes:
-    """Shapes, with names for the sizes that a program leaves open. entry: of the manifest, as `Interface.of`."""
+    """Source of names for dynamic sizes: the manifest's entry of the function, or consecutive numbers."""
 
     def __init__(self, function: str, entry: Mapping[str, Any] | None) -> None:
         self._function = function
@@ -141,7 +146,11 @@ class _Shapes:
         self._count = 0
 
     def shape(self, side: str, index: int, dims: tuple[int, ...] | None) -> Shape | None:
-        """dims: sizes, -1 for one that the program leaves open. None: of a number."""
+        """Return the shape of argument or result `index`, with names for dynamic sizes; None for a number.
+
+        side: "inputs" or "outputs". dims: its sizes in the program, -1 for dynamic ones. Raises ArtifactError if the
+        manifest states another shape.
+        """
         if dims is None:
             return None
         if self._entry is None:
@@ -161,5 +170,5 @@ class _Shapes:
 
 
 def _fits(stated: object, size: int) -> bool:
-    """Return whether what a manifest says of a size fits what the program does. A name stands for an open one only."""
+    """Return whether the size that the manifest states fits that of the program; a name fits a dynamic size only."""
     return (type(stated) is int and stated >= 0 and size in (-1, stated)) or (type(stated) is str and size < 0)

@@ -17,8 +17,10 @@ OUTSIDE = "outside dispatches"
 UNKNOWN_TEXT = "unknown"
 
 Peak = Callable[[int | None, str, int], float | None]
-"""The least seconds that a device could take for so many operations (None: it is not known how many) of a type, and so
-many bytes; None where nothing is known of it."""
+"""Function that returns the least seconds in which a device can do a number of operations and move a number of bytes.
+
+Its arguments are the number of operations, None when unknown, their type, and the number of bytes. It returns None when
+the peak is unknown."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,18 @@ class Timing:
 
     @property
     def gigabytes_per_second(self) -> float:
-        """0 where no time was measured."""
+        """Return the memory throughput in 10^9 bytes per second; 0 if no time was measured."""
         return self.nbytes / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
     @property
     def gigaflops_per_second(self) -> float | None:
-        """10^9 operations of arithmetic per second; None where they are not known, 0 where no time was measured."""
+        """Return 10^9 arithmetic operations per second; None if their number is unknown, 0 if no time was measured."""
         if self.flops is None:
             return None
         return self.flops / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
     def followed_by(self, other: Timing) -> Timing:
-        """Return one timing for this command and `other`, which run together."""
+        """Return one timing for this command and `other`, which were measured together as parts of one chain."""
         flops = Flops(self.flops, self.arithmetic) + Flops(other.flops, other.arithmetic)
         return Timing(
             f"{self.command}, then {other.command}", self.seconds + other.seconds, self.nbytes + other.nbytes,
@@ -67,7 +69,7 @@ class Timing:
 
 
 def timing_of(text: str, seconds: float, command: Command, flops: Flops = UNKNOWN, runs: int = 1) -> Timing:
-    """text: the command in words; seconds: of all runs; flops: of one."""
+    """Return the timing of a command. text: its description; seconds: of all runs together; flops: of one run."""
     grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
     nbytes = sum(slot.size for slot in command.slots)
     flops = flops * runs
@@ -75,16 +77,19 @@ def timing_of(text: str, seconds: float, command: Command, flops: Flops = UNKNOW
 
 
 def check_runs(function: str, runs: object) -> None:
-    """InvalidArgumentError for a number of runs that cannot be measured."""
+    """Raise InvalidArgumentError if `runs` is not a positive int."""
     if type(runs) is not int or runs < 1:
         raise InvalidArgumentError(f"@{function}: profile: runs: expected a number of 1 or more, got {runs!r}")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A plan and when its commands ran. commands: those that do something, with their numbers in the plan; lines: all
-    of them in words; constants: words, as bytes; spans: for each run and command when it began and ended, in
-    nanoseconds, on a clock that starts anew with each run."""
+    """Measurements of the commands of a plan.
+
+    commands: the commands that are not empty, with their numbers in the plan. lines: a description of each command of
+    the plan. constants: the constant words of the plan, as bytes. spans: for each run and each command of the plan its
+    begin and end, in nanoseconds since the begin of the run.
+    """
 
     commands: Sequence[tuple[int, Command]]
     lines: Sequence[str]
@@ -97,29 +102,29 @@ class Measured:
         """Return a timing for each command; the commands of a chain, which begin and end together, share one. stated:
         see `flops.flops_of`. seconds_of: reduces the seconds of all runs to one number.
         """
-        made: list[Timing] = []
+        result: list[Timing] = []
         last = (0, 0)
         for number, command in self.commands:
             flops = flops_of(command, stated, self.constants)
             if self.spans[-1][number] == last and last[0] != last[1]:
-                made.append(made.pop().followed_by(timing_of(self.lines[number], 0.0, command, flops, runs)))
+                result.append(result.pop().followed_by(timing_of(self.lines[number], 0.0, command, flops, runs)))
             else:
                 seconds = seconds_of([(end - begin) * 1e-9 for begin, end in (run[number] for run in self.spans)])
-                made.append(timing_of(self.lines[number], seconds, command, flops, runs))
+                result.append(timing_of(self.lines[number], seconds, command, flops, runs))
             last = self.spans[-1][number]
-        return made
+        return result
 
     def busy(self, run: int) -> float:
-        """Return the seconds in which commands of a run were running."""
+        """Return the total execution time of the commands in one run, in seconds; a chain counts once."""
         return sum(end - begin for begin, end in {self.spans[run][number] for number, _ in self.commands}) * 1e-9
 
 
 class Profile(list[Timing]):
-    """The commands of a call, in order; printed as a table, the longest first.
+    """Timings of the commands of a call, in order; printed as a table, the longest first.
 
-    call: seconds of an ordinary call, in which independent commands overlap; None where it was not measured.
-    outside: seconds of the measured call in which no command was running: taking arguments, control flow, elements that
-    the host reads; None where it was not measured.
+    call: seconds of an ordinary call, in which independent commands overlap; None if not measured. outside: seconds of
+    the profiled call in which no command ran, such as checks of arguments, control flow, and reads of elements by the
+    host; None if not measured.
     """
 
     def __init__(
@@ -131,23 +136,25 @@ class Profile(list[Timing]):
 
     @property
     def seconds(self) -> float:
-        """Of all commands together."""
+        """Return the sum of the seconds of all commands."""
         return sum(timing.seconds for timing in self)
 
     @property
     def whole(self) -> float:
-        """Seconds of the measured call: of all commands, and outside of them."""
+        """Return the seconds of the profiled call: the commands and the time outside of them."""
         return self.seconds + (self.outside or 0.0)
 
     @property
     def longest(self) -> list[Timing]:
-        """The commands, the longest first."""
+        """Return the timings, the longest first."""
         return sorted(self, key=lambda timing: -timing.seconds)
 
     def share_of_peak(self, timing: Timing) -> float | None:
-        """Return how close a command of this profile comes to what its device can do: the least time of its operations,
-        or of moving its bytes, whichever is longer, as a part of its time. None where that is not known. The first time
-        in a process it is measured, which takes up to a second.
+        """Return how close a command of this profile comes to the peak of its device (roofline model), 1 at the peak.
+
+        The least time is that of its operations or of moving its bytes, whichever is longer; the share is the least
+        time divided by the measured time. None when the peak is unknown. The first call in a process measures the
+        peak, which takes up to a second.
         """
         if self._peak is None or timing.seconds <= 0 or not (timing.nbytes or timing.flops):
             return None
@@ -163,7 +170,7 @@ class Profile(list[Timing]):
         }  # fmt: skip
 
     def _rows(self) -> list[list[str]]:
-        """Return the table: its head, and a row for each command, the longest first."""
+        """Return the cells of the table: the head, and a row for each command, the longest first."""
         whole, repeats = self.whole or 1.0, any(timing.runs > 1 for timing in self)
         runs = ["runs"] if repeats else []
         rows = [["time", "share", "GB/s", "GFLOP/s", "% of peak", "workgroups", *runs, "command"]]
@@ -183,7 +190,8 @@ class Profile(list[Timing]):
             rows.append([f"{seconds * 1e6:,.2f} us", f"{100 * seconds / whole:.1f} %", *cells])
         return rows
 
-    def _last_line(self) -> str:
+    def _summary(self) -> str:
+        """Return the line below the table: the times of the profiled and of an ordinary call."""
         count = f"{len(self)} commands, one after another" if len(self) != 1 else "1 command"
         last = f"{self.whole * 1e6:,.2f} us for {count}"
         if self.call is not None:
@@ -194,9 +202,9 @@ class Profile(list[Timing]):
         rows = self._rows()
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
         lines = ["  ".join([*map(str.rjust, row, widths), row[-1]]) for row in rows]
-        return "\n".join([*lines, self._last_line()])
+        return "\n".join([*lines, self._summary()])
 
     def _repr_html_(self) -> str:
         """Render the table for notebooks."""
         head, *rows = self._rows()
-        return table(head, rows, len(head) - 1) + paragraph(self._last_line())
+        return table(head, rows, len(head) - 1) + paragraph(self._summary())

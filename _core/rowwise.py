@@ -17,17 +17,18 @@ Row = tuple[Any, ...]
 """The arguments of a request in order, without constants: arrays, and numbers."""
 
 Key = tuple[Any, ...]
+"""What requests need to have in common to share a call: the sizes that the function leaves open, and numbers."""
+
 KINDS = 4096
-"""Kinds of requests whose check is remembered. More would hold memory, fewer would repeat checks."""
-"""What requests of one kind have in common: the sizes that the function leaves open, and numbers."""
+"""Keys whose independence check is cached. A larger cache takes more memory; a smaller one repeats checks."""
 
 ROWS = 8
-"""Different rows that a check uses at most."""
+"""Maximum number of different rows that an independence check uses."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that every request gives. tail: the sizes after the first, None for an open one; None: a number."""
+    """An argument of requests. tail: its sizes without the first, None for a dynamic size; None for a number."""
 
     place: int
     text: str
@@ -37,11 +38,12 @@ class Argument:
 
 
 class Stacking:
-    """The call of a function with the rows of several requests.
+    """Caller of a function with the rows of several requests stacked along dimension 0.
 
-    constants: argument -> its value, by name or position. max_batch: the most rows of a call. tolerance: of
-    differences that rows in one call make, relative to the largest element of a result. Raises InvalidArgumentError for
-    a function whose arguments or results cannot be stacked along dimension 0.
+    constants: values of the arguments that all requests share, by name or position. max_batch: maximum number of rows
+    of a call. tolerance: largest accepted difference between a row in a stacked call and in a call of its own, relative
+    to the largest element of the result. Raises InvalidArgumentError for a function whose arguments or results cannot
+    be stacked.
     """
 
     def __init__(
@@ -52,42 +54,45 @@ class Stacking:
         self._checked: dict[Key, InvalidArgumentError | Literal[True]] = {}
         self.name: str = function.name
         inputs: Sequence[ValueInfo] = function.inputs
-        self._constants = self._places(constants)
+        self._constants = self._constants_by_position(constants)
         self.arguments = [
             Argument(i, f"@{self.name}: argument {i}" + (f" '{value.name}'" if value.name else ""), value.name,
-                     value.dtype, None if value.shape is None else _tail(value.shape))
+                     value.dtype, None if value.shape is None else _trailing_sizes(value.shape))
             for i, value in enumerate(inputs)
             if i not in self._constants
         ]  # fmt: skip
         stacked = {a.place: inputs[a.place].shape or () for a in self.arguments if a.tail is not None}
         if not stacked:
-            raise self._refused("no argument is a tensor that is given by requests")
+            raise self._cannot_batch("no argument is a tensor that is given by requests")
         for place, shape in stacked.items():
             if not shape:
-                raise self._refused(f"argument {place} has no dimension 0; give it in constants=")
+                raise self._cannot_batch(f"argument {place} has no dimension 0; give it in constants=")
         sizes = {shape[0] for shape in stacked.values()}
         fixed = {size for size in sizes if isinstance(size, int)}
         if fixed and len(sizes) > 1:
-            raise self._refused(
+            raise self._cannot_batch(
                 f"dimension 0 of its arguments is {' and '.join(map(str, sorted(sizes, key=str)))}; "
                 "give those that are the same for all requests in constants="
             )
         others = {n for shape in stacked.values() for n in shape[1:]}
         others |= {n for i in self._constants for n in inputs[i].shape or ()}
         if not fixed and sizes & others:
-            raise self._refused("its batch size is the size of another dimension, too, so rows cannot be stacked")
+            raise self._cannot_batch("its batch size is the size of another dimension, too, so rows cannot be stacked")
         if fixed == {1}:
-            raise self._refused(
+            raise self._cannot_batch(
                 "it was compiled for a batch of one; compile it with an open batch size (tensor<?x...>, a symbolic or "
                 "dynamic dimension in the framework)"
             )
         if not function.outputs or any(value.shape is None for value in function.outputs):
-            raise self._refused("every result must be a tensor with a row per request")
+            raise self._cannot_batch("every result must be a tensor with a row per request")
         self.fixed: int | None = fixed.pop() if fixed else None
         self.max_batch = min(max_batch, self.fixed or max_batch)
 
-    def _places(self, constants: Mapping[str | int, Any]) -> dict[int, Any]:
-        """Return constants by position."""
+    def _constants_by_position(self, constants: Mapping[str | int, Any]) -> dict[int, Any]:
+        """Return the constants by argument position.
+
+        Raise InvalidArgumentError for a name or position that does not exist or is given twice.
+        """
         names = [value.name for value in self._function.inputs]
         places: dict[int, Any] = {}
         for key, value in constants.items():
@@ -100,7 +105,8 @@ class Stacking:
             places[place] = value
         return places
 
-    def _refused(self, why: str) -> InvalidArgumentError:
+    def _cannot_batch(self, why: str) -> InvalidArgumentError:
+        """Return the error for a function that cannot be batched, with the reason."""
         return InvalidArgumentError(f"@{self.name} cannot be batched: {why}: {self._text}")
 
     def run(self, rows: Sequence[Row], count: int) -> tuple[np.ndarray, ...]:
@@ -109,18 +115,18 @@ class Stacking:
 
         A function of a fixed batch size gets copies of the first row in the place of missing ones.
         """
-        return self._results(self._function(*self._stacked(rows, count)), count)
+        return self._check_results(self._function(*self._stacked(rows, count)), count)
 
     def submit(self, rows: Sequence[Row], count: int) -> Any:
         """Submit a call with these rows and return its future, for `result_of`."""
         return self._function.submit(*self._stacked(rows, count))
 
     def result_of(self, future: Any, count: int) -> tuple[np.ndarray, ...]:
-        """Wait for what `submit` returned: what `run` would return, or raises what it would raise."""
-        return self._results(future.result(), count)
+        """Wait for the future of `submit`, and return or raise what `run` would."""
+        return self._check_results(future.result(), count)
 
     def _stacked(self, rows: Sequence[Row], count: int) -> list[Any]:
-        """Return the arguments of a call."""
+        """Return the arguments of a call: constants, numbers, and the concatenated rows of all requests."""
         given: list[Any] = [None] * (len(self.arguments) + len(self._constants))
         for place, value in self._constants.items():
             given[place] = value
@@ -139,16 +145,20 @@ class Stacking:
             given[argument.place] = value
         return given
 
-    def _results(self, made: Any, count: int) -> tuple[np.ndarray, ...]:
-        results = tuple(map(np.asarray, made if isinstance(made, tuple) else (made,)))
-        made_rows = self.fixed or count
+    def _check_results(self, returned: Any, count: int) -> tuple[np.ndarray, ...]:
+        """Return the first `count` rows of each result.
+
+        Raise InvalidArgumentError for a result without one row per request.
+        """
+        results = tuple(map(np.asarray, returned if isinstance(returned, tuple) else (returned,)))
+        row_count = self.fixed or count
         for i, result in enumerate(results):
-            if result.shape[:1] != (made_rows,):
+            if result.shape[:1] != (row_count,):
                 raise InvalidArgumentError(
-                    f"@{self.name} cannot be batched: result {i} has the shape {result.shape} for {made_rows} "
+                    f"@{self.name} cannot be batched: result {i} has the shape {result.shape} for {row_count} "
                     f"rows; every result must have a row per request"
                 )
-        return tuple(result[:count] for result in results) if made_rows > count else results
+        return tuple(result[:count] for result in results) if row_count > count else results
 
     def types(self) -> list[tuple[np.dtype[Any], tuple[int, ...]]] | None:
         """Return each argument's element type and trailing sizes (all after the first), or None unless all
@@ -160,8 +170,11 @@ class Stacking:
         return [(a.dtype, tail) for a, tail in zip(self.arguments, tails, strict=True)]
 
     def examples(self) -> list[Row] | None:
-        """Return rows of random numbers; None for a function that also takes something of which not every value may be
-        allowed, such as indices, or rows of open sizes."""
+        """Return rows of random numbers for an independence check.
+
+        Return None if an argument has dynamic sizes or is not a float: not every integer may be allowed, such as an
+        index.
+        """
         types = self.types()
         if types is None or not all(_is_float(dtype) for dtype, _ in types):
             return None
@@ -169,32 +182,33 @@ class Stacking:
         return [tuple(rng.standard_normal((1, *tail)).astype(dtype) for dtype, tail in types) for _ in range(ROWS)]
 
     def refusal(self, key: Key, rows: Sequence[Row]) -> InvalidArgumentError | None:
-        """Return why requests of a kind cannot share a call; None when they can.
+        """Check whether requests with `key` can share a call. Return the error to raise if they cannot, else None.
 
-        The first requests of a kind are checked, unless all are equal, which says nothing about later ones. An error of
-        a call with these rows is raised.
+        The result is cached by key, except when all rows of the check are equal: such rows cannot show that rows
+        influence each other. An error of a call with these rows is raised.
         """
         checked = self._checked.get(key)
         if checked is not None:
             return None if checked is True else checked
-        example = self._single(rows)
-        refusal = self._check(example)
+        example = self._split_rows(rows)
+        refusal = self._check_independence(example)
         is_alike = len({b"".join(np.asarray(value).tobytes() for value in row) for row in example}) < 2
         if refusal is not None or not is_alike:
             if len(self._checked) >= KINDS:
-                self._checked = {}  # requests whose numbers always differ are each a kind of their own
+                self._checked = {}  # numbers are part of the key, so it may be new in every request
             self._checked[key] = refusal or True
         return refusal
 
     def is_accepted(self, key: Key) -> bool:
-        """Return whether it is known that requests of a kind can share a call."""
+        """Return whether a check has shown that requests with `key` can share a call."""
         return self._checked.get(key) is True
 
     def rows_of(self, row: Row) -> int:
+        """Return the number of rows of a request."""
         return next(len(value) for value, a in zip(row, self.arguments, strict=True) if a.tail is not None)
 
-    def _single(self, rows: Sequence[Row]) -> list[Row]:
-        """Up to ROWS rows of requests, each a request by itself."""
+    def _split_rows(self, rows: Sequence[Row]) -> list[Row]:
+        """Split requests into requests of one row each, at most ROWS."""
         single = []
         for row in rows[:ROWS]:
             for k in range(min(self.rows_of(row), ROWS)):
@@ -202,20 +216,27 @@ class Stacking:
                 single.append(tuple(value if a.tail is None else value[k : k + 1] for value, a in values))
         return single[:ROWS]
 
-    def _check(self, rows: Sequence[Row]) -> InvalidArgumentError | None:
-        """Compare calls with several rows with calls with one. rows: of one row each."""
+    def _check_independence(self, rows: Sequence[Row]) -> InvalidArgumentError | None:
+        """Compare the results of stacked calls with those of one call per row.
+
+        Return the error if they differ by more than the tolerance. rows: requests of one row each.
+        """
         singles = [self.run([row], 1) for row in rows]
-        for count in _counts(self.max_batch):
+        for count in _row_counts(self.max_batch):
             order = [(i + i // len(rows)) % len(rows) for i in range(count)]
             found = self.run([rows[j] for j in order], count)
             for i, result in enumerate(found):
                 wanted = np.concatenate([singles[j][i] for j in order])
                 difference = _difference(result, wanted)
                 if difference > self._tolerance:
-                    return InvalidArgumentError(self._found(i, count, difference))
+                    return InvalidArgumentError(self._difference_text(i, count, difference))
         return None
 
-    def _found(self, result: int, count: int, difference: float) -> str:
+    def _difference_text(self, result: int, count: int, difference: float) -> str:
+        """Return the error text for rows that influence each other.
+
+        difference: relative to the largest element of the result.
+        """
         tolerance = self._tolerance
         allowed = f"more than the tolerance of {tolerance:g}" if tolerance else "where the same bits were expected"
         remedy = (
@@ -229,7 +250,8 @@ class Stacking:
         )
 
 
-def _tail(shape: Sequence[int | str]) -> tuple[int | None, ...]:
+def _trailing_sizes(shape: Sequence[int | str]) -> tuple[int | None, ...]:
+    """Return the sizes of a shape without the first, None for dynamic sizes."""
     return tuple(size if isinstance(size, int) else None for size in shape[1:])
 
 
@@ -237,20 +259,21 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fc" or dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
-def _counts(most: int) -> list[int]:
-    """Return the numbers of rows to try: kernels may differ for one row, for few rows, and where a block
-    is not full.
+def _row_counts(max_rows: int) -> list[int]:
+    """Return the row counts of an independence check.
+
+    Kernels may compute differently for few rows and for partial blocks: powers of two and one less reach both cases.
     """
-    tried = {2, 3, most}
+    tried = {2, 3, max_rows}
     count = 8
-    while count <= most:
+    while count <= max_rows:
         tried |= {count - 1, count}
         count *= 2
-    return sorted(n for n in tried if n <= most)
+    return sorted(n for n in tried if n <= max_rows)
 
 
 def _difference(found: np.ndarray, wanted: np.ndarray) -> float:
-    """Return the largest difference of an element, relative to the largest element. 0: the same bits."""
+    """Return the largest difference of an element, relative to the largest element; 0 for equal bits."""
     if found.shape != wanted.shape:
         return float("inf")
     if found.tobytes() == wanted.tobytes():
@@ -258,7 +281,7 @@ def _difference(found: np.ndarray, wanted: np.ndarray) -> float:
     wide = np.complex128 if found.dtype.kind == "c" else np.float64
     a, b = found.astype(wide), wanted.astype(wide)
     with np.errstate(invalid="ignore"):
-        off = np.abs(a - b)
-    off[(np.isnan(a) & np.isnan(b)) | (a == b)] = 0  # equal infinities too
-    worst = float(np.max(off)) / max(float(np.abs(b[np.isfinite(b)]).max(initial=0.0)), 1e-30)
+        errors = np.abs(a - b)
+    errors[(np.isnan(a) & np.isnan(b)) | (a == b)] = 0  # equal infinities too
+    worst = float(np.max(errors)) / max(float(np.abs(b[np.isfinite(b)]).max(initial=0.0)), 1e-30)
     return max(worst, 5e-324) if worst == worst else float("inf")

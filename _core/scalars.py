@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from pydispatch._core.arrays import ElementType
 
-_UNSIGNED, _BOOLEAN = 0x12, 0x13  # numerical types of the program format
+_UNSIGNED, _BOOLEAN = 0x12, 0x13  # codes of the program format: unsigned integers, booleans; lower codes are integers
 
 
 class NumberKind(IntEnum):
@@ -92,6 +92,7 @@ def integer_range(element: ElementType) -> tuple[int, int]:
 
 
 def _integer(number: int, element: ElementType) -> np.ndarray:
+    """Return an integer as an array of rank 0. Raise OverflowError if it is outside the range of the element type."""
     low, high = integer_range(element)
     if not low <= number <= high:
         raise OverflowError(f"outside [{low}, {high}]")

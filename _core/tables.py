@@ -24,7 +24,7 @@ def paragraph(text: str) -> str:
 
 
 def columns(texts: Iterable[tuple[str, str]]) -> str:
-    """Texts with titles, side by side, each as wide as its lines."""
+    """Return titled texts as HTML, side by side in columns."""
     made = "".join(
         f'<div style="flex: 1 1 20em; min-width: 0"><b>{html.escape(title)}</b><pre style="overflow: auto; '
         f'max-height: 30em; line-height: 1.25">{html.escape(text)}</pre></div>'

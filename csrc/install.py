@@ -24,7 +24,7 @@ from sources import host, sources
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("base", "platform", "elf", "fatelf", "artifact", "imports", "executable", "memory", "plugin", "sched",
            "process", "program", "api", "standalone")  # fmt: skip
-"""Of csrc: what `pyd_standalone_fill_sized` needs."""
+"""Folders of csrc that `pyd_standalone_fill_sized` needs."""
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 SYSTEM_LIBRARIES = ("-pthread", "-ldl", "-lm")
@@ -64,20 +64,21 @@ endif()
 
 
 def version() -> str:
-    """The package's."""
+    """Return the version of the package."""
     found = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert found
     return found.group(1)
 
 
 def call(*command: object) -> None:
+    """Run a command in the root of the repository, and exit with its output if it fails."""
     done = subprocess.run([str(c) for c in command], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
 
 
 def build(folder: Path) -> tuple[Path, Path]:
-    """libpydispatch.so and .a, in `folder`."""
+    """Build libpydispatch.so and libpydispatch.a in `folder`, and return their paths."""
     files = [path for name in FOLDERS for path in sources(ROOT / "csrc" / name, host())]
     compiler = os.environ.get("CC", "cc").split()
     options = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE=1", "-DPYD_BUILD_LIBRARY=1",
@@ -97,6 +98,7 @@ def build(folder: Path) -> tuple[Path, Path]:
 
 
 def install(prefix: Path) -> None:
+    """Install the libraries, headers, and the files for pkg-config and CMake below `prefix`."""
     target = Path(os.environ.get("DESTDIR", "") + str(prefix))
     library = target / "lib"
     cmake = library / "cmake" / "pydispatch"

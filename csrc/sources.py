@@ -18,12 +18,15 @@ SUFFIXES = {*SYSTEMS.values(), "generic"}
 
 
 def host() -> str:
-    """The suffix of the running system; "generic" for one that no file is named after."""
+    """Return the suffix of the running system; "generic" for a system without files of its own."""
     return SYSTEMS.get(platform.system(), "generic")
 
 
 def sources(folder: Path, system: str) -> list[Path]:
-    """The .c files in and under a folder for a system, sorted: those without a system's suffix, and one per subject."""
+    """Return the .c files below a folder for a system, sorted.
+
+    These are the files without a suffix, and one file for each subject that has a file per system.
+    """
     plain: list[Path] = []
     subjects: dict[Path, dict[str, Path]] = {}
     for path in folder.rglob("*.c"):
