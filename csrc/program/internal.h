@@ -1,9 +1,9 @@
-// The order of the files, each of which uses only those before it: decode/, scalar/, plan/ and commands/; call/, which
-// runs plans; derived.c, which runs calls for constants, and which calls reach through program->derived (derived.h);
-// procedure/, which runs all of them.
+// The decoded program, as the folders of csrc/program share it. decode/ has verified everything here: indices are in
+// range and registers are written before they are read, so the other folders do not check them again.
 //
-// A decoded program as the folders of csrc/program share it. Everything here was verified by decode/: indices
-// are in range and registers are written before they are read, so that nothing below checks them again.
+// Order of the folders and files; each uses only those before it: decode/, scalar/, plan/ and commands/; call/, which
+// runs plans; derived.c, which runs calls to compute constants, and which calls reach through program->derived
+// (derived.h); procedure/, which uses all of them.
 #ifndef PYD_PROGRAM_INTERNAL_H_
 #define PYD_PROGRAM_INTERNAL_H_
 
@@ -12,7 +12,7 @@
 
 #define PYD_NONE PYD_PROGRAM_NONE
 
-// Steps of reading a program, for the test that counts them; nothing elsewhere.
+// Counts the steps of decoding, for the test that proves it linear; compiles to nothing elsewhere.
 #ifdef PYD_COUNTS_WORK
 extern uint64_t pyd_work;
 #define PYD_COUNT_WORK(steps) (pyd_work += (steps))
@@ -20,37 +20,37 @@ extern uint64_t pyd_work;
 #define PYD_COUNT_WORK(steps) ((void)0)
 #endif
 
-// What a register is for.
+// Flags of a register.
 enum {
-  PYD_REG_WRITTEN = 1,     // while verifying
+  PYD_REG_WRITTEN = 1,     // an instruction before the current one writes it; used by the verifier
   PYD_REG_STRUCTURAL = 2,  // a size, grid, offset, length, export or check depends on it
-  PYD_REG_LATE = 4,        // depends on a scalar that is not part of a plan's key
-  PYD_REG_NEEDED = 8,      // late, and reaches a constant, a pattern or a scalar result
+  PYD_REG_LATE = 4,        // it depends on a scalar that is not part of a plan's key, so each call computes it
+  PYD_REG_NEEDED = 8,      // a constant, a pattern or a scalar result depends on it
 };
 
 typedef struct pyd_buffer_s {
   uint32_t kind;
-  uint32_t index;     // of the argument, result or constant
-  uint32_t size_reg;  // or NONE
-  uint32_t first, last;
-  uint32_t tile_bytes;  // transient: what a tile of its chain has of it; 0: it is used otherwise, too
+  uint32_t index;        // of the argument, result or constant
+  uint32_t size_reg;     // or NONE
+  uint32_t first, last;  // transient: the first and the last region that use it
+  uint32_t tile_bytes;   // transient: its bytes per tile of its chain; 0 if it is used outside of one chain
 } pyd_buffer_t;
 
 typedef struct pyd_arg_slot_s {
   uint32_t buffer;     // or NONE
-  uint32_t first_dim;  // tensor: into the caller's sizes
-  uint32_t scalar;     // scalar: into the caller's scalars
-  bool keyed;          // scalar: part of a plan's key
-  bool is_read;        // scalar: by an instruction
+  uint32_t first_dim;  // tensor: index into the caller's sizes
+  uint32_t scalar;     // scalar: index into the caller's scalars
+  bool keyed;          // scalar: it is part of a plan's key
+  bool is_read;        // scalar: an instruction reads it
 } pyd_arg_slot_t;
 
 typedef struct pyd_result_slot_s {
   uint32_t target;       // buffer or register
   const uint32_t* dims;  // one register per size
-  uint32_t first_dim;    // into the plan's result sizes
+  uint32_t first_dim;    // index into the plan's result sizes
 } pyd_result_slot_t;
 
-// Numbers of what all calls of host commands in a function have together.
+// Numbers of host commands in a function, and of their operands and sizes.
 typedef struct pyd_custom_counts_s {
   uint32_t commands, operands, sizes;
 } pyd_custom_counts_t;
@@ -64,7 +64,7 @@ typedef struct pyd_function_s {
   const uint32_t* pool;
   uint8_t* reg_flags;
   uint32_t* commands;  // instruction index of each
-  uint32_t* deferred;  // instruction index of each that is computed again per call
+  uint32_t* deferred;  // instruction index of each instruction that every call computes again
   uint32_t* keyed;     // scalar number of each keyed scalar
   uint32_t buffer_count, insn_count, pool_count, reg_count, region_count;
   uint32_t scalar_count, keyed_count, result_dims_count;
@@ -75,25 +75,26 @@ typedef struct pyd_function_s {
   uint32_t deferred_value_count;  // constants and patterns with a deferred register
 } pyd_function_t;
 
-// Chains, plan/chain.c. With these a workgroup of a chain is 63 bits: its tile, its command, its number in the tile.
+// Limits of dispatch chains (plan/chain.c): a workgroup of a chain, given by tile, command and number within the tile,
+// fits 63 bits.
 enum { PYD_CHAIN_MAX_COMMANDS = 1 << 8, PYD_CHAIN_MAX_GROUPS = (1 << 24) - 1, PYD_CHAIN_MAX_TILES = INT32_MAX };
-// What tiles of transients are a multiple of, so that each begins where any kernel may expect it.
+// Bytes of a tile of a transient buffer are a multiple of this, so that each tile is aligned for any kernel.
 enum { PYD_TILE_ALIGNMENT = 64 };
 
-#define PYD_EXPORT_COST_CLASSES 16  // plan/learned.c
+#define PYD_EXPORT_COST_CLASSES 16  // size classes of the cost history, see plan/learned.c
 
 typedef struct pyd_export_s {
   uint32_t executable;
   uint32_t ordinal;
   pyd_string_t name;
   uint32_t constant_count, binding_count;
-  uint32_t* costs;  // of a workgroup, by size class, in picoseconds; 0: not known. Learned; accessed atomically
+  uint32_t* costs;  // cost history: picoseconds of a workgroup by size class, 0 if unknown; accessed atomically
   // Linked:
   uint32_t linked_ordinal;  // in the library
   pyd_dispatch_fn_t function;
   const pyd_library_export_attrs_t* attrs;
-  const pyd_program_t* contracts;         // NULL: nothing is stated
-  const struct pyd_function_s* contract;  // of |contracts|: what a dispatch must keep to
+  const pyd_program_t* contracts;         // the program with its contract; NULL: it has none
+  const struct pyd_function_s* contract;  // of |contracts|: what the kernel requires of a dispatch
 } pyd_export_t;
 
 typedef struct pyd_command_link_s {
@@ -102,7 +103,7 @@ typedef struct pyd_command_link_s {
 } pyd_command_link_t;
 
 typedef struct pyd_executable_link_s {
-  const pyd_executable_t* executable;  // NULL on a device that runs it by itself
+  const pyd_executable_t* executable;  // NULL on a device that loads it by itself
   const pyd_environment_t* environment;
   uint32_t variant;
   uint32_t alignment;  // 0 until linked
@@ -115,8 +116,7 @@ typedef struct pyd_query_link_s {
   bool found;
 } pyd_query_link_t;
 
-// The opcodes of procedures, one row each; pydispatch/formats/program/steps.py has them again, and a test compares the
-// two.
+// The opcodes of procedures, one row each; a test compares them with pydispatch/formats/program/steps.py.
 #define PYD_STEPS(X) \
   X(RUN, 1)          \
   X(MOVE, 2)         \
@@ -158,10 +158,10 @@ typedef struct pyd_procedure_s {
   pyd_step_t* steps;
   const uint32_t* pool;
   uint32_t slot_count, step_count, pool_count;
-  // What its steps need at most, for scratch memory.
+  // Maxima over all steps, which size the scratch arrays of a frame.
   uint32_t max_moves, max_dims, max_scalars, max_regs, max_args, max_results;
   bool has_stores;
-  bool loads_mutable;  // without stores: its calls see the globals as they were at their beginning
+  bool loads_mutable;  // it loads mutable globals; without stores, its calls take a snapshot at their beginning
 } pyd_procedure_t;
 
 typedef struct pyd_global_s {
@@ -180,12 +180,12 @@ struct pyd_program_s {
   pyd_program_executable_t* executables;
   pyd_executable_link_t* links;
   pyd_export_t* exports;
-  uint32_t* exports_first;  // by executable, and one more: into |exports_of|
-  uint32_t* exports_of;     // numbers of exports, those of one executable together
+  uint32_t* exports_first;  // by executable, plus an end: index of its first entry in |exports_of|
+  uint32_t* exports_of;     // numbers of exports, grouped by executable
   pyd_program_query_t* queries;
   pyd_query_link_t* query_links;
   pyd_program_constant_t* constants;
-  pyd_span_t* constant_links;  // data is NULL until linked, and that of derived ones always
+  pyd_span_t* constant_links;  // data is NULL until linked, and always for derived constants
   pyd_program_derivation_t* derivations;
   pyd_derived_t* derived;  // may be NULL without derivations
   pyd_function_t* functions;
@@ -201,19 +201,19 @@ struct pyd_program_s {
   bool has_contracts;
   pyd_chain_options_t chains;
   pyd_allocator_t allocator;          // of plans and calls
-  pyd_runner_t runner;                // of calls; `run` is NULL: this process
-  pyd_device_memory_t device_memory;  // of tensors in procedures; `run` is NULL: they lie in this process
-  void* blocks;                       // everything above that was allocated, as a list
+  pyd_runner_t runner;                // runs calls; `run` is NULL: this process runs them
+  pyd_device_memory_t device_memory;  // of tensors in procedures; `run` is NULL: memory of this process
+  void* blocks;                       // list of all allocations above
 };
 
-// derived.c: where the bytes of constant |index| are; derives them first where that is needed. INVALID_ARGUMENT when it
-// is not linked, otherwise what running the function says.
+// derived.c: returns the bytes of constant |index|, after computing it if it is derived. INVALID_ARGUMENT if it is not
+// linked; otherwise the status of the function that computes it.
 pyd_status_t pyd_program_constant_data(const pyd_program_t* program, uint32_t index, const uint8_t** out_data);
 
-// |count| * |size| zeroed bytes that live as long as the program, or NULL.
+// Allocates |count| * |size| zeroed bytes that are freed with the program; NULL when out of memory.
 void* pyd_program_allocate(pyd_program_t* program, size_t count, size_t size);
 
-// The fields of the pool record of a command.
+// The fields of a DISPATCH record in the pool.
 typedef struct pyd_dispatch_view_s {
   uint32_t export_reg;
   const uint32_t* grid;  // 3 registers
@@ -232,26 +232,27 @@ static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
 
 #define PYD_CONSTANT_HIGH 0x80000000u
 
-// decode/verify.c: checks the instructions of |fn| and fills everything that follows from them.
+// decode/verify.c: verifies the instructions of |fn| and computes the fields that are derived from them.
 pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn);
-// decode/analyse.c: what each register of |fn| is for, from its instructions and the contracts of what it dispatches.
-// May run again.
+// decode/analyse.c: computes the flags of the registers of |fn| from its instructions and the contracts of the exports
+// that it dispatches. May run again.
 pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn);
-// Which export each register of |fn| is the number of, PYD_NONE where that is computed.
+// Finds for each register of |fn| the export whose number it holds; PYD_NONE if it is not a constant.
 void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* out_exports);
 
-// plan/contract.c: the results of a contract.
+// plan/contract.c: indices of the results of a contract.
 enum { PYD_CONTRACT_GRID = 0, PYD_CONTRACT_WRITTEN = 3, PYD_CONTRACT_BYTES = 4 };
-// Whether the contract of |export| reads constant |word|.
+// Returns whether the contract of |export| reads constant |word|.
 bool pyd_contract_reads(const pyd_export_t* export, uint32_t word);
-// decode/verify_procedure.c: the same for the steps of |procedure|, when all functions and globals are there.
+// decode/verify_procedure.c: verifies the steps of |procedure|, after all functions and globals are decoded.
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* procedure);
 
-// scalar/interpret.c: runs the scalar part of |fn|; commands are passed over. |dims| may be NULL without DIM
+// scalar/interpret.c: runs the scalar instructions of |fn| and skips its commands. |dims| may be NULL without DIM
 // instructions.
 pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,
                                     const uint64_t* scalars, uint64_t* regs);
-// Only what depends on scalars that are not part of the key, over registers that pyd_function_interpret has filled.
+// Runs the instructions again that depend on scalars outside of the plan's key, on registers that
+// pyd_function_interpret() has filled.
 pyd_status_t pyd_function_interpret_late(const pyd_program_t* program, const pyd_function_t* fn,
                                          const uint64_t* scalars, uint64_t* regs);
 

@@ -1,4 +1,4 @@
-// Many calls as one task. A thread has a call of its own for each plan and binds it anew for each item.
+// Many calls as one task. Each worker has one call per plan and rebinds it for each item.
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,12 +6,12 @@
 #include "program/call/step.h"
 #include "pydispatch/submit.h"
 
-// The calls of one worker for one plan, made when the worker first meets the plan.
-typedef struct seat_s {
+// The call of one worker for one plan, created when the worker first runs the plan.
+typedef struct worker_call_s {
   const pyd_plan_t* plan;
   pyd_call_t* call;
-  struct seat_s* next;
-} seat_t;
+  struct worker_call_s* next;
+} worker_call_t;
 
 typedef struct batch_s {
   pyd_sched_t* sched;
@@ -20,36 +20,37 @@ typedef struct batch_s {
   uint32_t count, workers;
   bool is_shared;
   pyd_sched_cost_t* cost;
-  // What ends the runs of items. A waiting caller's interrupt is asked on the caller's thread alone, which is worker 0
-  // of the job; the others look at |is_ended|.
+  // Interrupts of the items. That of a waiting caller may be polled on the caller's thread only, which is worker 0 of
+  // the job; other workers poll |is_ended|.
   const pyd_interrupt_t* interrupt;  // of worker 0
   const pyd_interrupt_t* caller;
   pyd_interrupt_t flag;
   const pyd_interrupt_t* others;
   _Atomic uint32_t is_ended;
-  seat_t* seats[];  // by worker
+  worker_call_t* worker_calls[];  // by worker
 } batch_t;
 
+// Returns the call of a worker for a plan, and moves it to the front of the worker's list, as items often share a plan.
 static pyd_status_t call_of(batch_t* batch, uint32_t worker, const pyd_plan_t* plan, pyd_call_t** out_call) {
-  seat_t** first = &batch->seats[worker];
-  for (seat_t** at = first; *at; at = &(*at)->next) {
-    seat_t* seat = *at;
-    if (seat->plan != plan) continue;
-    *at = seat->next;  // to the front
-    seat->next = *first;
-    *first = seat;
-    *out_call = seat->call;
+  worker_call_t** first = &batch->worker_calls[worker];
+  for (worker_call_t** at = first; *at; at = &(*at)->next) {
+    worker_call_t* worker_call = *at;
+    if (worker_call->plan != plan) continue;
+    *at = worker_call->next;  // to the front
+    worker_call->next = *first;
+    *first = worker_call;
+    *out_call = worker_call->call;
     return PYD_STATUS_OK;
   }
-  seat_t* seat = malloc(sizeof(*seat));
-  if (!seat) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of a batch");
+  worker_call_t* worker_call = malloc(sizeof(*worker_call));
+  if (!worker_call) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of a batch");
   pyd_status_t status = pyd_call_create(plan, batch->sched, batch->pool, out_call);
   if (!pyd_ok(status)) {
-    free(seat);
+    free(worker_call);
     return status;
   }
-  *seat = (seat_t){plan, *out_call, *first};
-  *first = seat;
+  *worker_call = (worker_call_t){plan, *out_call, *first};
+  *first = worker_call;
   return status;
 }
 
@@ -72,7 +73,7 @@ static pyd_status_t run_item(batch_t* batch, uint32_t worker, const pyd_batch_it
   return status;
 }
 
-// One that fails does not keep the others from running.
+// Runs items. A failed item does not end the job: the others run too.
 static int32_t run_items(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   batch_t* batch = self;
   (void)out_failed;
@@ -83,7 +84,7 @@ static int32_t run_items(void* self, uint32_t worker, uint64_t begin, uint64_t e
   return 0;
 }
 
-// The status of the task.
+// Returns the status of the task: that of the first failed item.
 static pyd_status_t outcome(batch_t* batch) {
   for (uint32_t i = 0; i < batch->count; ++i) {
     pyd_status_t status = batch->items[i].status;
@@ -137,10 +138,10 @@ static void drop(void* self) {
   batch_t* batch = self;
   for (uint32_t i = 0; i < batch->count; ++i) pyd_status_free(batch->items[i].status);
   for (uint32_t i = 0; i < batch->workers; ++i) {
-    for (seat_t *seat = batch->seats[i], *next; seat; seat = next) {
-      next = seat->next;
-      pyd_call_free(seat->call);
-      free(seat);
+    for (worker_call_t *worker_call = batch->worker_calls[i], *next; worker_call; worker_call = next) {
+      next = worker_call->next;
+      pyd_call_free(worker_call->call);
+      free(worker_call);
     }
   }
 }
@@ -152,7 +153,7 @@ static pyd_status_t submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_
   *out_task = NULL;
   pyd_task_t* task;
   const uint32_t workers = pyd_sched_workers(sched);
-  size_t bytes = sizeof(batch_t) + workers * sizeof(seat_t*);
+  size_t bytes = sizeof(batch_t) + workers * sizeof(worker_call_t*);
   pyd_status_t status = pyd_task_create(sched, &kKind, bytes, &task);
   if (!pyd_ok(status)) return status;
   batch_t* batch = pyd_task_payload(task);

@@ -1,6 +1,6 @@
-// Making a call and filling it: everything that does not change from run to run is written here, once. Constants that
-// have to be derived get their addresses in the first run, so that making and submitting a call return at once, and an
-// interrupt ends the deriving.
+// Creation and binding of calls. Everything that is the same in all runs is written here, once. Derived constants get
+// their addresses in the first run, so that creating and submitting a call do not block, and an interrupt can end the
+// computation of constants.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@ _Static_assert(sizeof(pyd_call_command_t) == 128, "two cache lines");
 
 enum { kCacheLine = 64 };
 
-// The arrays of a call from |base| on, which is aligned to a cache line; measures when it is NULL.
+// Lays out the arrays of a call from |base| on, which is aligned to a cache line, or only measures when it is NULL.
+// Returns the size in bytes.
 static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   const pyd_function_t* fn = plan->fn;
   pyd_carve_t block = {base, sizeof(*call), kCacheLine};
@@ -38,7 +39,7 @@ pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_i
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     if (fn->buffers[i].kind != PYD_BUFFER_CONSTANT) continue;
     if (program->runner.run && program->constants[fn->buffers[i].index].derivation != PYD_NONE)
-      continue;  // it has its own
+      continue;  // a device computes derived constants by itself
     const uint32_t index = fn->buffers[i].index;
     const bool is_underived = pyd_constant_is_derived(program, index) && !pyd_constant_bytes(program, index);
     if (is_underived && derives) {
@@ -79,9 +80,9 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   };
   head.arena_bytes = plan->arena_bytes + plan->tile_area * head.workers;  // below 2^63 and 2^43
   head.is_poisoned = pool && pyd_pool_is_poisoned(pool);
-  // A pool that fills its blocks gives each run its arena, so that no run finds what an earlier one left.
-  const uint64_t most_kept = head.is_poisoned ? 0 : PYD_ARENA_KEPT_BYTES;
-  head.is_arena_kept = head.arena_bytes <= most_kept || !pool;
+  // With a poisoned pool each run acquires a newly filled arena, so that no run sees data of an earlier one.
+  const uint64_t max_kept = head.is_poisoned ? 0 : PYD_ARENA_KEPT_BYTES;
+  head.is_arena_kept = head.arena_bytes <= max_kept || !pool;
   size_t size = 0;
   uint64_t fixed = (uint64_t)plan->local_bytes * head.workers;
   bool fits = fixed < SIZE_MAX / 4 && (!head.is_arena_kept || head.arena_bytes < SIZE_MAX / 4);
@@ -100,7 +101,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   call->memory = memory;
   call->memory_size = size + kCacheLine;
   lay_out(call, plan, base);
-  memset(call + 1, 0, (size_t)(call->scratch - (uint8_t*)(call + 1)));  // local memory and the arena come as they are
+  memset(call + 1, 0, (size_t)(call->scratch - (uint8_t*)(call + 1)));  // local memory and the arena stay uninitialized
   if (plan->constant_count) memcpy(call->constants, plan->constants, plan->constant_count * sizeof(*plan->constants));
   if (fn->scalar_count) memcpy(call->scalars, plan->scalars, fn->scalar_count * sizeof(*plan->scalars));
   if (fn->deferred_count) {

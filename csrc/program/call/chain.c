@@ -1,13 +1,15 @@
-// Running a chain: a chunk of tiles goes through all its commands before the next one begins.
+// Execution of chains: a chunk of tiles goes through all commands before the next chunk begins.
 #include <string.h>
 
 #include "program/call/step.h"
 
-// A workgroup that failed, in the order in which the job reports failures: by tile.
-static uint64_t pack(uint64_t tile, uint32_t command, uint64_t number) {
+// Packs a failed workgroup into a word that compares by tile, then by command, then by number: the order in which jobs
+// report failures.
+static uint64_t pack_failure(uint64_t tile, uint32_t command, uint64_t number) {
   return tile << 32 | (uint64_t)command << 24 | number;
 }
 
+// Records the failed workgroup, unless a lower one has failed already.
 static void note_failure(pyd_step_job_t* job, uint64_t failed) {
   uint64_t seen = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
   while (failed < seen &&
@@ -22,8 +24,9 @@ uint64_t pyd_chain_failed(const pyd_step_job_t* job) {
   return command->start + (failed >> 32) * command->tile_groups + (failed & PYD_CHAIN_MAX_GROUPS);
 }
 
-// Runs workgroups [first, last) of |command|, which begin with tile |tile|. Kernels find each element where it would be
-// in the whole buffer: of one that only tiles are kept of, they are given an address that is so much lower.
+// Runs workgroups [first, last) of |command|, which begin with tile |tile|. Kernels address elements relative to the
+// whole buffer. So a buffer of which only tiles are stored is bound at the address of the tiles minus the offset of
+// |tile|.
 static int32_t run_groups(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t tile,
                           uint64_t first, uint64_t last, uint64_t* out_failed) {
   const pyd_plan_t* plan = call->plan;
@@ -57,7 +60,7 @@ int32_t pyd_chain_run(pyd_step_job_t* job, uint32_t worker, uint64_t begin, uint
       if (__builtin_expect(code == 0, 1)) continue;
       failed -= command->plan->start;
       *out_failed = failed / groups;
-      note_failure(job, pack(*out_failed, i, failed % groups));
+      note_failure(job, pack_failure(*out_failed, i, failed % groups));
       return code;
     }
   }

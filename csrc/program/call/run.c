@@ -1,13 +1,13 @@
-// Running a call. A step with one workgroup is a plain function call; everything else is one job per step, whose
-// indices are the workgroups and pieces of all its commands one after another.
+// Execution of calls. A step with one workgroup is a plain function call. Every other step is one job, whose indices
+// are the workgroups and pieces of all its commands, concatenated.
 #include "program/call/step.h"
 
 #include "program/commands/command.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 
-// The command of |step| that index |index| belongs to: the last one that starts at or before it. Commands that run
-// nothing start where the next one does, so they are never the last.
+// Returns the command of |step| that index |index| belongs to: the last one that starts at or before it. An empty
+// command starts where the next one does, so it is never the last.
 static const pyd_call_command_t* find_command(const pyd_call_t* call, const pyd_plan_step_t* step, uint64_t index) {
   const pyd_plan_command_t* commands = call->plan->commands + step->first_command;
   uint32_t low = 0, high = step->command_count;
@@ -32,7 +32,7 @@ int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, 
   for (command = find_command(call, job->step, begin); begin < end && code == 0; ++command) {
     uint64_t start = command->plan->start, stop = start + command->plan->count;
     if (stop > end) stop = end;
-    if (stop == begin) continue;  // runs nothing
+    if (stop == begin) continue;  // an empty command
     code = pyd_command_run(call, command, worker, begin - start, stop - start, out_failed);
     begin = stop;
   }
@@ -71,11 +71,14 @@ pyd_status_t pyd_step_run_whole(const pyd_call_t* call, uint32_t number, const p
   return pyd_step_outcome(&job, &failure);
 }
 
-enum { kAskSteps = 64 };  // steps of one workgroup between two questions whether to go on
+// Steps between two polls of the interrupt. More of them delay the end of an interrupted call; fewer cost a poll, which
+// may be slower than a step of one workgroup, more often.
+enum { kPollSteps = 64 };
 
+// Runs a step of one workgroup. Returns false, without running it, for any other step.
 static inline bool run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status) {
   const pyd_call_command_t* command = &call->commands[step->first_command];
-  if (step->total != 1 || !command->function || call->is_poisoned) return false;  // local memory is filled elsewhere
+  if (step->total != 1 || !command->function || call->is_poisoned) return false;  // run() poisons local memory
   int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
                                    &command->workgroup);
   *out_status = LIKELY(code == 0) ? PYD_STATUS_OK : refuse(call, step, 0, code);
@@ -90,7 +93,7 @@ static inline pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt
   const pyd_plan_t* plan = call->plan;
   const uint32_t count = plan->step_count;
   for (uint32_t begin = 0;;) {
-    const uint32_t end = count - begin > kAskSteps ? begin + kAskSteps : count;
+    const uint32_t end = count - begin > kPollSteps ? begin + kPollSteps : count;
     for (uint32_t i = begin; i < end; ++i) {
       pyd_status_t status;
       if (is_traced || !run_single(call, &plan->steps[i], &status)) status = pyd_step_run_whole(call, i, interrupt);
@@ -102,6 +105,7 @@ static inline pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt
   }
 }
 
+// Computes the constants and patterns that depend on the scalars of this call.
 static pyd_status_t compute_late(pyd_call_t* call) {
   const pyd_plan_t* plan = call->plan;
   pyd_status_t status = pyd_function_interpret_late(plan->program, plan->fn, call->scalars, call->regs);
@@ -130,6 +134,7 @@ static pyd_status_t refuse_unbound(const pyd_call_t* call) {
                          (int)fn->info.name.length, fn->info.name.data, who);
 }
 
+// Checks that everything is bound, and computes derived constants and late values if needed.
 static inline pyd_status_t make_ready(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   if (call->unbound) return refuse_unbound(call);
   pyd_status_t status = PYD_STATUS_OK;
@@ -164,7 +169,8 @@ pyd_status_t pyd_call_begin(pyd_call_t* call, const pyd_interrupt_t* interrupt, 
   return begin(call, interrupt, out_arena);
 }
 
-// |is_traced| is known where it is inlined, so that a call without a trace has one question more, whatever it runs.
+// Runs a call on this thread. |is_traced| is a constant where it is inlined, so that an untraced call tests the trace
+// flag only once.
 static inline pyd_status_t run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt, bool is_traced) {
   void* arena;
   pyd_status_t status = begin(call, interrupt, &arena);

@@ -1,7 +1,8 @@
-// A call as a task: its steps one after another, each of them a job that any threads of the pool share.
+// A call as a task: its steps run one after another, each as a job that any pool threads may share.
 #include "program/call/step.h"
 
-// Runs steps until one is shared with threads that have not left it yet: false.
+// Runs steps until the call has ended, and returns true. Returns false if other threads still participate in a shared
+// step; the last one to leave advances the task again.
 static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   const pyd_plan_t* plan = s->call->plan;
   for (;;) {
@@ -25,7 +26,7 @@ static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
     }
     s->job = (pyd_step_job_t){s->call, step, PYD_CHAIN_SOUND};
     s->is_first = !pyd_plan_known_cost(plan, s->step);
-    s->is_shared = true;  // before another thread may look
+    s->is_shared = true;  // before another thread may advance the task
     const pyd_sched_job_t job = {pyd_step_run, &s->job, step->total, &plan->costs[s->step], NULL};
     if (!pyd_task_share(task, &job, worker)) return false;
   }
@@ -51,7 +52,7 @@ bool pyd_call_advance(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
   pyd_trace_t* trace = s->call->trace;
   if (!pyd_trace_is_on(trace)) return advance_call(s, task, worker, out_status);
   pyd_trace_event_t event = pyd_event_begin(PYD_TRACE_CALL, s->call->plan->fn->info.name);
-  const bool has_ended = advance_call(s, task, worker, out_status);  // others may have ended the call when it has not
+  const bool has_ended = advance_call(s, task, worker, out_status);  // if false, |s| may be freed already
   pyd_event_end(trace, &event, has_ended ? *out_status : PYD_STATUS_OK);
   return has_ended;
 }

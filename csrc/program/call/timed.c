@@ -1,4 +1,4 @@
-// Running a call one command after another, with the time of each. Only for those who ask: run.c knows nothing of it.
+// Execution of a call one command after another, with the time of each, for profiles.
 #include "platform/cpu_inline.h"
 #include "program/call/step.h"
 #include "program/commands/command.h"
@@ -8,7 +8,7 @@ typedef struct timed_job_s {
   const pyd_call_command_t* command;
 } timed_job_t;
 
-// Indices of the command, where those of a step are meant elsewhere.
+// Runs indices of a single command; the failed index is relative to the command, not to its step.
 static int32_t run_command(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const timed_job_t* job = self;
   int32_t code = pyd_command_run(job->call, job->command, worker, begin, end, out_failed);
@@ -16,7 +16,7 @@ static int32_t run_command(void* self, uint32_t worker, uint64_t begin, uint64_t
   return code;
 }
 
-// One of several commands of a step. What was learned of the step is of all of them.
+// Runs one of several commands of a step, without the cost estimate, which is that of the whole step.
 static pyd_status_t run_alone(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt) {
   const pyd_call_command_t* command = &call->commands[number];
   const uint64_t count = command->plan->count;
@@ -42,7 +42,7 @@ static pyd_status_t run_all(const pyd_call_t* call, const pyd_interrupt_t* inter
     const pyd_plan_step_t* step = &plan->steps[i];
     const bool is_whole = step->chunk || step->command_count == 1;
     for (uint32_t k = step->first_command; k < step->first_command + step->command_count && pyd_ok(status); ++k) {
-      if (plan->commands[k].count == 0) continue;  // it has no time
+      if (plan->commands[k].count == 0) continue;  // an empty command has no time
       if (step->chunk && k > step->first_command) {
         out_times[k] = out_times[step->first_command];
         continue;

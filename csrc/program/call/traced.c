@@ -1,4 +1,4 @@
-// Running commands with an event for each piece. Only while a trace is on.
+// Execution of commands with a trace event for each range of indices, while a trace is recorded.
 #include "program/call/step.h"
 
 static pyd_string_t text(const char* data) { return (pyd_string_t){.data = data, .length = strlen(data)}; }

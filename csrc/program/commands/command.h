@@ -1,18 +1,18 @@
-// The kinds of commands. What a kind is, from the record that describes it to its execution, is one file of this folder
-// and one row: a pyd_command_type_t, named in PYD_COMMANDS of program_device.h.
+// The kinds of commands. Each kind is one file of this folder, from the verification of its record to its execution,
+// and one pyd_command_type_t, which is listed in PYD_COMMANDS of program_device.h.
 #ifndef PYD_PROGRAM_COMMANDS_COMMAND_H_
 #define PYD_PROGRAM_COMMANDS_COMMAND_H_
 
 #include "program/call/call.h"
 #include "program/decode/verify.h"
 
-// Registers whose values reach memory: constants and patterns. With PYD_CONSTANT_HIGH: the upper half of one does.
+// Registers with the constants and patterns of a command. With PYD_CONSTANT_HIGH: the upper half of the register.
 typedef struct pyd_command_values_s {
   const uint32_t* regs;
   uint32_t count;
 } pyd_command_values_t;
 
-// What machine code of an executable is bound to.
+// The bindings of a dispatch.
 typedef struct pyd_command_bindings_s {
   const uint32_t* words;  // three each: buffer, register of the offset or NONE, register of the length or NONE
   uint32_t count;
@@ -20,35 +20,36 @@ typedef struct pyd_command_bindings_s {
 } pyd_command_bindings_t;
 
 typedef struct pyd_command_type_s {
-  // ---- the words of the function's pool that describe a command: its record
+  // ---- records: the words of the function's pool that describe a command
 
-  // While the function is decoded: every operand is in range, registers are written, buffers live and may be written.
-  // Counts slots and constants.
+  // Verifies the record at pool word |at|: operands are in range, registers are written, buffers are live and may be
+  // written. Counts slots and constants.
   pyd_status_t (*verify)(const pyd_verifier_t* v, uint32_t at);
-  // When the rest of the function is verified: false, and which result, when a result that lies in the memory of its
-  // argument would be read after it is overwritten. NULL: always true.
+  // Returns false, and which result, if a result in the memory of its argument would overwrite bytes of the argument
+  // that are read later. Called after the rest of the function is verified. NULL: always true.
   bool (*keeps_arguments)(const pyd_function_t* fn, const uint32_t* record, uint32_t* out_result);
   // Marks the registers that decide what the command touches: offsets, lengths, grids.
   void (*mark)(pyd_function_t* fn, const uint32_t* record);
-  // NULL: it has none.
+  // Return the constants and patterns, and the bindings. NULL: the kind has none.
   pyd_command_values_t (*values)(const uint32_t* record);
   pyd_command_bindings_t (*bindings)(const uint32_t* record);
 
   // ---- in a plan
 
-  // Fills |command|: slots, count, and what only this kind has. Refuses what does not fit the buffers.
+  // Fills |command| with slots, count, and the fields of this kind. INVALID_ARGUMENT if a range is outside of its
+  // buffer.
   pyd_status_t (*plan)(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record);
-  // For people: "fill 16 bytes at 0 of result 0 with 0x00".
+  // Writes a description, such as "fill 16 bytes at 0 of result 0 with 0x00".
   void (*describe)(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size);
-  // What a device gets besides slots, region and pattern. NULL: nothing.
+  // Fills the fields for devices, besides slots, region and pattern. NULL: none.
   void (*inform)(const pyd_plan_t* plan, const pyd_plan_command_t* command, pyd_command_info_t* out_info);
 
   // ---- in a call
 
-  // What every run needs, once. NULL: nothing.
+  // Fills the data of |out| that is the same in all runs. NULL: none.
   void (*prepare)(const pyd_call_t* call, const pyd_plan_command_t* command, pyd_call_command_t* out);
   pyd_command_run_t run;
-  // The status for a code of |run| at |index| of the step. NULL: |run| returns 0.
+  // Returns the status for a code that |run| returned at |index| of the step. NULL: |run| cannot fail.
   pyd_status_t (*refuse)(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code);
 } pyd_command_type_t;
 
@@ -62,16 +63,16 @@ static inline const pyd_command_type_t* pyd_command_type(const pyd_plan_command_
   return pyd_command_types[command->kind];
 }
 
-// For |mark|. |reg| may be NONE.
+// Marks |reg|, which may be NONE, as structural; for |mark|.
 static inline void pyd_mark_structural(pyd_function_t* fn, uint32_t reg) {
   if (reg != PYD_NONE) fn->reg_flags[reg] |= PYD_REG_STRUCTURAL;
 }
 
-// For |plan|: the next slot of |command|, a range of |buffer|. |offset_reg| and |length_reg| may be NONE: 0, and the
-// rest. |what|: the command, for the text of a refusal.
+// Adds a slot to |command|, a range of |buffer|; for |plan|. |offset_reg| and |length_reg| may be NONE: offset 0, and
+// the rest of the buffer. |what|: name of the command for messages.
 pyd_status_t pyd_plan_add_slot(pyd_plan_t* plan, pyd_plan_command_t* command, uint32_t buffer, uint32_t offset_reg,
                                uint32_t length_reg, const char* what);
-// A constant or pattern whose register may differ from call to call.
+// Notes a constant word or pattern that each call computes, if its register is late.
 void pyd_plan_add_late(pyd_plan_t* plan, uint32_t reg, uint32_t target, bool is_pattern, bool is_high);
 
 #endif  // PYD_PROGRAM_COMMANDS_COMMAND_H_

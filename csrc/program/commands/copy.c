@@ -22,7 +22,8 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   return status;
 }
 
-// Bytes that are copied to where they are already stay; others might be read after they were overwritten.
+// Bytes that are copied to the same offset do not move. At another offset they might be read after they were
+// overwritten.
 static bool keeps_arguments(const pyd_function_t* fn, const uint32_t* record, uint32_t* out_result) {
   const pyd_buffer_t* target = &fn->buffers[record[TARGET]];
   if (target->kind != PYD_BUFFER_RESULT || record[SOURCE_OFFSET] == record[TARGET_OFFSET]) return true;
@@ -73,7 +74,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   uint64_t from = begin * PYD_TILE_BYTES;
   if (plan->overlaps) {
     memmove(target, source, plan->length);
-  } else if (target != source) {  // a result that took its argument's memory over has the bytes
+  } else if (target != source) {  // a result in the memory of its argument has the bytes already
     memcpy(target + from, source + from, pyd_piece_bytes(plan, begin, end));
   }
   return 0;

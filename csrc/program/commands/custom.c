@@ -11,14 +11,14 @@
 
 typedef unsigned long long ull_t;
 
-// A host command in a call.
+// One call of a host command, within a call of a function.
 typedef struct pyd_custom_s {
-  pyd_host_command_t command;  // what its function is given
+  pyd_host_command_t command;  // argument of its function
   const pyd_call_t* call;
   pyd_command_link_t link;
-  char* name;             // terminated
-  _Atomic(char*) text;    // of its failure
-  _Atomic(void*) raised;  // the exception of another runtime that caused it; NULL: none
+  char* name;             // NUL-terminated
+  _Atomic(char*) text;    // of its failure, NULL for none
+  _Atomic(void*) raised;  // exception of another runtime that caused the failure, NULL for none
   void (*_Atomic release)(void* raised);
 } pyd_custom_t;
 
@@ -32,7 +32,7 @@ typedef struct view_s {
   const uint32_t *sizes, *constants, *bindings;
 } view_t;
 
-static view_t view_of(const uint32_t* record) {
+static view_t read_record(const uint32_t* record) {
   view_t view = {.command = record[0], .size_count = record[1], .sizes = record + 2};
   const uint32_t* rest = view.sizes + view.size_count;
   view.constant_count = rest[0];
@@ -43,8 +43,8 @@ static view_t view_of(const uint32_t* record) {
   return view;
 }
 
-// How much of each a call of |command| passes.
-static view_t counts_of(const pyd_program_command_t* command) {
+// Returns the numbers of dynamic sizes, constant words and bindings that the declared operands of |command| require.
+static view_t expected_counts(const pyd_program_command_t* command) {
   view_t counts = {0};
   for (uint32_t i = 0; i < command->operand_count; ++i) {
     const pyd_program_value_t* operand = &command->operands[i];
@@ -86,7 +86,7 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
     return PYD_INSN_CORRUPT(v, "host command %u, the program has %u", record[0], v->program->command_count);
   }
   const pyd_program_command_t* command = &v->program->commands[record[0]];
-  const view_t counts = counts_of(command);
+  const view_t counts = expected_counts(command);
   status = pyd_verify_record(
       v, at, 4 + (uint64_t)counts.size_count + counts.constant_count + 3 * (uint64_t)counts.binding_count);
   if (!pyd_ok(status)) return status;
@@ -97,7 +97,7 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
                             (int)command->name.length, command->name.data, counts.size_count, counts.constant_count,
                             counts.binding_count);
   }
-  const view_t view = view_of(record);
+  const view_t view = read_record(record);
   status = verify_values(v, &view);
   if (pyd_ok(status)) status = verify_bindings(v, command, &view);
   PYD_COUNT_WORK(view.size_count + view.constant_count + command->operand_count);
@@ -110,7 +110,7 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
 }
 
 static void mark(pyd_function_t* fn, const uint32_t* record) {
-  const view_t view = view_of(record);
+  const view_t view = read_record(record);
   for (uint32_t i = 0; i < view.size_count; ++i) pyd_mark_structural(fn, view.sizes[i]);
   for (uint32_t i = 0; i < view.binding_count; ++i) {
     pyd_mark_structural(fn, view.bindings[3 * i + 1]);
@@ -119,12 +119,14 @@ static void mark(pyd_function_t* fn, const uint32_t* record) {
 }
 
 static pyd_command_values_t values(const uint32_t* record) {
-  const view_t view = view_of(record);
+  const view_t view = read_record(record);
   return (pyd_command_values_t){view.constants, view.constant_count};
 }
 
 // ---- plans
 
+// Returns the alignment that host code may expect of elements: the largest power of two that divides their size, at
+// most 16 bytes.
 static uint32_t alignment_of(uint32_t dtype) {
   uint32_t bytes = pyd_element_bytes(dtype), alignment = bytes & (~bytes + 1);
   return alignment < 16 ? alignment : 16;
@@ -148,7 +150,7 @@ static pyd_status_t plan_tensor(pyd_plan_t* plan, pyd_plan_command_t* command, c
   return PYD_STATUS_OK;
 }
 
-// The sizes of all its tensors one after another.
+// Appends the sizes of all tensor operands to the plan's list; |open| has the registers of the dynamic ones.
 static void plan_sizes(pyd_plan_t* plan, const pyd_program_command_t* command, const uint32_t* open) {
   for (uint32_t i = 0; i < command->operand_count; ++i) {
     const pyd_program_value_t* operand = &command->operands[i];
@@ -159,7 +161,7 @@ static void plan_sizes(pyd_plan_t* plan, const pyd_program_command_t* command, c
 }
 
 static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const uint32_t* record) {
-  const view_t view = view_of(record);
+  const view_t view = read_record(record);
   const pyd_program_command_t* command = &plan->program->commands[view.command];
   char who[192];
   int length = snprintf(who, sizeof(who), "host command '%.*s'",
@@ -209,6 +211,7 @@ static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, py
 
 // ---- calls
 
+// Stores the text of a failure. The first text counts.
 static void fail(const pyd_host_command_t* command, const char* text) {
   pyd_custom_t* custom = (pyd_custom_t*)command;
   char *copy = strdup(text ? text : "it failed"), *none = NULL;
@@ -290,6 +293,7 @@ pyd_status_t pyd_call_refuse_nested(const pyd_call_t* call) {
                          STRING(call->plan->fn->info.name));
 }
 
+// Writes the addresses and the words of this call to the operands.
 static void fill_operands(const pyd_call_t* call, const pyd_custom_t* custom, const pyd_plan_command_t* plan) {
   pyd_host_operand_t* operand = call->operands + plan->first.operands;
   const pyd_host_operand_t* end = operand + custom->command.operand_count;

@@ -13,7 +13,8 @@ typedef unsigned long long ull_t;
 
 // ---- records
 
-// Its place in a chain: the workgroups that make a tile, and whether it continues the chain of the command before it.
+// Verifies the chain fields of a dispatch: operand b is the number of workgroups of a tile, and modifier 1 continues
+// the chain of the dispatch before it.
 static pyd_status_t verify_chain(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   const pyd_insn_t* insn = &fn->insns[v->insn];
@@ -107,6 +108,8 @@ static pyd_status_t find_export(const pyd_plan_t* plan, const pyd_dispatch_view_
   return PYD_STATUS_OK;
 }
 
+// Reads the grid and computes the number of workgroups. INVALID_ARGUMENT if it exceeds the limits of the library
+// format; a grid with a size of 0 may exceed them elsewhere, as nothing runs.
 static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* view, const char* who,
                              pyd_plan_command_t* command) {
   static const uint64_t kLimits[3] = {UINT32_MAX, UINT32_MAX, UINT16_MAX};
@@ -166,7 +169,7 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
   size_t end = strlen(who);
   for (uint32_t i = 0; i < view.binding_count && pyd_ok(status); ++i) {
     const uint32_t* binding = view.bindings + 3 * i;
-    if (command->count == 0) {  // nothing runs: its ranges need not make sense
+    if (command->count == 0) {  // nothing runs, so its ranges need not be valid
       plan->slots[plan->slot_count++] = (pyd_plan_slot_t){binding[0], 0, 0};
       ++command->slot_count;
       continue;
@@ -175,7 +178,7 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
     status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], who);
     if (!pyd_ok(status)) break;
     const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 1];
-    if (slot->length && slot->offset % alignment) continue;  // is staged, wherever the buffer lies
+    if (slot->length && slot->offset % alignment) continue;  // is staged, so the buffer needs no alignment
     if (plan->buffer_alignment[binding[0]] < alignment) plan->buffer_alignment[binding[0]] = alignment;
   }
   if (pyd_ok(status)) status = pyd_plan_check_contract(plan, command, view.constants);
@@ -211,7 +214,7 @@ static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, p
   out->function = export->function;
   out->environment = program->links[export->executable].environment;
   out->is_embedded = program->links[export->executable].is_embedded;
-  // A size left open by the library is one: what a kernel that asks for it can work with.
+  // A workgroup size that the library does not state is 1.
   out->state = (pyd_dispatch_state_t){
       .workgroup_size_x = attrs->workgroup_size_x ? attrs->workgroup_size_x : 1,
       .workgroup_size_y = attrs->workgroup_size_y ? attrs->workgroup_size_y : 1,
@@ -236,6 +239,7 @@ typedef struct group_s {
   uint32_t x, y, z;
 } group_t;
 
+// Returns the coordinates of workgroup |index|; x varies fastest.
 static group_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
   if (index < command->grid[0]) return (group_t){(uint32_t)index, 0, 0};
   uint64_t row = index / command->grid[0];
@@ -243,7 +247,7 @@ static group_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
                    (uint32_t)(row / command->grid[1])};
 }
 
-// Workgroups [begin, end) of one dispatch.
+// Runs workgroups [begin, end) of one dispatch.
 static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
                    uint64_t end, uint64_t* out_failed) {
   const pyd_plan_command_t* plan = command->plan;
@@ -263,7 +267,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   };
   const size_t poisoned = UNLIKELY(call->is_poisoned) ? plan->local_bytes : 0;
   for (uint64_t left = end - begin;;) {
-    // One row, or what is left of it: only x changes.
+    // Runs one row, or the rest of it: only x changes.
     uint64_t row = count_x - id.x;
     uint32_t x_end = id.x + (uint32_t)(left < row ? left : row);
     left -= x_end - id.x;
@@ -285,7 +289,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   }
 }
 
-// What a code of generated kernels means, for after its number.
+// Returns the meaning of a code of generated kernels, to be appended to a message.
 static const char* code_text(int32_t code) {
   switch (code) {
     case PYD_LIBRARY_CODE_MISSING_IMPORT: return ": it called an unresolved optional import";
@@ -294,7 +298,7 @@ static const char* code_text(int32_t code) {
   }
 }
 
-// Where the export comes from, when its library has that.
+// Adds the source location of the export to a status, if its library has one.
 static pyd_status_t add_location(pyd_status_t status, const pyd_program_t* program, const pyd_export_t* export) {
   const pyd_executable_t* executable = program->links[export->executable].executable;
   const pyd_library_exports_t* exports = executable ? &pyd_executable_library(executable)->exports : NULL;

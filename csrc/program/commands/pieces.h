@@ -1,17 +1,18 @@
-// Commands on bytes are split into pieces, so that workers can share them.
+// Fill and copy commands are split into pieces, so that workers can share them.
 #ifndef PYD_PROGRAM_COMMANDS_PIECES_H_
 #define PYD_PROGRAM_COMMANDS_PIECES_H_
 
 #include "program/plan/plan.h"
 
-// One piece takes about as long as a memory system needs to hide the handover (256 KiB at 10 GB/s: 25 us).
+// Bytes of a piece: 256 KiB at 10 GB/s take 25 us, which hides the cost of handing a piece to another worker. Smaller
+// pieces cost more handovers, larger ones leave workers idle at the end.
 #define PYD_TILE_BYTES (UINT64_C(256) << 10)
 
 static inline uint64_t pyd_piece_count(uint64_t length) {
   return length / PYD_TILE_BYTES + (length % PYD_TILE_BYTES != 0);
 }
 
-// Bytes of the pieces [begin, |end|) of |command|, which start at begin * PYD_TILE_BYTES.
+// Returns the bytes of pieces [begin, end) of |command|, which start at offset begin * PYD_TILE_BYTES.
 static inline uint64_t pyd_piece_bytes(const pyd_plan_command_t* command, uint64_t begin, uint64_t end) {
   return (end == command->count ? command->length : end * PYD_TILE_BYTES) - begin * PYD_TILE_BYTES;
 }

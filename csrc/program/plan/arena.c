@@ -1,14 +1,16 @@
-// Where transients lie in their arena. Largest first, each into the smallest gap among the blocks that live at the same
-// time: within a few percent of the lower bound on layered programs, and the order depends on nothing but the sizes.
+// Layout of transient buffers in the arena: greedy by size. Each block, largest first, is put into the smallest gap
+// between the blocks that are live at the same time. On layered programs that is within a few percent of the lower
+// bound.
 #include <stdlib.h>
 
 #include "program/plan/plan.h"
 
 enum { kAlignment = 64 };
-// Placing compares each block with all that are placed. Beyond this many blocks it would be felt (a third of a second);
-// the rest is then placed after the others.
+// Placement compares each block with all placed ones, which takes a third of a second for this many blocks. Further
+// blocks are appended without comparison and share no memory.
 enum { kMaxCompared = 1 << 14 };
 
+// A placed block: its range of bytes, and the regions in which it is live.
 typedef struct placed_s {
   uint64_t begin, end;
   uint32_t first, last;
@@ -27,8 +29,8 @@ static int by_size(const void* left, const void* right) {
   return a->index < b->index ? -1 : 1;
 }
 
-// The start of the smallest gap of at least |bytes| between the placed blocks (sorted by begin) that live together with
-// |block|, or the end of the last of them.
+// Returns the start of the smallest gap of at least |bytes| bytes between the placed blocks (sorted by begin) whose
+// lifetimes overlap that of |block|, or their end if there is no such gap.
 static uint64_t find_gap(const placed_t* placed, uint32_t count, const pyd_arena_block_t* block, uint64_t bytes) {
   uint64_t end = 0, best = UINT64_MAX, best_size = UINT64_MAX;
   for (uint32_t i = 0; i < count; ++i) {
@@ -42,6 +44,7 @@ static uint64_t find_gap(const placed_t* placed, uint32_t count, const pyd_arena
   return best == UINT64_MAX ? end : best;
 }
 
+// Inserts |block| into the placed blocks, sorted by begin. Returns their new count.
 static uint32_t insert(placed_t* placed, uint32_t count, placed_t block) {
   uint32_t at = count;
   for (; at > 0 && placed[at - 1].begin > block.begin; --at) placed[at] = placed[at - 1];
@@ -53,7 +56,7 @@ pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t
   *out_bytes = 0;
   if (count == 0) return PYD_STATUS_OK;
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < count; ++i) {  // with room for rounding each block up
+  for (uint32_t i = 0; i < count; ++i) {  // kAlignment more, as each block is rounded up
     bool fits = blocks[i].bytes <= INT64_MAX && !__builtin_add_overflow(sum, blocks[i].bytes + kAlignment, &sum);
     if (!fits || sum > INT64_MAX) {
       return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "%u transient buffers need more than 2^63 bytes", count);

@@ -1,6 +1,6 @@
-// Chains: dispatches that depend on each other tile by tile run one tile after another, each through all of them, so
-// that what one writes is in the cache when the next one reads it. A transient that nothing else uses has memory for
-// the tiles that are under way.
+// Tile-fused dispatch chains (depth-first tiling): consecutive dispatches that depend on each other tile by tile. Each
+// tile goes through all dispatches before the next one begins, so that intermediate results stay in the cache. Of a
+// transient that only the chain uses, only the tiles in progress are stored.
 #include <stdlib.h>
 
 #include "program/plan/plan.h"
@@ -9,21 +9,21 @@ static const pyd_insn_t* insn_of(const pyd_plan_t* plan, const pyd_plan_command_
   return &plan->fn->insns[plan->fn->commands[command->number]];
 }
 
-// 0: it runs nothing, or is no part of a chain.
+// Returns the number of tiles of a dispatch; 0 if it is empty or cannot be part of a chain.
 static uint64_t tiles_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
   const uint32_t groups = command->kind == PYD_COMMAND_DISPATCH ? insn_of(plan, command)->b : 0;
   return groups ? command->count / groups + (command->count % groups != 0) : 0;
 }
 
-// Whether no other command is in its region.
+// Returns whether the command is the only one of its region.
 static bool is_alone(const pyd_plan_t* plan, uint32_t index) {
   const pyd_plan_command_t* command = &plan->commands[index];
   return (index == 0 || command[-1].region != command->region) &&
          (index + 1 == plan->command_count || command[1].region != command->region);
 }
 
-// The number of commands from |first| on that go through |tiles| tiles together.
-static uint32_t find_links(const pyd_plan_t* plan, uint32_t first, uint64_t tiles) {
+// Returns the number of consecutive commands from |first| on that form one chain with |tiles| tiles.
+static uint32_t count_links(const pyd_plan_t* plan, uint32_t first, uint64_t tiles) {
   uint32_t end = first;
   for (; end < plan->command_count && end - first < PYD_CHAIN_MAX_COMMANDS; ++end) {
     const pyd_plan_command_t* command = &plan->commands[end];
@@ -31,13 +31,13 @@ static uint32_t find_links(const pyd_plan_t* plan, uint32_t first, uint64_t tile
     if (tiles_of(plan, command) != tiles || insn_of(plan, command)->modifier != (end != first) || !is_alone(plan, end))
       break;
     if (end != first && command->number != command[-1].number + 1)
-      break;  // what lay between them runs nothing, or was staged
+      break;  // a command between them is empty or was staged
   }
   return end - first;
 }
 
-// Of all bindings of the commands, at least 1; UINT64_MAX when they have more, as an artifact with large transients may
-// say.
+// Returns the bytes of all bindings of the commands per tile, at least 1; UINT64_MAX on overflow, which an artifact
+// with huge transients can cause.
 static uint64_t tile_bytes_of(const pyd_plan_t* plan, uint32_t first, uint32_t count, uint64_t tiles) {
   uint64_t bytes = 0;
   for (uint32_t i = first; i < first + count; ++i) {
@@ -54,7 +54,7 @@ bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_
   if (!options->cache_bytes) return false;
   const uint64_t tiles = tiles_of(plan, &plan->commands[first]);
   if (tiles < 2 || tiles < options->least_tiles || tiles > PYD_CHAIN_MAX_TILES) return false;
-  const uint32_t count = find_links(plan, first, tiles);
+  const uint32_t count = count_links(plan, first, tiles);
   if (count < 2) return false;
   const uint64_t chunk = options->cache_bytes / tile_bytes_of(plan, first, count, tiles);
   if (chunk == 0 || chunk >= tiles) return false;  // no tile fits the cache, or all of them do
@@ -68,20 +68,22 @@ bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_
   return true;
 }
 
+// Users of a buffer that are no chain: none, and several or another kind of step.
 enum { kUnused = 0, kElsewhere = UINT32_MAX };
 
-// Whether |slot| of a command in the chain |step| could be given tiles instead of the whole buffer.
-static bool takes_tiles(const pyd_plan_t* plan, const pyd_plan_step_t* step, const pyd_plan_command_t* command,
-                        uint32_t index) {
+// Returns whether slot |index| of a command in the chain |step| can be bound to tiles in place of the whole buffer.
+static bool can_store_tiles(const pyd_plan_t* plan, const pyd_plan_step_t* step, const pyd_plan_command_t* command,
+                            uint32_t index) {
   const pyd_plan_slot_t* slot = &plan->slots[command->first_slot + index];
   const uint64_t tile = slot->buffer < plan->fn->buffer_count ? plan->fn->buffers[slot->buffer].tile_bytes : 0;
   if (!step->chunk || !tile || plan->buffer_alignment[slot->buffer] > PYD_TILE_ALIGNMENT) return false;
-  const uint64_t whole = plan->buffer_bytes[slot->buffer];
-  return slot->offset == 0 && slot->length == whole && whole / tile + (whole % tile != 0) == step->total &&
+  const uint64_t size = plan->buffer_bytes[slot->buffer];
+  return slot->offset == 0 && slot->length == size && size / tile + (size % tile != 0) == step->total &&
          pyd_plan_keeps_tile(plan, command, index, tile);
 }
 
-// |users|: for each buffer one more than the number of the chain that alone uses it.
+// Finds the user of each buffer: one more than the number of the chain if only that chain uses it, and by tiles;
+// otherwise kUnused or kElsewhere.
 static void find_users(const pyd_plan_t* plan, uint32_t* users) {
   for (uint32_t i = 0; i < plan->step_count; ++i) {
     const pyd_plan_step_t* step = &plan->steps[i];
@@ -90,28 +92,29 @@ static void find_users(const pyd_plan_t* plan, uint32_t* users) {
       for (uint32_t j = 0; j < command->slot_count; ++j) {
         uint32_t* user = &users[plan->slots[command->first_slot + j].buffer];
         if (*user == kUnused) *user = i + 1;
-        if (*user != i + 1 || !takes_tiles(plan, step, command, j)) *user = kElsewhere;
+        if (*user != i + 1 || !can_store_tiles(plan, step, command, j)) *user = kElsewhere;
       }
     }
   }
 }
 
-// Tiles of a chain lie one after another, those of different chains in the same place.
-static void place(pyd_plan_t* plan, const uint32_t* users, uint64_t* areas) {
+// Assigns offsets in the tile area to the buffers of which only tiles are stored. Different chains share the area, as
+// they do not run at the same time.
+static void place_tiles(pyd_plan_t* plan, const uint32_t* users, uint64_t* areas) {
   for (uint32_t i = 0; i < plan->fn->buffer_count; ++i) {
     if (users[i] == kUnused || users[i] == kElsewhere) continue;
     uint64_t* area = &areas[users[i] - 1];
     plan->buffer_tile[i] = plan->fn->buffers[i].tile_bytes;
     plan->buffer_offset[i] = *area;
-    *area += plan->steps[users[i] - 1].chunk * plan->buffer_tile[i];  // about what the chunk was made for
+    *area += plan->steps[users[i] - 1].chunk * plan->buffer_tile[i];  // about the cache size for which chunk was chosen
     if (*area > plan->tile_area) plan->tile_area = *area;
   }
   plan->tile_area = (plan->tile_area + 2 * PYD_TILE_ALIGNMENT - 1) & ~(uint64_t)(2 * PYD_TILE_ALIGNMENT - 1);
 }
 
-// A buffer that a command of a chain uses lives as long as the chain: other tiles may need it before and after its
-// regions.
-static void lengthen(const pyd_plan_t* plan, const pyd_plan_step_t* chain, pyd_arena_block_t* lifetimes) {
+// Extends the lifetime of each buffer that a chain uses to all regions of the chain, as its tiles are at different
+// commands at the same time.
+static void extend_lifetimes(const pyd_plan_t* plan, const pyd_plan_step_t* chain, pyd_arena_block_t* lifetimes) {
   const pyd_plan_command_t* commands = plan->commands + chain->first_command;
   const uint32_t first = insn_of(plan, commands)->c, last = insn_of(plan, &commands[chain->command_count - 1])->c;
   for (uint32_t k = 0; k < chain->command_count; ++k) {
@@ -130,14 +133,14 @@ pyd_status_t pyd_plan_place_tiles(pyd_plan_t* plan, pyd_arena_block_t* lifetimes
   for (uint32_t i = 0; i < plan->step_count; ++i) {
     if (!plan->steps[i].chunk) continue;
     has_chains = true;
-    lengthen(plan, &plan->steps[i], lifetimes);
+    extend_lifetimes(plan, &plan->steps[i], lifetimes);
   }
   if (!has_chains) return PYD_STATUS_OK;
   uint32_t* users = calloc((size_t)plan->fn->buffer_count + 1, sizeof(*users));
   uint64_t* areas = calloc(plan->step_count, sizeof(*areas));
   if (users && areas) {
     find_users(plan, users);
-    place(plan, users, areas);
+    place_tiles(plan, users, areas);
   }
   const bool has_memory = users && areas;
   free(areas);

@@ -1,4 +1,4 @@
-// From instructions to the commands of a plan.
+// Translates the command instructions of a function to the commands of a plan.
 #include "program/commands/command.h"
 
 typedef long long ll_t;

@@ -1,7 +1,8 @@
-// Contracts: what generated kernels rely on, stated by those who made them, and held against each dispatch of a plan.
+// Contracts: preconditions of generated kernels, stated by the compiler and checked for each dispatch of a plan.
 //
-// A contract is a function from the constants of an export to scalars: the largest grid, which bindings are written,
-// and how many bytes of each binding may be touched. Its checks are what else the kernel relies on.
+// A contract is a function from the constants of an export to scalars: the largest grid, the bit set of written
+// bindings, and for each binding the number of bytes that the kernel may access. Its check instructions are further
+// preconditions.
 #include <stdlib.h>
 
 #include "program/plan/plan.h"
@@ -13,7 +14,8 @@ bool pyd_contract_reads(const pyd_export_t* export, uint32_t word) {
   return contract && word < contract->info.arg_count && contract->args[word].is_read;
 }
 
-static bool fits(const pyd_export_t* export, const pyd_function_t* fn) {
+// Returns whether |fn| takes one scalar per constant of the export and returns the scalars of a contract.
+static bool has_contract_signature(const pyd_export_t* export, const pyd_function_t* fn) {
   const pyd_program_function_t* info = &fn->info;
   bool all = info->arg_count == export->constant_count && fn->command_count == 0 &&
              (info->result_count == PYD_CONTRACT_BYTES + export->binding_count ||
@@ -33,7 +35,7 @@ pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executab
     pyd_export_t* export = &program->exports[program->exports_of[i]];
     uint32_t number = export->linked_ordinal < count ? functions[export->linked_ordinal] : PYD_NONE;
     if (number == PYD_NONE) continue;
-    if (number >= contracts->function_count || !fits(export, &contracts->functions[number])) {
+    if (number >= contracts->function_count || !has_contract_signature(export, &contracts->functions[number])) {
       return pyd_status_make(PYD_CODE_CORRUPT,
                              "@%.*s::@%.*s: contract %u of %u is none for %u constants and %u bindings",
                              STRING(program->executables[executable].name), STRING(export->name), number,
@@ -75,6 +77,7 @@ static pyd_status_t check_grid(const dispatch_t* d, const uint64_t* limits) {
   return PYD_STATUS_OK;
 }
 
+// Checks that binding |index| has the |needed| bytes that the kernel may access, and may be written if it is.
 static pyd_status_t check_binding(const dispatch_t* d, uint32_t index, bool is_written, uint64_t needed) {
   const pyd_plan_slot_t* slot = &d->plan->slots[d->command->first_slot + index];
   uint32_t kind = d->plan->fn->buffers[slot->buffer].kind;
@@ -87,7 +90,8 @@ static pyd_status_t check_binding(const dispatch_t* d, uint32_t index, bool is_w
                 (ull_t)slot->length, (ull_t)slot->offset, who);
 }
 
-// |regs| and |scalars| have room for the contract.
+// Evaluates the contract for the constants of a dispatch, and checks its grid and bindings. |scalars| and |regs|:
+// scratch arrays for the evaluation.
 static pyd_status_t check_dispatch(const dispatch_t* d, uint64_t* scalars, uint64_t* regs) {
   const pyd_function_t* contract = d->export->contract;
   for (uint32_t i = 0; i < d->command->constant_count; ++i)
@@ -109,15 +113,16 @@ static pyd_status_t check_dispatch(const dispatch_t* d, uint64_t* scalars, uint6
   return status;
 }
 
-// Result |index| of the contract of a dispatch, |otherwise| where it is not known or too long to compute here.
-static uint64_t result_of(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index,
-                          uint64_t otherwise) {
+// Returns result |index| of the contract of a dispatch; |otherwise| if it has none, fails, or needs more than kMaxWords
+// words to evaluate, for which there is no stack memory.
+static uint64_t evaluate_result(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index,
+                                uint64_t otherwise) {
   const pyd_export_t* export = &plan->program->exports[command->export];
   const pyd_function_t* contract = export->contract;
-  enum { kMost = 256 };
-  uint64_t memory[kMost];
+  enum { kMaxWords = 256 };
+  uint64_t memory[kMaxWords];
   if (!contract || index >= contract->info.result_count) return otherwise;
-  if ((uint64_t)contract->reg_count + command->constant_count > kMost) return otherwise;
+  if ((uint64_t)contract->reg_count + command->constant_count > kMaxWords) return otherwise;
   uint64_t* scalars = memory + contract->reg_count;
   for (uint32_t i = 0; i < command->constant_count; ++i) scalars[i] = plan->constants[command->first_constant + i];
   pyd_status_t status = pyd_function_interpret(export->contracts, contract, NULL, scalars, memory);
@@ -127,12 +132,12 @@ static uint64_t result_of(const pyd_plan_t* plan, const pyd_plan_command_t* comm
 }
 
 uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
-  return result_of(plan, command, PYD_CONTRACT_WRITTEN, UINT64_MAX);
+  return evaluate_result(plan, command, PYD_CONTRACT_WRITTEN, UINT64_MAX);
 }
 
 bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t bytes) {
   if (!plan->program->exports[command->export].contract) return true;
-  const uint64_t each = result_of(plan, command, PYD_CONTRACT_BYTES + command->slot_count + index, 0);
+  const uint64_t each = evaluate_result(plan, command, PYD_CONTRACT_BYTES + command->slot_count + index, 0);
   return each != 0 && bytes % command->tile_groups == 0 && bytes / command->tile_groups == each;
 }
 

@@ -1,4 +1,4 @@
-// Questions about a plan: its key, its sizes, and its commands in words.
+// Queries of a plan: its key, its sizes, and descriptions of its commands.
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ uint64_t pyd_plan_arg_bytes(const pyd_plan_t* plan, uint32_t arg) {
   uint64_t bytes = 0;
   if (arg >= fn->info.arg_count || fn->info.args[arg].kind != 0) return 0;
   pyd_tensor_bytes(fn->info.args[arg].dtype, fn->info.args[arg].rank, plan->dims + fn->args[arg].first_dim, &bytes);
-  return bytes;  // it fits, or there would be no plan
+  return bytes;  // cannot overflow, as the plan exists
 }
 
 const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result) {

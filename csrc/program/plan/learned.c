@@ -1,9 +1,10 @@
-// What workgroups of an export have cost, by how much memory each of them is for: a plan for other sizes begins with
-// what earlier ones have learned.
+// Cost history of each export, bucketed by the bytes bound per workgroup. New plans start with the cost estimates that
+// plans for other sizes have measured.
 #include "program/plan/plan.h"
 
-// A class is a factor of four in bytes of all bindings per workgroup.
-static uint32_t* cost_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
+// Returns the entry of the cost history for a dispatch. Bucket i holds workgroups with 4^i to 4^(i+1) bytes of
+// bindings.
+static uint32_t* cost_bucket(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < command->slot_count; ++i)
     bytes += plan->slots[command->first_slot + i].length / command->count;
@@ -12,14 +13,14 @@ static uint32_t* cost_of(const pyd_plan_t* plan, const pyd_plan_command_t* comma
   return &plan->program->exports[command->export].costs[size_class < last ? size_class : last];
 }
 
-// The cost of a workgroup of |step|, an average; 0 when that of one of its commands is not known.
+// Returns the average cost of an index of |step| in picoseconds; 0 if the cost of one of its commands is unknown.
 static uint32_t expected_cost(const pyd_plan_t* plan, const pyd_plan_step_t* step) {
   double sum = 0;
   for (uint32_t i = 0; i < step->command_count; ++i) {
     const pyd_plan_command_t* command = &plan->commands[step->first_command + i];
     if (command->count == 0) continue;
     if (command->kind != PYD_COMMAND_DISPATCH) return 0;
-    const uint32_t cost = __atomic_load_n(cost_of(plan, command), __ATOMIC_RELAXED);
+    const uint32_t cost = __atomic_load_n(cost_bucket(plan, command), __ATOMIC_RELAXED);
     if (!cost) return 0;
     sum += (double)cost * (double)command->count;
   }
@@ -35,5 +36,5 @@ void pyd_plan_note_cost(const pyd_plan_t* plan, uint32_t step) {
   const pyd_plan_command_t* command = &plan->commands[plan->steps[step].first_command];
   if (plan->steps[step].command_count != 1 || command->kind != PYD_COMMAND_DISPATCH) return;
   const uint32_t cost = pyd_plan_known_cost(plan, step);
-  if (cost) __atomic_store_n(cost_of(plan, command), cost, __ATOMIC_RELAXED);
+  if (cost) __atomic_store_n(cost_bucket(plan, command), cost, __ATOMIC_RELAXED);
 }

@@ -1,5 +1,5 @@
-// Sizes to plan. The order is: arguments, registers and checks, buffers, commands, copies of
-// bindings that are not aligned, steps, arena, patch lists.
+// Creation of plans, in this order: check arguments, compute registers and run checks, size buffers, create commands,
+// stage misaligned bindings, form steps, lay out the arena, sort patches.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +35,7 @@ pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, 
   return status;
 }
 
+// Checks the sizes of all tensor arguments and computes the bytes of their buffers.
 static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dims, uint64_t* buffer_bytes) {
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
     if (fn->info.args[i].kind != 0) continue;
@@ -46,6 +47,7 @@ static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dim
   return PYD_STATUS_OK;
 }
 
+// Computes the bytes of constant, result and transient buffers. INVALID_ARGUMENT for a constant that is not linked.
 static pyd_status_t size_buffers(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
   char who[128];
@@ -71,6 +73,7 @@ static pyd_status_t size_buffers(pyd_plan_t* plan) {
   return PYD_STATUS_OK;
 }
 
+// Computes the sizes of tensor results and checks that their buffers are large enough.
 static pyd_status_t size_results(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
@@ -83,18 +86,18 @@ static pyd_status_t size_results(pyd_plan_t* plan) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: axis %u would have %lld elements",
                              STRING(fn->info.name), i, axis, (ll_t)dims[axis]);
     }
-    uint64_t bytes, has = plan->buffer_bytes[fn->results[i].target];
+    uint64_t bytes, buffer_bytes = plan->buffer_bytes[fn->results[i].target];
     if (!pyd_tensor_bytes(result->dtype, result->rank, dims, &bytes)) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                              "function '%.*s', result %u: its sizes multiply to more than 2^63 "
                              "bytes",
                              STRING(fn->info.name), i);
     }
-    if (bytes > has) {  // the caller would read past its end
+    if (bytes > buffer_bytes) {  // the caller would read past its end
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                              "function '%.*s', result %u: a buffer of %llu bytes for a tensor of "
                              "%llu",
-                             STRING(fn->info.name), i, (ull_t)has, (ull_t)bytes);
+                             STRING(fn->info.name), i, (ull_t)buffer_bytes, (ull_t)bytes);
     }
   }
   return PYD_STATUS_OK;
@@ -104,6 +107,7 @@ static bool is_in_arena(const pyd_plan_t* plan, uint32_t buffer) {
   return plan->fn->buffers[buffer].kind == PYD_BUFFER_TRANSIENT && !plan->buffer_tile[buffer];
 }
 
+// Lays out the transient buffers in the arena, with the staging buffer at its end.
 static pyd_status_t place_transients(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
   pyd_arena_block_t* blocks = malloc(((size_t)fn->buffer_count + 1) * sizeof(*blocks));
@@ -133,13 +137,13 @@ static pyd_status_t place_transients(pyd_plan_t* plan) {
   return status;
 }
 
-// Slots by buffer, so that binding one buffer touches its own slots only.
+// Sorts the slots by buffer (counting sort), so that binding a buffer patches its own slots only.
 static void sort_patches(pyd_plan_t* plan) {
   uint32_t* first = plan->patch_first;
   for (uint32_t i = 0; i < plan->slot_count; ++i) ++first[plan->slots[i].buffer + 1];
   uint32_t buffers = plan->fn->buffer_count + 1;
   for (uint32_t i = 0; i < buffers; ++i) first[i + 1] += first[i];
-  // Placing moves each start to its end, which is the start of the next one.
+  // The loop advances each start to the start of the next buffer; the last loop shifts them back.
   for (uint32_t i = 0; i < plan->slot_count; ++i) {
     const pyd_plan_slot_t* slot = &plan->slots[i];
     plan->patches[first[slot->buffer]++] = (pyd_plan_patch_t){slot->offset, i};
@@ -148,6 +152,7 @@ static void sort_patches(pyd_plan_t* plan) {
   first[0] = 0;
 }
 
+// Groups the commands into steps: one per chain, and one per region otherwise.
 static pyd_status_t form_steps(pyd_plan_t* plan) {
   pyd_plan_step_t* step = NULL;
   for (uint32_t i = 0; i < plan->command_count; ++i) {
@@ -176,8 +181,8 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
   return PYD_STATUS_OK;
 }
 
-// The arrays after the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see
-// decode/program.c).
+// Lays out the arrays after the plan in one allocation, or only measures when |base| is NULL. Returns the size in
+// bytes. Counts are below 2^32 (see decode/program.c).
 static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base) {
   pyd_carve_t block = {base, sizeof(*plan), 16};
   size_t staged = pyd_plan_stage_count(fn);

@@ -1,24 +1,25 @@
-// A plan: a function specialized for sizes. Immutable, apart from what the task system learns about costs.
+// A plan: a function specialized for sizes. Immutable, apart from cost estimates of the task system.
 //
-// Order of the files. Each calls those above it alone:
-//   describe.c   questions about a plan, and its commands in words
-//   learned.c    costs of workgroups from earlier plans
-//   arena.c      the layout of transients
-//   stage.c      copies of bindings that are not aligned
-//   contract.c   what generated kernels rely on, checked for each dispatch
-//   written.c    what commands write of a result in place
-//   chain.c      dispatches that run tile by tile
-//   commands.c   instructions become commands
-//   plan.c       sizes become a plan; owns pyd_plan_t
+// Order of the files. Each calls only files above it:
+//   describe.c   queries of a plan, and descriptions of its commands
+//   learned.c    cost history of workgroups, from earlier plans
+//   arena.c      layout of transient buffers
+//   stage.c      aligned copies of bindings
+//   contract.c   contracts of generated kernels, checked for each dispatch
+//   written.c    ranges that commands write of a result in place
+//   chain.c      tile-fused dispatch chains
+//   commands.c   translation of instructions to commands
+//   plan.c       creation of plans; owns pyd_plan_t
 #ifndef PYD_PROGRAM_PLAN_H_
 #define PYD_PROGRAM_PLAN_H_
 
 #include "program/internal.h"
 
-// A string for "%.*s".
+// The arguments of "%.*s" for a string.
 #define STRING(s) (int)(s).length, (s).data ? (s).data : ""
 
-// An arena up to this size is part of each call; a larger one is borrowed from the pool while the call runs.
+// An arena up to this size is part of each call; a larger one is acquired from the pool for each run. A larger limit
+// keeps more memory per idle call, a smaller one costs time in each run.
 #define PYD_ARENA_KEPT_BYTES (UINT64_C(256) << 10)
 
 typedef struct pyd_plan_command_s {
@@ -26,12 +27,12 @@ typedef struct pyd_plan_command_s {
   uint64_t count;  // workgroups or pieces
   uint8_t kind;    // pyd_command_kind_t
   uint8_t pattern_bytes;
-  bool overlaps;    // a copy within one buffer whose ranges meet: one piece, memmove
+  bool overlaps;    // a copy between overlapping ranges of one buffer: one piece, with memmove
   uint32_t number;  // of the command in the function, for messages
   uint32_t region;
   uint32_t first_slot;
   uint32_t slot_count;
-  uint32_t alignment;  // in bytes, that its slots need
+  uint32_t alignment;  // bytes, required of its slots
   // Dispatch:
   uint32_t export;
   uint32_t grid[3];
@@ -42,26 +43,26 @@ typedef struct pyd_plan_command_s {
   uint32_t constant_count;
   // Host command:
   uint32_t command;           // of the program
-  pyd_custom_counts_t first;  // in the function: its number, its operands, its sizes
+  pyd_custom_counts_t first;  // in the function: number of the command, and of its first operand and size
   // Fill and copy:
   uint64_t pattern;
   uint64_t length;
 } pyd_plan_command_t;
 
-// A buffer as one command sees it.
+// A range of a buffer that one command uses.
 typedef struct pyd_plan_slot_s {
   uint32_t buffer;
   uint64_t offset;
   uint64_t length;
 } pyd_plan_slot_t;
 
-// A slot as its buffer sees it: what to write when the buffer gets an address.
+// A use of a buffer: slot |slot| gets the buffer's address plus |offset|.
 typedef struct pyd_plan_patch_s {
   uint64_t offset;
   uint32_t slot;
 } pyd_plan_patch_t;
 
-// A constant word or pattern that depends on a scalar which is not part of the key.
+// A constant word or pattern that depends on a scalar outside of the plan's key, so that each call computes it.
 typedef struct pyd_plan_deferred_s {
   uint32_t reg;
   uint32_t target;  // constant word, or command for a pattern
@@ -69,17 +70,17 @@ typedef struct pyd_plan_deferred_s {
   uint8_t is_high;
 } pyd_plan_deferred_t;
 
-// What runs between two points where everything before is complete.
+// The commands between two barriers. They run as one job.
 typedef struct pyd_plan_step_s {
   uint32_t first_command;
   uint32_t command_count;
-  uint64_t total;  // indices; 1: not worth a job
-  uint64_t chunk;  // not 0: a chain, whose indices are tiles; so many of them go through all its commands at a time
+  uint64_t total;  // indices of the job; 1: it runs as a plain call
+  uint64_t chunk;  // of a chain: tiles that go through all commands before the next ones begin; 0: not a chain
 } pyd_plan_step_t;
 
 struct pyd_plan_s {
   const pyd_program_t* program;
-  pyd_allocator_t allocator;  // what |size| bytes of it came from; the program may be gone when it is freed
+  pyd_allocator_t allocator;  // of its |size| bytes; a copy, as the program may be freed before the plan
   size_t size;
   const pyd_function_t* fn;
   int64_t* dims;
@@ -89,27 +90,27 @@ struct pyd_plan_s {
   uint64_t* buffer_bytes;
   uint64_t* buffer_offset;  // transients: in the arena
   uint32_t* buffer_alignment;
-  uint32_t* buffer_tile;  // transients that only tiles are kept of: bytes of a tile, else 0. Then the offset is in
+  uint32_t* buffer_tile;  // transients of which only tiles are stored: bytes of a tile, else 0. Their offset is in
                           // |tile_area|
-  uint32_t* patch_first;  // by buffer, and one more
+  uint32_t* patch_first;  // by buffer, plus an end: index of its first patch
   pyd_plan_patch_t* patches;
   pyd_plan_slot_t* slots;
   uint32_t* constants;
   pyd_plan_deferred_t* deferred;
-  int64_t* sizes;                // of the tensors that host commands are given
-  pyd_plan_command_t* commands;  // those that run nothing included
+  int64_t* sizes;                // of the tensor operands of host commands
+  pyd_plan_command_t* commands;  // including empty ones
   pyd_plan_step_t* steps;
   pyd_sched_cost_t* costs;  // by step
   uint64_t arena_bytes;
-  uint64_t tile_area;                  // bytes behind the arena for each worker, for the tiles of a chunk
-  uint64_t stage_bytes, stage_offset;  // of one more transient, number |fn->buffer_count|: see stage.c
+  uint64_t tile_area;                  // bytes per worker after the arena, for the tiles of a chunk
+  uint64_t stage_bytes, stage_offset;  // of the staging buffer, transient number |fn->buffer_count|: see stage.c
   uint32_t slot_count, constant_count, deferred_count, command_count, step_count;
   pyd_custom_counts_t custom;
-  uint32_t local_bytes;  // the most that a command needs, per worker
+  uint32_t local_bytes;  // maximum local memory of a command, per worker
 };
 
-// arena.c: places |count| blocks; block i is needed in regions first[i] to last[i]. Offsets are 64-byte aligned, blocks
-// that are needed at the same time do not overlap. OUT_OF_MEMORY when the sizes do not fit into 63 bits.
+// arena.c: assigns offsets to |count| blocks. A block is live in regions |first| to |last|; blocks with overlapping
+// lifetimes do not overlap. Offsets are 64-byte aligned. OUT_OF_MEMORY when the sizes do not fit into 63 bits.
 typedef struct pyd_arena_block_s {
   uint64_t bytes;
   uint32_t first, last;
@@ -117,48 +118,49 @@ typedef struct pyd_arena_block_s {
 } pyd_arena_block_t;
 pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t* out_bytes);
 
-// commands.c: one per command of the function, after all registers and buffer sizes are known.
+// commands.c: creates one command of the plan per command of the function, after registers and buffer sizes are known.
 pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan);
 
-// chain.c: whether the commands from |first| on are a chain. Then |*out_step| is its step, and they are part of it.
+// chain.c: returns whether the commands from |first| on form a chain that pays; then |*out_step| is its step.
 bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_step);
-// When all steps are there: which transients only tiles are kept of, and how long the others live.
+// Decides, after all steps are formed, of which transients only tiles are stored, and extends the lifetimes of others.
 pyd_status_t pyd_plan_place_tiles(pyd_plan_t* plan, pyd_arena_block_t* lifetimes);
 
-// contract.c: CORRUPT when a dispatch, whose slots and constants are there, breaks the contract of its export.
-// |constants|: the registers of its record.
+// contract.c: checks a dispatch with its slots and constants against the contract of its export; CORRUPT if it breaks
+// it. |constants|: the registers of its constants.
 pyd_status_t pyd_plan_check_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command,
                                      const uint32_t* constants);
 
-// Whether a tile of |groups| workgroups touches no more than |bytes| of binding |index|, those with the number of the
-// tile. Without a contract the program is believed.
+// Returns whether the workgroups of a tile access only the |bytes| bytes of binding |index| that belong to their tile.
+// Without a contract the program is trusted.
 bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t bytes);
-// Which bindings of a dispatch are written, one bit each: all that its contract does not say to be only read.
+// Returns the bit set of the bindings that a dispatch may write: all but those that its contract states as read-only.
 uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_command_t* command);
 
-// learned.c: what steps of a new plan are expected to cost, as far as plans for other sizes have shown.
+// learned.c: initializes the cost estimates of a new plan from the cost history of plans for other sizes.
 void pyd_plan_expect_costs(pyd_plan_t* plan);
-// Keeps what the first run of |step| has shown for other plans.
+// Adds the measured cost of |step| to the cost history, after its first run.
 void pyd_plan_note_cost(const pyd_plan_t* plan, uint32_t step);
-// Picoseconds of one index of |step|, 0 when not known.
+// Returns the picoseconds of one index of |step|, 0 if unknown.
 static inline uint32_t pyd_plan_known_cost(const pyd_plan_t* plan, uint32_t step) {
   return __atomic_load_n(&plan->costs[step].picoseconds, __ATOMIC_RELAXED);
 }
 
-// written.c: the bytes of a result that has the memory of the argument that it is tied to, as far as commands write
-// them. False when these are more than |most| ranges.
+// written.c: finds the ranges that commands write of a result which is stored in the memory of its tied argument.
+// Returns false if there are more than |max_ranges|.
 typedef struct pyd_range_s {
   uint64_t offset, bytes;
 } pyd_range_t;
-bool pyd_plan_find_written(const pyd_plan_t* plan, uint32_t result, uint32_t most, pyd_range_t* out_ranges,
+bool pyd_plan_find_written(const pyd_plan_t* plan, uint32_t result, uint32_t max_ranges, pyd_range_t* out_ranges,
                            uint32_t* out_count);
 
-// stage.c: puts copies around the dispatches with bindings that lie less aligned than their executable needs, after all
-// commands are there. At most |pyd_plan_stage_count| bindings of a function are copied, each by two commands.
+// stage.c: adds copies before and after dispatches with bindings that are less aligned than their executable requires,
+// after all commands are created. At most pyd_plan_stage_count() bindings of a function are copied, by two commands
+// each.
 uint32_t pyd_plan_stage_count(const pyd_function_t* fn);
 pyd_status_t pyd_plan_stage(pyd_plan_t* plan);
 
-// describe.c: names for people: "argument 1 ('b')".
+// describe.c: names of values for messages, such as "argument 1 'b'".
 void pyd_plan_name_value(const char* kind, uint32_t index, pyd_string_t name, char* text, size_t size);
 void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* text, size_t size);
 void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size);

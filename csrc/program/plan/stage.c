@@ -1,5 +1,5 @@
-// Bindings that lie less aligned than their executable needs are copied to memory that is aligned, and back: a slice of
-// a tensor begins where its elements do. Copies have regions of their own, before and after the dispatch's.
+// Staging: bindings that are less aligned than their executable requires, such as slices of a tensor, are copied to
+// aligned memory and back. The copies are in regions of their own, before and after that of the dispatch.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 enum { kAlignment = 64 };
 
 uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
-  uint32_t count = 0;  // at most one per slot, of which there are less than 2^32 (see decode/program.c)
+  uint32_t count = 0;  // at most one per slot, so it fits 32 bits (see decode/program.c)
   for (uint32_t i = 0; i < fn->command_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
     const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
@@ -20,7 +20,9 @@ uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
   return count;
 }
 
-static bool is_odd(const pyd_plan_slot_t* slot, uint32_t alignment) { return slot->length && slot->offset % alignment; }
+static bool is_misaligned(const pyd_plan_slot_t* slot, uint32_t alignment) {
+  return slot->length && slot->offset % alignment;
+}
 
 static void add_copy(pyd_plan_t* plan, uint32_t number, uint32_t region, pyd_plan_slot_t from, pyd_plan_slot_t to) {
   plan->commands[plan->command_count++] = (pyd_plan_command_t){
@@ -37,34 +39,36 @@ static void add_copy(pyd_plan_t* plan, uint32_t number, uint32_t region, pyd_pla
   plan->slots[plan->slot_count++] = to;
 }
 
-// Copies of the odd bindings of |command|, which then names the copies. False when they are too large.
+// Adds a copy of each misaligned binding of |command| before it, and binds the copy in its place. Returns false if the
+// copies are too large.
 static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
   uint32_t alignment = command->alignment, fn_buffers = plan->fn->buffer_count;
   pyd_plan_slot_t* slots = plan->slots + command->first_slot;
   for (uint32_t i = 0; i < command->slot_count; ++i) {
-    if (!is_odd(&slots[i], alignment)) continue;
-    pyd_plan_slot_t odd = slots[i], own = {fn_buffers, plan->stage_bytes, odd.length};
-    uint64_t padded = (odd.length + kAlignment - 1) & ~(uint64_t)(kAlignment - 1);  // a length fits into 63 bits
+    if (!is_misaligned(&slots[i], alignment)) continue;
+    pyd_plan_slot_t original = slots[i], staged = {fn_buffers, plan->stage_bytes, original.length};
+    uint64_t padded = (original.length + kAlignment - 1) & ~(uint64_t)(kAlignment - 1);  // a length fits into 63 bits
     if (__builtin_add_overflow(plan->stage_bytes, padded, &plan->stage_bytes) || plan->stage_bytes > INT64_MAX)
       return false;
-    add_copy(plan, command->number, 3 * command->region, odd, own);
-    for (uint32_t k = i; k < command->slot_count; ++k) {  // an operand that is updated in place is bound twice
-      if (slots[k].buffer == odd.buffer && slots[k].offset == odd.offset && slots[k].length == odd.length)
-        slots[k] = own;
+    add_copy(plan, command->number, 3 * command->region, original, staged);
+    for (uint32_t k = i; k < command->slot_count; ++k) {  // equal bindings share the copy: in-place operands have two
+      if (slots[k].buffer == original.buffer && slots[k].offset == original.offset &&
+          slots[k].length == original.length)
+        slots[k] = staged;
     }
   }
   return true;
 }
 
-// The way back of what the commands |first| to |end|, those before |command|, copied for it.
+// Adds copies back after |command|, for the buffers that the copies |first| to |end| before it have staged.
 static void copy_out(pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; ++i) {
     PYD_COUNT_WORK(1);
-    pyd_plan_slot_t odd = plan->slots[plan->commands[i].first_slot],
-                    own = plan->slots[plan->commands[i].first_slot + 1];
-    uint32_t kind = plan->fn->buffers[odd.buffer].kind;  // nothing else is ever written
+    pyd_plan_slot_t original = plan->slots[plan->commands[i].first_slot],
+                    staged = plan->slots[plan->commands[i].first_slot + 1];
+    uint32_t kind = plan->fn->buffers[original.buffer].kind;  // other kinds are never written
     if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT) {
-      add_copy(plan, command->number, 3 * command->region + 2, own, odd);
+      add_copy(plan, command->number, 3 * command->region + 2, staged, original);
     }
   }
 }
@@ -74,7 +78,7 @@ pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
   for (uint32_t i = 0; i < plan->command_count && !is_needed; ++i) {
     const pyd_plan_command_t* command = &plan->commands[i];
     const pyd_plan_slot_t* slots = plan->slots + command->first_slot;
-    for (uint32_t k = 0; k < command->slot_count; ++k) is_needed |= is_odd(&slots[k], command->alignment);
+    for (uint32_t k = 0; k < command->slot_count; ++k) is_needed |= is_misaligned(&slots[k], command->alignment);
   }
   if (!is_needed) return PYD_STATUS_OK;
   uint32_t count = plan->command_count;
@@ -86,7 +90,7 @@ pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
   if (has_memory) {
     memcpy(old, plan->commands, count * sizeof(*old));
     plan->command_count = 0;
-    for (uint32_t begin = 0, end; begin < count && fits; begin = end) {  // the commands of a region
+    for (uint32_t begin = 0, end; begin < count && fits; begin = end) {  // for the commands of each region
       for (end = begin + 1; end < count && old[end].region == old[begin].region;) ++end;
       for (uint32_t i = begin; i < end && fits; ++i) {
         copies[i] = plan->command_count;

@@ -4,20 +4,22 @@
 
 #include "program/internal.h"
 
-// Why an instruction has no value.
+// Faults of an instruction.
 typedef enum pyd_fault_e {
   PYD_FAULT_NONE = 0,
   PYD_FAULT_ZERO_DIVISOR,
   PYD_FAULT_DIVISION_OVERFLOW,
-  PYD_FAULT_WRAPPED,  // the value is right modulo 2^64
-  PYD_FAULT_NO_RULE,  // nothing computes the opcode, though opcodes.h has it
+  PYD_FAULT_WRAPPED,  // the result overflowed; the value is correct modulo 2^width
+  PYD_FAULT_NO_RULE,  // opcodes.h has the opcode, but no code computes it
 } pyd_fault_t;
 
-// One for each class of opcodes.h: |out| = the value of |insn| for its operands, which are 0 where it has none.
+// Compute |*out|, the value of |insn| for its operands; an operand that it does not have is 0. There is one function
+// for each class of opcodes.h.
 pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out);
 pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out);
 pyd_fault_t pyd_arith_float(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out);
 
+// Sign-extends, and zero-extends, an integer of |width| bits.
 static inline int64_t sign(uint64_t value, uint32_t width) {
   return width == 64 ? (int64_t)value : (int64_t)(value << (64 - width)) >> (64 - width);
 }

@@ -1,5 +1,5 @@
-// Floats of host programs. The narrow formats are computed in f32 and rounded to nearest even; for sums, products,
-// quotients and roots that is the same as rounding the exact result once, as f32 has more than twice their digits.
+// Floating-point arithmetic of host programs. f16 and bf16 are computed in f32 and rounded to nearest even. For sums,
+// products, quotients and roots that equals rounding the exact result once, as f32 has more than twice their digits.
 #include <math.h>
 #include <string.h>
 
@@ -35,9 +35,9 @@ static double as_f16(uint64_t bits) {
   return bits & 0x8000 ? -value : value;
 }
 
-// To nearest even from the exact value, with a mantissa of |digits| bits after the binary point and exponents down to
-// |least|.
-static uint64_t narrow(double value, int digits, int least, uint32_t infinity, uint32_t nan) {
+// Rounds to nearest even and encodes a 16-bit float with |digits| mantissa bits after the binary point and the smallest
+// normal exponent |min_exponent|. |infinity| and |nan|: the encodings of these values.
+static uint64_t narrow(double value, int digits, int min_exponent, uint32_t infinity, uint32_t nan) {
   uint64_t negative = signbit(value) ? UINT64_C(0x8000) : 0;
   double size = fabs(value);
   if (isnan(value)) return negative | nan;
@@ -45,10 +45,10 @@ static uint64_t narrow(double value, int digits, int least, uint32_t infinity, u
   if (size == 0) return negative;
   int exponent;
   frexp(size, &exponent);  // size = [0.5, 1) * 2^exponent
-  if (exponent - 1 < least) exponent = least + 1;
+  if (exponent - 1 < min_exponent) exponent = min_exponent + 1;
   double steps = nearbyint(ldexp(size, digits - exponent + 1));  // in units of the last digit; exact before rounding
-  // A carry into the next power of two lands in the exponent by itself.
-  double code = (double)(exponent - 1 - least) * ldexp(1, digits) + steps;
+  // A carry out of the mantissa increments the exponent.
+  double code = (double)(exponent - 1 - min_exponent) * ldexp(1, digits) + steps;
   return negative | (code >= infinity ? infinity : (uint64_t)code);
 }
 
@@ -69,9 +69,9 @@ static uint64_t store(uint32_t format, double value) {
   }
 }
 
-// An integer, such that rounding it to a narrow format is the only rounding that shows: what a double has no place for
-// sets the last bit that stays.
-static double whole(bool negative, uint64_t bits) {
+// Converts an integer to a double, rounding to odd: bits that do not fit set the lowest bit that does. Rounding the
+// result to a narrower format then equals rounding the integer once.
+static double round_to_odd(bool negative, uint64_t bits) {
   uint64_t size = negative ? 0 - bits : bits;
   if (size >> 53) size = (size & ~UINT64_C(2047)) | (size & 2047 ? 2048 : 0);
   return negative ? -(double)size : (double)size;
@@ -99,7 +99,8 @@ static bool compare(uint32_t predicate, double a, double b) {
   }
 }
 
-// Minimum and maximum of IEEE 754-2019: -0 is below +0; NaN wins, or loses against a number.
+// Returns the minimum or maximum of IEEE 754-2019: -0 is less than +0. A NaN operand makes the result NaN, or with
+// |skips_nan| is ignored in favour of a number.
 static double extreme(double a, double b, bool want_max, bool skips_nan) {
   if (skips_nan && isnan(a) != isnan(b)) return isnan(a) ? b : a;
   if (isnan(a) || isnan(b)) return a + b;
@@ -108,9 +109,9 @@ static double extreme(double a, double b, bool want_max, bool skips_nan) {
 }
 
 static double round_even(double x) {
-  double whole = floor(x), rest = x - whole;
-  if (rest > 0.5 || (rest == 0.5 && fmod(whole, 2) != 0)) whole += 1;
-  return copysign(whole, x);
+  double integer = floor(x), rest = x - integer;
+  if (rest > 0.5 || (rest == 0.5 && fmod(integer, 2) != 0)) integer += 1;
+  return copysign(integer, x);
 }
 
 static float round_evenf(float x) { return (float)round_even(x); }
@@ -137,7 +138,8 @@ static float math_f32(uint32_t function, float x) {
   }
 }
 
-// Towards zero, saturating, NaN to 0. 2^63 and 2^64 are exact in a double, so the comparisons decide every case.
+// Converts towards zero, saturating, NaN to 0. 2^63 and 2^64 are exact in a double, so the comparisons decide every
+// case.
 static uint64_t to_signed(double value, uint32_t width) {
   double limit = ldexp(1.0, (int)width - 1);
   if (isnan(value)) return 0;
@@ -151,7 +153,7 @@ static uint64_t to_unsigned(double value, uint32_t width) {
   return (uint64_t)sign(result, width);
 }
 
-// One operation rounded to f32, or to f64. False: none of those.
+// Computes one operation in f32, or in f64. Returns false for an operation that is not listed.
 static bool compute_f32(uint32_t op, float x, float y, float z, float* out) {
   switch (op) {
     case PYD_OP_FADD: *out = x + y; return true;
@@ -184,25 +186,25 @@ static uint64_t bits_of(uint32_t format, uint64_t word) {
   return format == 64 ? word : zero(word, format <= PYD_BF16 ? 16 : format);
 }
 
-// a * b + c of narrow floats: the product is exact in f64, and its sum with c is rounded to odd so that rounding again
-// is right: the last bit of an inexact sum tells that there was more.
+// Computes a * b + c of 16-bit floats for a single final rounding. The product is exact in f64. Its sum with c is
+// rounded to odd, so that rounding it again to 16 bits gives the correctly rounded result.
 static double fma_exact(double a, double b, double c) {
   double product = a * b, sum = product + c;
   double rest = isfinite(sum) ? (product - (sum - (sum - product))) + (c - (sum - product)) : 0;
   uint64_t bits = of_f64(sum);
   if (rest == 0 || !isfinite(sum) || bits & 1) return sum;
-  bool is_larger = (rest > 0) == !signbit(sum);  // the exact value lies away from zero
+  bool is_larger = (rest > 0) == !signbit(sum);  // the exact value is farther from zero
   return as_f64(is_larger ? bits + 1 : bits - 1);
 }
 
 static uint64_t from_integer(uint32_t format, bool negative, uint64_t bits) {
-  // Straight from the integer to f32: by way of f64 large ones would be rounded twice.
+  // Directly from the integer to f32, as large integers would be rounded twice by way of f64.
   if (format == PYD_F32) return of_f32(negative ? (float)(int64_t)bits : (float)bits);
   if (format == PYD_F64) return of_f64(negative ? (double)(int64_t)bits : (double)bits);
-  return store(format, whole(negative, bits));
+  return store(format, round_to_odd(negative, bits));
 }
 
-// Every operation on floats alone, in the format of its modifier.
+// Computes an operation whose operands and result all have the format of its modifier.
 static pyd_fault_t compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out) {
   const uint32_t format = insn->modifier;
   if (insn->op == PYD_OP_FMA && format <= PYD_BF16) {

@@ -1,5 +1,5 @@
-// The arithmetic of host programs. Everything is defined: MLIR's poison becomes the value stated in docs/program.md, so
-// that a hostile program is no undefined behaviour of ours.
+// Integer arithmetic of host programs. Every result is defined: where MLIR has poison, it is the value stated in
+// docs/program.md, so that no program causes undefined behaviour in this code.
 #include "program/scalar/arith.h"
 
 static bool compare(uint32_t predicate, uint64_t a, uint64_t b, uint32_t width) {
@@ -19,7 +19,7 @@ static bool compare(uint32_t predicate, uint64_t a, uint64_t b, uint32_t width) 
   }
 }
 
-static pyd_fault_t quotient_or_rest(uint32_t op, uint32_t width, int64_t sa, int64_t sb, uint64_t* out) {
+static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, uint64_t* out) {
   uint64_t ua = zero((uint64_t)sa, width), ub = zero((uint64_t)sb, width);
   if (ub == 0) return PYD_FAULT_ZERO_DIVISOR;
   switch (op) {
@@ -50,7 +50,7 @@ static pyd_fault_t quotient_or_rest(uint32_t op, uint32_t width, int64_t sa, int
 pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out) {
   uint32_t width = insn->modifier;
   uint64_t result = 0;
-  pyd_fault_t fault = quotient_or_rest(insn->op, width, sign(a, width), sign(b, width), &result);
+  pyd_fault_t fault = divide(insn->op, width, sign(a, width), sign(b, width), &result);
   *out = (uint64_t)sign(result, width);
   return fault;
 }
@@ -93,7 +93,7 @@ pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, ui
     case PYD_OP_CTTZ: result = ua ? (uint64_t)__builtin_ctzll(ua) : width; break;
     case PYD_OP_MULHS: result = (uint64_t)((__extension__(__int128) sa * sb) >> width); break;
     case PYD_OP_MULHU: result = (uint64_t)((__extension__(unsigned __int128) ua * ub) >> width); break;
-    // These three are no values of the width: a truth value, and an extension to 64 bits.
+    // The results of these three do not have the width: a truth value, and extensions to 64 bits.
     case PYD_OP_CMP: *out = compare(predicate, a, b, width); return PYD_FAULT_NONE;
     case PYD_OP_SEXT: *out = (uint64_t)sa; return PYD_FAULT_NONE;
     case PYD_OP_ZEXT: *out = ua; return PYD_FAULT_NONE;

@@ -1,4 +1,4 @@
-// The scalar part of a function: registers, checks, and the refusals that name where they come from.
+// Interpreter of the scalar instructions of a function, with the messages of failed checks.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,12 +6,12 @@
 
 #include "program/scalar/arith.h"
 
-// The text of a check with {a} and {b} replaced.
+// Returns the status of a failed check: its text with {a} and {b} replaced by the operands.
 static pyd_status_t refuse_check(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
                                  uint64_t a, uint64_t b) {
   const char* text = (const char*)program->strings.data + fn->pool[insn->c];
   uint32_t length = fn->pool[insn->c + 1];
-  // A placeholder of 3 characters becomes at most 20.
+  // A placeholder of 3 characters becomes a number of at most 20.
   char* message = malloc((size_t)length * 7 + 1);
   if (!message) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%.*s", (int)length, text);
   size_t at = 0;
@@ -63,7 +63,7 @@ static pyd_status_t refuse_fault(const pyd_function_t* fn, const pyd_insn_t* ins
   }
 }
 
-// A value that comes from no register.
+// Reads a value that does not come from registers: a constant, size, scalar argument, query or variant.
 static pyd_status_t read_source(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
                                 const int64_t* dims, const uint64_t* scalars, uint64_t* out) {
   switch (insn->op) {
@@ -91,7 +91,7 @@ static pyd_status_t read_source(const pyd_program_t* program, const pyd_function
 static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
                          const int64_t* dims, const uint64_t* scalars, uint64_t* regs) {
   const pyd_opcode_t* op = pyd_opcode(insn);
-  // Operands that are no registers may be larger than there are registers.
+  // An operand that is not a register may be larger than the number of registers, so it must not index them.
   const uint64_t a = op->registers & PYD_OPERAND_A ? regs[insn->a] : 0;
   const uint64_t b = op->registers & PYD_OPERAND_B ? regs[insn->b] : 0;
   const uint64_t c = op->registers & PYD_OPERAND_C ? regs[insn->c] : 0;
@@ -110,7 +110,7 @@ static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn,
     case PYD_CLASS_FLOAT: fault = pyd_arith_float(insn, a, b, c, &regs[insn->dst]); break;
   }
   if (fault == PYD_FAULT_NONE) return PYD_STATUS_OK;
-  // A size that wraps would make a small buffer out of a large one; other values wrap as MLIR says.
+  // A size must not wrap, as a large buffer would become a small one. Other values wrap as in MLIR.
   if (fault == PYD_FAULT_WRAPPED && !(fn->reg_flags[insn->dst] & PYD_REG_STRUCTURAL)) return PYD_STATUS_OK;
   return refuse_fault(fn, insn, fault, a, b);
 }
