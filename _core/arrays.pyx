@@ -1,4 +1,4 @@
-"""Element types and their NumPy faces; scalars to and from 64-bit words; arrays of other libraries without copying."""
+"""Element types and their NumPy dtypes; conversion of scalars to and from 64-bit words; arrays of other libraries."""
 
 cimport cython
 from cpython.buffer cimport PyObject_CheckBuffer
@@ -15,7 +15,7 @@ from pydispatch._core.dlpack cimport from_dlpack
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
 
-# numerical type -> (spelling, NumPy kind); the bits are appended.
+# numerical type -> (MLIR spelling, NumPy kind), to which the number of bits is appended
 cdef dict PLAIN = {
     0x10: ("i", "i"), 0x11: ("si", "i"), 0x12: ("ui", "u"), 0x21: ("f", "f"), 0x23: ("complex", "c"),
 }
@@ -29,7 +29,7 @@ cdef dict KNOWN = {}
 
 
 cdef object ml_dtype(str name, str raw):
-    """The type of that name in ml_dtypes, or the unsigned integer of its width when ml_dtypes is not installed."""
+    """Return a dtype of ml_dtypes, or the unsigned integer `raw` of its width if ml_dtypes is not installed."""
     try:
         import ml_dtypes
     except ImportError:
@@ -37,8 +37,8 @@ cdef object ml_dtype(str name, str raw):
     return np.dtype(getattr(ml_dtypes, name, raw))
 
 
-cdef tuple face(uint32_t numerical, uint32_t bits):
-    """The MLIR spelling and the NumPy dtype."""
+cdef tuple names_of_type(uint32_t numerical, uint32_t bits):
+    """Return the MLIR spelling and the NumPy dtype of an element type, None if NumPy has none."""
     if numerical == 0x13:
         return "i1", np.dtype(np.bool_)
     if numerical == 0x22 and bits == 16:
@@ -63,13 +63,13 @@ cdef tuple face(uint32_t numerical, uint32_t bits):
 @cython.final
 @cython.no_gc
 cdef class ElementType:
-    """An element type of the program format. word: numerical type << 24 | bits."""
+    """An element type of the program format. word: its encoding, numerical type << 24 | bits."""
 
     def __init__(self, uint32_t word):
         self.word = word
         self.numerical = word >> 24
         self.bits = word & 0xFFFFFF
-        found = face(self.numerical, self.bits)
+        found = names_of_type(self.numerical, self.bits)
         if found is None:
             raise ValueError(f"element type 0x{word:08x} has no NumPy counterpart")
         self.name, self.dtype = found
@@ -78,7 +78,7 @@ cdef class ElementType:
         if self.numerical <= 0x12:
             bits = int(self.bits)
             self.modulus, self.most_signed = 2**bits, 2 ** (bits - 1) - 1
-            # A signless type takes both readings of its bits.
+            # A signless type accepts signed and unsigned values.
             self.low = 0 if self.numerical == 0x12 else -(2 ** (bits - 1))
             self.high = self.most_signed if self.numerical == 0x11 else self.modulus - 1
             self.least, self.most = self.low, min(self.high, 2**63 - 1)
@@ -87,11 +87,11 @@ cdef class ElementType:
         return f"ElementType({self.name})"
 
     def nbytes(self, count):
-        """Bytes of `count` elements in a buffer, where elements of less than 8 bits share bytes."""
+        """Return the bytes of `count` elements in a buffer, where elements of less than 8 bits share bytes."""
         return -(-count * self.bits // 8) if self.packed else count * self.itemsize
 
     cdef int pack(self, object value, uint64_t* out_word) except -1:
-        """A Python or NumPy number as a register value. TypeError, OverflowError: it is none, or does not fit."""
+        """Convert a Python or NumPy number to a register value. Raise TypeError or OverflowError if it does not fit."""
         if self.dtype.kind == "b":
             return pack_bool(value, out_word)
         if self.numerical <= 0x12:
@@ -101,6 +101,7 @@ cdef class ElementType:
         return self.pack_float(value, out_word)
 
     cdef int pack_integer(self, object value, uint64_t* out_word) except -1:
+        """Convert an integer to a register value, sign-extended."""
         cdef int overflow = 0
         cdef long long small
         if type(value) is int:
@@ -119,6 +120,10 @@ cdef class ElementType:
         return 0
 
     cdef int pack_float(self, object value, uint64_t* out_word) except -1:
+        """Convert a number to the bits of a float register value.
+
+        Raise OverflowError if a finite number becomes infinite.
+        """
         cdef double number
         cdef float narrow
         cdef uint32_t half = 0
@@ -146,7 +151,7 @@ cdef class ElementType:
         return 0
 
     cdef object unpack(self, uint64_t word):
-        """The Python number of a register value."""
+        """Return the Python number of a register value."""
         cdef int64_t signed = <int64_t>word
         cdef uint32_t half = <uint32_t>word
         cdef double number = 0
@@ -168,7 +173,10 @@ cdef class ElementType:
 
 
 cdef void pack_codes(const uint8_t* codes, Py_ssize_t count, uint32_t bits, uint8_t* out) noexcept nogil:
-    """Low bits of bytes into packed ones, the first element lowest; unused bits of the last byte are 0."""
+    """Pack the low bits of bytes, the first element lowest; unused bits of the last byte are 0.
+
+    bits: 2 or 4 per element.
+    """
     cdef Py_ssize_t i, whole = count * bits // 8
     cdef uint32_t shift
     if bits == 4:
@@ -187,7 +195,7 @@ cdef void pack_codes(const uint8_t* codes, Py_ssize_t count, uint32_t bits, uint
 
 
 cdef void unpack_codes(const uint8_t* data, Py_ssize_t count, uint32_t bits, bint signed, uint8_t* out) noexcept nogil:
-    """The other way; signed: bytes are sign-extended, as ml_dtypes keeps them."""
+    """Unpack elements to one byte each. signed: sign-extend them, as ml_dtypes does."""
     cdef Py_ssize_t i
     cdef uint32_t per_log = 1 if bits == 4 else 2, top = (1 << (bits - 1)) if signed else 0, mask = (1 << bits) - 1
     for i in range(count):
@@ -195,7 +203,7 @@ cdef void unpack_codes(const uint8_t* data, Py_ssize_t count, uint32_t bits, bin
 
 
 cdef object packed_of(ElementType kind, object array):
-    """A new array of bytes with the elements of a contiguous array as programs keep them."""
+    """Return a new array of bytes with the packed elements of a contiguous array."""
     made = np.empty(kind.nbytes(array.size), np.uint8)
     cdef const uint8_t* source = <const uint8_t*>PyArray_DATA(<PyArrayObject*>array)
     pack_codes(source, array.size, kind.bits, <uint8_t*>PyArray_DATA(<PyArrayObject*>made))
@@ -203,7 +211,7 @@ cdef object packed_of(ElementType kind, object array):
 
 
 cdef void unpack_into(ElementType kind, const void* data, object array) noexcept:
-    """Elements as programs keep them into a contiguous array of the type's dtype."""
+    """Unpack elements into a contiguous array of the type's dtype."""
     cdef PyArrayObject* target = <PyArrayObject*>array
     cdef Py_ssize_t count = array.size
     unpack_codes(<const uint8_t*>data, count, kind.bits, kind.numerical in (0x10, 0x11) and kind.dtype.kind != "u",
@@ -211,7 +219,7 @@ cdef void unpack_into(ElementType kind, const void* data, object array) noexcept
 
 
 def pack_elements(kind, array):
-    """The bytes of an array of elements of less than 8 bits, two or four to a byte, the first one lowest.
+    """Return the packed bytes of an array of elements of less than 8 bits, the first one lowest.
 
     kind: an ElementType with `packed`. array: contiguous, of `kind.dtype`; one element per byte.
     """
@@ -221,7 +229,10 @@ def pack_elements(kind, array):
 
 
 def unpack_elements(kind, data, shape):
-    """The array whose bytes `pack_elements` gives. ValueError when `data` is too short."""
+    """Return the array with the elements of bytes that `pack_elements` returned.
+
+    Raise ValueError if `data` is too short.
+    """
     source, made = np.frombuffer(data, np.uint8), np.empty(shape, kind.dtype)
     if not kind.packed or source.size < kind.nbytes(made.size):
         raise ValueError(f"{source.size} bytes do not hold {made.size} elements of {kind.name}")
@@ -230,6 +241,7 @@ def unpack_elements(kind, data, shape):
 
 
 cdef int pack_bool(object value, uint64_t* out_word) except -1:
+    """Convert a bool, 0 or 1 to a register value."""
     if isinstance(value, (bool, np.bool_)):
         number = bool(value)
     else:
@@ -242,6 +254,7 @@ cdef int pack_bool(object value, uint64_t* out_word) except -1:
 
 
 cdef ElementType element_type(uint32_t word):
+    """Return the ElementType of a dtype word, the same object each time."""
     found = KNOWN.get(word)
     if found is None:
         found = KNOWN.setdefault(word, ElementType(word))  # one for all threads
@@ -249,12 +262,12 @@ cdef ElementType element_type(uint32_t word):
 
 
 def type_of(uint32_t word):
-    """The ElementType of a dtype word. ValueError when NumPy has nothing like it."""
+    """Return the ElementType of a dtype word. Raise ValueError if NumPy has no such type."""
     return element_type(word)
 
 
 cdef int check_address(object interface) except -1:
-    """NumPy takes any integer for an address, and another one than was given when it has more than 64 bits."""
+    """Raise ValueError for an address of __array_interface__ that does not fit 64 bits, which NumPy would truncate."""
     data = interface.get("data") if isinstance(interface, dict) else None
     address = data[0] if isinstance(data, tuple) and data else None
     if isinstance(address, int) and not 0 <= address < 1 << 64:
@@ -263,13 +276,14 @@ cdef int check_address(object interface) except -1:
 
 
 cdef object array_of(object source):
+    """Return the memory of an object as an array without a copy, or None if it is no array."""
     if isinstance(source, np.ndarray):
         if isinstance(source, np.ma.MaskedArray):
             raise ValueError("its mask would be lost; pass x.filled(value)")
         return source
     if isinstance(source, (str, bytes, bytearray, np.generic)):
-        return None  # has a buffer, but nobody means it as an array of numbers
-    # DLPack first: it knows bf16 and f8, which the other two cannot express.
+        return None  # has a buffer, but is not meant as an array of numbers
+    # DLPack first: it supports bf16 and f8, which the other two cannot express.
     if hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__"):
         return from_dlpack(source)
     if PyObject_CheckBuffer(source):

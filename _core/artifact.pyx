@@ -31,7 +31,7 @@ cdef enum:
 
 
 cdef class MemberView:
-    """A read-only buffer over one member. It holds the file, so views of it may outlive every other reference."""
+    """A read-only buffer over one member. It keeps the file open, so views may outlive all other references."""
 
     cdef ArtifactFile file
     cdef pyd_span_t data
@@ -44,13 +44,13 @@ cdef class MemberView:
 
 
 cdef class ArtifactFile:
-    """ArtifactFile(source): the members of a .pdx file.
+    """A .pdx file and its members.
 
-    source: a path, or the bytes of a file (any contiguous buffer, or a list of buffers that follow one another; copied
-    once, to align it). The members are 64-byte aligned in memory either way. A file larger than 64 KiB is mapped and
-    must not be shortened while this lives.
+    source: a path, or the bytes of a file as a contiguous buffer or a list of consecutive buffers, which are copied
+    once to align them. The members are 64-byte aligned in memory in both cases. A file larger than 64 KiB is mapped,
+    and must not be truncated while this object exists.
 
-    Raises ArtifactError when the file is broken (names the member and the offset), an OSError when it cannot be read.
+    Raises ArtifactError for a broken file, with the member and the offset, and OSError if it cannot be read.
     """
 
     def __init__(self, source):
@@ -69,7 +69,7 @@ cdef class ArtifactFile:
             self._copy_bytes(source)
 
     cdef int _copy_bytes(self, data) except -1:
-        """data: a buffer, or a list of them, one after the other."""
+        """Copy the bytes of a file to aligned memory and open it. data: a buffer, or a list of consecutive buffers."""
         cdef Py_buffer view
         cdef uintptr_t address
         cdef size_t at = 0
@@ -93,6 +93,7 @@ cdef class ArtifactFile:
         return self._open(pyd_span_t(data=<unsigned char*>address, size=at))
 
     cdef int _look(self, part, Py_buffer* view) except -1:
+        """Get the buffer of an object. Raise InvalidArgumentError if it has no contiguous bytes."""
         try:
             return PyObject_GetBuffer(part, view, PyBUF_SIMPLE)
         except BufferError as error:
@@ -100,6 +101,7 @@ cdef class ArtifactFile:
                 f"expected a path or the contiguous bytes of a .pdx file, got {type(part).__name__}: {error}") from None
 
     cdef int _open(self, pyd_span_t file) except -1:
+        """Read and check the directory of the file."""
         cdef pyd_status_t status
         self.content = file
         with nogil:
@@ -116,23 +118,27 @@ cdef class ArtifactFile:
         free(self.copy)
 
     cdef const pyd_artifact_member_t* member(self, bytes name) noexcept:
+        """Return the member with this name, NULL if there is none."""
         if self.artifact == NULL:
             return NULL
         return pyd_artifact_find(self.artifact, PyBytes_AS_STRING(name), <size_t>PyBytes_GET_SIZE(name))
 
     cdef const pyd_artifact_member_t* _require(self, str name) except NULL:
+        """Return the member with this name. Raise ArtifactError if there is none."""
         cdef const pyd_artifact_member_t* member = self.member(name.encode("utf-8", "surrogatepass"))
         if member == NULL:
             raise ArtifactError(f"{self.name} has no member '{name}'")
         return member
 
     cdef pyd_span_t span(self, str name, bint verify) except *:
+        """Return the bytes of a member, after comparing its checksum if `verify` is set."""
         cdef const pyd_artifact_member_t* member = self._require(name)
         if verify:
             self._verify(member)
         return member.data
 
     cdef int _verify(self, const pyd_artifact_member_t* member) except -1:
+        """Compare the checksum of a member. Raise ArtifactError if it differs."""
         cdef pyd_status_t status
         with nogil:
             status = pyd_artifact_verify(member)
@@ -143,7 +149,7 @@ cdef class ArtifactFile:
         return 0
 
     def members(self):
-        """The names of the members as a list, in the order of the file."""
+        """Return the names of the members as a list, in the order of the file."""
         cdef const pyd_artifact_member_t* member
         cdef uint32_t i
         names = []
@@ -154,13 +160,13 @@ cdef class ArtifactFile:
         return names
 
     def checksums(self):
-        """The CRC-32 of every member, as the directory states them, in its order."""
+        """Return the CRC-32 of each member as stated in the directory, in its order."""
         cdef uint32_t i
         cdef uint32_t count = 0 if self.artifact == NULL else pyd_artifact_member_count(self.artifact)
         return tuple([pyd_artifact_member(self.artifact, i).crc32 for i in range(count)])
 
     def is_equal(self, ArtifactFile other not None):
-        """Whether both files have the same bytes. Reads them."""
+        """Return whether both files have the same bytes, by reading them."""
         cdef int order
         if self.size != other.size:
             return False
@@ -172,9 +178,9 @@ cdef class ArtifactFile:
         return self.member(name.encode("utf-8", "surrogatepass")) != NULL
 
     def find(self, str name not None, bint verify=False):
-        """The bytes of a member as a read-only memoryview without a copy; it keeps the file open.
+        """Return the bytes of a member as a read-only memoryview without a copy; it keeps the file open.
 
-        verify: compare the checksum first. Raises ArtifactError when there is no such member or it is damaged.
+        verify: compare the checksum first. Raises ArtifactError if the member does not exist or is damaged.
         """
         cdef MemberView view = MemberView.__new__(MemberView)
         view.data = self.span(name, verify)
@@ -182,7 +188,7 @@ cdef class ArtifactFile:
         return memoryview(view)
 
     def verify(self, str name=None):
-        """Compares the checksum of one member, or of all. Raises ArtifactError with both sums when they differ."""
+        """Compare the checksum of one member, or of all. Raise ArtifactError with both sums if one differs."""
         cdef uint32_t i
         if name is not None:
             self._verify(self._require(name))
@@ -196,7 +202,7 @@ cdef class ArtifactFile:
 
 
 def crc32(data, uint32_t seed=0):
-    """CRC-32 of a contiguous buffer after bytes whose sum is `seed`, as zlib.crc32 computes it."""
+    """Return the CRC-32 of a contiguous buffer that follows bytes with the sum `seed`, as zlib.crc32 does."""
     cdef Py_buffer view
     cdef uint32_t result
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)

@@ -1,4 +1,4 @@
-"""The careful half of a call: arrays of other libraries, everything that does not fit, and the words for it."""
+"""Checks of arguments and results that are not plain arrays, and the texts of their errors."""
 
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
@@ -29,6 +29,7 @@ cdef extern from "Python.h":
 
 
 cdef ElementType value_type(str function, str what, uint32_t index, uint32_t word):
+    """Return the element type of a value of a function. Raise ArtifactError if NumPy has no such type."""
     try:
         return element_type(word)
     except ValueError as error:
@@ -36,15 +37,17 @@ cdef ElementType value_type(str function, str what, uint32_t index, uint32_t wor
 
 
 cdef str type_text(ElementType kind, tuple dims):
-    """`2x?xf32`; None is a scalar, -1 a size that is free."""
+    """Return the MLIR spelling of a type, such as `2x?xf32`. dims: None for a scalar; -1 for a dynamic size."""
     return "".join([f"{'?' if size < 0 else size}x" for size in dims or ()]) + kind.name
 
 
 cdef str dtype_text(dtype):
+    """Return the expression for a dtype that users write, such as `np.float32`."""
     return f"np.{dtype.name}" if hasattr(np, dtype.name) else f"ml_dtypes.{dtype.name}"
 
 
 cdef str given_text(object given):
+    """Return a short description of an object for errors: its type, and its repr if that is short."""
     kind = type(given)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     try:
@@ -55,6 +58,7 @@ cdef str given_text(object given):
 
 
 cdef str place(str function, str what, int index, str name):
+    """Return the name of a value for errors, such as `@f: argument 1 'x'`."""
     return f"@{function}: {what} {index}" + (f" '{name}'" if name else "")
 
 
@@ -64,7 +68,7 @@ cdef str layout_error(object array, ElementType kind, Py_ssize_t rank, str shape
     shape: how the wanted shape is written.
     """
     if array.dtype != kind.dtype:
-        # The comparison is by byte order too; a swapped array has the same name.
+        # Dtypes of the other byte order compare unequal but have the same name.
         order = "" if array.dtype.isnative else ", in the other byte order"
         return (f"got a {array.dtype.name} array of shape {array.shape}{order}; "
                 f"pass x.astype({dtype_text(kind.dtype)})")
@@ -80,10 +84,13 @@ cdef str strided_text(object array):
 
 
 cdef object take_array(str where, str expected, object given):
-    """The memory of an object as an array, or None. InvalidArgumentError when it has some that we cannot use."""
+    """Return the memory of an object as an array, or None if it has none.
+
+    Raise InvalidArgumentError for unusable memory.
+    """
     try:
         return array_of(given)
-    except Exception as error:  # of the object's own code too
+    except Exception as error:  # including those raised by code of the object
         raise InvalidArgumentError(
             f"{where}: expected {expected}, got {given_text(given)}, whose memory cannot be used: "
             f"{str(error) or type(error).__name__}") from error
@@ -93,8 +100,8 @@ cdef object input_array(
         str function, int index, str name, ElementType kind, tuple dims, object given, bint copies):
     """Return the argument as a contiguous array of the right type and rank.
 
-    copies: copy a strided one. A call that reads its arguments again in each run would not see later changes of it.
-    Raises InvalidArgumentError.
+    copies: copy strided arrays instead of refusing them. A prepared call refuses them, because it reads its arguments
+    in each run and would not see later changes of the original. Raises InvalidArgumentError.
     """
     if fits(given, kind, len(dims)):
         return given
@@ -123,8 +130,10 @@ cdef object input_array(
 
 
 cdef object number_array(str function, int index, str name, ElementType kind, object given):
-    """Return a number as an array of rank 0, or None for another object. InvalidArgumentError for a number that the
-    element type does not take."""
+    """Return a number as an array of rank 0, or None for another object.
+
+    Raise InvalidArgumentError for a number that the element type cannot represent.
+    """
     try:
         return array_of_number(given, kind)
     except (TypeError, OverflowError) as error:
@@ -135,7 +144,10 @@ cdef object number_array(str function, int index, str name, ElementType kind, ob
 
 
 cdef object output_array(str function, int index, ElementType kind, tuple shape, object given):
-    """The `out=` array, checked. InvalidArgumentError."""
+    """Return the array of `out` for a result.
+
+    Raise InvalidArgumentError unless it has the right type and shape and is writable.
+    """
     if fits(given, kind, len(shape)) and given.shape == shape and given.flags.writeable:
         return given
     where = place(function, "out", index, None)
@@ -155,7 +167,10 @@ cdef object output_array(str function, int index, ElementType kind, tuple shape,
 
 
 cdef int check_apart(str function, list outputs) except -1:
-    """Refuse contiguous arrays for results, None for others, of which two overlap: one result would be lost."""
+    """Raise InvalidArgumentError if two result arrays overlap, because one result would overwrite the other.
+
+    outputs: contiguous arrays, or None.
+    """
     cdef Py_ssize_t i, k
     cdef uintptr_t begin, other
     cdef size_t size, other_size
@@ -176,14 +191,17 @@ cdef int check_apart(str function, list outputs) except -1:
 
 
 cdef bint fits(object given, ElementType kind, Py_ssize_t rank) noexcept:
-    """True for a plain, contiguous array of the type and rank. Descriptors of built-in types are singletons."""
+    """Return whether an object is a plain, contiguous array of the type and rank.
+
+    It compares descriptors by identity, as those of built-in types are singletons.
+    """
     cdef PyArrayObject* array = <PyArrayObject*>given
     return (Py_TYPE(given) == &PyArray_Type and <PyObject*>PyArray_DESCR(array) == <PyObject*>kind.dtype
             and PyArray_NDIM(array) == rank and PyArray_FLAGS(array) & NPY_ARRAY_C_CONTIGUOUS)
 
 
 cdef object wrong_scalar(str function, int index, str name, ElementType kind, object given, object error):
-    """The error for a scalar argument that `ElementType.pack` refused."""
+    """Return the error for a scalar argument that `ElementType.pack` has refused."""
     where = place(function, "argument", index, name)
     reason = f": {error}" if isinstance(error, OverflowError) else ""
     if isinstance(given, np.ndarray) and given.ndim:

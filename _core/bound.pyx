@@ -1,6 +1,6 @@
-"""A call whose arguments may be anything that holds numbers, and whose results may be given.
+"""Calls whose arguments may be any objects that hold numbers, and whose results may be written to given arrays.
 
-Used for every call that is not plain NumPy arrays in and fresh arrays out, and for prepared calls.
+Used for every call except those from plain NumPy arrays to new arrays, and for prepared calls.
 """
 
 cimport cython
@@ -19,15 +19,18 @@ from pydispatch._core.status import Error, InvalidArgumentError
 
 
 cdef bint overlap(void* a, size_t a_bytes, void* b, size_t b_bytes) noexcept:
+    """Return whether two ranges of memory share a byte."""
     cdef uintptr_t first = <uintptr_t>a, second = <uintptr_t>b
     return a_bytes and b_bytes and first < second + b_bytes and second < first + a_bytes
 
 
 @cython.final
-@cython.no_gc_clear  # a Prepared that dies in the same cycle still needs the plan
+@cython.no_gc_clear  # a Prepared that is collected in the same cycle still needs the plan
 cdef class Binding:
+    """A call whose arguments are checked and bound, ready to run any number of times."""
+
     def __init__(self, Function function not None, args, out, bint copies=True):
-        """Check everything that a call checks before it runs.
+        """Check the arguments and `out`, find the plan, and allocate or bind the results.
 
         copies: copy strided arguments; otherwise they are refused. Raises InvalidArgumentError.
         """
@@ -49,7 +52,10 @@ cdef class Binding:
         free(self.words)
 
     cdef int gather(self, object args) except -1:
-        """Checks the arguments and notes sizes, addresses and words. Changes nothing when one does not fit."""
+        """Check the arguments, and store their sizes, addresses and values in the frame.
+
+        Change nothing if one is wrong.
+        """
         cdef Function function = self.function
         cdef uint32_t i, axis, scalar = 0
         cdef uint64_t word = 0
@@ -86,7 +92,7 @@ cdef class Binding:
         return 0
 
     cdef int rebind(self, object args) except -1:
-        """Takes other arguments of the same shapes. Changes nothing when it fails."""
+        """Bind other arguments of the same shapes. Change nothing on failure."""
         cdef Binding fresh = Binding.__new__(Binding)
         fresh.function = self.function
         fresh.words = <uint64_t*>calloc(self.function.frame_words + 1, sizeof(uint64_t))
@@ -101,14 +107,14 @@ cdef class Binding:
                 f"@{self.function.name}: prepared for arguments of shapes {expected}, got {shapes} (or another value "
                 "of a scalar that decides a size); prepare another call for them")
         fresh.plan, fresh.outputs, fresh.detours = self.plan, self.outputs, list(self.detours)
-        fresh.route()  # may run out of memory; from here on nothing fails
+        fresh.route()  # may run out of memory; nothing after it can fail
         memcpy(self.words, fresh.words, self.function.frame_words * sizeof(uint64_t))
         self.packed = fresh.packed
         self.inputs, self.detours, self.has_detours = fresh.inputs, fresh.detours, fresh.has_detours
         return 0
 
     cdef int bind_outputs(self, object out) except -1:
-        """Takes or makes the result arrays."""
+        """Check the given result arrays, and allocate the others."""
         cdef Function function = self.function
         cdef uint32_t i
         cdef void* data = NULL
@@ -130,6 +136,7 @@ cdef class Binding:
         return 0
 
     cdef list given(self, object out):
+        """Return the `out` of each result, None for none."""
         cdef Function function = self.function
         if out is None:
             return [None] * function.result_count
@@ -145,8 +152,11 @@ cdef class Binding:
         return list(out)
 
     cdef int route(self) except -1:
-        """Decide which results take a detour: those that overlap an argument that they do not change in place, are less
-        aligned than a kernel needs, or hold packed elements."""
+        """Choose the memory that each result is written to: its array, or an intermediate buffer (detour).
+
+        A detour is needed if the array overlaps an argument that the result does not update in place, is less aligned
+        than a kernel requires, or holds packed elements.
+        """
         cdef Function function = self.function
         cdef uint32_t i, k
         cdef void* data
@@ -174,12 +184,12 @@ cdef class Binding:
         return 0
 
     cdef object execute(self, Slot* slot):
-        """Runs and returns the value of the call."""
+        """Run the call and return its value."""
         self.plan.execute(slot, self.frame.args, self.frame.scalars, self.frame.results, self.frame.out_scalars)
         return self.collect()
 
     cdef object collect(self):
-        """The value of the call, which has run."""
+        """Return the value of a call that has run, after copying the results that took a detour."""
         cdef Function function = self.function
         cdef uint32_t i
         if self.has_detours:
@@ -200,7 +210,7 @@ cdef class Binding:
         return values[0] if len(values) == 1 else tuple(values)
 
     def run(self):
-        """Runs once."""
+        """Run the call once."""
         cdef Slot slot
         self.plan.take(&slot)
         try:

@@ -1,6 +1,6 @@
-"""The C function table for other extension modules, see pydispatch/api.h. `table` is the capsule that holds it.
+"""The C function table for other extension modules, see pydispatch/api.h. `table` is the capsule with its address.
 
-What the table does without Python is in csrc/api. Here are the slots that need Python, which take the GIL for a moment.
+The functions that do not need Python are in csrc/api. The others are here and take the GIL briefly.
 """
 
 from cpython.exc cimport PyErr_Fetch, PyErr_Restore, PyErr_SetInterrupt
@@ -50,16 +50,18 @@ cdef const pyd_api_t* api() noexcept nogil:
 
 
 def handles():
-    """(devices, programs) that C code holds, a program for each handle that was made and counting its calls as one."""
+    """Return the numbers of (devices, programs) that C code has handles of; a program counts once per handle."""
     return live_handles()
 
 
 cdef pyd_status_t null(const char* function, const char* what) noexcept nogil:
+    """Return the status for an argument that must not be NULL."""
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s is NULL", function, what)
 
 
-# ---- what a slot asks of Python
+# ---- operations of slots that need the GIL
 
+# The arguments and the outcome of one such operation.
 cdef struct Request:
     const char* slot        # for messages
     const char* text        # a name
@@ -79,6 +81,7 @@ ctypedef pyd_status_t (*operation_t)(Request* request) except? NULL
 
 
 cdef pyd_status_t perform(operation_t operation, Request* request) noexcept nogil:
+    """Run an operation with the GIL. UNAVAILABLE if the interpreter is not running."""
     if not has_python():
         return pyd_status_make(
             PYD_CODE_UNAVAILABLE, "%s: the Python interpreter has ended or was never started", request.slot)
@@ -86,7 +89,7 @@ cdef pyd_status_t perform(operation_t operation, Request* request) noexcept nogi
 
 
 cdef pyd_status_t perform_with_gil(operation_t operation, Request* request) noexcept with gil:
-    """An exception that the caller has set already is kept through it."""
+    """Run an operation and return the status of its exception. An exception that the caller has set is preserved."""
     cdef PyObject *kind = NULL
     cdef PyObject *value = NULL
     cdef PyObject *trace = NULL
@@ -102,8 +105,9 @@ cdef pyd_status_t perform_with_gil(operation_t operation, Request* request) noex
     return status
 
 
-# What Python holds of a C function: the address, and whom to tell when nobody needs it any more.
 cdef class HostFunction:
+    """Address of a registered C function, and the callback for when it is no longer used."""
+
     cdef readonly object address
     cdef void (*release)(void*) noexcept
     cdef void* owner
@@ -114,11 +118,13 @@ cdef class HostFunction:
 
 
 cdef pyd_status_t open_device(Request* request) except? NULL:
-    # The table is entered from outside, so the package on top of the core is asked for by name, when it is needed.
+    """Open a device by name."""
+    # Imported on use, since the core must not depend on the package on top of it.
     return wrap_device(import_module("pydispatch").device(request.text.decode("utf-8")), request.out_device)
 
 
 cdef pyd_status_t create_device(Request* request) except? NULL:
+    """Create a CPU device with the options of an embedder."""
     cdef const pyd_sched_options_t* options = <const pyd_sched_options_t*>request.data
     sched = Scheduler(options.workers, options.spin_us, <uintptr_t>&options.threads)
     cpu = import_module("pydispatch.runtime.devices.cpu")
@@ -126,10 +132,12 @@ cdef pyd_status_t create_device(Request* request) except? NULL:
 
 
 cdef pyd_status_t adopt_device(Request* request) except? NULL:
+    """Create a handle for a Python device."""
     return wrap_device(<object>request.data, request.out_device)
 
 
 cdef pyd_status_t load_program(Request* request) except? NULL:
+    """Load a program from a file or from memory."""
     cdef const pyd_api_load_t* options = <const pyd_api_load_t*>request.data
     if options.size > <size_t>(1 << 62):
         raise ArtifactError(f"an artifact cannot have {options.size} bytes")
@@ -140,7 +148,7 @@ cdef pyd_status_t load_program(Request* request) except? NULL:
 
 
 cdef dict parameters_of(const pyd_api_load_t* options, list held):
-    """What `load` takes as parameters, or None. held: gets what holds the memory that they lie in."""
+    """Return the parameters for `load`, or None. held: receives the owners of their memory."""
     cdef uint32_t i
     cdef HeldMemory memory
     sources = {}
@@ -160,10 +168,12 @@ cdef dict parameters_of(const pyd_api_load_t* options, list held):
 
 
 cdef pyd_status_t adopt_program(Request* request) except? NULL:
+    """Create a handle for a Python program."""
     return wrap_program(<object>request.data, NULL, request.out_program)
 
 
 cdef pyd_status_t add_function(Request* request, str method) except? NULL:
+    """Register a C function as a provider of an import or command. method: of the device."""
     cdef HostFunction held = HostFunction()
     held.address = <uintptr_t>request.function
     device, registered = python_device(request.device)[2:]
@@ -184,6 +194,7 @@ cdef pyd_status_t add_command(Request* request) except? NULL:
 
 
 cdef pyd_status_t add_plugin(Request* request) except? NULL:
+    """Register a plugin by its query function."""
     from pydispatch._core.plugin import Plugin
     device, registered = python_device(request.device)[2:]
     plugin = Plugin.from_query(<uintptr_t><void*>request.query, request.text.decode("utf-8"))
@@ -194,6 +205,7 @@ cdef pyd_status_t add_plugin(Request* request) except? NULL:
 
 
 cdef pyd_status_t remove_provider(Request* request) except? NULL:
+    """Remove a provider that was registered through this handle."""
     device, registered = python_device(request.device)[2:]
     if request.id not in registered:
         raise InvalidArgumentError(f"{request.slot.decode()}: {request.id} was not registered through this handle")
@@ -205,6 +217,7 @@ cdef pyd_status_t remove_provider(Request* request) except? NULL:
 # ---- the slots
 
 cdef Request request_of(const char* slot) noexcept nogil:
+    """Return an empty request for a slot."""
     cdef Request request
     memset(&request, 0, sizeof(request))
     request.slot = slot
@@ -252,6 +265,7 @@ cdef pyd_status_t device_from_python(void* device, pyd_api_device_t** out_device
 cdef pyd_status_t load(
         const char* slot, pyd_api_device_t* device, const pyd_api_load_t* options,
         pyd_api_program_t** out_program) noexcept nogil:
+    """Check the arguments of the slots that load programs, and load."""
     cdef Request request = request_of(slot)
     cdef pyd_status_t status
     if out_program == NULL:
@@ -267,6 +281,7 @@ cdef pyd_status_t load(
 
 
 cdef pyd_api_load_t load_options() noexcept nogil:
+    """Return empty options for `load`."""
     cdef pyd_api_load_t options
     memset(&options, 0, sizeof(options))
     options.struct_size = sizeof(options)
@@ -306,6 +321,7 @@ cdef pyd_status_t program_from_python(void* program, pyd_api_program_t** out_pro
 cdef pyd_status_t register(
         operation_t operation, Request* request, pyd_api_device_t* device, const char* name, bint has_function,
         int32_t priority, uint64_t* out_id) noexcept nogil:
+    """Check the arguments of the slots that register functions, and register."""
     cdef pyd_status_t status
     if out_id != NULL:
         out_id[0] = 0
@@ -351,6 +367,7 @@ cdef pyd_status_t device_remove_provider(pyd_api_device_t* device, uint64_t id) 
 
 
 cdef int32_t watch_signals(void* context) noexcept nogil:
+    """Return whether a signal handler has raised; the `is_wanted` function of the table."""
     return is_signalled(context) if has_python() else 0
 
 

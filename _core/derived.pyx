@@ -1,4 +1,4 @@
-"""Constants that a program computes from others, once."""
+"""Derived constants: a program computes them once, from other constants."""
 
 cimport cython
 
@@ -25,7 +25,7 @@ cdef void fork_child(void* self) noexcept nogil:
 @cython.final
 @cython.no_gc
 cdef class Derived:
-    """Memory for the derived constants of `module` and of programs that are equal to it. Filled when calls need it."""
+    """Derived constants of `module` and of equal programs, which share them. Each is computed on first use."""
 
     def __init__(self, Module module not None):
         if self.derived != NULL:

@@ -1,7 +1,7 @@
-"""Programs on devices that run plans by themselves: executables that live elsewhere, plans as data, calls handed over.
+"""Programs on devices that run plans by themselves, such as GPUs.
 
-A device links each executable with `link_executable`, takes over all calls that are made through NumPy memory with a
-`Runner`, and calls of functions on its own memory with `DeviceFunction`.
+A device links each executable with `link_executable`. Its `Runner` runs all calls that are made through NumPy memory;
+`DeviceFunction` prepares calls of functions on its own memory.
 """
 
 cimport cython
@@ -35,21 +35,21 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept nogil
 
 cdef enum:
-    MAX_PLANS = 64  # that a runner remembers
+    MAX_PLANS = 64  # cached by a runner
 
 cdef tuple MEMORY_OF_CALLS = (BufferKind.ARGUMENT, BufferKind.RESULT)
 
 
 def link_executable(Module module not None, uint32_t index, uint32_t variant, uint32_t alignment):
-    """Tells the program that the device has loaded `variant` of executable `index`.
+    """Tell the program that the device has loaded `variant` of executable `index`.
 
-    alignment: bytes, a power of two, that host code keeps bindings aligned to.
+    alignment: bytes, a power of two, to which host code aligns bindings.
     """
     check(pyd_program_set_device_executable(module.program, index, variant, alignment))
 
 
 def exports_of(Module module not None, uint32_t executable):
-    """Every export of an executable that host code dispatches, as a commands.Export."""
+    """Return every export of an executable that host code dispatches, as a commands.Export."""
     cdef pyd_export_info_t info
     cdef uint32_t i
     found = []
@@ -61,7 +61,7 @@ def exports_of(Module module not None, uint32_t executable):
 
 
 def constant_bytes(Module module not None, uint32_t index):
-    """The bytes of a constant, where they lie; valid as long as the module."""
+    """Return a view of the bytes of a constant, valid as long as the module."""
     cdef pyd_span_t span = pyd_program_constant_bytes(module.program, index)
     return memory_at(<uintptr_t>span.data, span.size, False)
 
@@ -74,7 +74,7 @@ def poison_requested():
 
 
 def memory_at(uintptr_t address, size_t size, bint writable):
-    """A view of memory that somebody else keeps."""
+    """Return a view of memory that another object keeps alive."""
     if not size:
         return memoryview(bytearray() if writable else b"")
     cdef const unsigned char[::1] fixed
@@ -89,16 +89,17 @@ def memory_at(uintptr_t address, size_t size, bint writable):
 @cython.final
 @cython.no_gc_clear
 cdef class Runner:
-    """Takes over the calls of a program, and the memory of its procedures.
+    """Adapter through which a Python device runs the calls of a program and supplies the memory of its procedures.
 
-    device.run_addresses(data, constants, patterns, addresses): data is a PlanData; constants are the words of this
-    call, as bytes; patterns one number per command of `data.commands`; addresses one per buffer: where an argument is
-    read and a result written in the memory of the process, 0 for others and where no command uses it.
-    device.run_blocks is the same with the objects that stand for memory of the device, or None, per buffer; an argument
-    and a result may have the same. device.acquire(bytes) and device.constant_memory(index) make such objects;
-    device.copy(source, at, target, to, bytes), device.read(source, at, address, bytes) and
-    device.write(target, address, bytes) copy. What any of these raises reaches the caller, as the class of pydispatch
-    that it has.
+    It calls these methods of the device; their exceptions reach the caller of the program:
+
+    - run_addresses(data, constants, patterns, addresses) runs a call. data: a PlanData. constants: the constant words
+      of this call, as bytes. patterns: one number per command of `data.commands`. addresses: for each buffer the host
+      address of an argument or result, 0 for other buffers and for unused ones.
+    - run_blocks(data, constants, patterns, blocks) runs a call on memory of the device. blocks: for each buffer an
+      object that represents its memory, or None; an argument and a result may share one.
+    - acquire(bytes) and constant_memory(index) return such objects.
+    - copy(source, at, target, to, bytes), read(source, at, address, bytes) and write(target, address, bytes) copy data.
     """
 
     cdef object device
@@ -118,29 +119,31 @@ cdef class Runner:
 
 
 cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
+    """Run a call on host memory; the C callback of the runner."""
     cdef pyd_status_t status
     ending = None
     try:
-        run_here(<Runner>context, call, False)
+        run_on_device(<Runner>context, call, False)
         return NULL
     except BaseException as error:
         status = status_of(error, "a device's program")
         if not isinstance(error, Exception):
             ending = error
     if ending is not None:
-        PyErr_SetObject(type(ending), ending)  # goes on where the status arrives
+        PyErr_SetObject(type(ending), ending)  # raised where the status is converted to an exception
     return status
 
 
 cdef pyd_status_t failed(void* context, object error):
-    """The status of what a device raised in a procedure, whose caller raises the exception itself."""
+    """Return the status of an exception in a procedure, and store the exception for the caller to raise."""
     (<Runner>context).device.raised[PyThread_get_thread_ident()] = error
     return status_of(error, "a device's program")
 
 
 cdef pyd_status_t run_blocks(void* context, pyd_call_t* call) noexcept with gil:
+    """Run a call on device memory; a C callback of the runner."""
     try:
-        run_here(<Runner>context, call, True)
+        run_on_device(<Runner>context, call, True)
         return NULL
     except BaseException as error:
         return failed(context, error)
@@ -195,7 +198,8 @@ cdef pyd_status_t write(void* context, void* block, const void* source, uint64_t
         return failed(context, error)
 
 
-cdef int run_here(Runner self, pyd_call_t* call, bint on_device) except -1:
+cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
+    """Run a call on the Python device, with the cached PlanData of its plan."""
     cdef const pyd_plan_t* plan = pyd_call_plan(call)
     cdef uint32_t scalar_count, dims_count, i
     cdef const uint64_t* scalars = pyd_plan_scalars(plan, &scalar_count)
@@ -229,9 +233,9 @@ cdef int run_here(Runner self, pyd_call_t* call, bint on_device) except -1:
 
 @cython.final
 cdef class DeviceFunction:
-    """Checks the arguments of a call and finds its plan. Arguments may be buffers of the device, or arrays.
+    """A function on a device: checks the arguments of a call, buffers of the device or arrays, and finds its plan.
 
-    buffer: the class of the device's buffers, with `element` (an ElementType) and `shape`.
+    buffer: the class of the device's buffers, with attributes `element` (an ElementType) and `shape`.
     """
 
     cdef readonly Function function
@@ -242,15 +246,15 @@ cdef class DeviceFunction:
 
     @property
     def closed(self):
-        """Whether the program was closed."""
+        """Return whether the program was closed."""
         return self.function.module.closed
 
     def bind(self, tuple args, Plan known=None, bint copies=True):
         """Return (Plan, arguments, scalars) of a call.
 
-        Each argument is a buffer, a contiguous array as programs keep it, or None for a number; scalars is the words of
-        all numbers as bytes. known: a plan that is returned where it fits. copies: copy strided arrays; otherwise they
-        are refused. Raises InvalidArgumentError.
+        Each argument is a buffer, a contiguous array with packed elements, or None for a number; scalars has the words
+        of all numbers as bytes. known: a plan to use if it matches. copies: copy strided arrays; otherwise they are
+        refused. Raises InvalidArgumentError.
         """
         cdef Function function = self.function
         cdef uint64_t words[128]
@@ -303,7 +307,10 @@ cdef class DeviceFunction:
                 free(memory)
 
     def compute(self, Plan plan not None, bytes scalars):
-        """(constant words as bytes, pattern per command of its PlanData, value per result or None) of one call."""
+        """Compute the values of a call that depend on its scalars.
+
+        Returns (constant words as bytes, pattern per command of its PlanData, value per scalar result, else None).
+        """
         cdef uint32_t constants = pyd_plan_constant_count(plan.plan), commands = pyd_plan_command_count(plan.plan)
         cdef uint32_t results = plan.function.result_count, i
         cdef uint64_t* memory = <uint64_t*>calloc(constants + commands + results + 1, sizeof(uint64_t))
@@ -323,5 +330,5 @@ cdef class DeviceFunction:
             free(memory)
 
     def close(self):
-        """Forgets every plan."""
+        """Drop all cached plans."""
         self.function.close()

@@ -1,4 +1,4 @@
-"""DLPack capsules: reads the plain and the versioned form as NumPy arrays over their memory, and makes both."""
+"""DLPack capsules, unversioned and versioned: converts them to NumPy arrays over the same memory, and creates them."""
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
@@ -62,7 +62,8 @@ cdef dict EXTENDED = {
 
 
 cdef class Owner:
-    """Calls the producer's deleter when the array dies."""
+    """Base of an array over a capsule; calls the producer's deleter when the array is freed."""
+
     cdef bint is_unversioned
     cdef void* managed
     cdef void (*deleter)(void*)
@@ -73,6 +74,7 @@ cdef class Owner:
 
 
 cdef object dtype_of(DLTensor* tensor):
+    """Return the dtype of a tensor's elements. Raise BufferError if it is not supported."""
     if tensor.lanes != 1:
         raise BufferError(f"DLPack elements with {tensor.lanes} lanes are not supported")
     if tensor.code == 6 and tensor.bits == 8:
@@ -89,6 +91,7 @@ cdef object dtype_of(DLTensor* tensor):
 
 
 cdef object capsule_of(object source):
+    """Return the capsule of an object in CPU memory, versioned if the producer supports that."""
     device = int(source.__dlpack_device__()[0])
     if device not in CPU_DEVICES:
         raise BufferError(f"its memory is on DLPack device type {device}; expected the CPU (1)")
@@ -103,10 +106,11 @@ cdef object from_dlpack(object source):
 
 
 def open_capsule(object capsule):
-    """An array over the memory of a capsule, which it takes over. For memory of a device: nobody may look at its
-    elements; its address, shape and strides are what counts. BufferError.
+    """Return an array over the memory of a capsule, which is consumed. Raise BufferError if it is not supported.
 
-    Without a version a capsule cannot say that its memory is read-only, so the array is: as NumPy has it."""
+    For device memory only the address, shape and strides of the array are valid. An array of an unversioned capsule is
+    read-only, as in NumPy, because such a capsule cannot say whether its memory is writable.
+    """
     cdef DLVersioned* versioned
     cdef DLManaged* plain
     cdef DLTensor* tensor
@@ -131,7 +135,7 @@ def open_capsule(object capsule):
 
 
 def read_only_text(object array):
-    """Why an array cannot be written, for messages: "got ..."."""
+    """Return why an array cannot be written, in words that follow "got" in an error."""
     if isinstance(array.base, Owner) and (<Owner>array.base).is_unversioned:
         return ("memory that may be read-only: its DLPack capsule is of the form without a version, which cannot say "
                 "that it may be written")
@@ -139,6 +143,7 @@ def read_only_text(object array):
 
 
 cdef object array_over(DLTensor* tensor, Owner owner, bint read_only):
+    """Return an array over the memory of a tensor, which `owner` keeps alive."""
     cdef Py_ssize_t shape[MAX_DIMS]
     cdef Py_ssize_t strides[MAX_DIMS]
     cdef int i
@@ -160,6 +165,7 @@ cdef object array_over(DLTensor* tensor, Owner owner, bint read_only):
     return array
 
 
+# The memory of a capsule that make_capsule() has created.
 cdef struct Lent:
     DLManaged plain
     DLVersioned versioned
@@ -181,7 +187,8 @@ cdef void end_versioned(void* managed) noexcept nogil:
     end(<Lent*>(<DLVersioned*>managed).context)
 
 
-cdef void forget(object capsule) noexcept:  # unless somebody took it
+cdef void destroy_unconsumed(object capsule) noexcept:
+    """Free the memory of a capsule that no consumer has taken; the capsule's destructor."""
     if PyCapsule_IsValid(capsule, "dltensor"):
         end_plain(PyCapsule_GetPointer(capsule, "dltensor"))
     elif PyCapsule_IsValid(capsule, "dltensor_versioned"):
@@ -190,8 +197,11 @@ cdef void forget(object capsule) noexcept:  # unless somebody took it
 
 def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bits, int device_type, int device_id,
                  bint versioned=False):
-    """A capsule over C-contiguous memory that `owner` keeps alive. code, bits: of an element, as DLPack counts.
-    versioned: of version 1.0, which says that the memory may be written."""
+    """Create a capsule over C-contiguous memory that `owner` keeps alive.
+
+    code, bits: DLPack type of the elements. versioned: create a capsule of version 1.0, which states that the memory is
+    writable.
+    """
     cdef Lent* lent
     cdef DLTensor* tensor
     cdef int i
@@ -211,5 +221,5 @@ def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bit
     lent.plain.context, lent.plain.deleter = lent, end_plain
     lent.versioned.major, lent.versioned.context, lent.versioned.deleter = 1, lent, end_versioned
     if versioned:
-        return PyCapsule_New(&lent.versioned, "dltensor_versioned", forget)
-    return PyCapsule_New(&lent.plain, "dltensor", forget)
+        return PyCapsule_New(&lent.versioned, "dltensor_versioned", destroy_unconsumed)
+    return PyCapsule_New(&lent.plain, "dltensor", destroy_unconsumed)

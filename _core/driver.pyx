@@ -1,8 +1,8 @@
-"""Calls of GPU drivers that no exception of Python may come between, and callbacks that run no code of Python.
+"""Sequences of GPU driver calls that no Python exception can interrupt, and callbacks that run no Python code.
 
-A signal's handler, or PyThreadState_SetAsyncExc, may raise in any line of Python. What raises between a submission and
-the end of its work, or while memory is mapped, would return memory that the device still uses; what raises in a
-callback is lost. The functions take the addresses of driver functions, so that this module links with no driver.
+A signal handler, or PyThreadState_SetAsyncExc, may raise in any line of Python code. An exception between a submission
+and the end of its work, or while memory is mapped, would release memory that the device still uses. An exception in a
+callback would be lost. The functions take addresses of driver functions, so that this module links with no driver.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -16,7 +16,7 @@ ctypedef int32_t (*vk_wait_t)(void*, const void*, uint64_t) noexcept nogil
 
 cdef enum:
     VK_TIMEOUT = 2
-    SLICE_NANOSECONDS = 200000000  # of a wait, between two looks for signals
+    SLICE_NANOSECONDS = 200000000  # of a wait, between two checks for signals
 
 ERROR, LOST = PYD_MESSAGE_ERROR, PYD_MESSAGE_LOST
 OPENED, MAPPED = PYD_MESSAGE_OPENED, PYD_MESSAGE_MAPPED
@@ -29,11 +29,11 @@ CALLBACKS = {
     "PFN_vkDebugUtilsMessengerCallbackEXT": <uintptr_t>&pyd_vk_on_message,
 }
 
-cdef list mailboxes = []  # a driver may call back as long as the process lives
+cdef list mailboxes = []  # never freed, as a driver may call back until the process exits
 
 
 cdef class Mailbox:
-    """Messages that C callbacks of a driver leave. `address` is the user data of the callbacks."""
+    """Queue of messages from C callbacks of a driver. `address` is the user data of the callbacks."""
 
     cdef pyd_mailbox_t* box
 
@@ -76,7 +76,7 @@ cdef class Mailbox:
 def copy_mapped(
         tuple functions not None, uintptr_t device, uintptr_t buffer, bint is_read, size_t at, size_t length,
         size_t skip, uintptr_t host, size_t size, Mailbox box not None):
-    """Copy `size` bytes between the process and a WGPUBuffer, byte `at + skip` on, when the device is done with it.
+    """Copy `size` bytes between host memory and a WGPUBuffer, from its byte `at + skip` on, when the device is idle.
 
     Args:
         functions: Addresses of wgpuBufferMapAsync, wgpuDevicePoll, wgpuBufferGet(Const)MappedRange and wgpuBufferUnmap.
@@ -100,11 +100,11 @@ def copy_mapped(
 
 
 def submit_and_wait(lock, prepare, uintptr_t submit, uintptr_t queue, uintptr_t wait, uintptr_t device):
-    """Submit what `prepare()` returns, under the lock, and wait until it is done, without the lock.
+    """Submit the work that `prepare()` describes under the lock, and wait for it without the lock.
 
-    prepare returns the addresses of a VkSubmitInfo and of the VkSemaphoreWaitInfo of its end. submit, wait: addresses
-    of vkQueueSubmit and vkWaitSemaphores. What a signal's handler raises is raised when the work is done. Returns
-    (name of the function that failed, its VkResult), or None.
+    prepare: returns the addresses of a VkSubmitInfo and of the VkSemaphoreWaitInfo of its end. submit, wait: addresses
+    of vkQueueSubmit and vkWaitSemaphores. An exception of a signal handler is raised after the work has ended. Returns
+    None, or the name of the function that failed and its VkResult.
     """
     cdef uintptr_t info, wait_info
     cdef int32_t result

@@ -1,4 +1,4 @@
-"""The embedded ELF loader: freestanding shared objects become running code, without the system's dynamic linker."""
+"""The embedded ELF loader: loads freestanding shared objects without the system's dynamic linker."""
 
 import os
 
@@ -40,16 +40,16 @@ cdef inline pyd_span_t span_of(const unsigned char[::1] view) noexcept:
 
 
 def host_machine():
-    """The name of this machine among the loadable ones ("x86_64", "aarch64", "riscv64"), or None."""
+    """Return the name of this machine if ELF files can be loaded on it ("x86_64", "aarch64", "riscv64"), else None."""
     cdef const char* name = pyd_elf_machine_name(pyd_elf_machine_host())
     return None if name == NULL else name.decode()
 
 
 def validate(data):
-    """Checks all that loading would check, without loading: data is any buffer of bytes, for any known machine.
+    """Check an ELF file for any known machine as loading would, without loading it. data: a buffer of its bytes.
 
-    Returns the machine's name ("x86_64", "aarch64", "riscv64"). Raises ArtifactError for a file that is broken or holds
-    what an embedded ELF must not: the text says what, where and what to do.
+    Returns the machine's name ("x86_64", "aarch64", "riscv64"). Raises ArtifactError for a file that is broken or uses
+    what an embedded ELF file must not: the text says what, where and what to do.
     """
     cdef const unsigned char[::1] view = memoryview(data).cast("B")
     cdef pyd_span_t span = span_of(view)
@@ -60,9 +60,10 @@ def validate(data):
 
 
 def check_system(data):
-    """Checks what the system's loader follows in a shared library without looking: data is any buffer of its bytes.
+    """Check the tables of a shared library that the system's loader follows without validation.
 
-    Raises ArtifactError."""
+    data: a buffer of its bytes. Raises ArtifactError.
+    """
     cdef const unsigned char[::1] view = memoryview(data).cast("B")
     cdef pyd_span_t span = span_of(view)
     with nogil:
@@ -72,6 +73,7 @@ def check_system(data):
 cdef pyd_status_t announce(
         pyd_span_t file, const pyd_elf_module_t* module, const char* name, bint perf_map,
         pyd_process_code_t** out_code) noexcept nogil:
+    """Register the code and the symbols of a module with debuggers, and with perf if `perf_map` is set."""
     cdef pyd_process_code_info_t info
     cdef pyd_status_t status
     cdef uint64_t i, count = 0
@@ -79,10 +81,10 @@ cdef pyd_status_t announce(
     cdef uint64_t capacity = max(debug, module.symbol_count)
     cdef pyd_elf_symbol_t* symbols = <pyd_elf_symbol_t*>malloc((capacity + 1) * sizeof(pyd_elf_symbol_t))
     cdef pyd_process_symbol_t* named = <pyd_process_symbol_t*>malloc((capacity + 1) * sizeof(pyd_process_symbol_t))
-    if symbols != NULL and named != NULL:  # without memory the code is announced without names
+    if symbols != NULL and named != NULL:  # when out of memory the code is registered without names
         if debug > 0:
             count = pyd_elf_debug_symbols(file, module, symbols, capacity)
-        else:  # stripped: what it exports
+        else:  # the file is stripped: use its exports
             for i in range(1, module.symbol_count):
                 count += pyd_elf_module_symbol_at(module, i, &symbols[count])
         for i in range(count):
@@ -103,11 +105,11 @@ cdef pyd_status_t announce(
 
 
 cdef class Module:
-    """A loaded ELF file. Its initialisers have run; close() (or the last reference) runs the finalisers and unmaps it.
+    """A loaded ELF file. Its initializers have run; close() (or the last reference) runs the finalizers and unmaps it.
 
-    data: any buffer of bytes, copied. name: what debuggers call it. Raises ArtifactError for a file that cannot be
-    loaded here, OutOfMemoryError and SystemError when the system refuses. With PYDISPATCH_PERF_MAP=1 in the
-    environment its functions are listed for perf in /tmp/perf-<pid>.map.
+    data: any buffer of bytes, copied. name: its name in debuggers. Raises ArtifactError for a file that cannot be
+    loaded on this machine, OutOfMemoryError and SystemError for failures of the system. With PYDISPATCH_PERF_MAP=1 in
+    the environment its functions are listed for perf in /tmp/perf-<pid>.map.
 
     The code is trusted: load only what you would also run.
     """
@@ -131,13 +133,13 @@ cdef class Module:
         return pyd_elf_module_symbol(&self.module, name)
 
     def symbol(self, str name):
-        """The address of a defined global symbol, or None. None for every name after close()."""
+        """Return the address of a defined global symbol; None if there is none, or after close()."""
         cdef bytes encoded = name.encode()
         cdef void* address = self.find(encoded)
         return None if address == NULL else <uintptr_t>address
 
     def symbols(self):
-        """Names of all defined global symbols -> address."""
+        """Return a dict of the names of all defined global symbols to their addresses."""
         cdef pyd_elf_symbol_t symbol
         cdef uint64_t i
         found = {}
@@ -148,16 +150,16 @@ cdef class Module:
 
     @property
     def bias(self):
-        """Address of a byte = bias + its virtual address in the file. 0 after close()."""
+        """Return the load bias: the address of a byte minus its virtual address in the file. 0 after close()."""
         return self.module.bias
 
     @property
     def size(self):
-        """Bytes of address space that the module holds. 0 after close()."""
+        """Return the bytes of address space that the module occupies. 0 after close()."""
         return self.module.memory_size
 
     def close(self):
-        """Runs the finalisers and unmaps the code; addresses taken from it are invalid from then on. Idempotent."""
+        """Run the finalizers and unmap the code; addresses in it become invalid. Idempotent."""
         cdef pyd_elf_module_t module
         pyd_process_code_unregister(<pyd_process_code_t*>pyd_take(<void**>&self.code))
         pyd_lock(&self.lock)

@@ -10,7 +10,7 @@ from pydispatch._core.public cimport PublicFunction
 cdef extern from "Python.h":
     ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject* const*, size_t, PyObject*)
 
-# Gives an extension type a vectorcall slot, for which Cython has no word. |offset|: of the member with the function.
+# Gives an extension type a vectorcall slot, which Cython does not support. |offset|: of the member with the function.
 cdef extern from *:
     """
     #ifndef PYD_TYPE_SET_VECTORCALL
@@ -26,23 +26,23 @@ cdef extern from *:
     void pyd_type_set_vectorcall(PyTypeObject* type, Py_ssize_t offset)
 
 
-# One argument or result as the call path sees it.
+# Type and rank of an argument or result, in the form that the fast path of calls compares.
 cdef struct Value:
     PyObject* descr       # the NumPy descriptor; borrowed from Function.types. NULL for a scalar
     uint32_t rank
     uint32_t dims_offset  # of an argument, in the list of all sizes
-    uint32_t tied         # of a result: the argument in whose memory it may lie
+    uint32_t tied         # of a result: the argument that it may update in place
 
 
 cdef enum:
-    PLAN_SETS = 16
-    PLAN_WAYS = 4
+    PLAN_SETS = 16         # of the set-associative cache of plans
+    PLAN_WAYS = 4          # plans in each set
     PLAN_SLOTS = PLAN_SETS * PLAN_WAYS
-    STACK_WORDS = 128
-    NAMED_ARGUMENTS = 64  # of calls that are made by name without Python objects
+    STACK_WORDS = 128      # calls whose frame needs more use a Binding
+    NAMED_ARGUMENTS = 64   # calls by name of functions with more arguments use Python objects
 
 
-# The arrays that one call needs, inside one run of words.
+# The arrays of one call, in one block of words.
 cdef struct Frame:
     int64_t* dims
     uint64_t* scalars      # per scalar argument
@@ -51,29 +51,29 @@ cdef struct Frame:
     uint64_t* out_scalars  # per result
 
 
-# A host function. Called through the vectorcall protocol, see function.pyx.
+# A host function; called through the vectorcall protocol, see function.pyx.
 cdef class Function(PublicFunction):
     cdef vectorcallfunc vectorcall
     cdef Plan last
     cdef list plans              # PLAN_SLOTS entries, Plan or None: PLAN_SETS sets of PLAN_WAYS
-    cdef uint32_t evict          # counts evictions
-    cdef pyd_lock_t lock         # of the three before
+    cdef uint32_t evict          # number of evictions
+    cdef pyd_lock_t lock         # guards last, plans and evict
     cdef uint32_t dims_count, scalar_count, tensor_results
     cdef size_t frame_words
-    cdef bint simple             # one tensor result
-    cdef bint careful            # elements that are packed on the way in or unpacked on the way out
+    cdef bint simple             # the only result is a tensor
+    cdef bint careful            # some elements must be packed or unpacked, so that every call needs a Binding
     cdef Value* args
     cdef Value* outs
-    cdef pyd_sched_cost_t batch_cost  # of one call among many
+    cdef pyd_sched_cost_t batch_cost  # cost estimate of one call of a batch
 
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept
     cdef Plan last_plan(self)
-    cdef Plan kept_plan(self, uint32_t first, uint64_t key, const int64_t* dims, const uint64_t* scalars)
-    cdef int keep_plan(self, uint32_t first, Plan plan) except -1
+    cdef Plan cached_plan(self, uint32_t first, uint64_t key, const int64_t* dims, const uint64_t* scalars)
+    cdef int insert_plan(self, uint32_t first, Plan plan) except -1
     cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars)
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data)
     cdef object scalar_result(self, uint32_t result, uint64_t word)
 
 
-# Sizes and addresses of plain arguments. 0: at least one needs a Binding.
+# Stores the sizes and addresses of plain arguments in |frame|. Returns 0 if the call needs a Binding.
 cdef int gather_plain(Function self, PyObject** args, Frame* frame) except -1

@@ -1,8 +1,8 @@
 """Host functions as Python callables.
 
-The way of a call whose arguments are plain NumPy arrays takes no detour through Python objects: the type objects below
-get a vectorcall slot, because `__call__` of an extension type would build a tuple per call. Whatever is unusual
-(arrays of other libraries, `out=`, many arguments) goes through `Binding`, which also words the errors.
+A call whose arguments are plain NumPy arrays creates no intermediate Python objects: the type objects below get a
+vectorcall slot, because `__call__` of an extension type would build a tuple per call. All other calls (arrays of other
+libraries, `out=`, many arguments) go through `Binding`, which also raises the errors.
 """
 
 cimport cython
@@ -209,12 +209,13 @@ cdef class Function(PublicFunction):
         """Drop all cached plans."""
         none = [None] * PLAN_SLOTS
         pyd_lock(&self.lock)
-        last, plans = self.last, self.plans  # they go when the lock is free: devices keep objects with them
+        last, plans = self.last, self.plans  # released after the lock, as that may run destructors of devices
         self.last, self.plans = None, none
         pyd_unlock(&self.lock)
         del last, plans
 
     cdef Plan last_plan(self):
+        """Return the plan of the last call, or None."""
         cdef Plan plan
         pyd_lock(&self.lock)
         plan = self.last
@@ -222,6 +223,7 @@ cdef class Function(PublicFunction):
         return plan
 
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept:
+        """Lay out the arrays of a call in `words`, which has frame_words words."""
         out_frame.dims = <int64_t*>words
         out_frame.scalars = words + self.dims_count
         out_frame.args = <void**>(out_frame.scalars + self.scalar_count)
@@ -229,7 +231,10 @@ cdef class Function(PublicFunction):
         out_frame.out_scalars = <uint64_t*>(out_frame.results + self.result_count)
 
     cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars):
-        """The plan for these shapes, from the cache or made now. A bounded cache: an old plan makes room."""
+        """Return the plan for these shapes, from the cache or newly created.
+
+        The cache is bounded: a new plan may evict another.
+        """
         cdef uint64_t key
         cdef uint32_t first
         cdef Plan plan, found
@@ -238,19 +243,19 @@ cdef class Function(PublicFunction):
         cdef uint64_t begin = span_begin()
         key = pyd_plan_hash(self.module.program, self.index, dims, scalars)
         first = <uint32_t>((key ^ key >> 32) % PLAN_SETS) * PLAN_WAYS
-        found = self.kept_plan(first, key, dims, scalars)
+        found = self.cached_plan(first, key, dims, scalars)
         if found is None:
             plan = make_plan(self.module, self.index, dims, scalars, key)
             check_sizes(self, plan)
-            self.keep_plan(first, plan)
+            self.insert_plan(first, plan)
         else:
             plan = found
         span_end(PYD_TRACE_SCHEDULE, self.name, begin, False)
         return plan
 
-    cdef Plan kept_plan(self, uint32_t first, uint64_t key, const int64_t* dims, const uint64_t* scalars):
-        """The plan for these shapes among those of the set that begins at `first`, now the last one used; or None."""
-        cdef Plan _previous, plan = None  # what was last goes when the lock is free
+    cdef Plan cached_plan(self, uint32_t first, uint64_t key, const int64_t* dims, const uint64_t* scalars):
+        """Return the cached plan for these shapes, or None. `first`: the set of the cache that the key belongs to."""
+        cdef Plan _previous, plan = None  # the previous last plan is released after the lock
         cdef uint32_t way
         pyd_lock(&self.lock)
         for way in range(PLAN_WAYS):
@@ -263,7 +268,8 @@ cdef class Function(PublicFunction):
         pyd_unlock(&self.lock)
         return plan
 
-    cdef int keep_plan(self, uint32_t first, Plan plan) except -1:
+    cdef int insert_plan(self, uint32_t first, Plan plan) except -1:
+        """Insert a plan into the set of the cache that begins at `first`. A full set evicts its plans in turn."""
         cdef Plan _previous
         cdef uint32_t way
         pyd_lock(&self.lock)
@@ -273,15 +279,18 @@ cdef class Function(PublicFunction):
         else:
             self.evict += 1
             way = self.evict % PLAN_WAYS
-        _evicted = self.plans[first + way]  # goes when the lock is free
-        if not self.module.closed:  # other threads ran while the plan was made
+        _evicted = self.plans[first + way]  # released after the lock
+        if not self.module.closed:  # another thread may have closed it while the plan was created
             self.plans[first + way] = plan
             _previous, self.last = self.last, plan
         pyd_unlock(&self.lock)
         return 0
 
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data):
-        """A fresh array in memory of the pool; of packed elements, one for what they are unpacked to."""
+        """Return a new array for a result, in memory of the pool, and its address.
+
+        Packed elements get an array for their unpacked form.
+        """
         cdef ElementType kind = self.result_types[result]
         if kind.packed:
             shape = tuple([plan.result_dims(result)[axis] for axis in range(self.outs[result].rank)])
@@ -302,11 +311,15 @@ cdef class Function(PublicFunction):
         return array
 
     cdef object scalar_result(self, uint32_t result, uint64_t word):
+        """Return the Python number of a scalar result."""
         return (<ElementType>self.result_types[result]).unpack(word)
 
 
 cdef int check_sizes(Function self, Plan plan) except -1:
-    """A result must have room for the array that we put around it: the program is not trusted in this."""
+    """Raise ArtifactError if the memory of a result is not as large as its shape requires.
+
+    The program is not trusted here, because arrays are created over that memory.
+    """
     cdef uint32_t i, axis
     cdef uint64_t size
     cdef const int64_t* dims
@@ -322,14 +335,17 @@ cdef int check_sizes(Function self, Plan plan) except -1:
     return 0
 
 
-cdef inline int gather(Function self, PyObject** args, Frame* frame) except -1:
-    """Sizes and addresses of plain arguments. 0: at least one needs the careful way."""
+cdef inline int gather_if_plain(Function self, PyObject** args, Frame* frame) except -1:
+    """Store sizes, addresses and numbers in the frame, if every tensor argument is a plain array.
+
+    Return 1 on success, and 0 if the call needs a Binding. A plain array is contiguous and of the right type and rank.
+    """
     cdef uint32_t i, axis, rank, scalar = 0
     cdef Value* value
     cdef PyArrayObject* array
     cdef Py_ssize_t* shape
     cdef int64_t* dims = frame.dims
-    if self.scalar_count:  # first: the conversion of a number may run Python code, which may resize an array
+    if self.scalar_count:  # numbers first: their conversion may run Python code, which may resize an array
         for i in range(self.arg_count):
             if self.args[i].descr != NULL:
                 continue
@@ -347,7 +363,7 @@ cdef inline int gather(Function self, PyObject** args, Frame* frame) except -1:
             return 0
         array = <PyArrayObject*>args[i]
         rank = value.rank
-        # Descriptors of built-in types are singletons; one that is not is compared with care elsewhere.
+        # Descriptors of built-in types are singletons. A Binding compares others by value.
         if (<PyObject*>PyArray_DESCR(array) != value.descr or <uint32_t>PyArray_NDIM(array) != rank
                 or not PyArray_FLAGS(array) & NPY_ARRAY_C_CONTIGUOUS):
             return 0
@@ -360,11 +376,11 @@ cdef inline int gather(Function self, PyObject** args, Frame* frame) except -1:
 
 
 cdef int gather_plain(Function self, PyObject** args, Frame* frame) except -1:
-    return gather(self, args, frame)
+    return gather_if_plain(self, args, frame)
 
 
 cdef object run_fresh(Function self, Plan plan, Frame* frame):
-    """Runs with fresh results."""
+    """Run the call with newly allocated results and return them."""
     cdef Slot slot
     cdef uint32_t i
     cdef list made = None
@@ -392,9 +408,12 @@ cdef object run_fresh(Function self, Plan plan, Frame* frame):
     return tuple(made) if made else None
 
 
-cdef inline bint accepts(Function self, Plan plan, Frame* frame, PyObject* out) noexcept:
-    """True when the one result can be written straight into |out|: a plain array that fits and overlaps nothing but the
-    argument that it changes in place."""
+cdef inline bint can_write_into(Function self, Plan plan, Frame* frame, PyObject* out) noexcept:
+    """Return whether the only result can be written directly into `out`.
+
+    It can if `out` is a plain array of the right type and shape that overlaps no argument but the one that the result
+    updates in place.
+    """
     cdef PyArrayObject* array = <PyArrayObject*>out
     cdef Value* value = &self.outs[0]
     cdef uintptr_t data, begin
@@ -416,25 +435,29 @@ cdef inline bint accepts(Function self, Plan plan, Frame* frame, PyObject* out) 
 
 
 cdef object run_into(Function self, Plan plan, Frame* frame, PyObject* out):
-    """Runs with the one result in |out|, which `accepts` has seen."""
+    """Run the call with its only result in `out`, for which `can_write_into` is true.
+
+    An address that is too little aligned gets a copy of the result.
+    """
     cdef Slot slot
-    cdef Block detour = None
+    cdef Block aligned_copy = None
     cdef void* data = PyArray_DATA(<PyArrayObject*>out)
     frame.results[0] = data
     if <uintptr_t>data & plan.result_mask[0]:
-        detour = self.module.pool.acquire(plan.result_bytes[0])
-        frame.results[0] = detour.data
+        aligned_copy = self.module.pool.acquire(plan.result_bytes[0])
+        frame.results[0] = aligned_copy.data
     plan.take(&slot)
     try:
         plan.execute(&slot, frame.args, frame.scalars, frame.results, frame.out_scalars)
     finally:
         plan.give(&slot)
-    if detour is not None:
-        memcpy(data, detour.data, plan.result_bytes[0])
+    if aligned_copy is not None:
+        memcpy(data, aligned_copy.data, plan.result_bytes[0])
     return <object>out
 
 
 cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* names):
+    """Call the function: the vectorcall slot. Plain calls take the fast path, others a Binding."""
     cdef Function self = <Function>callable
     cdef Py_ssize_t count = PyVectorcall_NARGS(nargsf)
     cdef uint64_t words[STACK_WORDS]
@@ -449,28 +472,31 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
     if self.frame_words <= STACK_WORDS and not self.careful:
         self.check_count(count)
         self.lay_out(words, &frame)
-        if gather(self, args, &frame):
+        if gather_if_plain(self, args, &frame):
             plan = self.last_plan()
             if plan is None or not plan.matches(frame.dims, frame.scalars):
                 plan = self.find_plan(frame.dims, frame.scalars)
             if not has_out or args[count] == <PyObject*>None:
                 return run_fresh(self, plan, &frame)
-            if accepts(self, plan, &frame, args[count]):
+            if can_write_into(self, plan, &frame, args[count]):
                 return run_into(self, plan, &frame, args[count])
     self.check_count(count)
     return Binding(self, [<object>args[i] for i in range(count)], <object>args[count] if has_out else None).run()
 
 
 cdef object call_with_names(Function self, PyObject** args, Py_ssize_t count, PyObject* names):
-    """A call with arguments, or several results, that are given by name."""
+    """Call with keyword arguments, or with several results."""
     cdef PyObject* ordered[NAMED_ARGUMENTS]
-    if order(self, args, count, <tuple>names, ordered):
+    if order_arguments(self, args, count, <tuple>names, ordered):
         return call(<PyObject*>self, ordered, self.arg_count, NULL)
     return call_with_names_carefully(self, args, count, <tuple>names)
 
 
-cdef bint order(Function self, PyObject** args, Py_ssize_t count, tuple names, PyObject** out_args) except -1:
-    """The arguments in order, when every one of them is given once and nothing else is."""
+cdef bint order_arguments(Function self, PyObject** args, Py_ssize_t count, tuple names, PyObject** out_args) except -1:
+    """Store the arguments in order in `out_args`.
+
+    Return False unless every argument is given exactly once and there is no other keyword.
+    """
     cdef Py_ssize_t i, place
     if not pyd_flag(&self.has_places) or self.arg_count > NAMED_ARGUMENTS or count + len(names) != self.arg_count:
         return False
@@ -486,7 +512,7 @@ cdef bint order(Function self, PyObject** args, Py_ssize_t count, tuple names, P
 
 
 cdef object call_with_names_carefully(Function self, PyObject** args, Py_ssize_t count, tuple names):
-    """The same with any mistake in it, and with `out` and `workers`."""
+    """Call with keyword arguments that may be wrong, and with `out` and `workers`."""
     cdef Py_ssize_t i
     cdef dict named = {}
     cdef pyd_scope_t scope
@@ -513,6 +539,7 @@ cdef object call_with_names_carefully(Function self, PyObject** args, Py_ssize_t
 
 
 cdef object call_into(Function self, tuple args, object out):
+    """Call with a tuple of arguments and an optional `out`."""
     if out is None:
         return call(<PyObject*>self, PySequence_Fast_ITEMS(args), len(args), NULL)
     self.check_count(len(args))

@@ -1,6 +1,6 @@
-"""Handles of the C function table around the Python objects that devices, programs and functions are.
+"""Handles of the C function table for Python objects: devices, programs and functions.
 
-Letting those go again takes the GIL for a moment.
+Releasing a handle takes the GIL briefly.
 """
 
 from cpython.buffer cimport PyBUF_READ
@@ -57,8 +57,8 @@ cdef extern from "api/memory.h" nogil:
     void pyd_api_memory_release(pyd_api_memory_t* memory)
     void pyd_api_device_release(pyd_api_device_t* device)
 
-# Whether Python code can be run by this thread: not before the interpreter is there, and not while it ends, unless the
-# thread is the one that ends it. (Waiting for the GIL then would end or hang the thread.)
+# Returns whether this thread can run Python code: after the interpreter was initialized, and before its finalization,
+# except on the thread that finalizes it. Other threads would exit or hang when they wait for the GIL.
 cdef extern from *:
     """
     #if PY_VERSION_HEX >= 0x030D0000
@@ -77,7 +77,7 @@ cdef bint has_python() noexcept nogil:
     return pyd_has_python()
 
 
-cdef Py_ssize_t live_devices = 0   # owners that handles hold
+cdef Py_ssize_t live_devices = 0   # number of owners that handles refer to
 cdef Py_ssize_t live_programs = 0
 
 
@@ -85,7 +85,7 @@ cdef tuple live_handles():
     return live_devices, live_programs
 
 
-# ---- owners: a tuple of what a handle keeps alive
+# ---- owners: tuples of the objects that a handle keeps alive
 
 cdef void drop_device(void* owner) noexcept nogil:
     if pyd_has_python():
@@ -103,7 +103,10 @@ cdef void drop_with_gil(void* owner, bint is_device) noexcept with gil:
 
 
 cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device) except? NULL:
-    """owner: (Scheduler, Pool), or those with the device object and what was registered through the handle."""
+    """Create the handle of a device.
+
+    owner: (Scheduler, Pool), or these two with the device object and a dict of its providers.
+    """
     cdef pyd_api_owner_t kept
     kept.self, kept.drop = <void*>owner, drop_device
     status = pyd_api_device_make((<Scheduler>owner[0]).sched, (<Pool>owner[1]).pool, kept, out_device)
@@ -116,6 +119,7 @@ cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device) except
 cdef pyd_status_t make_program(
         pyd_api_device_t* device, Module module, object program, object held,
         pyd_api_program_t** out_program) except? NULL:
+    """Create the handle of a program, which keeps `module`, `program` and `held` alive."""
     cdef pyd_api_owner_t kept
     cdef pyd_state_t* state
     owner = (module, program, held)
@@ -131,6 +135,7 @@ cdef pyd_status_t make_program(
 # ---- wrapping
 
 cdef pyd_status_t wrap_device(object device, pyd_api_device_t** out_device) except? NULL:
+    """Create a handle for a CPU device. UNSUPPORTED for other devices, INVALID_ARGUMENT for other objects."""
     sched, pool = getattr(device, "_sched", None), getattr(device, "_pool", None)
     if not isinstance(sched, Scheduler) or not isinstance(pool, Pool):
         text = f"expected a CPU device of pydispatch, got {type(device).__name__}".encode("utf-8", "backslashreplace")
@@ -141,6 +146,10 @@ cdef pyd_status_t wrap_device(object device, pyd_api_device_t** out_device) exce
 
 cdef pyd_status_t wrap_program(
         object program, pyd_api_device_t* device, pyd_api_program_t** out_program, object held=None) except? NULL:
+    """Create a handle for a program. device: its handle; NULL to create one.
+
+    Raise InvalidArgumentError for other objects.
+    """
     cdef Module module
     cdef pyd_status_t status
     cdef pyd_api_device_t* own = NULL
@@ -155,11 +164,12 @@ cdef pyd_status_t wrap_program(
     status = make_device((module.sched, module.pool), &own)
     if status == NULL:
         status = make_program(own, module, program, held, out_program)
-        pyd_api_device_release(own)  # the program holds it
+        pyd_api_device_release(own)  # the handle of the program has a reference
     return status
 
 
 cdef tuple python_device(const pyd_api_device_t* device):
+    """Return the owner of a device handle: scheduler, pool, device, and providers that were registered through it."""
     owner = <object>pyd_api_device_owner(device)
     if len(owner) < 4:
         raise InvalidArgumentError("this device came with a program; open one to load and to register on it")
@@ -169,14 +179,17 @@ cdef tuple python_device(const pyd_api_device_t* device):
 # ---- memory of the embedder
 
 cdef class HeldMemory:
-    """Holds a memory handle as long as an array over it may be used."""
+    """Owner of a reference to a memory handle, for arrays over that memory."""
 
     def __dealloc__(self):
         pyd_api_memory_release(self.memory)
 
 
 cdef object array_over(pyd_api_memory_t* memory, HeldMemory held):
-    """A contiguous array of the elements, in place where they are in row-major order; `held` gets the memory."""
+    """Return the elements of a memory handle as a contiguous array, without a copy if they are in row-major order.
+
+    held: receives a reference to the memory, which it releases at its end.
+    """
     cdef const memory_t* seen = <const memory_t*>memory
     kind = element_type(seen.dtype)
     shape = tuple([seen.dims[i] for i in range(seen.rank)])

@@ -1,4 +1,4 @@
-"""Host commands (host_command.h) that are functions of Python, and what they are given."""
+"""Host commands (host_command.h) implemented by Python functions, and the arguments that these receive."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -61,11 +61,11 @@ cdef tuple KINDS = ("cpu", "cuda", "vulkan", "ptx-interpreter", "webgpu")  # by 
 @cython.final
 @cython.freelist(8)
 cdef class Context:
-    """What a host command is told of the call that it is part of. Valid until the command returns.
+    """Execution context that is passed to a host command. Valid until the command returns.
 
-    kind: "cpu", "cuda", "vulkan", "webgpu" or "ptx-interpreter". name: the command as the program names it. stream:
-    the CUstream, command_buffer: the VkCommandBuffer or WGPUCommandEncoder, handle: the CUcontext, VkDevice or
-    WGPUDevice, as whole numbers; None on other devices.
+    kind: "cpu", "cuda", "vulkan", "webgpu" or "ptx-interpreter". name: name of the command in the program. stream: the
+    CUstream; command_buffer: the VkCommandBuffer or WGPUCommandEncoder; handle: the CUcontext, VkDevice or WGPUDevice.
+    These three are addresses as integers, None on other devices.
     """
 
     cdef const pyd_host_command_t* command  # of a call in this process; NULL elsewhere, and when it has returned
@@ -79,8 +79,10 @@ cdef class Context:
         self.stream, self.command_buffer, self.handle = stream, command_buffer, handle
 
     def parallel_for(self, uint64_t count, body):
-        """Calls body(begin, end) for ranges that cover [0, count) once, on the workers of a CPU device, and returns
-        when all have returned. Raises the first exception that one of them raised."""
+        """Call body(begin, end) on the workers of a CPU device, for ranges that cover [0, count) once.
+
+        Returns when all calls have returned. Raises the first exception that one of them raised.
+        """
         cdef Loop loop = Loop()
         cdef const pyd_host_command_t* command = self.command
         if self.is_over:
@@ -96,7 +98,7 @@ cdef class Context:
             raise loop.error
 
     def end(self):
-        """The command has returned."""
+        """Mark the context as invalid, because the command has returned."""
         self.is_over, self.command = True, NULL
 
     def __repr__(self):
@@ -105,12 +107,14 @@ cdef class Context:
 
 @cython.final
 cdef class Loop:
+    """A parallel loop of a host command: its body, and the first error."""
     cdef object body
     cdef object error  # the first
 
 
 cdef int32_t run_loop(
         void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) noexcept with gil:
+    """Run one range of a Loop; the C body of parallel_for."""
     cdef Loop loop = <Loop>self
     try:
         loop.body(begin, end)
@@ -124,7 +128,7 @@ cdef int32_t run_loop(
 
 @cython.final
 cdef class PythonCommand:
-    """A function of Python as a host command. address: of the C function that calls it, with this object as context."""
+    """A Python function as a host command. address: of the C function to call, with this object as its context."""
 
     cdef object function
     cdef str name  # that it was called by last
@@ -134,6 +138,7 @@ cdef class PythonCommand:
         self.function, self.name = function, ""
 
     cdef Context context_of(self, const pyd_host_command_t* command):
+        """Create the Context for one call. The name of the last call is cached, as decoding it takes time."""
         cdef Context context = Context.__new__(Context)
         pyd_lock(&self.lock)
         name = self.name
@@ -152,8 +157,10 @@ cdef class PythonCommand:
 
 
 cdef object view_of(Context context, const pyd_host_operand_t* operand):
-    """The memory of a tensor as an array: read-only unless the command writes it. `context` is its base, so that it
-    cannot be made writable."""
+    """Return the memory of a tensor operand as an array.
+
+    It is read-only unless the command writes the operand. `context` is its base, so that it cannot be made writable.
+    """
     cdef ElementType kind = element_type(operand.dtype)
     cdef int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
     cdef PyObject* made
@@ -178,9 +185,9 @@ cdef object view_of(Context context, const pyd_host_operand_t* operand):
 
 
 cdef int clear_frames(object error, object outer) except -1:
-    """Clear the ended frames of an exception and of all that led to it, whose locals are views of operands.
+    """Clear the frames of an exception and of its causes, because their local variables may be views of operands.
 
-    outer: what was being handled when the command was called; its frames have nothing to do with the command.
+    outer: the exception that was being handled when the command was called; its frames are not those of the command.
     """
     cdef list pending = [error]
     cdef set seen = {id(None), id(outer)}
@@ -197,16 +204,16 @@ cdef int clear_frames(object error, object outer) except -1:
 
 
 cdef int detach(list given) except -1:
-    """Give the arrays that someone still holds copies of the operands, whose memory is used again.
+    """Make operand arrays that the command has kept own a copy, because the memory of the operands is reused.
 
-    Views of them cannot be found, and are not valid any more.
+    Views of these arrays cannot be found and become invalid.
     """
     cdef Py_ssize_t i
     cdef ArrayFields* fields
     cdef PyObject* before
     for i in range(1, len(given)):
         if type(given[i]) is not np.ndarray or Py_REFCNT(given[i]) <= 2 or given[i].base is None:
-            continue  # held by the list and this expression alone; or it owns its memory
+            continue  # only the list and this expression refer to it, or it owns its memory
         copy = given[i].copy()
         fields = <ArrayFields*><PyObject*>given[i]
         before = fields.base
@@ -217,6 +224,10 @@ cdef int detach(list given) except -1:
 
 
 cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) except -1:
+    """Call the Python function with the context and its operands, and pack operands that it has written.
+
+    Raise InvalidArgumentError if it keeps an operand.
+    """
     cdef const pyd_host_operand_t* operand
     cdef uint32_t i
     cdef ElementType kind
@@ -247,7 +258,7 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
             if operand.access & PYD_HOST_WRITE:
                 packed = bytes(packed_of(kind, given[i + 1]))
                 memcpy(operand.data, <const char*>packed, len(packed))
-        elif Py_REFCNT(given[i + 1]) > 2:  # the list's and that of this expression
+        elif Py_REFCNT(given[i + 1]) > 2:  # more references than that of the list and of this expression
             detach(given)
             raise InvalidArgumentError(
                 f"it keeps operand {i}, or a view of it, after it has returned: the memory is used again then; "
@@ -256,6 +267,7 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
 
 
 cdef int32_t call_python(void* params, void* context, void* reserved) noexcept with gil:
+    """Call a PythonCommand; the C function of `address`. An exception becomes the failure of the command."""
     cdef const pyd_host_command_t* command = <const pyd_host_command_t*>params
     cdef PythonCommand self = <PythonCommand>context
     cdef bytes text
@@ -273,15 +285,15 @@ cdef int32_t call_python(void* params, void* context, void* reserved) noexcept w
 
 
 def scalar_of(uint32_t dtype, uint64_t word):
-    """The number that a register value is."""
+    """Return the Python number of a register value."""
     return element_type(dtype).unpack(word)
 
 
 @cython.no_gc_clear
 cdef class Native:
-    """A call of a host command that is a function of C, on a device that runs plans by itself.
+    """A call of a host command implemented in C, on a device that runs plans by itself.
 
-    kind, stream, command_buffer, handle: as of a Context. Operands are added in order.
+    kind, stream, command_buffer, handle: as for Context. Operands are added in order, then `call` makes the call.
     """
 
     cdef NativeCall own
@@ -303,16 +315,16 @@ cdef class Native:
         free(self.own.text)
 
     def add_scalar(self, uint32_t dtype, value):
-        """value: as `scalar_of` gives it."""
+        """Add a scalar operand. value: a number as `scalar_of` returns it."""
         self.operands.append((PYD_HOST_SCALAR, PYD_HOST_READ, dtype, (), 0, 0, 0, value))
 
     def add_tensor(
             self, uint32_t dtype, tuple sizes, uint32_t access, uint64_t nbytes, uintptr_t data, uint64_t offset):
-        """access, data, offset: as of pyd_host_operand_t."""
+        """Add a tensor operand. access, data and offset are those of pyd_host_operand_t."""
         self.operands.append((PYD_HOST_TENSOR, access, dtype, sizes, nbytes, data, offset, 0))
 
     def call(self, uintptr_t address, uintptr_t context):
-        """Calls it. CommandError with the text that it set, or the code that it returned."""
+        """Call the C function. Raise CommandError with the text that it set, or the code that it returned."""
         cdef size_t i, count = len(self.operands), total = sum([len(o[3]) for o in self.operands])
         cdef pyd_host_operand_t* operands = <pyd_host_operand_t*>calloc(count + 1, sizeof(pyd_host_operand_t))
         cdef int64_t* sizes = <int64_t*>calloc(total + 1, sizeof(int64_t))
@@ -343,6 +355,7 @@ cdef class Native:
 
 
 cdef void keep_text(const pyd_host_command_t* command, const char* text) noexcept nogil:
+    """Store the text of a failure, unless one is stored; the `fail` of a Native."""
     cdef NativeCall* own = <NativeCall*>command
     if own.text == NULL:
         own.text = strdup(text)
@@ -350,5 +363,6 @@ cdef void keep_text(const pyd_host_command_t* command, const char* text) noexcep
 
 cdef int32_t run_here(
         const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self) noexcept nogil:
+    """Run a parallel loop on this thread; the `parallel_for` of a Native."""
     cdef uint64_t failed = 0
     return body(self, 0, 0, count, &failed) if count else 0

@@ -34,11 +34,10 @@ cdef void fork_done(void* self) noexcept nogil:
 
 @cython.final
 cdef class Pool:
-    """Blocks of memory that are kept for reuse.
+    """Pool of memory blocks, which caches released blocks for reuse.
 
-    retain: bytes of free memory that are kept at most. allocator: the address of a `pyd_allocator_t`
-    (pydispatch/allocator.h) that supplies the memory; 0 for the system's. limit: bytes in use and free at most; 0 for
-    no limit.
+    retain: maximum bytes of cached free blocks. allocator: the address of a `pyd_allocator_t` (pydispatch/allocator.h)
+    that supplies the memory; 0 for the system's. limit: maximum bytes of blocks in use and free; 0 for no limit.
     """
 
     def __cinit__(self, uint64_t retain, uintptr_t allocator=0, uint64_t limit=0):
@@ -54,19 +53,20 @@ cdef class Pool:
         self.pool = pool
 
     def __dealloc__(self):
-        # Every Block holds its pool, so none is left here.
+        # Every Block has a reference to its pool, so no block is in use here.
         if self.pool != NULL:
             pyd_process_atfork_remove(self.pool)
             pyd_pool_destroy(self.pool)
 
     cdef Block acquire(self, size_t size):
+        """Return a block of at least `size` bytes."""
         cdef Block block = Block.__new__(Block)
         check(pyd_pool_acquire(self.pool, size, &block.data))
         block.owner = self
         return block
 
     cdef Block acquire_result(self, size_t size, str function, uint32_t result):
-        """As `acquire`; the error names the function and its result."""
+        """Return a block for a result; an error names the function and the result."""
         cdef Block block = Block.__new__(Block)
         cdef pyd_status_t status = pyd_pool_acquire(self.pool, size, &block.data)
         if status != NULL:
@@ -79,7 +79,7 @@ cdef class Pool:
         return block
 
     def stats(self):
-        """A dict of live_bytes, free_bytes, peak_bytes and live_blocks."""
+        """Return a dict of live_bytes, free_bytes, peak_bytes and live_blocks."""
         cdef pyd_pool_stats_t stats
         pyd_pool_stats(self.pool, &stats)
         return {
@@ -90,7 +90,7 @@ cdef class Pool:
         }
 
     def trim(self):
-        """Gives all free memory back to the system."""
+        """Return all free memory to the system."""
         with nogil:
             pyd_pool_trim(self.pool)
 
@@ -99,6 +99,8 @@ cdef class Pool:
 @cython.freelist(32)
 @cython.no_gc
 cdef class Block:
+    """A block of a pool, released when this object is freed."""
+
     def __dealloc__(self):
         if self.owner is not None:
             pyd_pool_release(self.owner.pool, self.data)

@@ -1,4 +1,4 @@
-"""What this machine can do at most: what the times of commands are compared with."""
+"""Peak performance of this machine, with which profiles compare the times of commands."""
 
 from pydispatch._core.c_pool cimport pyd_pool_t
 from pydispatch._core.c_sched cimport pyd_sched_t, pyd_sched_workers
@@ -21,7 +21,10 @@ cdef dict KNOWN = {}  # (workers, bytes, or 0 for arithmetic) -> per second; of 
 
 
 cdef double measured(Scheduler sched, Pool pool, uint64_t size) except -1:
-    """Operations per second for no bytes, else bytes per second; measured once for a number of workers."""
+    """Return the peak operations per second for `size` 0, else the peak bytes per second for blocks of `size` bytes.
+
+    Each is measured once in a process for a number of workers.
+    """
     cdef Caller caller
     cdef pyd_status_t status = NULL
     cdef double found = 0
@@ -40,7 +43,10 @@ cdef double measured(Scheduler sched, Pool pool, uint64_t size) except -1:
 
 
 def peak_of(Scheduler sched not None, Pool pool not None):
-    """A profile.Peak of all workers: f32 arithmetic, and the bandwidth of memory or of the cache that has the bytes."""
+    """Return a profile.Peak for all workers.
+
+    It compares with f32 arithmetic, and with the bandwidth of memory or of the cache that the bytes fit.
+    """
     def least(flops, str type, nbytes):
         if flops is None or (flops and type != "f32"):
             return None

@@ -1,4 +1,4 @@
-"""Functions that are specialized for the sizes of a call, and how they are run on the CPU."""
+"""Plans: functions specialized for the sizes of a call, and how they run on the CPU."""
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
@@ -19,11 +19,11 @@ import sys
 
 cdef enum:
     STAGE_ALIGNMENT = 64
-    KEPT_SCRATCH_BYTES = 1 << 20  # more is taken for one call and given back
+    KEPT_SCRATCH_BYTES = 1 << 20  # larger scratch memory is released after each call
 
 
 cdef int flush_python() except -1:
-    """What Python has written so far goes out before a kernel prints through C."""
+    """Flush Python's output streams before a kernel may print through C, to keep the order of the output."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not getattr(stream, "closed", False):
             stream.flush()
@@ -32,6 +32,7 @@ cdef int flush_python() except -1:
 
 cdef Plan make_plan(
         Module module, uint32_t function, const int64_t* dims, const uint64_t* scalars, uint64_t key):
+    """Create the plan of a function for sizes and scalars. key: its hash."""
     cdef Plan plan = Plan.__new__(Plan)
     cdef pyd_status_t status
     with nogil:
@@ -45,7 +46,7 @@ cdef Plan make_plan(
 
 
 cdef int fill_plan(Plan plan) except -1:
-    """Works out what a call needs to know about arguments and results."""
+    """Compute the sizes and alignments of arguments and results that calls need."""
     cdef const pyd_program_function_t* function = plan.function
     cdef const pyd_program_value_t* value
     cdef uint32_t i, count = function.arg_count, results = function.result_count
@@ -75,6 +76,8 @@ cdef int fill_plan(Plan plan) except -1:
 @cython.final
 @cython.no_gc_clear  # __dealloc__ gives memory back to the pool of its module
 cdef class Plan:
+    """A function specialized for sizes, with a free list of slots: calls that are bound and run."""
+
     def __dealloc__(self):
         cdef uint32_t i
         for i in range(self.free_count):
@@ -84,23 +87,28 @@ cdef class Plan:
         free(self.arg_bytes)
 
     cdef void drop(self, Slot* slot) noexcept:
+        """Free the call and the scratch memory of a slot."""
         pyd_call_free(slot.call)
         if slot.scratch != NULL:
             pyd_pool_release(self.module.pool.pool, slot.scratch)
 
     cdef bint matches(self, const int64_t* dims, const uint64_t* scalars) noexcept:
+        """Return whether this plan is that of the sizes and of the scalars that decide sizes."""
         return pyd_plan_matches(self.plan, dims, scalars)
 
     cdef const int64_t* result_dims(self, uint32_t result) noexcept:
+        """Return the sizes of a result."""
         return pyd_plan_result_dims(self.plan, result)
 
     cdef uint64_t result_tensor_bytes(self, uint32_t result) noexcept:
+        """Return the bytes that the shape of a result requires."""
         cdef const pyd_program_value_t* value = &self.function.results[result]
         cdef uint64_t size = 0
-        pyd_tensor_bytes(value.dtype, value.rank, self.result_dims(result), &size)  # it fits, or there would be no plan
+        pyd_tensor_bytes(value.dtype, value.rank, self.result_dims(result), &size)  # cannot fail, as the plan exists
         return size
 
     cdef int take(self, Slot* out_slot) except -1:
+        """Take a slot from the free list, or create one."""
         cdef pyd_status_t status
         cdef bint found
         pyd_lock(&self.lock)
@@ -117,6 +125,7 @@ cdef class Plan:
         return check(status)
 
     cdef void give(self, Slot* slot) noexcept:
+        """Return a slot to the free list, or free it if the list is full."""
         cdef bint kept
         pyd_lock(&self.lock)
         kept = self.free_count < MAX_FREE_SLOTS
@@ -128,6 +137,10 @@ cdef class Plan:
             self.drop(slot)
 
     cdef bint bind(self, Slot* slot, void** args, const uint64_t* scalars, void** results) noexcept:
+        """Bind arguments, scalars and results to a slot.
+
+        Return whether an argument must be copied to aligned memory.
+        """
         cdef const pyd_program_function_t* function = self.function
         cdef uint32_t i
         cdef bint staged = False
@@ -146,6 +159,7 @@ cdef class Plan:
         return staged
 
     cdef void read_scalars(self, Slot* slot, uint64_t* out_scalars) noexcept:
+        """Read the scalar results of a call that has run."""
         cdef uint32_t i
         for i in range(self.function.result_count):
             if self.function.results[i].kind != 0:
@@ -153,6 +167,7 @@ cdef class Plan:
 
     cdef int execute(
             self, Slot* slot, void** args, const uint64_t* scalars, void** results, uint64_t* out_scalars) except -1:
+        """Bind and run a call without the GIL. Raise the error of a call that fails."""
         cdef bint staged = self.bind(slot, args, scalars, results)
         cdef pyd_status_t status
         cdef Caller caller
@@ -181,7 +196,7 @@ cdef class Plan:
         return 0
 
     cdef void stage(self, Slot* slot, void** args) noexcept nogil:
-        """Copies the arguments that are less aligned than a kernel needs."""
+        """Copy the arguments that are less aligned than a kernel requires, and bind the copies."""
         cdef uint32_t i
         for i in range(self.function.arg_count):
             if <uintptr_t>args[i] & self.arg_mask[i] and self.arg_bytes[i]:
@@ -189,11 +204,12 @@ cdef class Plan:
                 pyd_call_bind_arg(slot.call, i, slot.scratch + self.stage_offset[i])
 
     def describe(self):
-        """One line per command, for people."""
+        """Return a description of each command, one line each."""
         return lines_of(self.plan)
 
 
 cdef list lines_of(const pyd_plan_t* plan):
+    """Return a description of each command of a plan."""
     cdef char line[512]
     lines = []
     for i in range(pyd_plan_command_count(plan)):

@@ -1,4 +1,4 @@
-"""Plans as data: what a device that runs plans by itself reads of them, once per plan."""
+"""Plans as data, for devices that run plans by themselves."""
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
@@ -21,16 +21,17 @@ from pydispatch._core.commands import BufferKind, Copy, Custom, Dispatch, Fill, 
 
 @cython.final
 cdef class PlanData:
-    """A plan; see program_device.h.
+    """A plan as Python objects; see program_device.h.
 
-    commands: a commands.Dispatch, Fill or Copy for each that does something, in order; numbers: of these in the plan.
-    buffers: a commands.PlanBuffer each. results: a commands.TensorResult each, or None for a number. constants: words,
-    as bytes. arena_bytes: of the memory that transients lie in. has_deferred: whether constants, patterns and numbers
-    depend on the scalars of each call. device: what the device keeps with it.
+    commands: the commands that are not empty, in order, as objects of `commands`. numbers: their numbers in the plan.
+    buffers: a PlanBuffer each. results: a TensorResult each, or None for a number. constants: constant words as bytes.
+    arena_bytes: size of the arena of transient buffers. has_deferred: whether constants, patterns and scalar results
+    depend on the scalars of each call. device: data that the device caches with the plan.
     """
 
 
 cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* function):
+    """Convert a plan to a PlanData."""
     cdef PlanData data = PlanData.__new__(PlanData)
     cdef pyd_buffer_info_t buffer
     cdef const int64_t* dims
@@ -59,7 +60,7 @@ cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* fu
 
 
 cdef object command_of(const pyd_plan_t* plan, uint32_t index):
-    """Command `index` of a plan; None when it does nothing."""
+    """Return command `index` of a plan as an object; None if it is empty."""
     cdef pyd_command_info_t info
     cdef pyd_command_slot_t slot
     cdef const pyd_program_command_t* command
@@ -91,10 +92,10 @@ cdef object command_of(const pyd_plan_t* plan, uint32_t index):
 
 
 def derivation_of(Module module not None, uint32_t function):
-    """The PlanData of a function without arguments."""
+    """Return the PlanData of a function without arguments."""
     return data_of(make_plan(module, function, NULL, NULL, 0))
 
 
 def data_of(Plan plan not None):
-    """The PlanData of a plan."""
+    """Return the PlanData of a plan."""
     return plan_data(plan.plan, plan.function)

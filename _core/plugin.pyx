@@ -1,6 +1,6 @@
-"""Plugins and host-registered functions: who supplies the imports of a program.
+"""Providers of the imports of programs: plugins, and functions that the host has registered.
 
-Plugins print through C stdio, whose buffer is not Python's: both are flushed around calls into those that may.
+Plugins may print through C stdio, which has its own buffer: it and Python's are flushed around calls of such plugins.
 """
 
 import os
@@ -66,7 +66,7 @@ _KINDS = {"auto": PYD_PLUGIN_KIND_AUTO, "system": PYD_PLUGIN_KIND_SYSTEM, "embed
 
 
 class Provider(NamedTuple):
-    """Who may be asked for functions."""
+    """Provider of functions, registered with a Manager."""
 
     id: int
     label: str
@@ -74,10 +74,10 @@ class Provider(NamedTuple):
 
 
 class ResolvedSymbol(NamedTuple):
-    """One symbol of one executable's imports.
+    """Outcome of the resolution of one imported symbol of an executable.
 
-    provider: who gave it, or None. asked: who was asked while it was missing, in order. group: the number of the
-    executable among those with imports.
+    provider: the provider that supplied it, or None. asked: the providers that were queried, in order. group: number of
+    the executable among those with imports.
     """
 
     name: str
@@ -92,9 +92,9 @@ cdef extern from "platform/dl.h":
 
 
 def check_library(data):
-    """Looks at a shared library's bytes before the system's loader may run its constructors.
+    """Check the bytes of a shared library before the system's loader may run its constructors.
 
-    Raises an Error for another machine, another kind of file, or a sanitizer that this process lacks.
+    Raises Error if it is for another machine, of another format, or needs a sanitizer that this process lacks.
     """
     cdef const unsigned char[::1] view = memoryview(data).cast("B")
     cdef pyd_span_t span
@@ -109,19 +109,19 @@ cdef str text_of(const char* text):
 
 
 cdef bytes name_bytes(object name, str what):
+    """Return a name in UTF-8. Raise InvalidArgumentError if it is empty or has a NUL character."""
     if not isinstance(name, str) or not name or "\0" in name:
         raise InvalidArgumentError(f"{what}: expected a non-empty text without NUL, got {name!r}")
     return (<str>name).encode()
 
 
 cdef class Plugin:
-    """One loaded plugin. It stays loaded until the last manager and program that use it let it go.
+    """A loaded plugin. It stays loaded until the last manager or program that uses it releases it.
 
-    source: a path, or any buffer of bytes. A path may begin "embedded:" or "system:". params: texts for the
-    plugin's load function. kind: "auto", "system" (the operating system's loader) or "embedded" (ours; a FatELF
-    file's record for this machine). name: what messages call it. Raises ArtifactError when the file or what it says
-    of itself does not fit, InvalidArgumentError when its load function refuses, SystemError when it cannot be
-    opened.
+    source: a path, or any buffer of bytes. A path may begin "embedded:" or "system:". params: texts for the plugin's
+    load function. kind: "auto", "system" (the operating system's loader) or "embedded" (the embedded ELF loader; of a
+    FatELF file, the record for this machine). name: its name in messages. Raises ArtifactError if the file or its
+    description is invalid, InvalidArgumentError if its load function refuses, SystemError if it cannot be opened.
 
     The code is trusted: load only what you would also run.
     """
@@ -178,7 +178,7 @@ cdef class Plugin:
 
     @staticmethod
     def from_query(uintptr_t address, name="static plugin"):
-        """A plugin that is in the process already: the address of its query function, which stays valid."""
+        """Create a Plugin for code in this process. address: of its query function, which must stay valid."""
         cdef Plugin self = Plugin.__new__(Plugin)
         cdef pyd_plugin_options_t options
         cdef bytes label = name_bytes(name, "name")
@@ -194,18 +194,19 @@ cdef class Plugin:
         self.close()
 
     cdef pyd_plugin_t* get(self) except NULL:
+        """Return the plugin. Raise InvalidArgumentError after close()."""
         if self.plugin == NULL:
             raise InvalidArgumentError("the plugin is closed")
         return self.plugin
 
     @property
     def label(self):
-        """What messages call it: the name given, or the path."""
+        """Return its name in messages: the given name, or the path."""
         return text_of(pyd_plugin_label(self.get()))
 
     @property
     def name(self):
-        """What it calls itself."""
+        """Return the name that the plugin states."""
         return text_of(pyd_plugin_name(self.get()))
 
     @property
@@ -214,16 +215,16 @@ cdef class Plugin:
 
     @property
     def kind(self):
-        """How it was loaded: "system", "embedded" or "static"."""
+        """Return how it was loaded: "system", "embedded" or "static"."""
         return text_of(pyd_plugin_kind_name(pyd_plugin_kind(self.get())))
 
     @property
     def may_print(self):
-        """Whether it may write through C stdio: not an embedded one, nor a shared library whose imports are silent."""
+        """Return whether it may write through C stdio. Embedded plugins, and libraries with no such import, do not."""
         return bool(pyd_plugin_may_print(self.get()))
 
     def close(self):
-        """Drops this reference. The last one, of a manager or a program, unloads the plugin. Idempotent."""
+        """Release this reference. The last reference, of a manager or a program, unloads the plugin. Idempotent."""
         cdef pyd_plugin_t* plugin = <pyd_plugin_t*>pyd_take(<void**>&self.plugin)
         with nogil:
             pyd_plugin_release(plugin)
@@ -236,9 +237,9 @@ cdef class Plugin:
 
 
 cdef class Resolution:
-    """The imports of one program while it is loaded and as long as it lives: holds the plugins that it uses.
+    """The resolved imports of one program. It keeps the plugins that the program uses loaded.
 
-    Made by Manager.resolution().
+    Created by Manager.resolution().
     """
 
     def __init__(self):
@@ -254,24 +255,25 @@ cdef class Resolution:
         return pyd_resolution_resolver(self.resolution)
 
     cdef bint may_print(self) noexcept nogil:
-        """Whether a plugin that gave something so far may print."""
+        """Return whether a plugin that has supplied a symbol may print."""
         return pyd_resolution_may_print(self.resolution)
 
     def settle(self):
-        """All executables are loaded: lets go of the providers that gave nothing."""
+        """Release the providers that have supplied nothing, after all executables are loaded."""
         with nogil:
             pyd_resolution_settle(self.resolution)
 
     def providers(self):
-        """Everybody who could be asked, first to last."""
+        """Return all providers, in the order in which they are queried."""
         return tuple(self.provider(i) for i in range(pyd_resolution_provider_count(self.resolution)))
 
     def provider(self, uint32_t index):
+        """Return provider `index`, None if there is none."""
         p = pyd_resolution_provider(self.resolution, index)
         return None if p == NULL else Provider(p.id, text_of(p.label), p.priority)
 
     def report(self):
-        """One ResolvedSymbol for every symbol that was asked for, in order."""
+        """Return one ResolvedSymbol for each symbol that was requested, in order."""
         cdef const pyd_resolution_symbol_t* symbol
         cdef uint32_t i
         providers = self.providers()
@@ -285,9 +287,10 @@ cdef class Resolution:
         return found
 
     def resolve(self, names, str executable="test"):
-        """Resolves a list of symbols as if it were an executable's; '?' in front marks an optional one.
+        """Resolve symbols as if they were imports of an executable; a '?' before a name marks it as optional.
 
-        Returns pairs (address, context), (0, 0) for an optional symbol that nobody has. Raises MissingImportError.
+        Returns pairs (address, context), and (0, 0) for an optional symbol without a provider. Raises
+        MissingImportError.
         """
         cdef list encoded = [name_bytes(name, "symbol") for name in names]
         cdef bytes label = executable.encode()
@@ -323,9 +326,9 @@ cdef void after_fork(void* manager) noexcept nogil:
 
 
 cdef class Manager:
-    """Those who may supply imports. The highest priority is asked first; among equals, who was added last.
+    """Registry of providers of imports. The highest priority is queried first; among equals, the latest addition.
 
-    Changes concern programs that are loaded afterwards: the others keep what they have. Usable from any thread.
+    Changes affect programs that are loaded afterwards only. Usable from any thread.
     """
 
     def __cinit__(self):
@@ -340,7 +343,7 @@ cdef class Manager:
                 pyd_plugin_manager_release(self.manager)
 
     def add(self, Plugin plugin not None, int32_t priority=0):
-        """Adds a plugin, which may be closed afterwards. Returns a number for remove()."""
+        """Add a plugin, which may be closed afterwards. Return its identifier for remove()."""
         cdef pyd_plugin_t* c_plugin = plugin.get()
         cdef pyd_provider_id_t id = 0
         check(pyd_plugin_manager_add_plugin(self.manager, c_plugin, priority, &id))
@@ -348,15 +351,18 @@ cdef class Manager:
         return id
 
     def add_function(self, str name, uintptr_t address, uintptr_t context=0, keepalive=None, int32_t priority=0):
-        """Adds one C function `int f(void* params, void* context, void* reserved)`. Returns a number for remove().
+        """Add one C function `int f(void* params, void* context, void* reserved)`. Return its identifier for remove().
 
-        It is called from many threads at once, without the GIL. keepalive: any object that owns the function or its
-        context; held until neither this manager nor a program needs the function.
+        It is called on many threads at once, without the GIL. keepalive: any object that owns the function or its
+        context; referenced until neither this manager nor a program uses the function.
         """
         return self.add_functions({name: (address, context)}, name, keepalive, priority)
 
     def add_functions(self, functions, str label, keepalive=None, int32_t priority=0):
-        """As add_function for several: name -> address, or name -> (address, context)."""
+        """Add several functions as one provider, see add_function.
+
+        functions: name -> address, or name -> (address, context).
+        """
         cdef pyd_provider_id_t id = 0
         cdef bytes c_label = name_bytes(label, "label")
         cdef list encoded = [name_bytes(name, "function name") for name in functions]
@@ -384,17 +390,17 @@ cdef class Manager:
         return id
 
     def remove(self, uint64_t id):
-        """Removes what an add call returned the number of. Programs that are loaded keep theirs."""
+        """Remove a provider by its identifier. Loaded programs keep using it."""
         with nogil:
             check(pyd_plugin_manager_remove(self.manager, id))
         self.kept.pop(id, None)
 
     def entries(self):
-        """What is registered, in the order of registration: number -> (label, Plugin or None)."""
+        """Return the registered providers, oldest first: identifier -> (label, Plugin or None)."""
         return dict(self.kept)
 
     def resolution(self):
-        """Begins the loading of one program with those who are registered now."""
+        """Begin to resolve the imports of one program with the providers that are registered now."""
         cdef Resolution resolution = Resolution.__new__(Resolution)
         check(pyd_resolution_begin(self.manager, &resolution.resolution))
         return resolution

@@ -1,4 +1,4 @@
-"""Prepared calls: shapes fixed, buffers bound, memory owned, ready to run again."""
+"""Prepared calls: their shapes are fixed and their buffers bound, so that each run costs less than a call."""
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
@@ -20,7 +20,7 @@ cdef extern from "Python.h":
 @cython.final
 @cython.no_gc_clear  # __dealloc__ gives its slot back to the plan of its binding
 cdef class Prepared:
-    """A call with fixed shapes. `p()` runs it on the bound arguments; `p(c, d)` binds others of the same shapes first.
+    """A call with fixed shapes. `p()` runs it on bound arguments; `p(c, d)` first binds others of the same shapes.
 
     Each run returns the same arrays: those given as `out`, or arrays of its own, which the next run overwrites. With
     `fresh=True`, each run returns new arrays. A Prepared runs on one thread at a time.
@@ -60,12 +60,12 @@ cdef class Prepared:
 
     @property
     def commands(self):
-        """The commands of a run, one line each."""
+        """Return a description of each command of a run."""
         return self.binding.plan.describe()
 
 
 cdef object copied(object value):
-    """Results, with new arrays in place of those that the next run overwrites."""
+    """Return a copy of the results, because the next run overwrites their arrays."""
     if isinstance(value, tuple):
         return tuple([copied(each) for each in <tuple>value])
     return value.copy() if hasattr(value, "copy") else value

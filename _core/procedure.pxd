@@ -13,8 +13,8 @@ cdef class Procedure(PublicFunction):
     # |blocks|: of arguments that are buffers of the device, or NULL on the CPU.
     cdef list gather(self, object args, pyd_input_t* inputs, void** blocks, bint copies)
     cdef object invoke(self, pyd_input_t* inputs, void** blocks, object out, uint32_t workers)
-    cdef list given(self, object out)
-    cdef object finish(self, pyd_invocation_t* invocation, list given)
+    cdef list check_out(self, object out)
+    cdef object finish(self, pyd_invocation_t* invocation, list outs)
     cdef list finish_on_device(self, pyd_invocation_t* invocation)
     cdef object result(self, pyd_invocation_t* invocation, uint32_t index)
     cdef list observed(self, pyd_invocation_t* invocation)

@@ -63,15 +63,18 @@ cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq
 
 @cython.final
 cdef class Procedure(PublicFunction):
-    """A public function with control flow, state or checks. `f(*args, out=None, **named)`; Program says what arguments
-    may be.
+    """A public function with control flow, state or checks: `f(*args, out=None, workers=None, **named)`.
 
-    The sizes of its results are known when it has run: an `out` of another shape is refused then. On a device whose
-    memory procedures use, `on_device` takes and returns buffers.
+    `Program` says which types arguments may have. The sizes of results are known only after a run, so an `out` of the
+    wrong shape is refused then. On devices with memory of their own, `on_device` takes and returns buffers.
     """
 
     def __init__(self, Module module not None, uint32_t index, verify, State state=None):
-        """state: the globals that it uses, those of the module by default. verify: called as verify(name, [((kind, location, types, atol, rtol), values)]) with what checks observed."""
+        """Create the function for procedure `index` of the module.
+
+        state: its globals, by default those of the module. verify: called after a run with checks, as verify(name,
+        [((kind, location, types, atol, rtol), values)]); it raises if a check fails.
+        """
         cdef const pyd_program_function_t* info = pyd_program_procedure(module.program, index)
         if self.module is not None or info == NULL or not isinstance(module.state, State):
             raise Error("a Procedure is made once, of a program that is linked")
@@ -79,7 +82,7 @@ cdef class Procedure(PublicFunction):
         self.state, self.verify = module.state if state is None else state, verify
 
     def __call__(self, *args, out=None, workers=None, **named):
-        """Runs; the value is an array or number for one result, a tuple for several, None for none."""
+        """Run the procedure. Return an array or number for one result, a tuple for several, None for none."""
         cdef uint32_t most = worker_limit(self.name, workers)
         cdef pyd_input_t* inputs = <pyd_input_t*>calloc(self.arg_count + 1, sizeof(pyd_input_t))
         if inputs == NULL:
@@ -92,9 +95,10 @@ cdef class Procedure(PublicFunction):
             free(inputs)
 
     def on_device(self, tuple args not None):
-        """A list of the results: a number, or (memory of the device, shape, element type, bytes) each.
+        """Run the procedure on buffers of a device. Return the list of results.
 
-        args: of the device's buffers, those that it uses where they lie; else arrays and numbers.
+        args: buffers of the device, which are used in place, arrays and numbers. A result is a number, or a tuple of
+        its memory on the device, shape, element type and size in bytes.
         """
         cdef pyd_input_t* inputs = <pyd_input_t*>calloc(self.arg_count + 1, sizeof(pyd_input_t) + sizeof(void*))
         cdef void** blocks
@@ -113,20 +117,24 @@ cdef class Procedure(PublicFunction):
         return self.help()
 
     def prepare(self, *args, out=None, workers=None, fresh=False, **named):
-        """Checks and binds the arguments. Returns a PreparedProcedure; its results are new in every run, fresh or not,
-        unless given `out`."""
+        """Check and bind the arguments, and return a PreparedProcedure.
+
+        Its results are new arrays in every run, with `fresh` or without, unless `out` is given.
+        """
         self.check_fresh(fresh, out)
         return PreparedProcedure(self, self.arranged(args, named) if named else args, out, workers)
 
     def batched(self, *args, **named):
-        """InvalidArgumentError: control flow and state are about a call, not about a row."""
+        """Raise InvalidArgumentError: control flow and state concern a whole call, not single rows."""
         raise InvalidArgumentError(
             f"@{self.name} cannot be batched: it has control flow, state or checks, which see all rows of a call: "
             + self.text())
 
     def submit(self, *args, out=None, priority="normal", workers=None, **named):
-        """Starts a call and returns a Future of what it would return, see Function.submit. Calls that share state of
-        the program run in the order in which they were submitted."""
+        """Start a call and return a Future of its results, see Function.submit.
+
+        Calls that share state of the program run in the order in which they were submitted.
+        """
         from pydispatch._core.submit_procedure import submit
         return submit(self, self.arranged(args, named) if named else args, out, priority, workers)
 
@@ -145,19 +153,22 @@ cdef class Procedure(PublicFunction):
         return mapped(self, items, in_flight, workers, on_error)
 
     def profile(self, *args, runs=1, **named):
-        """How long each command of such a call takes, see Function.profile. A command that runs several times has one
-        timing. runs: whose means are taken, after one that is not counted; each changes the state of the program as a
-        call does."""
+        """Measure each command of a call, see Function.profile.
+
+        runs: number of measured runs, after a warm-up run that is not counted; the Profile has their means. Each run
+        changes the state of the program as a call does. A command that runs several times in a call has one timing.
+        """
         from pydispatch._core.timing_procedure import profile
         return profile(self, self.arranged(args, named) if named else args, runs)
 
     def close(self):
-        """Nothing to forget: the plans go with the program."""
+        """Do nothing: the plans are cached by the state of the program and released with it."""
 
     cdef list gather(self, object args, pyd_input_t* inputs, void** blocks, bint copies):
-        """Return what has to stay alive while C reads the arguments, of which strided arrays are copied or refused.
+        """Check the arguments and store them in `inputs`. Return the objects to keep alive while C reads them.
 
-        Raises InvalidArgumentError.
+        blocks: receives the device memory of buffers; NULL if buffers are not allowed. copies: copy strided arrays;
+        otherwise they are refused. Raises InvalidArgumentError.
         """
         cdef uint32_t i
         cdef ElementType kind
@@ -182,7 +193,7 @@ cdef class Procedure(PublicFunction):
             except (TypeError, ValueError, OverflowError) as error:
                 raise wrong_scalar(self.name, i, self.arg_names[i], kind, args[i], error) from None
             held.append(None)
-        for i in range(self.arg_count):  # when no Python code runs any more that could change an array
+        for i in range(self.arg_count):  # last, as Python code that ran above could have resized an array
             if held[i] is not None:
                 inputs[i].data = PyArray_DATA(<PyArrayObject*>held[i])
                 if (<ElementType>self.arg_types[i]).packed:
@@ -194,13 +205,14 @@ cdef class Procedure(PublicFunction):
         return held
 
     cdef object invoke(self, pyd_input_t* inputs, void** blocks, object out, uint32_t workers):
+        """Run the procedure without the GIL and return its results; on a device if `blocks` is not NULL."""
         cdef pyd_invocation_t* invocation = NULL
         cdef const pyd_interrupt_t* interrupt
         cdef pyd_status_t status
         cdef Caller caller
         cdef pyd_scope_t scope
         cdef bint flushes = self.module.flushes
-        given = self.given(out)
+        outs = self.check_out(out)
         if flushes:
             flush_python()
         enter(self.module.sched.callers, &caller)
@@ -218,12 +230,12 @@ cdef class Procedure(PublicFunction):
         leave(self.module.sched.callers, &caller)
         check(status)
         try:
-            return self.finish(invocation, given) if blocks == NULL else self.finish_on_device(invocation)
+            return self.finish(invocation, outs) if blocks == NULL else self.finish_on_device(invocation)
         finally:
             pyd_invocation_free(invocation)
 
-    cdef list given(self, object out):
-        """The `out` of each result, or None. InvalidArgumentError."""
+    cdef list check_out(self, object out):
+        """Return the `out` of each result, None for none. Raise InvalidArgumentError if one cannot take its result."""
         if out is None:
             return [None] * self.result_count
         if not isinstance(out, tuple):
@@ -239,7 +251,7 @@ cdef class Procedure(PublicFunction):
                 continue
             if self.result_ranks[i] is None:
                 raise InvalidArgumentError(f"@{self.name}: out {i}: result {i} is a number; expected None")
-            if isinstance(array, np.ndarray):  # what can be said before the run
+            if isinstance(array, np.ndarray):  # check its rank and type already; its sizes are checked after the run
                 output_array(self.name, i, self.result_types[i], array.shape, array)
                 if array.ndim != self.result_ranks[i]:
                     raise InvalidArgumentError(
@@ -248,23 +260,25 @@ cdef class Procedure(PublicFunction):
         check_apart(self.name, arrays)
         return list(out)
 
-    cdef object finish(self, pyd_invocation_t* invocation, list given):
+    cdef object finish(self, pyd_invocation_t* invocation, list outs):
+        """Verify the checks of a call that has run, and return its results, copied to `outs` where given."""
         cdef uint32_t i
         if pyd_invocation_observation_count(invocation):
             self.verify(self.name, self.observed(invocation))
         values = []
         for i in range(self.result_count):
             value = self.result(invocation, i)
-            if given[i] is not None:
-                target = output_array(self.name, i, self.result_types[i], value.shape, given[i])
+            if outs[i] is not None:
+                target = output_array(self.name, i, self.result_types[i], value.shape, outs[i])
                 memcpy(PyArray_DATA(<PyArrayObject*>target), PyArray_DATA(<PyArrayObject*>value), value.nbytes)
-                value = given[i]
+                value = outs[i]
             values.append(value)
         if not values:
             return None
         return values[0] if len(values) == 1 else tuple(values)
 
     cdef list finish_on_device(self, pyd_invocation_t* invocation):
+        """Verify the checks of a call that has run on a device, and return its results as `on_device` does."""
         cdef pyd_value_t value
         cdef uint64_t size
         cdef void* block
@@ -288,7 +302,7 @@ cdef class Procedure(PublicFunction):
         return values
 
     cdef object result(self, pyd_invocation_t* invocation, uint32_t index):
-        """A result that owns its memory, or a number."""
+        """Return a result as a number, or as an array that owns its memory."""
         cdef pyd_value_t value
         cdef Block block
         cdef ElementType kind = self.result_types[index]
@@ -301,7 +315,7 @@ cdef class Procedure(PublicFunction):
         return array_over(self.name, kind, &value, block)
 
     cdef list observed(self, pyd_invocation_t* invocation):
-        """((kind, location, types, atol, rtol), values) of every check that the call came by."""
+        """Return ((kind, location, types, atol, rtol), values) for each check that the call executed."""
         cdef const pyd_program_check_t* record
         cdef pyd_value_t value
         cdef ElementType kind
@@ -315,7 +329,7 @@ cdef class Procedure(PublicFunction):
                 pyd_invocation_observed(invocation, i, k, &value)
                 kind = value_type(self.name, "value of check", number, value.dtype)
                 types.append(kind)
-                # Copied: whoever catches the error may keep it, and the invocation goes now.
+                # Copied, as an error that refers to the values may outlive the invocation.
                 values.append(kind.unpack(value.word) if value.kind else
                               array_over(self.name, kind, &value, None).copy())
             location = text_of(record.location)
@@ -324,7 +338,7 @@ cdef class Procedure(PublicFunction):
 
 
 cdef object array_over(str function, ElementType kind, pyd_value_t* value, Block block):
-    """The memory of a value as an array, which holds `block`."""
+    """Return the memory of a value as an array that keeps `block` alive; unpacked elements are a copy."""
     cdef uint32_t axis
     cdef uint64_t size
     if not pyd_tensor_bytes(kind.word, value.rank, value.dims, &size) or size != value.bytes:  # not trusted
@@ -345,14 +359,14 @@ cdef object array_over(str function, ElementType kind, pyd_value_t* value, Block
         PyArray_SetBaseObject(<PyArrayObject*>made, <PyObject*>block)
     return array
 
-cdef uint64_t[2] EMPTY  # where arrays of no bytes are
+cdef uint64_t[2] EMPTY  # address of arrays without bytes
 
 
 @cython.final
 cdef class PreparedProcedure:
-    """A call with its arguments bound. `p()` runs it; `p(c, d)` binds others first. One run at a time.
+    """A call with bound arguments. `p()` runs it; `p(c, d)` binds other arguments first. One run at a time.
 
-    Its results are new arrays in every run, unless it was given some.
+    Results are new arrays in every run, unless `out` was given.
     """
 
     cdef Procedure procedure
@@ -369,7 +383,7 @@ cdef class PreparedProcedure:
         if self.inputs == NULL:
             raise MemoryError()
         self.procedure, self.out, self.workers = procedure, out, worker_limit(procedure.name, workers)
-        procedure.given(out)
+        procedure.check_out(out)
         self.held = procedure.gather(args, self.inputs, NULL, False)
 
     def __dealloc__(self):

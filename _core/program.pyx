@@ -92,11 +92,11 @@ cdef class Module:
         free(self.codes)
 
     def close(self):
-        """Refuses new calls from now on. The memory goes when the last plan does."""
+        """Refuse new calls from now on. The memory is freed with the last plan."""
         self.closed = True
 
     def queries(self):
-        """(category, key) of every question that the program asks about the device."""
+        """Return (category, key) of each query that the program makes about its device."""
         cdef const pyd_program_query_t* query
         found = []
         for i in range(pyd_program_query_count(self.program)):
@@ -105,12 +105,14 @@ cdef class Module:
         return found
 
     def answer(self, uint32_t index, value):
-        """Answers question `index` with an integer, or None for "not known"."""
+        """Answer query `index` with an integer, or None if the device does not know it."""
         pyd_program_set_query(self.program, index, value is not None, 0 if value is None else value)
 
     def constants(self):
-        """(member, byte offset, byte length, number of its parameter or None) of every constant that is given; None for
-        one that is derived."""
+        """Return a description of each constant; None for a derived one.
+
+        It is (member, byte offset, byte length, number of its parameter or None).
+        """
         cdef const pyd_program_constant_t* constant
         found = []
         for i in range(pyd_program_constant_count(self.program)):
@@ -123,7 +125,7 @@ cdef class Module:
         return found
 
     def parameters(self):
-        """(scope, key, dtype word, shape) of everything that has to be given when the program is loaded."""
+        """Return (scope, key, dtype word, shape) of each parameter that must be supplied when the program is loaded."""
         cdef const pyd_program_parameter_t* parameter
         found = []
         for i in range(pyd_program_parameter_count(self.program)):
@@ -133,7 +135,7 @@ cdef class Module:
         return found
 
     def derivations(self):
-        """(function, first constant, constants) of every record of the table of derived constants."""
+        """Return (function, first constant, number of constants) of each derivation."""
         cdef const pyd_program_derivation_t* derivation
         found = []
         for i in range(pyd_program_derivation_count(self.program)):
@@ -143,13 +145,16 @@ cdef class Module:
         return found
 
     def use_derived(self, Derived derived not None, owner):
-        """The memory for derived constants, before any call. owner: keeps it, with what else belongs to it."""
+        """Set the memory of derived constants, before any call. owner: an object that keeps it alive."""
         check(pyd_program_set_derived(self.program, derived.derived))
         self.derived = owner
 
     def commands(self):
-        """(name, operands) of every host command that the program calls; per operand (dtype word, sizes with -1 for a
-        free one or None for a number, access: 1 read, 2 written, 3 both)."""
+        """Return (name, operands) of each host command that the program calls.
+
+        An operand is (dtype word, sizes, access): sizes has -1 for a dynamic size and is None for a number; access is 1
+        for read, 2 for written, 3 for both.
+        """
         cdef const pyd_program_command_t* command
         cdef const pyd_program_value_t* value
         cdef uint32_t i, k
@@ -165,7 +170,7 @@ cdef class Module:
         return found
 
     def link_commands(self, Resolution resolution not None, list functions not None):
-        """functions: (address, context) of each host command, which `resolution`, now held by the module, keeps."""
+        """Link the host commands. functions: (address, context) of each, kept alive by `resolution`."""
         cdef uint32_t i
         cdef uintptr_t address, context
         self.hold(resolution)
@@ -174,17 +179,17 @@ cdef class Module:
         self.flushes |= resolution.may_print()
 
     def hold(self, owner):
-        """Keeps `owner`, whose memory constants use, as long as this module."""
+        """Keep `owner` alive as long as this module, because constants use its memory."""
         self.backing = (self.backing, owner)
 
     def bind_constant(self, uint32_t index, const unsigned char[::1] data):
-        """Lends the bytes to constant `index`; they are inside the backing, which the module keeps."""
+        """Set the bytes of constant `index`. They must lie in memory that the module keeps alive."""
         cdef pyd_span_t span
         span.data, span.size = &data[0] if data.shape[0] else NULL, data.shape[0]
         check(pyd_program_set_constant(self.program, index, span))
 
     def load_contracts(self, const unsigned char[::1] contracts):
-        """Reads what exports rely on: the member contracts.bin. Before `set_contracts`."""
+        """Decode the contracts of exports, the member contracts.bin; before `set_contracts`."""
         cdef pyd_span_t span
         span.data, span.size = &contracts[0] if contracts.shape[0] else NULL, contracts.shape[0]
         if self.contracts != NULL:
@@ -193,7 +198,10 @@ cdef class Module:
             check(pyd_program_decode(span, &self.contracts))
 
     def set_contracts(self, uint32_t index, list functions):
-        """functions: for each export of executable `index` by ordinal the number of its contract, or None."""
+        """Set the contracts of the exports of executable `index`.
+
+        functions: the number of the contract of each export by ordinal, or None.
+        """
         cdef uint32_t i, count = <uint32_t>len(functions)
         cdef uint32_t* numbers = <uint32_t*>calloc(count + 1, sizeof(uint32_t))
         if numbers == NULL:
@@ -206,19 +214,22 @@ cdef class Module:
             free(numbers)
 
     def set_chains(self, uint64_t cache_bytes, uint64_t least_tiles):
-        """How chains of dispatches run: the bytes of a worker's cache that tiles may fill (0: one dispatch after
-        another), and the tiles that a chain must have."""
+        """Set how dispatch chains are tiled.
+
+        cache_bytes: bytes of a worker's cache that tiles may fill; 0 runs one dispatch after the other. least_tiles:
+        minimum number of tiles of a chain.
+        """
         cdef pyd_chain_options_t options
         options.cache_bytes, options.least_tiles = cache_bytes, least_tiles
         pyd_program_set_chains(self.program, options)
 
     def settle(self):
-        """To be called when all contracts are set."""
+        """Analyse the program again with its contracts; to be called when all of them are set."""
         with nogil:
             check(pyd_program_settle(self.program))
 
     def constant_alignments(self):
-        """Bytes that the loaded executables need each constant aligned to."""
+        """Return the alignment in bytes that the loaded executables require of each constant."""
         cdef uint32_t i, count = pyd_program_constant_count(self.program)
         cdef uint32_t* alignments = <uint32_t*>calloc(count + 1, sizeof(uint32_t))
         if alignments == NULL:
@@ -230,7 +241,11 @@ cdef class Module:
             free(alignments)
 
     def executable(self, uint32_t index):
-        """(name, function that computes its constants or None, its result count, condition function per variant)."""
+        """Return a description of an executable.
+
+        It is (name, number of the function that computes its constants or None, number of results of that function,
+        number of the condition function or None for each variant).
+        """
         cdef const pyd_program_executable_t* executable = pyd_program_executable(self.program, index)
         cdef uint32_t function = executable.constants_function
         conditions = [
@@ -242,7 +257,7 @@ cdef class Module:
         return text_of(executable.name), function, pyd_program_function(self.program, function).result_count, conditions
 
     def evaluate(self, uint32_t function, uint32_t result_count, uint64_t argument=0):
-        """The results of a function from at most one number to numbers, as unsigned 64-bit words."""
+        """Return the results of a function of at most one number, as unsigned 64-bit words."""
         cdef uint64_t* results = <uint64_t*>calloc(result_count + 1, sizeof(uint64_t))
         if results == NULL:
             raise MemoryError()
@@ -253,7 +268,7 @@ cdef class Module:
             free(results)
 
     def map_executables(self, list codes not None):
-        """Maps the code of executables, all in one mapping: for each (its index, its name, the bytes of its ELF)."""
+        """Map the code of executables, all in one mapping. codes: (index, name, bytes of the ELF file) of each."""
         cdef uint32_t i, index, failed = 0, count = <uint32_t>len(codes)
         cdef const unsigned char[::1] elf
         cdef pyd_status_t status
@@ -281,13 +296,12 @@ cdef class Module:
     def load_executable(
             self, uint32_t index, const unsigned char[::1] elf, str name, list constants, tuple processor_data,
             uint32_t variant, uint32_t alignment, Resolution resolution=None, uintptr_t query=0, object owner=None):
-        """Loads the chosen variant of executable `index`, whose code is mapped, and links it to the program.
+        """Load the chosen variant of executable `index`, whose code is mapped, and link it to the program.
 
-        elf: its file. query: instead of an ELF, the address of the query function of a library that is in memory and
-        stays there as long as `owner`. resolution: who supplies its imports, the same for all executables of a program.
-
-        constants: words of the executable constants. processor_data: eight 64-bit words. alignment: bytes, a power of
-        two, that the variant needs its bindings aligned to. Returns how many exports the library has.
+        elf: its file. query: address of the query function of a library that is in memory as long as `owner`, in place
+        of an ELF file. resolution: resolves its imports, the same for all executables of a program. constants: words of
+        the executable constants. processor_data: eight 64-bit words. alignment: bytes, a power of two, to which the
+        variant requires its bindings to be aligned. Returns the number of exports of the library.
         """
         cdef pyd_executable_options_t options
         cdef uint32_t words[MAX_CONSTANTS]
@@ -323,15 +337,17 @@ cdef class Module:
         if resolution is not None:
             self.has_library |= query != 0
             self.flushes = self.has_library or resolution.may_print()
-            fflush(NULL)  # what plugins have printed when they were asked
+            fflush(NULL)  # output of plugins that were queried
         with nogil:
             check(pyd_program_set_executable(self.program, index, self.executables[index], variant, alignment))
         self.announce(index, encoded, file)
         return pyd_executable_library(self.executables[index]).exports.count
 
     cdef int announce(self, uint32_t index, bytes name, pyd_span_t file) except -1:
-        """Tells debuggers, and perf when PYDISPATCH_PERF_MAP is set, where the functions of an executable are: its
-        exports by the names that programs know, and what else its file names."""
+        """Register the functions of an executable with debuggers, and with perf if PYDISPATCH_PERF_MAP is set.
+
+        These are its exports, by their names in programs, and the other symbols of its file.
+        """
         cdef const pyd_library_t* library = pyd_executable_library(self.executables[index])
         cdef const pyd_elf_module_t* module = pyd_executable_module(self.executables[index])
         cdef pyd_span_t image = pyd_executable_image(self.executables[index])
@@ -368,7 +384,7 @@ cdef class Module:
         return 0
 
     def functions(self):
-        """(index, name) of every public function."""
+        """Return (index, name) of each public function."""
         cdef const pyd_program_function_t* function
         found = []
         for i in range(pyd_program_function_count(self.program)):
@@ -378,7 +394,7 @@ cdef class Module:
         return found
 
     def procedures(self):
-        """(index, name) of every public procedure."""
+        """Return (index, name) of each public procedure."""
         cdef const pyd_program_function_t* procedure
         found = []
         for i in range(pyd_program_procedure_count(self.program)):
@@ -388,6 +404,7 @@ cdef class Module:
         return found
 
     cdef const pyd_program_function_t* function(self, uint32_t index) except NULL:
+        """Return function `index`. Raise InvalidArgumentError if it does not exist."""
         if index >= pyd_program_function_count(self.program):
             raise InvalidArgumentError(
                 f"function {index} does not exist; the program has {pyd_program_function_count(self.program)}")

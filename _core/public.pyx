@@ -1,4 +1,4 @@
-"""What callers see of a function or procedure: the names, types and sizes of its arguments and results."""
+"""The public interface of functions and procedures: names, types and sizes of arguments and results."""
 
 cimport cython
 from libc.stdint cimport uint32_t
@@ -13,7 +13,10 @@ from pydispatch._core.status import ArtifactError, InvalidArgumentError
 
 
 cdef class PublicFunction:
+    """Base of Function and Procedure."""
+
     cdef int describe(self, Module module, uint32_t index, const pyd_program_function_t* info) except -1:
+        """Read the types, names and sizes of arguments and results from the program."""
         cdef const pyd_program_value_t* value
         cdef uint32_t i
         self.module, self.index = module, index
@@ -52,26 +55,29 @@ cdef class PublicFunction:
 
     @property
     def arguments(self):
-        """Per argument (name or "", element type, sizes with -1 for a free one, or None for a number)."""
+        """Return (name or "", element type, sizes) of each argument.
+
+        sizes: -1 for a dynamic size; None for a number.
+        """
         return list(zip(self.arg_names, self.arg_types, self.arg_dims))
 
     @property
     def results(self):
-        """Per result (element type, rank, or None for a number)."""
+        """Return (element type, rank) of each result; the rank of a number is None."""
         return list(zip(self.result_types, self.result_ranks))
 
     @property
     def inputs(self):
-        """Name, NumPy dtype and shape of each argument. A dynamic size is shown by its name."""
+        """Return the name, NumPy dtype and shape of each argument. A dynamic size is given by its name."""
         return self.described().inputs
 
     @property
     def outputs(self):
-        """Name, NumPy dtype and shape of each result. A dynamic size is shown by its name."""
+        """Return the name, NumPy dtype and shape of each result. A dynamic size is given by its name."""
         return self.described().outputs
 
     def described(self):
-        """The Interface of the function. ArtifactError when the manifest tells of other arguments or results."""
+        """Return the Interface of the function. Raise ArtifactError if the manifest contradicts the program."""
         if pyd_flag(&self.is_described):
             return self.interface
         from pydispatch._core.interface import Interface
@@ -87,22 +93,25 @@ cdef class PublicFunction:
         return self.interface
 
     def check_fresh(self, fresh, out):
-        """InvalidArgumentError where prepare() gets new results in each run and memory for them."""
+        """Raise InvalidArgumentError if `fresh` is no bool, or is True together with `out`."""
         if fresh not in (True, False):
             raise InvalidArgumentError(f"@{self.name}: fresh: expected True or False, got {fresh!r}")
         if fresh and out is not None:
             raise InvalidArgumentError(f"@{self.name}: fresh=True makes new results in each run; leave out= out")
 
     def help(self):
-        """What `help` shows of the function."""
+        """Return the text that `help` shows for the function."""
         return self.described().help()
 
     def text(self):
-        """`f(x: float32[n, 4]) -> float32[n]`."""
+        """Return the signature as text, such as `f(x: float32[n, 4]) -> float32[n]`."""
         return self.described().text()
 
     def arranged(self, args, dict named not None):
-        """All arguments in order, of which `named` are given by name. InvalidArgumentError."""
+        """Return all arguments in order, of which `named` are given by name.
+
+        Raise InvalidArgumentError if they do not fit.
+        """
         cdef Py_ssize_t i, place, count = len(args)
         if not pyd_flag(&self.has_places):
             places = {}
@@ -115,7 +124,7 @@ cdef class PublicFunction:
         values = list(args) + [None] * (<Py_ssize_t>self.arg_count - count)
         given = [i < count for i in range(len(values))]
         for name, value in named.items():
-            if name == "out":  # calls take it themselves
+            if name == "out":  # handled by calls before they get here
                 raise InvalidArgumentError(f"@{self.name}: 'out' is given to a call or to prepare, not here")
             place = self.places.get(name, -2)
             if place < 0:
@@ -156,6 +165,7 @@ cdef class PublicFunction:
         return Batched(caller or self, max_batch, max_delay, constants, example, tolerance)
 
     cdef object wrong_name(self, str name, bint is_ambiguous):
+        """Return the error for a keyword that names no argument, or several."""
         if is_ambiguous:
             places = [str(i) for i in range(self.arg_count) if self.arg_names[i] == name]
             return InvalidArgumentError(
@@ -169,7 +179,7 @@ cdef class PublicFunction:
             f"@{self.name}: unexpected keyword argument '{name}'{hint} it takes {self.usage()}, and 'out' for results")
 
     def usage(self):
-        """`f(x: ?x4xf32, n: i32)`."""
+        """Return the arguments as text for errors, such as `f(x: ?x4xf32, n: i32)`."""
         arguments = [
             (f"{name}: " if name else "") + type_text(kind, dims)
             for name, kind, dims in zip(self.arg_names, self.arg_types, self.arg_dims)
@@ -177,6 +187,7 @@ cdef class PublicFunction:
         return f"{self.name}({', '.join(arguments)})"
 
     cdef int check_buffer(self, uint32_t i, object given) except -1:
+        """Raise InvalidArgumentError if a buffer does not have the element type and rank of argument `i`."""
         cdef ElementType has = given.element, kind = self.arg_types[i]
         if has is kind or (has.dtype == kind.dtype and has.packed == kind.packed and has.bits == kind.bits):
             if len(given.shape) == len(self.arg_dims[i]):
@@ -188,6 +199,7 @@ cdef class PublicFunction:
             f"{type_text(has, given.shape)}; give an array or a buffer of that type")
 
     cdef int check_count(self, Py_ssize_t count) except -1:
+        """Raise InvalidArgumentError for a wrong number of arguments."""
         if count != self.arg_count:
             raise InvalidArgumentError(
                 f"@{self.name}: expected {self.arg_count} argument{'s' if self.arg_count != 1 else ''}, got {count}: "

@@ -1,4 +1,4 @@
-"""The CPU task system: a pool of threads that dispatches share, and what the host's CPU can do."""
+"""The CPU scheduler: a pool of threads that runs dispatches, and the properties of the host's CPU."""
 
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
@@ -47,11 +47,14 @@ cdef object schedulers = weakref.WeakSet()
 
 
 def end_all():
-    """Ends all threads, and with them what was submitted, while Python code can still run on them."""
+    """Stop the threads of all schedulers at exit, while Python code can still run on them.
+
+    Submitted calls are cancelled.
+    """
     for scheduler in list(schedulers):
         try:
             scheduler.close()
-        except Error:  # the interpreter ends within a call
+        except Error:  # the interpreter exits inside a call
             pass
 
 
@@ -59,12 +62,13 @@ atexit.register(end_all)
 
 
 def trace_threads():
-    """For the end of a trace: records which thread of a pool each one is, and how long it has been without work."""
+    """Record for each pool thread its worker number and how long it has been idle, at the end of a trace."""
     for scheduler in list(schedulers):
         pyd_sched_trace_threads((<Scheduler>scheduler).sched)
 
 
 cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF:
+    """Return the worker limit of a call, 0 for None. Raise InvalidArgumentError for another value than 1 to 1024."""
     if workers is None:
         return 0
     if type(workers) is not int or not 1 <= workers <= 1024:
@@ -91,12 +95,15 @@ cdef void fork_parent(void* self) noexcept nogil:
 cdef void fork_child(void* self) noexcept nogil:
     pyd_sched_fork_child((<Scheduler>self).sched)
     for i in range(PYD_CALLER_LISTS):
-        keep_own(&(<Scheduler>self).callers[i])
+        remove_other_threads(&(<Scheduler>self).callers[i])
     fork_done(<Scheduler>self)
 
 
-cdef void keep_own(Callers* callers) noexcept nogil:
-    """Drops the calls of threads that are gone: the stacks that they lie on are used again."""
+cdef void remove_other_threads(Callers* callers) noexcept nogil:
+    """Remove the calls of other threads in the child of a fork.
+
+    They are stored on the stacks of threads that do not exist in the child, whose memory is reused.
+    """
     cdef Caller* caller = callers.first
     cdef Caller* own = NULL
     while caller != NULL:
@@ -114,15 +121,15 @@ cdef void keep_own(Callers* callers) noexcept nogil:
 
 
 cdef class Scheduler:
-    """A pool of threads that runs the workgroups of dispatches. Any number of Python threads may use one at a time.
+    """A pool of threads that runs the workgroups of dispatches. Any number of Python threads may use it at once.
 
-    workers: threads in one dispatch, the calling thread included; 1 starts none, 0 takes `default_workers()`.
-    spin_us: how long an idle thread looks for work before it sleeps, in microseconds; -1 adapts to how jobs arrive.
-    affinity: each thread of the pool stays on a CPU of its own, near ones one after another.
-    threads: the address of a `pyd_sched_threads_t` (pydispatch/sched.h): what an embedder wants of them; 0 for nothing.
+    workers: threads in one dispatch, the calling thread included; 1 starts no thread, 0 means `default_workers()`.
+    spin_us: microseconds for which an idle thread spins before it sleeps; -1 adapts to how often jobs arrive.
+    affinity: pin each thread of the pool to a CPU of its own. threads: the address of a `pyd_sched_threads_t`
+    (pydispatch/sched.h) with the options of an embedder; 0 for none.
 
-    Raises `InvalidArgumentError` for numbers out of range, and `SystemError` of `pydispatch` when the operating system
-    refuses a thread. After a fork the child starts its threads anew when it first needs them.
+    Raises `InvalidArgumentError` for numbers out of range, and `pydispatch.SystemError` if the operating system refuses
+    a thread. After a fork the child restarts its threads when it first needs them.
     """
 
     def __cinit__(self, workers=0, spin_us=-1, threads=0, bint affinity=False):
@@ -161,13 +168,15 @@ cdef class Scheduler:
 
     @property
     def workers(self):
-        """Threads in one dispatch, the calling thread included."""
+        """Return the maximum number of threads in one dispatch, the calling thread included."""
         return pyd_sched_workers(self.sched)
 
     def close(self):
-        """Ends the threads and waits for them. Dispatches that run meanwhile are finished by their callers, and a later
-        one starts the threads again. Refused with an Error from inside a call that uses them: in a function that a
-        kernel imports, on any thread, and in whatever Python runs there."""
+        """Stop the threads and wait for them. Running dispatches are finished by their callers.
+
+        A later dispatch starts the threads again. Raises Error inside a call that uses them, such as in a function that
+        a kernel imports, because the threads would wait for one another.
+        """
         cdef pyd_status_t status
         cdef Caller* caller
         cdef unsigned long here = PyThread_get_thread_ident()
@@ -198,17 +207,20 @@ cdef class Scheduler:
 
 
 def available_cpus():
-    """CPUs this process may use, at least 1: its affinity mask, lowered to its cgroup's quota."""
+    """Return the number of CPUs that this process may use, at least 1.
+
+    It is that of its affinity mask, within its cgroup quota.
+    """
     return pyd_sched_available_cpus()
 
 
 def default_workers():
-    """Cores among them, without their SMT siblings and, on hybrid CPUs, the slow ones; 1 to 1024."""
+    """Return the number of available cores, 1 to 1024, without SMT siblings and, on hybrid CPUs, without slow cores."""
     return pyd_sched_default_workers()
 
 
 def cpu_features():
-    """The features of the host's CPU that may be used, by LLVM's names, e.g. `("sse3", "avx2", ...)`."""
+    """Return the usable features of the host's CPU by LLVM's names, such as `("sse3", "avx2")`."""
     cdef uint64_t bits[PYD_CPU_FEATURE_WORDS]
     cdef const char* name
     pyd_cpu_features(bits, PYD_CPU_FEATURE_WORDS)
@@ -223,8 +235,7 @@ def cpu_features():
 
 
 def known_cpu_features():
-    """All features that `cpu_features` can name on this architecture, each with its bit in word 0 of processor data,
-    or -1 when it has none."""
+    """Return a dict of all features of this architecture to their bit in word 0 of processor data, -1 for none."""
     cdef const char* name
     known = {}
     for i in range(64 * PYD_CPU_FEATURE_WORDS):
@@ -236,14 +247,14 @@ def known_cpu_features():
 
 
 def processor_data():
-    """The eight 64-bit words that kernels receive as processor data on this machine."""
+    """Return the eight 64-bit words that kernels receive as processor data on this machine."""
     cdef uint64_t words[PYD_CPU_WORDS]
     pyd_cpu_query(words)
     return tuple([words[i] for i in range(PYD_CPU_WORDS)])
 
 
 def cache_sizes():
-    """Bytes of the level 1 data and the level 2 cache of one CPU; 0 where the system does not say."""
+    """Return the sizes in bytes of the level 1 data cache and the level 2 cache of a CPU; 0 if unknown."""
     cdef uint64_t l1 = 0
     cdef uint64_t l2 = 0
     pyd_cpu_cache_sizes(&l1, &l2)

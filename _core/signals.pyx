@@ -1,6 +1,6 @@
-"""Which thread hears signals, and how calls on it end when one comes.
+"""Interruption of calls on the main thread by signals, such as Ctrl-C.
 
-Nothing here is for Python; signals.pxd exports it to the other extension modules.
+It has no Python interface; signals.pxd exports it to the other extension modules.
 """
 
 from libc.stdint cimport int32_t, uint64_t
@@ -29,14 +29,15 @@ cdef extern from *:
     unsigned long PyThread_get_thread_ident() nogil
 
 cdef enum:
-    ASK_NANOSECONDS = 50000000  # between two looks: each waits for the GIL
+    ASK_NANOSECONDS = 50000000  # between two checks for signals, as each waits for the GIL
 
-cdef uint64_t asked = 0  # when `signals` last looked, nanoseconds: the next call of the thread goes on from there
+cdef uint64_t asked = 0  # time of the last check in nanoseconds; kept across calls of the main thread
 
 signals.is_wanted, signals.self = is_signalled, &asked
 
 
 def _find_main_thread():
+    """Store the identifier of the main thread, again in the child of a fork."""
     global main_thread
     main_thread = threading.main_thread().ident or 0
 
@@ -47,11 +48,15 @@ if hasattr(os, "register_at_fork"):
 
 
 cdef int32_t is_signalled(void* asked) noexcept nogil:
+    """Run the handlers of pending signals if this is the main thread and the last check is long ago.
+
+    Return 1 if one raised.
+    """
     cdef uint64_t* last = <uint64_t*>asked
     cdef uint64_t now = pyd_watch_now()
     if last[0] == 0:
         last[0] = now
     if now - last[0] < ASK_NANOSECONDS:
         return 0
-    last[0] = now  # a clock that was set back looks far ahead, and is caught up with here
+    last[0] = now  # also after the clock was set back, when the unsigned difference is large
     return pyd_watch_signals() if PyThread_get_thread_ident() == main_thread else 0

@@ -3,7 +3,8 @@ from pydispatch._core.memory cimport Pool
 from pydispatch._core.sched cimport Scheduler
 
 
-# What a loaded program keeps between calls of its procedures. It uses the program of its Module, which owns it unless it is that of a session.
+# The state of a loaded program between calls of its procedures. It uses the program of its Module. The Module owns it,
+# unless it is the state of a session.
 cdef class State:
     cdef pyd_state_t* state
     cdef object owner  # the module of a session: the state uses its program until it is freed

@@ -1,4 +1,4 @@
-"""What a loaded program keeps between calls of its procedures."""
+"""The state of a loaded program between calls of its procedures: its globals."""
 
 cimport cython
 
@@ -28,9 +28,9 @@ cdef void fork_child(void* self) noexcept nogil:
 @cython.final
 @cython.no_gc
 cdef class State:
-    """Globals and plans of a loaded program. Made when everything is linked; runs the initializers.
+    """Globals and cached plans of a loaded program. Created after linking; the constructor runs the initializers.
 
-    is_session: whether it keeps the module, whose own state goes before it.
+    is_session: keep the module alive, which owns only its default state.
     """
 
     def __init__(self, Module module not None, bint is_session=False):

@@ -37,10 +37,10 @@ from pydispatch._core.c_status cimport (
 
 
 class Error(Exception):
-    """Base of everything that pydispatch raises on purpose.
+    """Base class of all errors that pydispatch raises on purpose.
 
-    location: "file:line" or "file:line:column" in the source, where that is known; else None.
-    causes: the texts of the failures that led to this one, the first one last.
+    location: "file:line" or "file:line:column" in the source, None if unknown. causes: the texts of the failures that
+    led to this one, the root cause last.
     """
 
     location = None
@@ -48,7 +48,7 @@ class Error(Exception):
 
 
 class ArtifactError(Error):
-    """An artifact, ELF file or program is broken, or needs what this build or machine lacks."""
+    """An artifact, ELF file or program is broken, or requires a feature that this build or machine lacks."""
 
 
 class MissingImportError(Error):
@@ -60,17 +60,17 @@ class MissingImportError(Error):
 
 
 class InvalidArgumentError(Error, ValueError):
-    """An argument does not fit. The text names the parameter, what was expected and what came."""
+    """An argument is wrong. The text names the parameter, the expected value and the actual one."""
 
 
 class DeviceUnavailableError(Error):
-    """A device does not exist here, or no variant of an executable runs on it."""
+    """A device does not exist on this machine, or no variant of an executable runs on it."""
 
 
 class KernelError(Error):
-    """A workgroup function returned non-zero.
+    """A workgroup function returned a non-zero code.
 
-    executable, export: names. workgroup: (x, y, z). code: what the function returned.
+    executable, export: names of the function. workgroup: its (x, y, z) index. code: the returned code.
     """
 
     def __init__(self, message="", executable=None, export=None, workgroup=None, code=None):
@@ -82,9 +82,9 @@ class KernelError(Error):
 
 
 class CommandError(Error):
-    """A host command failed. What it raised is the cause (`__cause__`).
+    """A host command failed. An exception that it raised is the cause (`__cause__`).
 
-    command: its name. code: what it returned.
+    command: its name. code: the returned code.
     """
 
     def __init__(self, message="", command=None, code=None):
@@ -94,19 +94,19 @@ class CommandError(Error):
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """Memory for buffers or code could not be had; the text has the number of bytes."""
+    """Memory for buffers or code could not be allocated; the text has the number of bytes."""
 
 
 class SystemError_(Error, OSError):
-    """The operating system refused; the text has its reason."""
+    """A call of the operating system failed; the text has its reason."""
 
     __qualname__ = __name__ = "SystemError"
 
 
 class InternalError(Error):
-    """A fault in pydispatch itself. Please report it.
+    """A bug in pydispatch itself. Please report it.
 
-    source: a small program that repeats a fault of the compiler, as MLIR; None where there is none.
+    source: MLIR of a small program that reproduces a bug of the compiler, or None.
     """
 
     source = None
@@ -135,7 +135,8 @@ cdef extern from *:
 
 
 cdef int raise_status(pyd_status_t status) except -1 with gil:
-    # Whatever ended the call, a signal's handler or the Python code of a device, has left its exception in the thread.
+    """Raise the exception of a status and free the status."""
+    # The signal handler or the Python code of a device that ended the call has set its exception in the thread.
     if pyd_status_code(status) == PYD_CODE_INTERRUPTED and PyErr_Occurred() != NULL:
         pyd_status_free(status)
         return -1
@@ -164,7 +165,7 @@ cdef extern from *:
 
 
 cdef Raised* keep_raised(object error) except NULL:
-    """Return an exception for the status that a host command ends with. Drop the exceptions of freed statuses."""
+    """Return a reference to an exception for the status of a host command. Drop the exceptions of freed statuses."""
     cdef Raised* raised = <Raised*>pyd_take_released()
     cdef Raised* next
     while raised != NULL:
@@ -181,10 +182,12 @@ cdef Raised* keep_raised(object error) except NULL:
 
 
 cdef void release_raised(void* raised) noexcept nogil:
+    """Queue an exception to be dropped later, as the thread that frees a status may not have the GIL."""
     pyd_push_released(raised)
 
 
 cdef object exception_of(pyd_status_t status):
+    """Return the exception of a status, with its location and causes."""
     error = plain_exception_of(status)
     if isinstance(error, Error):
         if locations := names_of(status, PYD_STATUS_LOCATION):
@@ -195,7 +198,7 @@ cdef object exception_of(pyd_status_t status):
 
 
 cdef object plain_exception_of(pyd_status_t status):
-    """Without its location and its causes."""
+    """Return the exception of a status, without location and causes."""
     cdef const int64_t* values = pyd_status_values(status)
     text = pyd_status_text(status).decode("utf-8", "replace")
     cls = CODES.get(pyd_status_code(status), InternalError)
@@ -211,7 +214,7 @@ cdef object plain_exception_of(pyd_status_t status):
         if pyd_status_object(status) != NULL:
             cause = <object>(<Raised*>pyd_status_object(status)).error
         if cause is not None and not isinstance(cause, Exception):
-            return cause  # KeyboardInterrupt, SystemExit: no fault of the command
+            return cause  # KeyboardInterrupt and SystemExit are no failures of the command
         commands = names_of(status, PYD_STATUS_SYMBOL)
         error = CommandError(text, commands[0] if commands else None, values[4])
         error.__cause__ = cause
@@ -220,6 +223,7 @@ cdef object plain_exception_of(pyd_status_t status):
 
 
 cdef list names_of(pyd_status_t status, pyd_status_name_t kind):
+    """Return all names of a kind that a status has."""
     cdef const char* name
     names = []
     while (name := pyd_status_name(status, kind, len(names))) != NULL:
@@ -227,11 +231,12 @@ cdef list names_of(pyd_status_t status, pyd_status_name_t kind):
     return names
 
 
-# ---- the other way: what Python raised, as a status
+# ---- statuses of Python exceptions
 
 cdef int code_of(object error) except -1:
+    """Return the status code of an exception."""
     if not isinstance(error, Exception):
-        return PYD_CODE_INTERRUPTED  # KeyboardInterrupt, SystemExit: no fault, and somebody wants an end
+        return PYD_CODE_INTERRUPTED  # KeyboardInterrupt and SystemExit request an end
     for code, cls in CODES.items():
         if isinstance(error, cls):
             return code
@@ -245,6 +250,7 @@ cdef int code_of(object error) except -1:
 
 
 cdef bytes text_of(object error, int code):
+    """Return the text of a status for an exception, with its class if the code does not tell it."""
     text = str(error)
     if code in (PYD_CODE_INTERNAL, PYD_CODE_INTERRUPTED) and not isinstance(error, Error):
         text = f"{type(error).__name__}: {text}"
@@ -252,13 +258,14 @@ cdef bytes text_of(object error, int code):
 
 
 cdef int kernel_values(object error, int64_t* values) except -1:
+    """Store the workgroup and the returned code of a KernelError."""
     x, y, z = error.workgroup or (0, 0, 0)
     values[0], values[1], values[2], values[3], values[4] = 0, x, y, z, error.code or 0
     return 0
 
 
 cdef list names_in(object error, int code):
-    """(kind of name, name) of every name that an exception has for its status."""
+    """Return (kind, name) of each name that an exception has for its status."""
     if code == PYD_CODE_KERNEL:
         names = [(PYD_STATUS_EXECUTABLE, error.executable), (PYD_STATUS_EXPORT, error.export)]
     elif code == PYD_CODE_MISSING_IMPORT:
@@ -273,7 +280,7 @@ cdef list names_in(object error, int code):
 
 
 cdef pyd_status_t status_of(object error, const char* where) noexcept:
-    """The status of an exception; never NULL. `where` begins the text when the error cannot say what it is."""
+    """Return the status of an exception; never NULL. `where` begins the text if the exception has none."""
     cdef int64_t values[5]
     cdef int code = PYD_CODE_INTERNAL
     cdef const char* kind = pyd_type_name(error)

@@ -39,7 +39,7 @@ cdef extern from "Python.h":
 @cython.final
 @cython.no_gc_clear  # __dealloc__ gives its slot back to the plan
 cdef class Lease:
-    """A call of a plan with the memory of its frame, for as long as a task uses them."""
+    """A slot leased from a plan, and the memory of the call's frame, while a task uses them."""
 
     cdef Plan plan
     cdef Slot slot
@@ -55,20 +55,22 @@ cdef class Lease:
 @cython.final
 @cython.no_gc_clear
 cdef class FunctionTask(Task):
+    """Task of one submitted call."""
     cdef Function function
     cdef Lease lease
     cdef Binding binding  # None: plain arguments and fresh results
     cdef Frame frame
-    cdef object made      # fresh results: the one, or a list
+    cdef object made      # new results: the only one, or a list
 
     cdef object pending(self):
-        """The array that its one result will be in."""
+        """Return the array that will hold the only result, or None if it is not known."""
         with settling:
             if self.settled:
                 return self.value if self.error is None and self.function.simple else None
             return self.made if self.binding is None and self.function.simple else None
 
     cdef object collect(self):
+        """Return the results of a call that has ended."""
         cdef Plan plan = self.lease.plan
         plan.read_scalars(&self.lease.slot, self.frame.out_scalars)
         if self.binding is not None:
@@ -76,10 +78,12 @@ cdef class FunctionTask(Task):
         return value_of(self.function, self.made, &self.frame)
 
     cdef void let_go(self) noexcept:
+        """Release all objects that the running call needed."""
         self.kept = self.lease = self.binding = self.made = None
 
 
 cdef object value_of(Function function, object made, Frame* frame):
+    """Return the value of a call, given its new result arrays, with the scalar results read from the frame."""
     cdef uint32_t i
     if function.simple:
         return made
@@ -92,6 +96,7 @@ cdef object value_of(Function function, object made, Frame* frame):
 
 
 cdef object fresh_results(Function function, Plan plan, Frame* frame):
+    """Allocate all tensor results. Return the array if it is the only result, else a list."""
     cdef uint32_t i
     if function.simple:
         return function.new_result(plan, 0, &frame.results[0])
@@ -103,8 +108,8 @@ cdef object fresh_results(Function function, Plan plan, Frame* frame):
     return made
 
 
-cdef int align(Plan plan, Frame* frame, list kept) except -1:
-    """Copies the arguments that are less aligned than a kernel needs."""
+cdef int copy_unaligned(Plan plan, Frame* frame, list kept) except -1:
+    """Copy the arguments that are less aligned than a kernel requires, and keep the copies alive in `kept`."""
     cdef uint32_t i
     cdef Block block
     for i in range(plan.function.arg_count):
@@ -117,6 +122,7 @@ cdef int align(Plan plan, Frame* frame, list kept) except -1:
 
 
 cdef Plan plan_of(Function function, Frame* frame):
+    """Return the plan for the sizes in the frame, first trying that of the last call."""
     cdef Plan plan = function.last_plan()
     if plan is None or not plan.matches(frame.dims, frame.scalars):
         plan = function.find_plan(frame.dims, frame.scalars)
@@ -170,6 +176,7 @@ def submit(Function function not None, args, out, priority, workers):
 
 
 cdef Task start(Function function, tuple args, object out, object priority, object workers, tuple after):
+    """Submit one call, after checking and binding its arguments. `after`: tasks that must end first."""
     cdef FunctionTask task = FunctionTask.__new__(FunctionTask)
     cdef Lease lease = Lease.__new__(Lease)
     cdef Binding binding = None
@@ -191,7 +198,7 @@ cdef Task start(Function function, tuple args, object out, object priority, obje
     else:
         binding = Binding(function, args, out)
         plan, frame[0] = binding.plan, binding.frame
-    align(plan, frame, kept)
+    copy_unaligned(plan, frame, kept)
     plan.take(&lease.slot)
     lease.plan, lease.taken = plan, True
     plan.bind(&lease.slot, frame.args, frame.scalars, frame.results)
@@ -210,7 +217,7 @@ cdef Task start(Function function, tuple args, object out, object priority, obje
 @cython.final
 @cython.no_gc_clear
 cdef class Items:
-    """The memory of a batch, for as long as its task uses it."""
+    """Memory of the items of a batch, owned while its task uses it."""
 
     cdef pyd_batch_item_t* items
     cdef uint64_t* words
@@ -223,20 +230,22 @@ cdef class Items:
 @cython.final
 @cython.no_gc_clear
 cdef class BatchTask(Task):
+    """Task of a batch: one call per item whose arguments were accepted."""
     cdef Function function
     cdef Items items
-    cdef list made      # per item: its Binding, or what `fresh_results` made
+    cdef list made      # per call: its Binding, or the value of `fresh_results`
     cdef dict plans
     cdef uint32_t count
-    cdef list indices     # per call: the index of its item; None: all items have one
+    cdef list indices     # per call: the index of its item; None: each item has a call
     cdef dict refused     # index of an item without a call -> its error
     cdef bint is_returned  # errors are results, and do not raise
 
     cdef object index_of(self, uint32_t call):
+        """Return the index of the item of a call."""
         return call if self.indices is None else self.indices[call]
 
     cdef list with_refused(self, list outcomes):
-        """Return the outcomes of all items, of which `outcomes` has those with calls."""
+        """Return the outcomes of all items: `outcomes` of those with calls, and errors of refused ones."""
         if self.indices is None:
             return outcomes
         whole = [self.refused.get(i) for i in range(len(self.indices) + len(self.refused))]
@@ -245,6 +254,7 @@ cdef class BatchTask(Task):
         return whole
 
     cdef object value_at(self, uint32_t index):
+        """Return the value of a call that has succeeded."""
         cdef Frame frame
         made = self.made[index]
         if type(made) is Binding:
@@ -258,6 +268,7 @@ cdef class BatchTask(Task):
         return self.with_refused([self.value_at(i) for i in range(self.count)])
 
     cdef object failure(self):
+        """Return the error of the batch, or None after storing the outcomes if errors are results."""
         cdef uint32_t i
         cdef pyd_batch_item_t* item
         first, outcomes = None, []
@@ -296,7 +307,7 @@ def submit_many(Function function not None, items, priority, workers, on_error):
 
 
 cdef class Batch:
-    """Calls that are about to be submitted together."""
+    """Builder of a batch: binds the arguments of its calls."""
 
     cdef Function function
     cdef Items items
@@ -334,7 +345,7 @@ cdef class Batch:
             plan, frame, results = binding.plan, binding.frame, binding
         if plan is not self.previous:
             self.plans[id(plan)] = self.previous = plan
-        align(plan, &frame, self.kept)
+        copy_unaligned(plan, &frame, self.kept)
         item.plan, item.args, item.results, item.out_scalars = plan.plan, frame.args, frame.results, frame.out_scalars
         item.scalars = frame.scalars if plan.has_scalars else NULL
         self.made.append(results)
@@ -343,6 +354,10 @@ cdef class Batch:
 
 
 cdef Task start_many(Function function, list given, bint is_returned, object priority, object workers):
+    """Submit one call for each item as one task.
+
+    Items with wrong arguments raise, or become errors among the results if `is_returned`.
+    """
     cdef BatchTask task = BatchTask.__new__(BatchTask)
     cdef Items items = Items.__new__(Items)
     cdef list kept = [items, given, function]

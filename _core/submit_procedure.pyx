@@ -45,7 +45,7 @@ def submit(Procedure procedure not None, args, out, priority, workers):
             return deferred(procedure.submit, args, {"out": out, "priority": priority, "workers": workers})
     fill_options(&options, procedure.name, priority, workers, (), NULL)
     task.procedure, task.module, task.after = procedure, procedure.module, ()
-    task.out = procedure.given(out)
+    task.out = procedure.check_out(out)
     inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
     if inputs == NULL:
         raise MemoryError()

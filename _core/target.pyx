@@ -57,33 +57,36 @@ cdef const pyd_api_t* pd = api()
 # -- XLA
 
 xla_handler = PyCapsule_New(<void*>&pyd_xla_call, NULL, NULL)
-"""The handler of XLA's foreign function interface for every Target."""
+"""Capsule with the function that XLA calls through its foreign function interface, the same for every Target."""
 
 
 def xla_has(uint32_t word):
-    """Whether XLA passes elements of a type (ElementType.word) to functions."""
+    """Return whether XLA can pass elements of a type to functions. word: as of ElementType."""
     return pyd_xla_dtype(word) != 0
 
 
 # -- PyTorch
 
-cdef pyd_torch_interface_t torch_interface  # of the process, once torch_load was called
+cdef pyd_torch_interface_t torch_interface  # filled by torch_load, once in a process
 
 cdef bint is_loaded = False
 
 
 def torch_kernel(uint32_t slot):
-    """The address of the kernel of one operator, and the number of the Target that it calls. InvalidArgumentError when
-    there are not so many."""
+    """Return the address of the kernel function of operator `slot`, and the number of the Target that it calls.
+
+    Raise InvalidArgumentError if the process has no more slots.
+    """
     if slot >= PYD_TORCH_KERNEL_COUNT:
         raise InvalidArgumentError(f"a process has at most {PYD_TORCH_KERNEL_COUNT} operators of PyTorch")
     return <uintptr_t>pyd_torch_kernels[slot], PYD_TORCH_KERNEL_NUMBER(slot)
 
 
 def torch_load(find):
-    """Takes the functions of PyTorch that the kernel calls. find: their name -> their address, 0 for none.
+    """Load the functions of PyTorch that the kernels call; later calls do nothing.
 
-    What is needed must be there, but for types of elements. Once in a process; later calls do nothing.
+    find: returns the address of a function by its name, 0 for none. Raises InvalidArgumentError if a function is
+    missing. Functions for element types are optional.
     """
     global is_loaded
     cdef uint32_t i
@@ -100,7 +103,7 @@ def torch_load(find):
 
 
 def torch_dtype(uint32_t word):
-    """PyTorch's name of an element type (ElementType.word); "" when it has none."""
+    """Return PyTorch's name of an element type; "" if it has none. word: as of ElementType."""
     cdef uint32_t found = pyd_torch_dtype(word)
     if found == PYD_TORCH_DTYPE_COUNT:
         return ""
@@ -110,7 +113,7 @@ def torch_dtype(uint32_t word):
 
 
 def torch_scalar_type(uint32_t word):
-    """The type that a schema has for a number of an element type; "" when there is none."""
+    """Return the type that PyTorch's schemas use for a number of an element type; "" if there is none."""
     cdef const char* found = pyd_torch_scalar_type(word)
     return found.decode() if found != NULL else ""
 
@@ -118,17 +121,17 @@ def torch_scalar_type(uint32_t word):
 
 
 class _Owner:
-    """What program_from_python finds a program by."""
+    """Object with the attribute by which `program_from_python` finds a program."""
 
     def __init__(self, module):
         self._module = module
 
 
 cdef class Target:
-    """A function that other runtimes call by `number`, until it is closed.
+    """A function that other runtimes call by `number` until the target is closed.
 
-    It holds its program, also one that is closed. number: below 2^63; 0: one that means nothing to another process.
-    InvalidArgumentError for a program that is closed already, and for a number that is taken.
+    It keeps its program loaded. number: below 2^63; 0 chooses a random one, which no other process uses. Raises
+    InvalidArgumentError if the program is closed or the number is in use.
     """
 
     cdef pyd_target_t* target
@@ -155,15 +158,18 @@ cdef class Target:
         self.close()
 
     cpdef close(self):
-        """Calls that have begun end well; later ones are errors."""
+        """Unregister the function. Calls that have begun succeed; later calls fail."""
         cdef pyd_target_t* target = <pyd_target_t*>pyd_take(<void**>&self.target)
         if target != NULL:
             pyd_process_number_remove(self.number)
             pyd_target_release(target)
 
     def result_shapes(self, shapes):
-        """The shapes of the results (None: a number) for shapes of the arguments (None: a number). None when a run, or
-        the value of a number, may decide them. InvalidArgumentError for sizes that the function refuses."""
+        """Return the shapes of the results for shapes of the arguments; the shape of a number is None.
+
+        Return None if the shapes may depend on a run or on the value of a number. Raise InvalidArgumentError for sizes
+        that the function refuses.
+        """
         if self.target == NULL:
             raise InvalidArgumentError("the target was closed")
         cdef const pyd_api_function_t* function = pyd_target_function(self.target)

@@ -1,4 +1,4 @@
-"""Submitted calls: waiting for them, cancelling them, and what they end with. `future.py` has what users see."""
+"""Tasks: submitted calls, how to wait for and cancel them, and their outcomes. `future.py` has the futures of users."""
 
 cimport cython
 from cpython.exc cimport PyErr_Occurred
@@ -43,6 +43,10 @@ settling = threading.RLock()
 cdef int fill_options(
         pyd_submit_options_t* out_options, str function, object priority, object workers, tuple after,
         pyd_task_t** out_tasks) except -1:
+    """Fill the options of a submission.
+
+    `out_tasks` receives the tasks of `after`. Raise InvalidArgumentError for wrong options.
+    """
     cdef uint32_t i, count = <uint32_t>len(after)
     number = PRIORITIES.get(priority) if isinstance(priority, str) else None
     if number is None:
@@ -58,6 +62,7 @@ cdef int fill_options(
 
 
 cdef void call_back(void* context, pyd_task_t* task) noexcept with gil:
+    """Call a Python function when a task has ended, and drop the reference to it."""
     try:
         (<object>context)()
     except BaseException:
@@ -66,11 +71,12 @@ cdef void call_back(void* context, pyd_task_t* task) noexcept with gil:
 
 
 cdef void drop_kept(void* context, pyd_task_t* task) noexcept with gil:
+    """Drop the objects that a task without a future has kept alive."""
     Py_DECREF(<object>context)
 
 
-cdef Task failed_before(Task task):
-    """Return the task that a skipped one waited for and that has not succeeded, or None."""
+cdef Task failed_predecessor(Task task):
+    """Return the predecessor because of which a task was skipped, or None if it was not skipped."""
     cdef Task first
     for first in task.after if pyd_task_is_skipped(task.task) else ():
         if pyd_task_is_done(first.task) and pyd_task_status(first.task) != NULL:
@@ -78,45 +84,51 @@ cdef Task failed_before(Task task):
     return None
 
 
-cdef Task first_failed(Task task):
-    """Settle the tasks before a skipped one, from the root of their chain on, and return the one directly before it.
+cdef Task settle_failed_chain(Task task):
+    """Settle the failed chain of tasks before a skipped one, from its root on. Return the direct predecessor, or None.
 
-    A loop instead of a recursion: chains may have any number of tasks.
+    It is a loop, as a recursion could overflow the stack: chains may have any number of tasks.
     """
     cdef list chain = []
-    cdef Task first = failed_before(task)
+    cdef Task first = failed_predecessor(task)
     while first is not None and not first.settled:
         chain.append(first)
-        first = failed_before(first)
+        first = failed_predecessor(first)
     while chain:
         first = chain.pop()
         first.settle()
-    return failed_before(task)
+    return failed_predecessor(task)
 
 
-@cython.no_gc_clear  # what it keeps is in use as long as the task runs
+@cython.no_gc_clear  # the running task uses the objects that it keeps
 cdef class Task:
+    """A submitted call: the base of tasks of functions, procedures and batches."""
+
     def __dealloc__(self):
         if self.task == NULL:
             return
-        if self.kept is not None and not pyd_task_is_done(self.task):  # nobody waits for it; it runs on
+        if self.kept is not None and not pyd_task_is_done(self.task):  # it runs on without a future
             Py_INCREF(self.kept)
             if not pyd_task_set_on_done(self.task, <callback>drop_kept, <void*>self.kept):
                 Py_DECREF(self.kept)
         pyd_task_release(self.task)
 
     cdef object collect(self):
+        """Return the value of a call that has succeeded."""
         return None
 
     cdef object pending(self):
+        """Return the array that will hold the result, or None if it is not known."""
         return None
 
     cdef void let_go(self) noexcept:
+        """Release the objects that the running call needed."""
         self.kept = None
 
     cdef object failure(self):
+        """Return the error of a call that has failed."""
         cdef pyd_status_t status = pyd_task_status(self.task)
-        cdef Task first = first_failed(self)
+        cdef Task first = settle_failed_chain(self)
         if first is not None and first.error is not None:
             return first.error
         if pyd_status_code(status) == PYD_CODE_INTERRUPTED and (
@@ -125,6 +137,7 @@ cdef class Task:
         return exception_of(status)
 
     cdef int settle(self) except -1:
+        """Store the value or the error of a call that has ended, once."""
         if pyd_flag(&self.settled):
             return 0
         with settling:
@@ -143,6 +156,7 @@ cdef class Task:
         return 0
 
     cdef int wait_until_done(self, object timeout) except -1:
+        """Wait for the end of the call. Raise TimeoutError after `timeout` seconds, None for no limit."""
         cdef uint64_t nanoseconds = PYD_WAIT_FOREVER
         cdef const pyd_interrupt_t* interrupt
         cdef pyd_wait_t outcome
@@ -195,7 +209,7 @@ cdef class Task:
         return self.error
 
     def call_when_done(self, function):
-        """Has `function()` called on the thread that ends the call. False when it has ended: it will not be called."""
+        """Call `function()` on the thread that ends the call. Return False, without a call, if it has ended."""
         Py_INCREF(function)
         if pyd_task_set_on_done(self.task, <callback>call_back, <void*>function):
             return True

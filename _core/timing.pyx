@@ -1,4 +1,4 @@
-"""Profiles of calls on the CPU."""
+"""Profiles of calls of functions on the CPU."""
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
@@ -17,7 +17,7 @@ from pydispatch._core.profile import Measured, Profile, check_runs
 
 
 def profile(Function function not None, args, runs):
-    """The Profile of calls with these arguments: medians of `runs` runs, after one that is not counted."""
+    """Return the Profile of calls with these arguments: medians of `runs` runs, after a warm-up run."""
     cdef Binding binding
     cdef Plan plan
     cdef Slot slot

@@ -27,7 +27,10 @@ from pydispatch._core.profile import Measured, Profile, check_runs
 
 
 cdef class Observer:
-    """What ran: by function and sizes the plan as data, its commands in words, and the times of each run."""
+    """Recorder of the functions that a procedure runs.
+
+    plans: for each function and its sizes the PlanData, the descriptions of its commands, and the times of each run.
+    """
 
     cdef dict plans
     cdef object error
@@ -36,6 +39,7 @@ cdef class Observer:
         self.plans = {}
 
     cdef int note(self, const pyd_plan_t* plan, const pyd_command_time_t* times) except -1:
+        """Record one run of a plan."""
         cdef const pyd_program_function_t* info = pyd_plan_function_info(plan)
         cdef uint32_t i, scalar_count
         cdef const uint64_t* scalars = pyd_plan_scalars(plan, &scalar_count)
@@ -51,6 +55,7 @@ cdef class Observer:
 
 
 cdef void ran(void* self, const pyd_plan_t* plan, const pyd_command_time_t* times) noexcept with gil:
+    """Record one run of a plan; the C callback of the observer."""
     cdef Observer observer = <Observer>self
     try:
         observer.note(plan, times)
@@ -59,7 +64,7 @@ cdef void ran(void* self, const pyd_plan_t* plan, const pyd_command_time_t* time
 
 
 def profile(Procedure procedure not None, args, runs):
-    """The Profile of calls with these arguments: means of `runs` runs, after one that is not counted."""
+    """Return the Profile of calls with these arguments: means of `runs` runs, after a warm-up run."""
     check_runs(procedure.name, runs)
     cdef pyd_input_t* inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
     cdef Observer observer
@@ -85,7 +90,7 @@ def profile(Procedure procedure not None, args, runs):
 
 
 cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer) except -1:
-    """Seconds of a call, without those that the observer took."""
+    """Run a call and return its seconds, without the time that the observer took."""
     cdef pyd_procedure_observer_t told
     cdef pyd_invocation_t* invocation = NULL
     cdef const pyd_interrupt_t* interrupt

@@ -1,4 +1,4 @@
-"""The recorder of traces: one for all devices of the process. `pydispatch.trace` makes a file of what it has."""
+"""The recorder of traces, one for all devices of the process. `pydispatch.trace` writes its events to a file."""
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
@@ -15,7 +15,7 @@ check(pyd_trace_create(&recorder))  # as long as the process: schedulers have it
 
 
 class Kind(IntEnum):
-    """What an event is; pydispatch/trace.h says what each of them means."""
+    """Kind of a trace event, see pydispatch/trace.h."""
 
     CALL = PYD_TRACE_CALL
     SCHEDULE = PYD_TRACE_SCHEDULE
@@ -33,8 +33,11 @@ queue_lock = threading.Lock()
 
 
 def start(events, threads):
-    """Forgets all events and records from now on. events: for each thread, and for all queues of devices together;
-    threads: that may have a track. InvalidArgumentError when a trace is on, or for numbers out of range."""
+    """Drop all events and start recording.
+
+    events: maximum number of events per thread, and of all device queues together. threads: maximum number of threads
+    that are recorded. Raises InvalidArgumentError if a trace is being recorded, or for numbers out of range.
+    """
     global most_queued, lost_queued
     check(pyd_trace_start(recorder, min(max(events, 0), 0xFFFFFFFF), min(max(threads, 0), 0xFFFFFFFF)))
     with queue_lock:
@@ -43,33 +46,33 @@ def start(events, threads):
 
 
 def stop():
-    """Records no more."""
+    """Stop recording."""
     pyd_trace_stop(recorder)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=stop)  # the trace is the parent's
+    os.register_at_fork(after_in_child=stop)  # the trace belongs to the parent
 
 
 def is_on():
-    """Whether a trace is being recorded."""
+    """Return whether a trace is being recorded."""
     return pyd_trace_is_on(recorder)
 
 
 def now():
-    """A moment as (ticks, nanoseconds): of the clock of events, and of time.monotonic_ns."""
+    """Return the current time as (ticks, nanoseconds): of the clock of events, and of time.monotonic_ns."""
     before = time.monotonic_ns()
     ticks = pyd_trace_ticks()
     return ticks, (before + time.monotonic_ns()) // 2
 
 
 def begin():
-    """When a span begins, for `end`; 0 when no trace is on."""
+    """Return the begin of a span for `end`; 0 while no trace is recorded."""
     return span_begin()
 
 
 def end(kind, str name, uint64_t begin, bint failed=False):
-    """The span that began with `begin` ends on this thread. name: of a function, or what is done."""
+    """Record the span that began at `begin` on this thread. name: of the function or operation."""
     span_end(<pyd_trace_kind_t><int>kind, name, begin, failed)
 
 
@@ -84,7 +87,7 @@ cdef int span_end(pyd_trace_kind_t kind, str name, uint64_t begin, bint has_fail
 
 
 def add_queued(str queue, str name, begin, end, workgroups):
-    """A command that a queue of a device ran. begin, end: of time.monotonic_ns."""
+    """Record a command that a queue of a device ran. begin, end: of time.monotonic_ns."""
     global lost_queued
     with queue_lock:
         if <uint64_t>len(queued) < most_queued:
@@ -94,15 +97,18 @@ def add_queued(str queue, str name, begin, end, workgroups):
 
 
 def take_queued():
-    """(those events, how many were lost)."""
+    """Return the events of device queues, and how many were dropped."""
     with queue_lock:
         return list(queued), lost_queued
 
 
 def tracks(events):
-    """Of each thread that recorded: (its identifier, its number in the pool or None, how many events it recorded, those
-    that are left: (kind, name, begin, end, first, count, failed), begin and end in ticks). And how many events were of
-    threads without a track. events: as for `start`."""
+    """Return the events of each recorded thread, and the number of events of threads that were not recorded.
+
+    A thread has a tuple of its identifier, its worker number or None, the number of events that it recorded, and a list
+    of those that are left: (kind, name, begin, end, first, count, failed), with begin and end in ticks. events: as for
+    `start`.
+    """
     cdef pyd_trace_event_t* read
     cdef pyd_trace_track_t track
     cdef uint64_t count, k, room = 2 * <uint64_t>events  # it is rounded up to a power of two
