@@ -1,1 +1,1 @@
-"""Tensor operations → groups that become one dispatch each."""
+"""Fusion: grouping of tensor operations into dispatches."""

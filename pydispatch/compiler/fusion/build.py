@@ -73,6 +73,8 @@ def reassociation(groups: Iterable[Sequence[int]]) -> ArrayAttr[ArrayAttr[Intege
     return _reassociation(tuple(tuple(group) for group in groups))
 
 
-@lru_cache(maxsize=1024)  # most reshapes of a model are alike, and making the attribute is most of making the operation
+@lru_cache(
+    maxsize=1024
+)  # most reshapes of a model are equal, and creating this attribute dominates the cost of an expand_shape
 def _reassociation(groups: tuple[tuple[int, ...], ...]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
     return ArrayAttr([ArrayAttr([IntegerAttr(d, 64) for d in group]) for group in groups])

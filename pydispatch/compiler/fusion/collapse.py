@@ -1,4 +1,4 @@
-"""Dimensions of structured operations taken together, and the views that this takes before and after."""
+"""Collapsing of several dimensions of structured operations into one, with the reshapes before and after."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from pydispatch.ir.structured import structured
 from pydispatch.ir.values import shape_of
 
 DimGroups = list[list[int]]
-"""Dimensions of a tensor by those of the tensor in which some are one."""
+"""For each dimension of the collapsed tensor, the adjacent dimensions of the original tensor."""
 
 
 def sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> None:
-    """Move the splitting of dimensions after the elementwise operations that alone read the result, so that these are
-    computed where the result is."""
+    """Move a tensor.expand_shape below the elementwise operations that are its only readers, so that they fuse with the
+    producer.
+    """
     sunk: tensor.ExpandShapeOp | None = expand
     while sunk is not None:
         sunk = _sink(sunk, groups)
 
 
 def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShapeOp | None:
-    """Move a tensor.expand_shape after the elementwise generic that reads it; return the new one, None
-    where it stays.
+    """Move a tensor.expand_shape below the elementwise generic that is its only reader. Return the new expand_shape, or
+    None if it cannot move.
     """
     uses = list(expand.result.uses)
     user = uses[0].operation if len(uses) == 1 else None
@@ -43,7 +44,7 @@ def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShape
         return None
     if any(inner.name == "linalg.index" for inner in walk(user.body)):
         return None
-    kept = [_kept(map_, groups) for map_ in g.maps]
+    kept = [_groups_of_map(map_, groups) for map_ in g.maps]
     if any(k is None for k in kept) or g.maps[g.operands.index(expand.result)] != g.maps[-1]:
         return None
     operands: list[SSAValue] = []
@@ -73,8 +74,10 @@ def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShape
     return result
 
 
-def _kept(map_: AffineMap, groups: DimGroups) -> list[int] | None:
-    """Return the groups of dimensions that a map gives, whole and in order; None when it does anything else."""
+def _groups_of_map(map_: AffineMap, groups: DimGroups) -> list[int] | None:
+    """Return the groups of dimensions that a map consists of, in order; None if it has a partial group or another
+    index.
+    """
     kept_groups: list[int] = []
     rest = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
     while rest:
@@ -87,12 +90,15 @@ def _kept(map_: AffineMap, groups: DimGroups) -> list[int] | None:
 
 
 def run_of(first: int, dims: tuple[int, ...]) -> list[int]:
+    """Return `len(dims)` consecutive numbers from `first` on."""
     return list(range(first, first + len(dims)))
 
 
 def collapsed(op: Operation, value: SSAValue, groups: DimGroups, shape: list[int]) -> SSAValue:
-    """Return the value with dimensions joined, dynamic ones with none; fills and empty tensors are made
-    in that shape.
+    """Return the value with the dimensions of each group collapsed. Fills and empty tensors are recreated in that
+    shape.
+
+    op: new operations are inserted before it. groups: an empty group adds a dimension of size 1. shape: the new sizes.
     """
     assert isinstance(value.type, TensorType)
     type_ = TensorType(value.type.element_type, shape)

@@ -1,4 +1,4 @@
-"""Operations that groups copy or absorb after fusion: duplicable operations, fills and scalars."""
+"""Operations that are copied or moved into groups after fusion: duplicable operations, fills and scalars."""
 
 from __future__ import annotations
 
@@ -25,23 +25,26 @@ def complete(groups: FusionGroups) -> None:
     _copy_duplicable(groups)
     _add_fills(groups)
     _drop_fills(groups)
-    _take_in_scalars(groups)
+    _absorb_scalars(groups)
     _add_fills(groups)
 
 
 def _copy_duplicable(groups: FusionGroups) -> None:
-    """Copy duplicable operations into the groups that read them.
-
-    One that is also read outside of groups becomes a group where it must.
+    """Copy duplicable operations into the groups that read them. An operation that is also read outside of groups
+    becomes a group of its own if it must be stored.
     """
     for op in reversed(list(groups.position)):
         if op in groups.group_of or op.parent is None or not is_duplicable(op):
             continue
-        _place_connector(groups, op)
+        _copy_to_readers(groups, op)
 
 
-def _place_connector(groups: FusionGroups, op: Operation) -> None:
-    """Copy `op` into each group that reads it, if it leads back to the group, or needs memory otherwise."""
+def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
+    """Copy `op` into each group that reads it where fusion is legal; keep or erase the original.
+
+    A view is copied only into groups that compute its source. Other operations become a group of their own for the
+    remaining readers.
+    """
     view = is_view(op)
     users: dict[int | None, list[Operation]] = {}
     for result in op.results:
@@ -52,12 +55,12 @@ def _place_connector(groups: FusionGroups, op: Operation) -> None:
     for group, readers in users.items():
         if group is None:
             continue
-        if view and not _within(groups, op, group):
+        if view and not _views_computed_in(groups, op, group):
             left = True
             continue
         known = view or op in groups.intermediates.get(group, ())
         union = groups.in_order({*groups.members[group], op})
-        reason = None if known else groups.legality.of(union)
+        reason = None if known else groups.legality.violation(union)
         if reason is not None:
             left = True
             for reader in readers:
@@ -70,8 +73,8 @@ def _place_connector(groups: FusionGroups, op: Operation) -> None:
         groups.add(op)
 
 
-def _within(groups: FusionGroups, op: Operation, group: int) -> bool:
-    """Return whether a view shows a tensor that the group makes, or that is made inside it."""
+def _views_computed_in(groups: FusionGroups, op: Operation, group: int) -> bool:
+    """Return whether the source of a view is computed in the group, or is copied into it."""
     source = groups.producer(op.operands[0])
     while source is not None and source not in groups.group_of and is_view(source):
         source = groups.producer(source.operands[0])
@@ -83,6 +86,7 @@ def _within(groups: FusionGroups, op: Operation, group: int) -> bool:
 
 
 def _copy_into(groups: FusionGroups, op: Operation, group: int, readers: Iterable[Operation]) -> None:
+    """Clone `op` into a group, and make `readers` use the clone."""
     copy = op.clone()
     set_location(copy, op)
     groups.block.insert_op_before(copy, op)
@@ -98,7 +102,7 @@ def _copy_into(groups: FusionGroups, op: Operation, group: int, readers: Iterabl
 
 
 def _drop_fills(groups: FusionGroups) -> None:
-    """Fill that every reader has a copy of go."""
+    """Erase the fills that are no longer used, because every reader has its own copy."""
     for op in reversed(list(groups.block.ops)):
         if is_fill(op) and op not in groups.group_of and not op.results[0].uses.get_length():
             erase_op(op)
@@ -130,9 +134,10 @@ def _add_fills(groups: FusionGroups) -> None:
             groups.group_of[copy] = group
 
 
-def _take_in_scalars(groups: FusionGroups) -> None:
-    """Scalars that are computed from elements of tensors for one group alone move into it: host code then need
-    not wait for the elements."""
+def _absorb_scalars(groups: FusionGroups) -> None:
+    """Move scalars that only one group uses, and that depend on elements of tensors, into that group. Host code would
+    have to wait for the elements.
+    """
     chosen: dict[Operation, int] = {}
     for op in reversed(list(groups.block.ops)):
         if not is_scalar_code(op):
@@ -153,10 +158,10 @@ def _take_in_scalars(groups: FusionGroups) -> None:
             groups.members[chosen[op]].add(op)
             groups.group_of[op] = chosen[op]
             if op.name == "tensor.extract":
-                _note_extracted(groups, op)
+                _record_element_edge(groups, op)
 
 
-def _note_extracted(groups: FusionGroups, op: Operation) -> None:
+def _record_element_edge(groups: FusionGroups, op: Operation) -> None:
     """Record that an extracted element separates the group of `op` from the group that computes the tensor."""
     source = groups.producer(op.operands[0])
     while source is not None and source not in groups.group_of and is_view(source):

@@ -1,7 +1,7 @@
-"""The order of the dimensions in which `linalg.generic` and elementwise operations write their results.
+"""Order of dimensions in which `linalg.generic` and elementwise operations write their results.
 
-Where it is the order in which the results are read, or that of what they are computed from, nothing between them has to
-transpose. No value changes, only where it is read and written.
+Where a result is written in the order in which it is read, or in that of its operands, no transposition is needed in
+between. Values are unchanged; only their indices differ.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def write_as_read(op: Operation) -> None:
-    """Make a contraction whose result all its readers read through one permutation write it in their order. The readers
-    are changed in place.
+    """Make a contraction write its result in the order of its readers, if all of them read it through the same
+    permutation. The readers are changed in place.
     """
     g = structured(op)
     if len(op.results) != 1 or not g.reduces or KEPT_ORDER in op.attributes:
@@ -53,8 +53,8 @@ def write_as_read(op: Operation) -> None:
 
 
 def write_as_computed(op: Operation) -> SSAValue | None:
-    """Make an elementwise operation or a reduction of rows write its result in the order of what it is computed from;
-    return the copy that its readers read through, None when nothing changes.
+    """Make an elementwise operation or a row reduction write its result in the order of its operands. Return a copy in
+    the old order for its readers; None if nothing changes.
     """
     g = structured(op)
     order = _order_computed(g)
@@ -64,8 +64,8 @@ def write_as_computed(op: Operation) -> SSAValue | None:
 
 
 def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
-    """Rewrite a generic to loops in another order, in which it writes its result; return a copy that has the old order,
-    None when nothing changes.
+    """Rewrite a generic to iterate over its loops in the order `order`, and to write its result in that order. Return a
+    copy in the old order, or None if nothing changes.
     """
     g = structured(op)
     written = [order.index(cast(AffineDimExpr, e).position) for e in g.maps[-1].results]
@@ -83,8 +83,8 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
 
 
 def _order_computed(generic: Structured) -> list[int] | None:
-    """Return the order of the loops in which all computed tensors that a generic reads whole have them, where they
-    cannot be written as they are read. None for a contraction, which reads no tensor whole.
+    """Return the loop order that all computed operands share, where they cannot be written in the order of their reader
+    instead. Only operands read by a permutation count. Return None for a contraction, or without a common order.
     """
     if generic.contracts:
         return None
@@ -98,7 +98,7 @@ def _order_computed(generic: Structured) -> list[int] | None:
 
 
 def _order_of_readers(result: OpResult) -> list[int] | None:
-    """Return the dimensions of a result in the order in which all generics that read it have them in theirs."""
+    """Return the order of a result's dimensions that all its readers have in their own results; None if they differ."""
     common_order: list[int] | None = None
     for use in result.uses:
         if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
@@ -130,7 +130,9 @@ def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAVa
 
 
 def elementwise_of_copy(op: Operation) -> SSAValue | None:
-    """Move a transposition after the elementwise operation that reads it. Return None where that is not possible."""
+    """Move a transposition below the elementwise operation that reads it, and return the transposed result; None where
+    that is not possible.
+    """
     copy = copied(op.operands[0]) if len(op.operands) == len(op.results) == 1 and not op.regions else None
     if copy is None or not all(is_permutation(m) for m in copy.maps):
         return None
@@ -145,8 +147,8 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
 
 
 def pad_before_copy(op: Operation) -> SSAValue | None:
-    """Turn a padded transpose into a transpose of a padded tensor, which its readers read through; return it, None when
-    nothing changes.
+    """Replace the padding of a transposed tensor by the transposition of a padded tensor, and return it; None where
+    that is not possible.
     """
     pad = cast(tensor.PadOp, op)
     copy = copied(pad.source)
@@ -158,8 +160,9 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
 
 
 def transposed(value: SSAValue, permutation: Sequence[int], op: Operation) -> SSAValue:
-    """Insert a transposing copy of a tensor before `op`, and return it. permutation: for each dimension of the tensor,
-    that of the copy.
+    """Insert a transposing copy of a tensor before `op`, and return it.
+
+    permutation: for each dimension of the tensor, the dimension of the copy.
     """
     rank = len(permutation)
     axes = [d for d, n in enumerate(shape_of(value)) if n < 0]

@@ -1,8 +1,8 @@
-"""The order of nodes of a graph whose nodes are merged: which node needs which, while groups grow.
+"""Topological order of a graph whose nodes are merged: answers which node depends on which while groups grow.
 
-Nodes have ranks, in which producers come before their consumers (the algorithm of Pearce and Kelly for graphs that
-grow). A search between two nodes looks only at nodes whose ranks lie between theirs, and a merge changes only ranks of
-nodes in between that one of the two needs, or that need one of them.
+Nodes have ranks, in which producers come before consumers (the algorithm of Pearce and Kelly for dynamic graphs). A
+search between two nodes visits only nodes whose ranks are between theirs. A merge changes only the ranks of such nodes
+that depend on one of the two, or that one of the two depends on.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 MOST_VISITED = 4096
-"""Nodes that one search visits. A longer search makes formation quadratic; a shorter one gives up merges over large
-distances in long programs."""
+"""Maximum number of nodes that one search visits. With a larger limit, formation is quadratic; with a smaller one,
+merges over large distances in long programs are given up."""
 
 
 class TooFarError(Exception):
-    """A search between two nodes that visits more than `MOST_VISITED` others."""
+    """Signal that a search between two nodes visited more than `MOST_VISITED` others."""
 
 
 class GroupOrder:
-    """An acyclic graph. Each node has a number of its own; a merged node keeps one of the two numbers.
+    """An acyclic graph of numbered nodes; a merged node keeps one of the two numbers.
 
     `needs` and `require_near` raise TooFarError.
     """
@@ -43,7 +43,7 @@ class GroupOrder:
         return end
 
     def add(self, node: int, sources: Iterable[int]) -> None:
-        """Add a node after all others, and the nodes that it needs."""
+        """Add a node that depends on `sources`, as the last one of the order."""
         self._rank[node], self._next_rank = self._next_rank, self._next_rank + 1
         self._sources[node] = {self.node(source) for source in sources}
         self._readers[node] = set()
@@ -51,11 +51,11 @@ class GroupOrder:
             self._readers[source].add(node)
 
     def sources(self, node: int) -> set[int]:
-        """Return the nodes that a node needs directly."""
+        """Return the direct predecessors of a node."""
         return self._neighbours(self._sources, node)
 
     def needs(self, nodes: Iterable[int], others: Collection[int]) -> bool:
-        """Return whether one of `nodes` needs one of `others`, directly or through nodes between them."""
+        """Return whether one of `nodes` depends on one of `others`, directly or transitively."""
         least = min(self._rank[other] for other in others)
         later = [node for node in nodes if self._rank[node] > least]
         if not later:
@@ -67,7 +67,7 @@ class GroupOrder:
         self._between(lhs, rhs, MOST_VISITED)
 
     def merge(self, a: int, into: int) -> None:
-        """Make one node of two. No other node may need one of them and be needed by the other one."""
+        """Merge node `a` into node `into`. No other node may be on a path between the two."""
         before, after = self._between(a, into, None)
         assert not before & after, "the merged node would need itself"
         by_rank = self._rank.__getitem__
@@ -87,9 +87,9 @@ class GroupOrder:
             edges[into] = more
 
     def _between(self, lhs: int, rhs: int, limit: int | None) -> tuple[set[int], set[int]]:
-        """Return (nodes that the later one of two needs, nodes that need the earlier one).
+        """Return the transitive predecessors of the later node, and the transitive successors of the earlier one.
 
-        Both are sets of nodes whose ranks lie between those of the two. limit: see `_search`.
+        Both sets contain only nodes whose ranks are between those of the two. limit: see `_search`.
         """
         low, high = sorted((lhs, rhs), key=self._rank.__getitem__)
         least, most = self._rank[low], self._rank[high]
@@ -99,7 +99,10 @@ class GroupOrder:
     def _search(
         self, edges: dict[int, set[int]], starts: Iterable[int], least: int, most: int, limit: int | None
     ) -> set[int]:
-        """Return the nodes that are reached from others over nodes whose ranks lie between two ranks."""
+        """Return the nodes reachable from `starts` along `edges` over nodes with ranks between `least` and `most`.
+
+        limit: raise TooFarError if more nodes are reached; None for no limit.
+        """
         reached: set[int] = set()
         pending = list(starts)
         while pending:
@@ -113,7 +116,7 @@ class GroupOrder:
         return reached
 
     def _neighbours(self, edges: dict[int, set[int]], node: int) -> set[int]:
-        """Return the nodes at the other ends of a node's edges, under their present numbers."""
+        """Return the neighbours of a node, with merged nodes replaced by their current numbers."""
         known = edges[node]
         if not self._merged.keys().isdisjoint(known):
             known = edges[node] = {self.node(other) for other in known} - {node}

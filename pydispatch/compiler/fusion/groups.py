@@ -1,10 +1,11 @@
 """Partition of a block's tensor operations into dispatches.
 
 An operation joins the groups that produce its operands; then groups that read the same tensor join. Groups join only if
-no value leaves the union and re-enters it (a dispatch runs as a whole), and if code generation lowers the union well.
+no value leaves the union and re-enters it, since a dispatch runs as a whole, and if code generation lowers the union
+well.
 
 Views, fills and operations that produce a large tensor from a small one belong to no group at first. Each group that
-reads one gets a copy, so that the tensor is not stored.
+reads such an operation gets a copy of it, so that its result is not stored.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pydispatch.compiler.fusion.merging import FusionGroups
 
 @dataclass(frozen=True)
 class Edge:
-    """A producer and a consumer in different dispatches, and why they are."""
+    """A producer and a consumer in different dispatches, and the reason why they are not fused."""
 
     producer: Operation
     consumer: Operation
@@ -29,10 +30,11 @@ class Edge:
 
 
 def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[list[Operation]], list[Edge]]:
-    """Partitions the tensor operations of `block` into groups, and says why neighbours are not in one.
+    """Partition the tensor operations of `block` into groups; return them, and the edges between operations that were
+    not fused.
 
-    Each group is listed in an order in which it can run. Connectors and fills are copied into the groups that read
-    them, so that every operation of a group belongs to it alone.
+    Each group is listed in an order in which it can run. Duplicable operations and fills are copied into the groups
+    that read them, so that every operation belongs to at most one group.
     """
     groups = FusionGroups(block, legality)
     previous: Operation | None = None
@@ -56,7 +58,7 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
 
 
 def run_order(ops: set[Operation], position: dict[Operation, int]) -> list[Operation]:
-    """`ops` with producers before their consumers, else in the order of the block."""
+    """Return `ops` in topological order; ties have the order of the block."""
     order: list[Operation] = []
     placed: set[Operation] = set()
     for first in sorted(ops, key=position.__getitem__):

@@ -1,12 +1,13 @@
-"""Convolutions over short rows of pixels become products with an im2col matrix: one column for each output pixel.
+"""Conversion of convolutions with short rows of pixels to products with an im2col matrix, which has a column for each
+output pixel.
 
-Where channels come first, vectors run along the pixels of a row, and short rows leave most of a vector empty. All
-pixels of an image in one dimension fill them. One worker, 3x3, GFLOP/s before and after: 4x4x512 26, 162;
-7x7x512 35, 173; 10x10x256 147, 210; 14x14x256 192, 231; 56x56x64 236, 224. Bytes are multiplied in groups
-of steps, which the windows of an image do not have side by side.
+With channels first, vectors run along the pixels of a row, and short rows leave most of a vector unused. With all
+pixels of an image in one dimension, vectors are full. One worker, 3x3, GFLOP/s before and after: 4x4x512 26, 162;
+7x7x512 35, 173; 10x10x256 147, 210; 14x14x256 192, 231; 56x56x64 236, 224. Byte products need groups of adjacent steps,
+which sliding windows do not have.
 
-Where channels come last, the filter is read once for each row of pixels. A large filter does not fit the second-level
-cache; with all pixels of an image in one dimension it is read once for each block of rows.
+With channels last, the filter is read once for each row of pixels. A large filter does not fit the L2 cache; with all
+pixels of an image in one dimension it is read only once for each block of rows.
 """
 
 from __future__ import annotations
@@ -36,29 +37,30 @@ from pydispatch.ir.structured import Structured
 from pydispatch.ir.values import shape_of
 
 MOST_COLUMNS = 28
-"""Pixels of a row above which its vectors are full enough."""
+"""Maximum number of pixels of a short row; the vectors of longer rows are full enough."""
 
 FEWEST_ROWS = 32
-"""Output channels below which building the im2col matrix costs too much of the work."""
+"""Minimum number of output channels: with fewer, building the im2col matrix dominates the product."""
 
 MOST_BYTES = 4 << 20
-"""Of all columns: they are written once and read once, and should stay in a cache between."""
+"""Maximum size of the im2col matrix, which should stay in a cache between being written and read."""
 
 LARGE_FILTER, MOST_OF_IT = 1 << 20, 0.5
-"""Bytes of a filter that no second-level cache keeps, and how much of it the columns of an image take at most."""
+"""Minimum bytes of a filter that exceeds the L2 cache, and maximum size of an image's columns relative to it."""
 
 FEWEST_PIXELS, FEWEST_OF_CONSTANT = 64, 32
-"""Of an image, for columns that overlap. 49 of 3x3x512 took 0.99 to 1.33x the time (Zen 5, under load), 256 less. A
-constant filter lies in panels, and in a network it comes from memory in each call: all that layers of 7x7x512 took in a
-ResNet-18 was 1.36 ms each, 1.07 with the columns."""
+"""Minimum number of pixels of an image where columns overlap, in general and for a constant filter. 49 pixels of
+3x3x512 took 0.99 to 1.33x the time (Zen 5, under load), 256 pixels less. A constant filter is packed into panels, and a
+network reads it from memory in each call: layers of 7x7x512 in a ResNet-18 took 1.36 ms each, 1.07 ms with im2col."""
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution, by loops of its generic.
+    """A convolution as groups of loops of its generic.
 
-    C[batches, rows, spatial] += filter[rows, steps] * image[at batches, steps, spatial]; with channels last
-    C[batches, spatial, rows] += image[...] * filter[steps, rows]. sizes: those of batches may be DYNAMIC_INDEX.
+    Channels first: C[batches, rows, spatial] += filter[rows, steps] * image[at batches, steps, spatial]. Channels last:
+    C[batches, spatial, rows] += image[...] * filter[steps, rows]. image_map: the index of the image. sizes: of all
+    loops; those of batches may be DYNAMIC_INDEX.
     """
 
     op: GenericOp
@@ -78,25 +80,26 @@ class Convolution:
 
 
 Decide = Callable[[Sequence[Convolution]], Sequence[bool]]
-"""Returns which convolutions are converted."""
+"""Callback that returns for each convolution whether to convert it."""
 
 
 def convert_convolutions_to_products(function: Operation, decide: Decide | None = None) -> None:
-    """Rewrite the convolutions of a host function for which it pays, in place. The sums keep their order.
+    """Convert the convolutions of a host function to products in place where that pays. The order of summation is
+    unchanged.
 
-    decide: in place of `pays`.
+    decide: replaces the heuristic `pays`.
     """
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == "linalg.generic" and op.parent is not None]
     convolutions = [c for op in ops if (c := convolution_of(op)) is not None]
     for c, wanted in zip(
         convolutions, map(pays, convolutions) if decide is None else decide(convolutions), strict=True
     ):
-        if wanted and (now := convolution_of(c.op)) is not None:  # its image may be written by one rewritten before
-            _rewrite(now)
+        if wanted and (now := convolution_of(c.op)) is not None:  # an earlier rewrite may have replaced its image
+            _rewrite_to_product(now)
 
 
 def pays(convolution: Convolution) -> bool:
-    """Return whether columns are likely to be faster, by sizes alone."""
+    """Return whether the product is likely to be faster, judged by sizes alone."""
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     step = convolution.count(convolution.steps) * (bit_width(element) or 64) // 8
     size = convolution.count(convolution.batches) * convolution.count(convolution.spatial) * step
@@ -113,15 +116,17 @@ def pays(convolution: Convolution) -> bool:
 
 
 def convolution_of(op: GenericOp) -> Convolution | None:
-    """Return the convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows before its
-    spatial dimensions; or its filter one of steps and rows, its rows after several spatial dimensions.
+    """Return a generic as a convolution; None for others.
+
+    With channels first, the filter is a [rows, steps] matrix in memory, and rows precede the spatial dimensions in the
+    result. With channels last, the filter is [steps, rows], and rows follow several spatial dimensions.
     """
     c = contraction_of(op)
     if c is None or len(op.inputs) != 2 or not all(_is_multiplied(c, factor) for factor in (c.a, c.b)):
         return None
     filters = [f for f in (c.a, c.b) if all(len(x.terms) == 1 and x.is_identity(x.terms[0][0]) for x in f.coordinates)]
     if len(filters) != 1:
-        return None  # none is plain, or both are: then it is a product already
+        return None  # with two such factors, it is a plain product already
     weights = filters[0]
     image = c.b if weights is c.a else c.a
     g = c.generic
@@ -143,7 +148,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     else:
         batches = tuple(d for d in own if out.index(d) < out.index(rows[0]))
     spatial = tuple(d for d in own if d not in batches)
-    if any(sizes[d] < 0 for d in (*spatial, *rows, *steps)) or not _dynamic_in(g, batches):
+    if any(sizes[d] < 0 for d in (*spatial, *rows, *steps)) or not _only_batches_are_dynamic(g, batches):
         return None
     forms = ([*batches, *spatial, *rows], [*steps, *rows]), ([*batches, *rows, *spatial], [*rows, *steps])
     if len(spatial) < 1 + channels_last or (out, order) != forms[0 if channels_last else 1]:
@@ -154,8 +159,8 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     )  # fmt: skip
 
 
-def _dynamic_in(generic: Structured, batches: Sequence[int]) -> bool:
-    """Return whether no dimensions of the operands are dynamic but those of batches."""
+def _only_batches_are_dynamic(generic: Structured, batches: Sequence[int]) -> bool:
+    """Return whether all dynamic sizes of the operands belong to batches."""
     return all(
         n >= 0 or (isinstance(r, AffineDimExpr) and r.position in batches)
         for value, m in zip(generic.operands, generic.maps, strict=True)
@@ -164,14 +169,15 @@ def _dynamic_in(generic: Structured, batches: Sequence[int]) -> bool:
 
 
 def _is_multiplied(contraction: Contraction, factor: Factor) -> bool:
-    """Return whether a factor is a float as it is summed, or an integer, computed in the product from one element."""
+    """Return whether a factor is a float of the accumulator's type, or an integer computed from a single element."""
     element = cast("TensorType[Attribute]", contraction.generic.inputs[factor.main].type).element_type
     if isinstance(contraction.acc, Float32Type | Float64Type):
         return factor.direct and element == contraction.acc
     return contraction.acc == i32 and isinstance(element, IntegerType) and set(factor.inputs) == {factor.main}
 
 
-def _rewrite(convolution: Convolution) -> None:
+def _rewrite_to_product(convolution: Convolution) -> None:
+    """Replace a convolution by an im2col copy of the image, a product, and a reshape to the old dimensions."""
     op, output = convolution.op, convolution.op.outputs[0]
     type_ = cast("TensorType[Attribute]", op.results[0].type)
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
@@ -222,7 +228,9 @@ def _rewrite(convolution: Convolution) -> None:
 def _matrix(
     op: Operation, value: SSAValue, ones: DimGroups, dims: tuple[tuple[int, ...], ...], convolution: Convolution
 ) -> SSAValue:  # fmt: skip
-    """Return a tensor whose dimensions are the batches, as in `ones`, and these two groups, as matrices."""
+    """Return a tensor with `dims[0]` and `dims[1]` each collapsed to one dimension, after the batch dimensions in
+    `ones`.
+    """
     n = len(ones)
     groups = [*ones, run_of(n, dims[0]), run_of(n + len(dims[0]), dims[1])]
     return collapsed(

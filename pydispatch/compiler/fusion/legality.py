@@ -15,12 +15,12 @@ from pydispatch.ir.values import shape_of
 
 @dataclass(frozen=True)
 class Legality:
-    """Rules of which operations may be one dispatch.
+    """Rules for which operations may share a dispatch.
 
-    why_not: returns why operations, in an order in which they can run, may not; None when they may. space_of: returns
-    the space of an operation that may share a dispatch with all others that have the same space, and None for an
-    operation that `why_not` must see. most_tensors: what a dispatch of several operations reads
-    and writes; most_operands: what one of a single operation does.
+    why_not: returns the reason why operations, in topological order, may not share one; None when they may. space_of:
+    returns the iteration space of an operation that may share a dispatch with all others of that space, and None for an
+    operation that `why_not` must check. most_tensors: maximum number of tensors that a dispatch of several operations
+    reads and writes. most_operands: the same for a single operation.
     """
 
     why_not: Callable[[Sequence[Operation]], str | None]
@@ -28,13 +28,15 @@ class Legality:
     most_tensors: int = MOST_TENSORS
     most_operands: int = MOST_BINDINGS
 
-    def of(self, group: Sequence[Operation]) -> str | None:
-        """Return why operations may not be one dispatch; None when they may."""
+    def violation(self, group: Sequence[Operation]) -> str | None:
+        """Return the reason why operations may not share a dispatch; None when they may."""
         return self.why_not(group) or too_many_arguments(group, self.most_tensors)
 
 
 def elementwise_only(group: Sequence[Operation]) -> str | None:
-    """Return why operations are not elementwise operations of one shape, None when they are: the simplest legality."""
+    """Return None if all operations are elementwise and of one shape, else the reason why not. This is the simplest
+    legality.
+    """
     for op in group:
         if not info_of(op).elementwise:
             return f"'{op.name}' is not elementwise"

@@ -1,6 +1,7 @@
-"""The maps of `linalg.generic` made simple, so that dispatches form well: one function for each rewrite.
+"""Simplification of the maps of `linalg.generic`, so that dispatches form well: one function for each rewrite.
 
-Copies are read through, and loops and dimensions of size 1 go. No value changes, only where it is read and written.
+Generics read the sources of copies, and loops and dimensions of size 1 are dropped. Values are unchanged; only their
+indices differ.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def copied(value: SSAValue) -> Structured | None:
-    """Return the copy that makes a tensor: every element is one of another tensor, found by dimensions
-    and constants.
+    """Return the generic that defines `value` if it only copies: each element is an element of another tensor, at
+    distinct loop dimensions and constants. Return None for other values.
     """
     op = value.owner
     if not isinstance(op, Operation) or op.name != GENERIC or len(op.operands) != 2:
@@ -40,18 +41,19 @@ def copied(value: SSAValue) -> Structured | None:
     plain = end is not None and end is g.block.first_op and end.operands[0] is g.block.args[0]
     if not plain or len(g.inputs) != 1 or not isinstance(g.inputs[0].type, TensorType) or g.reduces:
         return None
-    return g if is_permutation(g.maps[1]) and _selects(g.maps[0]) else None
+    return g if is_permutation(g.maps[1]) and _is_selection(g.maps[0]) else None
 
 
-def _selects(map_: AffineMap) -> bool:
+def _is_selection(map_: AffineMap) -> bool:
+    """Return whether a map consists of distinct dimensions and constants."""
     dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
     constants = sum(isinstance(e, AffineConstantExpr) for e in map_.results)
     return len(dims) == len(set(dims)) and len(dims) + constants == len(map_.results)
 
 
 def read_through_copies(op: Operation) -> SSAValue | None:
-    """Make a generic read the sources of copies instead of the copies, where the sizes of its loops are known without
-    them; return its new result, None when nothing changes.
+    """Make a generic read the sources of copies instead of the copies, and return its new result. Return None if no
+    copy can be skipped, or the remaining operands would not state the sizes of all loops.
     """
     g = structured(op)
     inputs, maps = list(g.inputs), list(g.maps)
@@ -70,14 +72,17 @@ def read_through_copies(op: Operation) -> SSAValue | None:
             AffineMap(maps[operand_index].num_dims, 0, tuple(changed)),
             *maps[operand_index + 1 :],
         ]
-        if _sizes_known([*inputs[:operand_index], copy.inputs[0], *inputs[operand_index + 1 :], *g.outputs], trial):
+        if _determine_loop_sizes(
+            [*inputs[:operand_index], copy.inputs[0], *inputs[operand_index + 1 :], *g.outputs], trial
+        ):
             inputs[operand_index], maps = copy.inputs[0], trial
     if inputs == list(g.inputs) or len(op.results) != 1:
         return None
     return generic_like(op, op.detach_region(0), inputs, g.outputs, maps, g.iterators)
 
 
-def _sizes_known(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
+def _determine_loop_sizes(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
+    """Return whether each loop directly indexes a dimension of an operand, which then states its size."""
     dims = {
         e.position
         for value, m in zip(operands, maps, strict=True) if isinstance(value.type, TensorType)
@@ -87,8 +92,8 @@ def _sizes_known(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> boo
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Pad a tensor without the dimensions of size 1 that are not padded; return it in the old shape, None when nothing
-    changes.
+    """Pad a tensor without its dimensions of size 1, and return the result in the old shape. Return None if there are
+    none, or they are padded.
     """
     pad = cast(tensor.PadOp, op)
     source, shape = shape_of(pad.source), shape_of(pad.result)
@@ -101,7 +106,7 @@ def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue:
-    """`source` padded like the dimensions `dims` of `pad`."""
+    """Pad `source` like `pad`, of whose dimensions it has `dims`, in that order."""
     low, high = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
     region, old = Region(Block(arg_types=[IndexType()] * len(dims))), pad.region.block
     for inner in old.ops:
@@ -111,7 +116,7 @@ def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue
 
 
 def pads_simply(pad: tensor.PadOp) -> bool:
-    """Return whether the widths are known, and the value depends on no index."""
+    """Return whether the padding widths are static, and the padding value is the same everywhere."""
     ops = list(pad.region.block.ops)
     known = not pad.low and not pad.high
     return known and len(ops) == 1 and pad.nofold is None and not isinstance(ops[0].operands[0], BlockArgument)
@@ -121,8 +126,8 @@ def pads_simply(pad: tensor.PadOp) -> bool:
 
 
 def drop_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Rewrite a generic to tensors without dimensions of size 1, and without the loops of one step; return its result
-    in the old shape, None when nothing changes.
+    """Rewrite a generic without dimensions of size 1 and loops of one iteration; return its result in the old shape.
+    Return None if there are none, or the loop sizes would be unknown.
     """
     g = structured(op)
     if len(op.results) != 1 or not any(1 in shape_of(v) for v in g.operands):
@@ -134,7 +139,7 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     for value, map_ in zip(g.operands, g.maps, strict=True):
         old = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
         results = tuple(r.replace_dims_and_symbols(at, []) for r in old)
-        # Of three rows that are read at 2 * y + i, two are left where y is gone: sizes of loops are read off tensors.
+        # Without y, fewer rows are read at 2 * y + i: slice them, since the sizes of loops are read off tensors.
         read = {
             axis: g.extents[kept[e.position]] for axis, e in enumerate(results)
             if isinstance(e, AffineDimExpr) and not isinstance(old[axis], AffineDimExpr)
@@ -142,16 +147,16 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
         if None in read.values() or (read and -1 in shape_of(value)):
             return None
         maps.append(AffineMap(len(kept), 0, results))
-        operands.append(_beginning(op, _without_units(op, value), cast("dict[int, int]", read)))
-    if not _sizes_known(operands, maps):
+        operands.append(_leading_elements(op, _without_units(op, value), cast("dict[int, int]", read)))
+    if not _determine_loop_sizes(operands, maps):
         return None
     n = len(g.inputs)
     new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, [g.iterators[i] for i in kept], at)
     return _with_units(op, new, op.results[0])
 
 
-def _beginning(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAValue:
-    """Return the first elements of a tensor along some axes. sizes: how many, for each of these axes."""
+def _leading_elements(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAValue:
+    """Slice the first elements of a tensor along some axes. sizes: the number of elements for each of these axes."""
     shape = shape_of(value)
     if all(shape[axis] == n for axis, n in sizes.items()):
         return value
@@ -162,8 +167,8 @@ def _beginning(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAV
 
 
 def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Compute an elementwise operation on tensors without dimensions of size 1; return its result in the old shape,
-    None when nothing changes.
+    """Compute an elementwise operation without dimensions of size 1, and return its result in the old shape. Return
+    None if there are none.
     """
     result = op.results[0]
     if len(op.results) != 1 or op.regions or 1 not in shape_of(result) or not isinstance(result.type, TensorType):
@@ -179,8 +184,8 @@ def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Take a slice of a tensor without the dimensions of size 1, into one without them; return it in the old shape,
-    None when nothing changes.
+    """Slice a tensor without its dimensions of size 1, and return the slice in the old shape. Return None if there are
+    none, or the slice drops others.
     """
     part, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
     whole = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *part.rows, strict=True)]
@@ -198,7 +203,9 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def _unit_groups(shape: Sequence[int]) -> list[list[int]]:
-    """Return the dimensions of a shape in groups, those of size 1 beside another one; no group where all are 1."""
+    """Partition the dimensions of a shape into groups that each have one size other than 1; no group if all sizes are
+    1.
+    """
     groups: list[list[int]] = []
     leading: list[int] = []
     for d, n in enumerate(shape):
@@ -213,6 +220,7 @@ def _unit_groups(shape: Sequence[int]) -> list[list[int]]:
 
 
 def _without_units(op: Operation, value: SSAValue) -> SSAValue:
+    """Return a tensor without its dimensions of size 1; fills and empty tensors are recreated."""
     shape = shape_of(value)
     if 1 not in shape:
         return value
@@ -228,7 +236,7 @@ def _without_units(op: Operation, value: SSAValue) -> SSAValue:
 
 
 def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
-    """Return the value in the shape of `like`, which has dimensions of size 1 besides."""
+    """Expand a value to the type of `like`, which has additional dimensions of size 1."""
     if value.type == like.type:
         return value
     shape, dims = shape_of(like), dynamic_sizes(value, op)
@@ -243,10 +251,10 @@ def generic_like(
     op: Operation, body: Region, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
     iterators: Sequence[str], loops: Sequence[AffineExpr] | None = None, insertion_point: Operation | None = None,
 ) -> SSAValue:  # fmt: skip
-    """Insert the generic `op` with other operands and maps before `insertion_point`, by default before `op`, and return
-    its result.
+    """Insert a generic with the attributes of `op` and other operands, maps and loops; return its result.
 
-    body: its body, detached where `op` is replaced, else a copy. loops: for each of its loops, the new loop.
+    body: its region, which may be detached from `op`. loops: for each loop of `op`, the index in the new loops that
+    replaces it. insertion_point: by default `op`.
     """
     for inner in [o for o in walk(body) if o.name == "linalg.index"] if loops is not None else []:
         assert loops is not None

@@ -15,20 +15,22 @@ from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.compiler.fusion.uniform import Uniform
 from pydispatch.ir.values import shape_of
 
-MOST_OPERATIONS = 96  # compile time grows faster than what a longer chain still saves
+MOST_OPERATIONS = 96
+"""Maximum number of operations of a group: compile time grows faster than the run time that a longer chain saves."""
 MOST_SIBLINGS = 64
-"""Readers of one tensor with which a group is compared, without joining any, before formation gives up.
+"""Maximum number of readers of one tensor that a group is compared with, without joining any.
 
 With more of them, formation is quadratic in the number of readers; with fewer, readers that are far apart stay apart.
 """
 
 
 class FusionGroups:
-    """The groups of one block.
+    """The groups of tensor operations of one block.
 
-    members[g]: the operations of group g, in no order. Every operation of the block is a node of `order`, or part of
-    its group's. Readers of a duplicable operation depend on its operands, not on the operation itself: each group gets
-    a copy of it.
+    members[g]: the operations of group g, unordered. group_of: the group of each operation. order: dependence graph;
+    each operation is a node, or part of its group's node. Readers of a duplicable operation depend on its operands, not
+    on the operation itself, because each group gets a copy of it. rejected: why the operations at the ends of an edge
+    were not fused.
     """
 
     def __init__(self, block: Block, legality: Legality) -> None:
@@ -37,7 +39,7 @@ class FusionGroups:
         self.position = {op: i for i, op in enumerate(block.ops)}
         self.members: dict[int, set[Operation]] = {}
         self.group_of: dict[Operation, int] = {}
-        self.intermediates: dict[int, set[Operation]] = {}  # duplicable operations between members of a group
+        self.intermediates: dict[int, set[Operation]] = {}  # copied into the group: they lead from a member to another
         self.rejected: dict[tuple[Operation, Operation], str] = {}
         self.order = GroupOrder()
         self._uniform: dict[int, Uniform | None] = {}
@@ -45,16 +47,18 @@ class FusionGroups:
     # -- the graph
 
     def producer(self, value: SSAValue) -> Operation | None:
-        """Return the operation of the block that gives `value`."""
+        """Return the operation of the block that defines `value`; None for values from outside."""
         owner = value.owner
         return owner if owner in self.position else None  # type: ignore[return-value]  # a block has no position
 
     def node(self, op: Operation) -> int:
-        """Return the number of an operation's node: its group's, or its own."""
+        """Return the number of the node of an operation: that of its group, or its own."""
         return self.group_of.get(op, self.position[op])
 
     def enter(self, op: Operation, previous: Operation | None) -> None:
-        """Make a node of the next operation. previous: an operation that must run before it."""
+        """Add the next operation of the block to the dependence graph. previous: an operation that must run before
+        it.
+        """
         sources: set[int] = set()
         for source in {*map(self.producer, inputs_of(op)), previous}:
             if source is None or source is op:
@@ -97,37 +101,37 @@ class FusionGroups:
     # -- joining
 
     def join(self, group: int, other: int) -> str | None:
-        """Merge two groups into `other`, the one that comes first. None, or why not."""
+        """Merge a group into `other`, which precedes it, and return None; if that is not legal, return the reason."""
         intermediates: set[Operation] = set()
-        uniform = self._both(group, other)
+        uniform = self._uniform_union(group, other)
         if uniform is None:
             intermediates = self._intermediates(group, other)
         try:
             if uniform is None:
-                reason = self._why_not([other, group], intermediates)
+                reason = self._reason_not_to_merge([other, group], intermediates)
             else:
-                reason = self._why_not_uniform(group, other, uniform)
+                reason = self._reason_not_to_merge_uniform(group, other, uniform)
         except TooFarError:
             reason = reasons.TOO_FAR
         if reason is not None:
-            self._reject(group, other, intermediates, reason)
+            self._record_rejection(group, other, intermediates, reason)
             return reason
-        self._merge(group, other, intermediates)
+        self._merge_into(group, other, intermediates)
         self._uniform[other] = uniform
         return None
 
-    def _both(self, group: int, other: int) -> Uniform | None:
-        """Return the union of two groups of one space; None for other groups, all of whose operations legality must
-        see.
+    def _uniform_union(self, group: int, other: int) -> Uniform | None:
+        """Return the union of two groups that have the same iteration space. Return None for other groups, whose
+        operations legality must check one by one.
         """
         first, second = self._uniform.get(group), self._uniform.get(other)
         if first is None or second is None:
             return None
         return first.joined(second, lambda op: self.group_of.get(op, -1) in (group, other))
 
-    def _why_not_uniform(self, group: int, other: int, both: Uniform) -> str | None:
-        """Return why groups of one space may not become one, None when they may: legality permits it, whatever they
-        compute.
+    def _reason_not_to_merge_uniform(self, group: int, other: int, both: Uniform) -> str | None:
+        """Return why two groups of one iteration space cannot be merged; None if they can. Only cycles and limits are
+        checked. Raises TooFarError.
         """
         groups = [other, group]
         outside = (self.order.sources(group) | self.order.sources(other)).difference(groups)
@@ -140,9 +144,11 @@ class FusionGroups:
         self.order.require_near(group, other)
         return both.reads.too_many(len(both.results), self.legality.most_tensors)
 
-    def _why_not(self, groups: Sequence[int], intermediates: set[Operation]) -> str | None:
-        """Return why groups and the duplicable operations between them may not become one."""
-        inside = intermediates.union(*map(self.whole, groups))
+    def _reason_not_to_merge(self, groups: Sequence[int], intermediates: set[Operation]) -> str | None:
+        """Return why groups, with the duplicable operations between them, cannot be merged; None if they can. Raises
+        TooFarError if they are too far apart to be checked (`require_near`).
+        """
+        inside = intermediates.union(*map(self.members_of, groups))
         between = self._operation_between(groups, inside)
         if between is not None:
             return reasons.cycle(describe_location(between))
@@ -150,17 +156,18 @@ class FusionGroups:
             return reasons.too_many_operations(MOST_OPERATIONS)
         for group in groups[1:]:
             self.order.require_near(groups[0], group)
-        return self.legality.of(self.in_order(inside))
+        return self.legality.violation(self.in_order(inside))
 
-    def whole(self, group: int) -> set[Operation]:
-        """Return the operations of a group with the duplicable operations between them."""
+    def members_of(self, group: int) -> set[Operation]:
+        """Return the operations of a group, including the duplicable operations between them."""
         return self.members[group] | self.intermediates.get(group, set())
 
     def in_order(self, ops: Iterable[Operation]) -> list[Operation]:
+        """Return operations in the order of the block."""
         return sorted(ops, key=self.position.__getitem__)
 
     def _intermediates(self, group: int, other: int) -> set[Operation]:
-        """Return the duplicable operations that lead from `other` to `group`."""
+        """Return the duplicable operations on paths from `other` to `group`."""
         leads: dict[Operation, bool] = {}
 
         def lead(op: Operation) -> bool:
@@ -176,8 +183,8 @@ class FusionGroups:
         return {op for op, leading in leads.items() if leading and op not in self.members[group]}
 
     def _operation_between(self, groups: Sequence[int], inside: set[Operation]) -> Operation | None:
-        """Return an operation that would be between groups: some of them need it, and it needs others. None when there
-        is none.
+        """Return an operation outside of the groups on a path between them, which would make merging create a cycle;
+        None if there is none.
         """
         outside = [s for op in inside for s in map(self.producer, inputs_of(op)) if s is not None and s not in inside]
         nodes = {source: self.node(source) for source in outside}
@@ -186,7 +193,8 @@ class FusionGroups:
         between = (source for source in self.in_order(nodes) if nodes[source] not in groups)
         return next(source for source in between if self.order.needs([nodes[source]], groups))
 
-    def _reject(self, group: int, other: int, intermediates: set[Operation], reason: str) -> None:
+    def _record_rejection(self, group: int, other: int, intermediates: set[Operation], reason: str) -> None:
+        """Record `reason` for each edge from `other` to `group`, also for edges through duplicable operations."""
         if other not in self.order.sources(group):
             return
         for op in self.members[group]:
@@ -200,7 +208,8 @@ class FusionGroups:
                 elif source in intermediates:
                     pending += inputs_of(source)
 
-    def _merge(self, group: int, other: int, intermediates: set[Operation]) -> None:
+    def _merge_into(self, group: int, other: int, intermediates: set[Operation]) -> None:
+        """Merge `group` into `other`, with the duplicable operations between them."""
         for op in self.members[group]:
             self.group_of[op] = other
         self.members[other] |= self.members.pop(group)
@@ -229,24 +238,27 @@ class FusionGroups:
                 self._join_siblings(first, alive[index + 1 :] if first in self.members else ())
 
     def _join_siblings(self, first: int, others: Iterable[int]) -> None:
+        """Merge each of `others` into `first` where that is legal, until MOST_SIBLINGS attempts have failed."""
         tries = 0
         for second in others:
             if second not in self.members:
                 continue
-            if self._need_each_other(first, second) or self.join(second, first) is not None:
+            if self._are_dependent(first, second) or self.join(second, first) is not None:
                 tries += 1
             if tries == MOST_SIBLINGS:
                 return
 
-    def _need_each_other(self, first: int, second: int) -> bool:
-        """Return whether one of two groups needs the other; True when they are too far apart to find out."""
+    def _are_dependent(self, first: int, second: int) -> bool:
+        """Return whether one of two groups depends on the other; True if they are too far apart to find out."""
         try:
             return self.order.needs([first], [second]) or self.order.needs([second], [first])
         except TooFarError:
             return True
 
     def join_chains(self) -> None:
-        """Join three groups, a producer, a consumer and the consumer's only reader, where no two of them could join."""
+        """Merge three groups at once, a producer, a consumer and the consumer's only reader, where no two of them could
+        merge.
+        """
         for middle in list(self.members):
             if middle not in self.members:
                 continue
@@ -260,14 +272,14 @@ class FusionGroups:
                     continue
                 intermediates = self._intermediates(middle, first) | self._intermediates(last, middle)
                 with suppress(TooFarError):
-                    if self._why_not([first, middle, last], intermediates) is None:
-                        self._merge(middle, first, intermediates)
-                        self._merge(last, first, intermediates)
+                    if self._reason_not_to_merge([first, middle, last], intermediates) is None:
+                        self._merge_into(middle, first, intermediates)
+                        self._merge_into(last, first, intermediates)
                         break
 
     def _readers(self, group: int) -> set[int | None]:
-        """Return the groups that read values of a group, also through duplicable operations; None for a reader in no
-        group.
+        """Return the groups that read values of a group, also through duplicable operations; None stands for a reader
+        outside of groups.
         """
         groups: set[int | None] = set()
         pending = [use.operation for op in self.members[group] for result in op.results for use in result.uses]
@@ -280,7 +292,7 @@ class FusionGroups:
         return groups
 
     def drop_host_copies(self) -> None:
-        """Dissolve groups that consist of a copy alone, which host code performs."""
+        """Dissolve the groups that consist only of copies, which host code performs."""
         for group, ops in list(self.members.items()):
             if all(stays_on_host(op) for op in ops):
                 for op in ops:

@@ -1,4 +1,4 @@
-"""Names of operations, for the names of dispatches and for sentences about them."""
+"""Names of operations, for the names of dispatches and for messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydispatch.ir.structured import is_reduction, structured
 
 
 def body_words(op: Operation) -> list[str]:
-    """Return the arithmetic of an operation: `addf`, `exp`, ..."""
+    """Return the names of the arithmetic operations in an operation: `addf`, `exp`, ..."""
     ops = walk(op.regions[0]) if op.regions else [op]
     return [o.name.split(".")[1] for o in ops if info_of(o).elementwise]
 
@@ -45,7 +45,7 @@ def describe_location(op: Operation) -> str:
 
 
 def contraction_word(op: Operation) -> str:
-    """matmul, batch_matmul, matvec, dot, conv or contract."""
+    """Return the kind of a contraction: batch_matmul, matmul, matvec, vecmat, dot or conv."""
     g = structured(op)
     if any(not isinstance(e, AffineDimExpr) for m in g.maps for e in m.results):
         return "conv"

@@ -1,7 +1,7 @@
-"""Operations on more tensors than a dispatch may bind become several that bind fewer.
+"""Splitting of operations on more tensors than a dispatch may bind.
 
 A concatenation becomes a tree of concatenations. An elementwise generic becomes one generic for each operation of its
-body, which formation joins again as far as their tensors fit.
+body; formation fuses these again as far as their tensors fit.
 """
 
 from __future__ import annotations
@@ -30,30 +30,31 @@ from pydispatch.ir.values import shape_of
 from pydispatch.logs import caller_level
 
 FEW_OPERANDS = 4
-"""Operands whose sizes and tensors fit for every target."""
+"""Number of operands whose tensors and sizes fit the limits of every target."""
 
 
 def narrow_operations(function: Operation, most_tensors: int) -> None:
-    """Rewrite the operations of a host function in place that read and write more than `most_tensors` tensors.
-
-    A warning names those that cannot be rewritten.
+    """Split the operations of a host function that read and write more than `most_tensors` tensors, in place. A warning
+    names those that cannot be split.
     """
     for op in list(walk(function)):
         if op.parent is None or len(op.operands) <= FEW_OPERANDS or not needs_dispatch(op) or _fits(op, most_tensors):
             continue
         if isinstance(op, tensor.ConcatOp):
-            _split(op, most_tensors)
+            _split_concat(op, most_tensors)
         elif op.name == GENERIC and (g := structured(op)).is_parallel and not cannot_lower(g):
-            _TakenApart(cast(GenericOp, op), g).build()
+            _ElementwiseSplitter(cast(GenericOp, op), g).build()
         else:
             _warn(op, most_tensors)
 
 
 def _fits(op: Operation, most_tensors: int) -> bool:
+    """Return whether an operation fits one dispatch."""
     return arguments_of([op]).too_many(len(op.results), most_tensors) is None
 
 
 def _warn(op: Operation, most_tensors: int) -> None:
+    """Warn about an operation that exceeds `most_tensors` and cannot be split."""
     count = len(arguments_of([op]).tensors) + len(op.results)
     if count > most_tensors:
         warnings.warn(
@@ -67,8 +68,10 @@ def _warn(op: Operation, most_tensors: int) -> None:
 # -- concatenations
 
 
-def _split(op: tensor.ConcatOp, most_tensors: int) -> None:
-    """Replace a concatenation by one of concatenations, of numbers of operands that are as equal as possible."""
+def _split_concat(op: tensor.ConcatOp, most_tensors: int) -> None:
+    """Replace a concatenation by a concatenation of concatenations with nearly equal numbers of operands,
+    recursively.
+    """
     axis, whole = op.dim.value.data, op.results[0].type
     assert isinstance(whole, TensorType)
     parts = 2
@@ -83,16 +86,17 @@ def _split(op: tensor.ConcatOp, most_tensors: int) -> None:
     new = tensor.ConcatOp(concatenations, axis, whole)
     replace_op(op, before(new, op))
     if not _fits(new, most_tensors):
-        _split(new, most_tensors)
+        _split_concat(new, most_tensors)
 
 
 def _equal_parts(operands: Sequence[SSAValue], parts: int) -> list[Sequence[SSAValue]]:
+    """Return the operands in contiguous chunks of nearly equal length."""
     bounds = [len(operands) * n // parts for n in range(parts + 1)]
     return [operands[begin:end] for begin, end in pairwise(bounds)]
 
 
 def _fits_together(operands: Sequence[SSAValue], most_tensors: int) -> bool:
-    """Return whether operands may be arguments of one dispatch; a single one always is."""
+    """Return whether operands may be arguments of one dispatch; a single operand always may."""
     sizes = sum(1 for v in operands for n in shape_of(v) if n < 0)
     return len(operands) == 1 or (len(operands) < most_tensors and sizes <= MOST_SCALARS)
 
@@ -100,18 +104,20 @@ def _fits_together(operands: Sequence[SSAValue], most_tensors: int) -> bool:
 # -- elementwise generics
 
 
-class _TakenApart:
-    """Decomposition of a generic into generics over the same loops, one for each operation of its body."""
+class _ElementwiseSplitter:
+    """Splitter of a generic into generics over the same loops, one for each operation of its body.
+
+    tensors: for each value of the body, the tensor that holds it and the map to index it.
+    """
 
     def __init__(self, op: GenericOp, generic: Structured) -> None:
         self.op, self.g = op, generic
         self.loops = AffineMap.identity(len(generic.iterators))
         operands = zip(generic.block.args, generic.operands, generic.maps, strict=True)
         self.tensors: dict[SSAValue, tuple[SSAValue, AffineMap]] = {a: (value, map_) for a, value, map_ in operands}
-        """Values of the body → the operands or tensors that have them, and where."""
 
     def build(self) -> None:
-        """Put the generics before the operation, and erase it."""
+        """Insert the generics before the operation, and replace it."""
         *body, end = self.g.block.ops
         for op in body:
             for result in () if _is_copied(op) else op.results:
@@ -122,7 +128,7 @@ class _TakenApart:
         replace_op(self.op, *[self._generic(value, output, map_) for value, output, map_ in outputs])
 
     def _sizes(self) -> list[SSAValue]:
-        """Return the trip counts of the loops that no type states."""
+        """Return the sizes of the loops with dynamic sizes."""
         sizes = []
         for sources, extent in zip(self.g.loop_dims, self.g.extents, strict=True):
             if extent is None:
@@ -131,9 +137,7 @@ class _TakenApart:
         return sizes
 
     def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:
-        """Insert a generic that computes one value of the body by one operation, or copies it, and return its
-        result.
-        """
+        """Insert a generic that computes or copies one value of the body into `output`, and return its result."""
         ops: set[Operation] = set()
         read: dict[SSAValue, None] = {}
         pending = [value]
@@ -160,7 +164,7 @@ class _TakenApart:
 
 
 def _is_copied(op: Operation) -> bool:
-    """Return whether an operation of a body is copied to what reads it: constants and indices, which have
-    no tensors.
+    """Return whether an operation of a body is cloned into each reader: constants and indices, which are cheaper than a
+    tensor.
     """
     return not op.operands or any(isinstance(r.type, IndexType) for r in op.results)

@@ -1,7 +1,7 @@
-"""Reshapes moved behind the operations that read their results.
+"""Sinking of reshapes below the operations that read their results.
 
-Heads that are repeated (`broadcast_in_dim` and `reshape` of keys and values) then need no memory: the product runs over
-groups of heads, and what is computed from it, too. No value changes, only where it is read and written.
+Repeated heads (`broadcast_in_dim` and `reshape` of keys and values) then need no memory: the product and the operations
+on its result iterate over groups of heads. Values are unchanged; only their indices differ.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
 Shapes = dict[int, list[int]]
-"""For each loop that becomes several: how many steps each of them has."""
+"""For each loop that is split: the sizes of the loops that replace it."""
 
 
 def collapse_after(op: Operation) -> SSAValue | None:
-    """Make a generic read a tensor before a reshape that makes one dimension of several, and reshape its result so;
-    return that, None when nothing changes.
+    """Make a generic read the source of a collapse_shape, with more loops, and collapse its result instead; return
+    that. Return None if no operand is such a reshape.
     """
     g = structured(op)
     if len(op.results) != 1 or any(n < 0 for v in g.operands for n in shape_of(v)):
@@ -40,7 +40,7 @@ def collapse_after(op: Operation) -> SSAValue | None:
     if not split or not _is_plain(g, split):
         return None
     parts = [len(split.get(loop, [0])) for loop in range(len(g.iterators))]
-    dims = _numbered(parts)  # the loops that each loop becomes
+    dims = _consecutive_groups(parts)  # the loops that each loop becomes
     first: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
     operands, maps = [], []
     for value, map_ in zip(g.operands, g.maps, strict=True):
@@ -58,14 +58,14 @@ def collapse_after(op: Operation) -> SSAValue | None:
     kinds = [kind for kind, count in zip(g.iterators, parts, strict=True) for _ in range(count)]
     n = len(g.inputs)
     new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, kinds, first)
-    groups = _numbered([parts[cast(AffineDimExpr, e).position] for e in g.maps[-1].results])
+    groups = _consecutive_groups([parts[cast(AffineDimExpr, e).position] for e in g.maps[-1].results])
     properties = {"reassociation": reassociation(groups)}
     return before(tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties), op)
 
 
 def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
-    """Return the loops over dimensions that a reshape of a generic's result makes of several, with the
-    sizes of these.
+    """Return the loops over dimensions that a collapse_shape of a generic's result combines, with the sizes before
+    it.
     """
     reshape = value.owner
     if not isinstance(reshape, Operation) or reshape.name != "tensor.collapse_shape":
@@ -85,14 +85,14 @@ def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> S
 
 
 def _is_repeated(value: SSAValue) -> bool:
-    """Return whether a tensor has the elements of another one several times."""
+    """Return whether a tensor is a broadcast of another one."""
     copy = copied(value)
     return copy is not None and len(dims_in(copy.maps[0])) < len(copy.iterators)
 
 
 def _is_plain(generic: Structured, split: Shapes) -> bool:
-    """Return whether the split loops are parallel, index tensors without arithmetic, and are not read as numbers in the
-    body.
+    """Return whether the split loops are parallel, index tensors without arithmetic, and are not read by
+    linalg.index.
     """
     if any(generic.iterators[loop] != "parallel" for loop in split):
         return False
@@ -105,17 +105,18 @@ def _is_plain(generic: Structured, split: Shapes) -> bool:
 
 
 def _expanded(op: Operation, value: SSAValue, sizes: list[list[int]]) -> SSAValue:
+    """Expand each dimension of a value to the sizes given for it."""
     if all(len(group) == 1 for group in sizes):
         return value
     assert isinstance(value.type, TensorType)
     assert [prod(group) for group in sizes] == list(shape_of(value))
     shape = [n for group in sizes for n in group]
     type_ = TensorType(value.type.element_type, shape)
-    groups = reassociation(_numbered([len(group) for group in sizes]))
+    groups = reassociation(_consecutive_groups([len(group) for group in sizes]))
     return before(tensor.ExpandShapeOp(value, [], groups, shape, type_), op)
 
 
-def _numbered(lengths: list[int]) -> list[list[int]]:
-    """Neighbouring groups of so many dimensions."""
+def _consecutive_groups(lengths: list[int]) -> list[list[int]]:
+    """Return consecutive numbers from 0 on in groups of these lengths."""
     starts = [sum(lengths[:i]) for i in range(len(lengths))]
     return [list(range(start, start + n)) for start, n in zip(starts, lengths, strict=True)]

@@ -1,7 +1,7 @@
-"""Small rewrites of host functions that let dispatches form well: one row for each rule.
+"""Local rewrites of host functions that let dispatches form well: one row for each rule.
 
-Equal operations become one, what nothing uses goes, and views of views, of splats and of constants become what they
-show. Nothing here changes a value.
+Common subexpressions and dead operations are eliminated; views of views, of splats and of constants are folded. No
+value changes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from pydispatch.ir.structured import structured
 from pydispatch.ir.values import constant_index, shape_of
 
 Rule = Callable[[Operation], "SSAValue | None"]
-"""The value that the only result of an operation may be replaced by; what it makes goes before the operation."""
+"""Returns a value to replace the only result of an operation, or None; new operations are inserted before it."""
 
 
 def simplify(function: Operation) -> None:
-    """Rewrite the bodies of a host function in place until no rule fits."""
+    """Rewrite the bodies of a host function in place until no rule applies."""
     changed = True
     while changed:
         changed = False
@@ -65,7 +65,9 @@ def simplify(function: Operation) -> None:
 
 
 def erase_unused(function: Operation) -> bool:
-    """Erase operations without effects whose results nothing uses; whether the host function has any."""
+    """Erase the operations of a host function that have no effects and no used results; return whether there were
+    any.
+    """
     changed = False
     for op in reversed(list(walk(function))):
         useless = op.results and all(not list(r.uses) for r in op.results)
@@ -76,7 +78,7 @@ def erase_unused(function: Operation) -> bool:
 
 
 def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
-    """Merge pure operations that have the same name, operands and attributes.
+    """Eliminate common subexpressions: merge pure operations that have the same name, operands and attributes.
 
     An operation in an inner block may be replaced by an equal one of an enclosing block.
     """
@@ -89,7 +91,7 @@ def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
         if not is_pure(op) or op.regions or not op.results:
             continue
         if op.name == "arith.constant" and isinstance(op.results[0].type, TensorType):
-            continue  # comparing large constants costs more than it gives
+            continue  # comparing large constants costs more than merging them saves
         key = (
             op.name, tuple(op.operands), tuple(r.type for r in op.results), tuple(op.properties.items()),
             tuple(op.attributes.items()),
@@ -102,7 +104,7 @@ def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
 
 
 def _free_outputs(op: Operation) -> None:
-    """Replace initial values that the body does not read by empty tensors, so that nothing depends on them."""
+    """Replace initial values that the body does not read by empty tensors, which removes the dependence on them."""
     g = structured(op)
     body, first = g.block, len(g.inputs)
     for index, value in enumerate(g.outputs):
@@ -117,25 +119,26 @@ def _free_outputs(op: Operation) -> None:
 # -- rules
 
 
-def _made_by(value: SSAValue, *names: str) -> Operation | None:
+def _producer_of_kind(value: SSAValue, *names: str) -> Operation | None:
+    """Return the operation that defines a value if it has one of these names, else None."""
     owner = value.owner
     return owner if isinstance(owner, Operation) and owner.name in names else None
 
 
-def _same_type(op: Operation) -> SSAValue | None:
+def _fold_same_type(op: Operation) -> SSAValue | None:
+    """Fold an operation whose result has the type of its operand."""
     return op.operands[0] if op.operands[0].type == op.results[0].type else None
 
 
-def _same_shape(op: Operation) -> SSAValue | None:
-    """Return the operand of a reshape that changes nothing; None for any other. With two dynamic sizes the types may
-    agree and the sizes may not.
-    """
+def _fold_same_shape(op: Operation) -> SSAValue | None:
+    """Fold a reshape to the same shape. With two dynamic sizes, types may be equal although the sizes differ."""
     sizes = shape_of(op.results[0])
-    return _same_type(op) if sum(n < 0 for n in sizes) <= 1 and 0 not in sizes else None
+    return _fold_same_type(op) if sum(n < 0 for n in sizes) <= 1 and 0 not in sizes else None
 
 
-def _cast_of_cast(op: Operation) -> SSAValue | None:
-    inner = _made_by(op.operands[0], "tensor.cast")
+def _fold_cast_of_cast(op: Operation) -> SSAValue | None:
+    """Fold a cast of a cast, unless the inner one asserts a static size."""
+    inner = _producer_of_kind(op.operands[0], "tensor.cast")
     if inner is None:
         return None
     known, wanted = shape_of(inner.operands[0]), shape_of(op.results[0])
@@ -148,17 +151,18 @@ def _cast_of_cast(op: Operation) -> SSAValue | None:
 
 def _splat_value(value: SSAValue) -> Attribute | None:
     """Return the element of a splat constant."""
-    op = _made_by(value, "arith.constant")
+    op = _producer_of_kind(value, "arith.constant")
     dense = op.properties.get("value") if op is not None else None
     return splat_of(dense)
 
 
-def _view_of_splat(op: Operation) -> SSAValue | None:
+def _fold_view_of_splat(op: Operation) -> SSAValue | None:
+    """Fold a view of a splat to a splat of the result type."""
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
     if not type_.has_static_shape():
         return None
-    splat = _made_by(op.operands[0], "tensor.splat")
+    splat = _producer_of_kind(op.operands[0], "tensor.splat")
     if splat is not None:
         return before(tensor.SplatOp(splat.operands[0], [], type_), op)
     element = _splat_value(op.operands[0])
@@ -171,30 +175,31 @@ def _number(element: Attribute) -> int | float:
     return element.value.data  # type: ignore[attr-defined]
 
 
-def _view_of_empty(op: Operation) -> SSAValue | None:
+def _fold_view_of_empty(op: Operation) -> SSAValue | None:
+    """Fold a view of an empty tensor to an empty tensor of the result type."""
     type_ = op.results[0].type
-    if _made_by(op.operands[0], "tensor.empty") is None or not isinstance(type_, TensorType):
+    if _producer_of_kind(op.operands[0], "tensor.empty") is None or not isinstance(type_, TensorType):
         return None
     return before(tensor.EmptyOp([], type_), op) if type_.has_static_shape() else None
 
 
-def _inverse(op: Operation) -> SSAValue | None:
-    """Collapsing what was expanded in the same way, or the other way round."""
+def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
+    """Fold a collapse_shape of an expand_shape, or the reverse, that restores the original shape."""
     other = {"tensor.expand_shape": "tensor.collapse_shape", "tensor.collapse_shape": "tensor.expand_shape"}
-    inner = _made_by(op.operands[0], other[op.name])
+    inner = _producer_of_kind(op.operands[0], other[op.name])
     if inner is None or inner.operands[0].type != op.results[0].type:
         return None
     between, sizes = shape_of(op.operands[0]), shape_of(op.results[0])
     if [n for n in between if n != 1] == [n for n in sizes if n != 1] and sizes.count(-1) == 1:
-        return inner.operands[0]  # dimensions of size 1 came and went
+        return inner.operands[0]  # only dimensions of size 1 were added and dropped
     static = all(n >= 0 for n in sizes)
     same = inner.properties["reassociation"] == op.properties["reassociation"]
     return inner.operands[0] if static or (same and op.name == "tensor.collapse_shape") else None
 
 
-def _reshape_of_reshape(op: Operation) -> SSAValue | None:
-    """Several reshapes of static sizes become one, where one does it."""
-    inner = _made_by(op.operands[0], "tensor.expand_shape", "tensor.collapse_shape")
+def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
+    """Fold two reshapes of static sizes to one, if a single expand_shape or collapse_shape suffices."""
+    inner = _producer_of_kind(op.operands[0], "tensor.expand_shape", "tensor.collapse_shape")
     if inner is None:
         return None
     source, type_ = inner.operands[0], cast("TensorType[Attribute]", op.results[0].type)
@@ -227,12 +232,10 @@ def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
     return groups if at == len(many) or not few else None
 
 
-def _extract(op: Operation) -> SSAValue | None:
-    """Return the element that is extracted from a splat, from elements given one by one, or from a constant; None when
-    unknown.
-    """
+def _fold_extract(op: Operation) -> SSAValue | None:
+    """Fold the extraction of an element from a splat, from `tensor.from_elements`, or from a constant."""
     source = op.operands[0]
-    splat = _made_by(source, "tensor.splat")
+    splat = _producer_of_kind(source, "tensor.splat")
     if splat is not None:
         return splat.operands[0]
     element = _splat_value(source)
@@ -245,7 +248,7 @@ def _extract(op: Operation) -> SSAValue | None:
             if index is None or size < 0 or not 0 <= index < size:
                 return None
             flat = flat * size + index
-        producer = _made_by(source, "tensor.from_elements", "arith.constant")
+        producer = _producer_of_kind(source, "tensor.from_elements", "arith.constant")
         if producer is None:
             return None
         if producer.name == "tensor.from_elements":
@@ -257,7 +260,8 @@ def _extract(op: Operation) -> SSAValue | None:
     return before(arith.ConstantOp(element), op)  # type: ignore[arg-type]
 
 
-def _constant_elements(op: Operation) -> SSAValue | None:
+def _fold_constant_elements(op: Operation) -> SSAValue | None:
+    """Fold `tensor.from_elements` of constants to a constant tensor."""
     values = [v.owner.value for v in op.operands if isinstance(v.owner, arith.ConstantOp)]
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
@@ -266,8 +270,8 @@ def _constant_elements(op: Operation) -> SSAValue | None:
     return before(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [_number(v) for v in values])), op)
 
 
-def _whole_slice(op: Operation) -> SSAValue | None:
-    """Return the tensor that a slice of a whole tensor extracts or inserts; None for any other slice."""
+def _fold_whole_slice(op: Operation) -> SSAValue | None:
+    """Fold the extraction or insertion of a whole tensor."""
     whole = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
     part = slice_of(op)
     if shape_of(op.results[0] if op.name == "tensor.extract_slice" else op.operands[0]) != shape_of(whole):
@@ -279,14 +283,15 @@ def _whole_slice(op: Operation) -> SSAValue | None:
     return op.operands[0]
 
 
-def _no_padding(op: Operation) -> SSAValue | None:
+def _fold_no_padding(op: Operation) -> SSAValue | None:
+    """Fold padding of width 0."""
     pad = cast(tensor.PadOp, op)
     none = not any(int(n) for n in (*pad.static_low.get_values(), *pad.static_high.get_values()))
     return op.operands[0] if none and pad.nofold is None else None
 
 
-def _copy(op: Operation) -> SSAValue | None:
-    """Return the input that a generic gives as it is; None for any other generic."""
+def _fold_copy(op: Operation) -> SSAValue | None:
+    """Fold a generic that yields one of its inputs unchanged."""
     g = structured(op)
     end = g.block.last_op
     if len(op.results) != 1 or end is None or end is not g.block.first_op or g.reduces:
@@ -298,8 +303,8 @@ def _copy(op: Operation) -> SSAValue | None:
     return g.inputs[operand_index]
 
 
-def _sized_reshape(op: Operation) -> SSAValue | None:
-    """Replace a reshape to a tensor of sizes by one that takes them as values, and return its result."""
+def _reshape_by_values(op: Operation) -> SSAValue | None:
+    """Replace a reshape whose sizes are a tensor by one whose sizes are values, and return its result."""
     source, shape = op.operands
     result = op.results[0].type
     assert isinstance(shape.type, TensorType) and isinstance(result, TensorType)
@@ -319,28 +324,46 @@ def _sized_reshape(op: Operation) -> SSAValue | None:
     return before(tensors.TensorReshapeOp(operands=[source, source_dims, result_dims], result_types=[result]), op)
 
 
-def _single(op: Operation) -> SSAValue | None:
+def _fold_single_operand(op: Operation) -> SSAValue | None:
+    """Fold a concatenation of one operand."""
     return op.operands[0] if len(op.operands) == 1 else None
 
 
 ELEMENTWISE: Sequence[Rule] = (elementwise_without_unit_dimensions, elementwise_of_copy)
-"""What holds for all elementwise operations."""
+"""Rules of all elementwise operations."""
 
 RULES: dict[str, Sequence[Rule]] = {
-    "tensor.cast": (_same_type, _cast_of_cast, _view_of_splat, _view_of_empty),
-    "tensor.expand_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _reshape_of_reshape),
-    "tensor.collapse_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _reshape_of_reshape),
-    "flow.tensor.reshape": (_same_shape, _view_of_splat, _view_of_empty),
-    "tensor.reshape": (_view_of_splat, _view_of_empty, _sized_reshape),
-    "tensor.bitcast": (_same_type,),
-    "tensor.extract": (_extract,),
-    "tensor.from_elements": (_constant_elements,),
-    "tensor.extract_slice": (_whole_slice, slice_without_unit_dimensions, _view_of_splat, _view_of_empty),
-    "tensor.insert_slice": (_whole_slice,),
-    "tensor.pad": (_no_padding, pad_before_copy, pad_without_unit_dimensions),
-    "tensor.concat": (_single,),
+    "tensor.cast": (_fold_same_type, _fold_cast_of_cast, _fold_view_of_splat, _fold_view_of_empty),
+    "tensor.expand_shape": (
+        _fold_same_type,
+        _fold_view_of_splat,
+        _fold_view_of_empty,
+        _fold_inverse_reshape,
+        _fold_reshape_of_reshape,
+    ),
+    "tensor.collapse_shape": (
+        _fold_same_type,
+        _fold_view_of_splat,
+        _fold_view_of_empty,
+        _fold_inverse_reshape,
+        _fold_reshape_of_reshape,
+    ),
+    "flow.tensor.reshape": (_fold_same_shape, _fold_view_of_splat, _fold_view_of_empty),
+    "tensor.reshape": (_fold_view_of_splat, _fold_view_of_empty, _reshape_by_values),
+    "tensor.bitcast": (_fold_same_type,),
+    "tensor.extract": (_fold_extract,),
+    "tensor.from_elements": (_fold_constant_elements,),
+    "tensor.extract_slice": (
+        _fold_whole_slice,
+        slice_without_unit_dimensions,
+        _fold_view_of_splat,
+        _fold_view_of_empty,
+    ),
+    "tensor.insert_slice": (_fold_whole_slice,),
+    "tensor.pad": (_fold_no_padding, pad_before_copy, pad_without_unit_dimensions),
+    "tensor.concat": (_fold_single_operand,),
     "linalg.generic": (
-        _copy,
+        _fold_copy,
         drop_unit_dimensions,
         read_through_copies,
         write_as_read,

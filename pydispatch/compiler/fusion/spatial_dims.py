@@ -26,23 +26,25 @@ from pydispatch.ir.structured import Structured, is_reduction
 from pydispatch.ir.values import shape_of
 
 SHORT_COLUMNS, SHORT_ROWS = 64, 12
-"""Pixels up to which a row of an image is short: as columns (channels first), a row has less than four vectors of
-AVX-512; as rows it has less than a register block."""
+"""Maximum number of pixels of a short row of an image. As columns (channels first), it fills at most four vectors of
+AVX-512; as rows, it fills at most a register block."""
 
 
 def collapse_spatial_dims(function: Operation) -> None:
-    """Rewrite the products of a host function for which it pays, in place. No value changes."""
+    """Collapse the spatial dimensions of the products of a host function in place where that pays. Values are
+    unchanged.
+    """
     for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:
             c = contraction_of(op)
-            run = None if c is None else _run(c)
+            run = None if c is None else _collapsible_dims(c)
             if c is not None and run is not None and not _is_row_of_a_reduction(op):
-                _rewrite(cast(GenericOp, op), c.generic, run)
+                _collapse_dims(cast(GenericOp, op), c.generic, run)
 
 
-def _run(contraction: Contraction) -> tuple[int, ...] | None:
-    """Return the dimensions, all of one factor only, that are neighbours, in order, in each operand that has one of
-    them. None when there are fewer than two, the last of them is not short, or a size is dynamic.
+def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
+    """Return the dimensions to collapse: they belong to one factor only, and are adjacent and in order in each operand
+    that has them. Return None if there are fewer than two, the last one is not short, or a size is dynamic.
     """
     g = contraction.generic
     if any(n is None or n < 0 for n in g.extents) or any(n < 0 for v in g.operands for n in shape_of(v)):
@@ -53,8 +55,8 @@ def _run(contraction: Contraction) -> tuple[int, ...] | None:
         if (
             first >= 0
             and second >= 0
-            and _only_one_factor(contraction, first, second)
-            and _neighbours(g, first, second)
+            and _belong_to_one_factor(contraction, first, second)
+            and _are_adjacent(g, first, second)
         ):
             if run and run[-1] != first:
                 break
@@ -66,14 +68,16 @@ def _run(contraction: Contraction) -> tuple[int, ...] | None:
     return tuple(run) if g.extent(run[-1]) <= short else None
 
 
-def _only_one_factor(contraction: Contraction, *dims: int) -> bool:
+def _belong_to_one_factor(contraction: Contraction, *dims: int) -> bool:
+    """Return whether one factor has all of these dimensions, and the other factor none."""
     return any(
         set(dims) <= own.dims and not set(dims) & other.dims
         for own, other in ((contraction.a, contraction.b), (contraction.b, contraction.a))
     )
 
 
-def _neighbours(generic: Structured, first: int, second: int) -> bool:
+def _are_adjacent(generic: Structured, first: int, second: int) -> bool:
+    """Return whether two dimensions are adjacent and in order in each operand that has one of them."""
     for map_ in generic.maps:
         positions = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
         used = [d for r in map_.results for d in r.used_dims()]
@@ -86,12 +90,15 @@ def _neighbours(generic: Structured, first: int, second: int) -> bool:
 
 
 def _is_row_of_a_reduction(op: Operation) -> bool:
-    """Return whether something reduces the rows of the result and something else reads them, as a softmax does."""
+    """Return whether one user reduces the rows of the result and another one reads them, as in a softmax. Collapsing
+    would prevent their fusion.
+    """
     users = {use.operation for use in op.results[0].uses}
     return len(users) > 1 and any(is_reduction(user) for user in users)
 
 
-def _rewrite(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
+def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
+    """Replace a product by one in which the dimensions `run` are collapsed, followed by an expand_shape."""
     kept = [d for d in range(len(generic.iterators)) if d not in run[1:]]
     at = [
         AffineExpr.dimension(kept.index(d)) if d in kept else AffineExpr.constant(0)

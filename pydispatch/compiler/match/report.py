@@ -11,19 +11,19 @@ from pydispatch.errors import Location
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.functions import FUNCTIONS
 
-_KEPT = 3
+_MAX_NEAR_MISSES = 3
 OUTSIDE = "the module"
 """The result of `function_of` outside functions."""
 
 
 def place_of(op: Operation | None) -> str:
-    """`file:line:column`, or the known part."""
+    """Return the source location of an operation as `file:line:column`, or the part of it that is known."""
     location = None if op is None else location_of(op)
     return str(location) if location is not None else "an unknown place"
 
 
 def function_of(op: Operation) -> str:
-    """`@name` of the function around an operation."""
+    """Return `@name` of the function that contains an operation."""
     parent: Operation | None = op
     while parent is not None:
         name = parent.properties.get("sym_name")
@@ -35,7 +35,9 @@ def function_of(op: Operation) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """Match of a pattern. kernel: the replacement, '' without one."""
+    """A match of a pattern. op: the name of its root operation. function, place: where it is. kernel: the replacement,
+    '' without one.
+    """
 
     pattern: str
     op: str
@@ -50,9 +52,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Miss:
-    """Near miss of a pattern.
+    """A near miss of a pattern.
 
-    `depth` operations of the pattern matched at and below `op`; then `reason` ended the comparison at `stopped`.
+    `depth` operations of the pattern matched at `op` and its producers; the comparison then failed at `stopped` because
+    of `reason`.
     """
 
     pattern: str
@@ -96,14 +99,17 @@ class Report:
             self.patterns.append(pattern)
 
     def match(self, pattern: str, op: Operation, kernel: str = "") -> None:
+        """Record a match with its root at `op`."""
         self.found.append(Found(pattern, op.name, function_of(op), place_of(op), kernel))
 
     def miss(self, pattern: str, op: Operation, mismatch: Mismatch) -> None:
-        """Keep a miss when it is among the deepest of its pattern. A mismatch of the root is no near miss."""
+        """Record a near miss if it is among the deepest ones of its pattern. A mismatch of the root itself is not
+        recorded.
+        """
         if mismatch.depth == 0 and mismatch.op is op and mismatch.reason.startswith("expected"):
             return
         kept = self.near.setdefault(pattern, [])
-        if len(kept) >= _KEPT and mismatch.depth <= kept[-1].depth:
+        if len(kept) >= _MAX_NEAR_MISSES and mismatch.depth <= kept[-1].depth:
             return
         miss = Miss(pattern, op.name, function_of(op), place_of(op), mismatch.depth, mismatch.reason,
                     place_of(mismatch.op or op), location_of(mismatch.op or op))  # fmt: skip
@@ -111,7 +117,7 @@ class Report:
             return
         kept.append(miss)
         kept.sort(key=lambda m: -m.depth)
-        del kept[_KEPT:]
+        del kept[_MAX_NEAR_MISSES:]
 
     @property
     def unmatched(self) -> list[str]:
@@ -120,7 +126,7 @@ class Report:
         return [p for p in self.patterns if p not in hit]
 
     def explain(self, pattern: str) -> str:
-        """Return one sentence on a pattern that matched nothing."""
+        """Return a sentence on why a pattern matched nothing."""
         near = self.near.get(pattern)
         if pattern in self.hints:
             name, why = self.hints[pattern]
@@ -132,7 +138,7 @@ class Report:
         return f"{pattern} matched nothing; nearest is {near[0]}"
 
     def text(self) -> str:
-        """Return the whole report, for people."""
+        """Return the whole report as text, one line per match or near miss."""
         lines = [str(f) for f in self.found]
         for pattern in self.patterns:
             if pattern in self.unmatched and not self.near.get(pattern):

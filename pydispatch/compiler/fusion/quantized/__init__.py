@@ -1,1 +1,1 @@
-"""Products of dequantized numbers → products of the stored integers."""
+"""Products of dequantized numbers, computed as products of the stored integers."""

@@ -11,13 +11,11 @@ from xdsl.ir import Operation
 from pydispatch.ir.values import shape_of
 
 Axes = list["int | None"]
-"""For each dimension of what is viewed the one of the view that runs along it, where there is one."""
+"""For each dimension of the source, the dimension of the view that corresponds to it, or None."""
 
 
 def _same_axes(op: Operation) -> Axes:
-    """Return the axes of an operation that keeps all dimensions; None for a dimension whose size changes
-    or is dynamic.
-    """
+    """Return the axes of an operation that keeps all dimensions; None for one whose size changes or is dynamic."""
     source, result = shape_of(op.operands[0]), shape_of(op.results[0])
     return [axis if n == m >= 0 else None for axis, (n, m) in enumerate(zip(source, result, strict=True))]
 
@@ -27,23 +25,25 @@ def _groups(op: Operation) -> list[list[int]]:
     return [[d.value.data for d in group.data] for group in groups.data]
 
 
-def _only(group: Sequence[int], shape: Sequence[int]) -> int | None:
-    """Return the dimension of a group that is longer than 1, where there is only one."""
+def _only_long_dimension(group: Sequence[int], shape: Sequence[int]) -> int | None:
+    """Return the only dimension of a group whose size is not 1; None if there are none or several."""
     long = [d for d in group if shape[d] != 1]
     return long[0] if len(long) == 1 else None
 
 
 def _collapsed_axes(op: Operation) -> Axes:
+    """Return the axes of a collapse_shape."""
     shape = shape_of(op.operands[0])
     axes: Axes = [None] * len(shape)
     for axis, group in enumerate(_groups(op)):
-        if (only := _only(group, shape)) is not None:
+        if (only := _only_long_dimension(group, shape)) is not None:
             axes[only] = axis
     return axes
 
 
 def _expanded_axes(op: Operation) -> Axes:
-    return [_only(group, shape_of(op.results[0])) for group in _groups(op)]
+    """Return the axes of an expand_shape."""
+    return [_only_long_dimension(group, shape_of(op.results[0])) for group in _groups(op)]
 
 
 VIEWS: dict[str, Callable[[Operation], Axes]] = {

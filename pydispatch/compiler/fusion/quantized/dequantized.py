@@ -1,4 +1,4 @@
-"""Dequantized numbers as parts of programs: what is stored, its zero point, its scales, and generics made of them."""
+"""Dequantized numbers in programs: the stored integers, their zero point and scales, and generics built from them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pydispatch.compiler.kernels.matmul.ranges import Range, range_of
 from pydispatch.ir.values import shape_of
 
 EXACT = 1 << 24
-"""The integers up to here are numbers of f32."""
+"""f32 represents all integers up to this magnitude exactly."""
 
 
 @dataclass(frozen=True)
 class ScalarExpr:
-    """Backward slice of a scalar in the body of a generic.
+    """A scalar expression: the backward slice of a value in the body of a generic.
 
     inputs: for each argument of the body that the slice reads, its tensor, and the index of the element as a map from
-    dimensions of another tensor or from loops.
+    loops or from dimensions of another tensor.
     """
 
     ops: tuple[Operation, ...]
@@ -38,13 +38,13 @@ class ScalarExpr:
 
     @property
     def range(self) -> Range:
-        """The least and the greatest value of an i32."""
+        """The range (least, greatest) of the i32 value."""
         tensors = [v for a, v, _ in self.inputs if a is self.value]
         return range_of(tensors[0] if tensors else self.value) or _signed(32)
 
     @property
     def number(self) -> int | None:
-        """The i32 that it gives, where that is known."""
+        """The i32 value if it is known at compile time, else None."""
         low, high = self.range
         return low if low == high else None
 
@@ -53,8 +53,8 @@ class ScalarExpr:
 class Dequantized:
     """The elements of a tensor as (stored - zero) * scales.
 
-    stored: a tensor of integers, read at `index`. signed: how they are widened to i32, None for a tensor that nothing
-    has widened so far. zero: gives an i32, None for 0; scales: give f32.
+    stored: a tensor of integers, read at `index`. signed: whether they are widened to i32 as signed integers; None for
+    a tensor that is not widened yet. zero: an i32 expression, None for 0. scales: f32 expressions.
     """
 
     stored: SSAValue
@@ -71,31 +71,35 @@ class Dequantized:
 
     @property
     def width(self) -> int:
+        """Bits of a stored integer."""
         return cast(IntegerType, element_of(self.stored)).width.data
 
     @property
     def range(self) -> Range:
-        """The least and the greatest value of `stored - zero`."""
+        """The range (least, greatest) of `stored - zero`."""
         low, high = (0, (1 << self.width) - 1) if self.signed is False else _signed(self.width)
         least, most = (0, 0) if self.zero is None else self.zero.range
         return low - most, high - least
 
 
 class GenericBody:
-    """The body of a new generic, whose inputs are added as its expressions need them."""
+    """Builder of the body of a generic; inputs are added when its expressions need them."""
 
     def __init__(self) -> None:
         self.block = Block()
         self.inputs: list[tuple[SSAValue, AffineMap]] = []
 
     def input(self, value: SSAValue, index: AffineMap) -> SSAValue:
-        """Add a tensor to the inputs unless it is one, and return the block argument that is its element."""
+        """Return the block argument that holds the element of `value` at `index`; add the tensor to the inputs if
+        necessary.
+        """
         if (value, index) not in self.inputs:
             self.inputs.append((value, index))
             self.block.insert_arg(element_of(value), len(self.block.args))
         return self.block.args[self.inputs.index((value, index))]
 
     def add(self, op: Operation) -> SSAValue:
+        """Add an operation to the body, and return its result."""
         self.block.add_op(op)
         return op.results[0]
 
@@ -107,22 +111,26 @@ class GenericBody:
         return mapping.get(expr.value, expr.value)
 
     def integer(self, factor: Dequantized) -> SSAValue:
-        """Add the computation of `stored - zero` in i32, and return its result."""
+        """Add the computation of `stored - zero` in i32, and return its value."""
         value = self.input(factor.stored, factor.index)
         if factor.width < 32:
             value = self.add(arith.ExtUIOp(value, i32) if factor.signed is False else arith.ExtSIOp(value, i32))
         return value if factor.zero is None else self.add(arith.SubiOp(value, self.copy(factor.zero)))
 
     def generic(self, value: SSAValue, like: SSAValue, index: AffineMap) -> list[Operation]:
-        """Return operations whose last one is an elementwise generic that gives `value`. like: a tensor of the result's
-        sizes; index: where a point of the loops is in the result.
+        """Build an elementwise generic that yields `value`, preceded by the operations for its output.
+
+        like: a tensor with the sizes of the result. index: the map from loops to the index of the result.
         """
         size_ops, dims = sizes_of(like)
         empty = tensor.EmptyOp(dims, TensorType(value.type, cast("TensorType[Attribute]", like.type).get_shape()))
         return [*size_ops, empty, self.over(value, empty.results[0], index, ["parallel"] * index.num_dims)]
 
     def over(self, value: SSAValue, start: SSAValue, index: AffineMap, iterators: Sequence[str]) -> GenericOp:
-        """End the body with `value`, and return the generic of it; `start` is what it writes over."""
+        """Yield `value`, and build the generic with this body.
+
+        start: the initial value of the output. index: the map of the output.
+        """
         self.block.add_op(YieldOp(value))
         inputs, maps = [v for v, _ in self.inputs], [*(m for _, m in self.inputs), index]
         if len(self.block.args) == len(inputs):
@@ -132,15 +140,17 @@ class GenericBody:
 
 
 def element_of(value: SSAValue) -> Attribute:
+    """Return the element type of a tensor; the type itself for a scalar."""
     return value.type.element_type if isinstance(value.type, TensorType) else value.type
 
 
 def _signed(bits: int) -> Range:
+    """Return the range of a signed integer."""
     return -(1 << bits - 1), (1 << bits - 1) - 1
 
 
 def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
-    """Return operations that give the dynamic sizes of a tensor, and these sizes."""
+    """Return operations that compute the dynamic sizes of a tensor, and their results."""
     size_ops: list[Operation] = []
     for axis, n in enumerate(shape_of(value)):
         if n < 0:
@@ -150,7 +160,7 @@ def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
 
 
 def integer_of(value: SSAValue) -> int | None:
-    """Return the integer that a constant scalar is, as an i32 or a float."""
+    """Return the value of a constant scalar if it is an integer that f32 represents exactly; None for others."""
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     constant = attribute.value.data if isinstance(attribute, IntegerAttr | FloatAttr) else None
     whole = constant is not None and (isinstance(constant, int) or constant.is_integer()) and abs(constant) <= EXACT

@@ -1,10 +1,10 @@
-"""Products of dequantized numbers become products of the stored integers, which are scaled once.
+"""Conversion of products of dequantized numbers to products of the stored integers, which are scaled once.
 
-A factor is recognised as `scale * (stored - zero point)`, where the scale is the same for all steps of the sum:
-sum(s a * t b) = s t sum(a b). The sum of integers must fit i32 whatever is stored, so that it is exact; what is rounded
-is the sum and its product with the scales, where a sum of f32 rounds every step.
+A factor is recognised as `scale * (stored - zero point)`, where the scale is the same for all steps of the sum: sum(s a
+* t b) = s t sum(a b). The sum of integers must fit i32 for all stored values, so that it is exact. Only its conversion
+and scaling are rounded, whereas a sum of f32 rounds every step.
 
-Products of integers read what is stored in the same way, so that bytes and not i32 lie between dispatches.
+Products of integers are rewritten to read the stored integers too, so that dispatches exchange bytes instead of i32.
 """
 
 from __future__ import annotations
@@ -31,25 +31,35 @@ from pydispatch.ir.values import shape_of
 
 
 def multiply_integers(function: Operation, products: str) -> None:
-    """Rewrite the products of a host function whose factors are dequantized, in place. products: the bytes that all
-    targets multiply in one instruction, see `Level.bytes`."""
+    """Rewrite the products of a host function whose factors are dequantized, in place.
+
+    products: the kind of bytes that all targets multiply in one instruction, see `Level.bytes`.
+    """
     changed = False
     for op in list(walk(function)):
         c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
         if c is not None and c.acc in (f32, i32) and is_projected_permutation(c.generic.maps[-1]):
-            changed = _rewrite(c, products) or changed
+            changed = _rewrite_product(c, products) or changed
     if changed:
         erase_unused(function)
 
 
-def _rewrite(contraction: Contraction, products: str) -> bool:
-    """Make a contraction of f32 one of integers where its factors are dequantized, or one of i32 one of what is
-    stored; whether it does."""
+def _rewrite_product(contraction: Contraction, products: str) -> bool:
+    """Make a contraction of f32 with dequantized factors multiply integers, or a contraction of i32 read the stored
+    integers. Return whether it was rewritten.
+    """
     g, tensors = contraction.generic, TensorRecognizer()
     scalars = ScalarRecognizer(tensors, g, frozenset(range(len(g.iterators))) - frozenset(g.loops))
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
     exact = a is not None and b is not None and (contraction.acc == i32 or _fits(g, (a, b)))
-    if a is None or b is None or a.signed is None or b.signed is None or not exact or not _sized(g, (a, b)):
+    if (
+        a is None
+        or b is None
+        or a.signed is None
+        or b.signed is None
+        or not exact
+        or not _determine_loop_sizes(g, (a, b))
+    ):
         tensors.drop()
         return False
     shifted = zero_point_corrections(contraction, a, b, products)
@@ -71,21 +81,21 @@ def _rewrite(contraction: Contraction, products: str) -> bool:
 
 
 def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:
-    """Return whether no sum of products leaves i32."""
+    """Return whether every sum of products fits i32."""
     steps = prod(generic.extents[d] or 0 for d in generic.loops)
     most = prod(max(map(abs, factor.range)) for factor in factors)
     return 0 < steps * most < 1 << 31
 
 
-def _sized(generic: Structured, factors: Sequence[Dequantized]) -> bool:
-    """Return whether the size of each loop is that of a tensor's dimension."""
+def _determine_loop_sizes(generic: Structured, factors: Sequence[Dequantized]) -> bool:
+    """Return whether each loop directly indexes a dimension of a factor or of the result, which states its size."""
     results = [r for map_ in (*(f.index for f in factors), generic.maps[-1]) for r in map_.results]
     return {r.position for r in results if isinstance(r, AffineDimExpr)} == set(range(len(generic.iterators)))
 
 
 def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> list[Operation]:
-    """Return operations whose last one gives the sums of products of integers; where the product is of floats, its
-    initial value is left out.
+    """Build the generic of sums of integer products, preceded by the operations for its initial value. The initial
+    value of an f32 contraction is added later, after scaling.
     """
     g = contraction.generic
     start_ops, dims = sizes_of(g.outputs[0])
@@ -101,21 +111,21 @@ def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> li
 
 
 def _loops(contraction: Contraction) -> AffineMap:
-    """Return the map from the dimensions of a product's result to its loops."""
+    """Return the map from the dimensions of a contraction's result to its loops; reduction loops map to 0."""
     g, rank = contraction.generic, len(shape_of(contraction.op.results[0]))
     at = {r.position: axis for axis, r in enumerate(g.maps[-1].results) if isinstance(r, AffineDimExpr)}
     return AffineMap(rank, 0, tuple(dim_expr(at.get(d)) for d in range(len(g.iterators))))
 
 
 def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequence[ShiftedFactor]) -> list[Operation]:
-    """Return operations that turn the sums of products of bytes into those of the factors."""
+    """Build the operations that convert sums of byte products to sums of products of the factors."""
     loops, body, sums = _loops(contraction), GenericBody(), CorrectionTerms(contraction)
     value = sums.corrected(body, body.input(total, AffineMap.identity(loops.num_dims)), shifted, loops)
     return [*sums.made, *body.generic(value, contraction.generic.outputs[0], AffineMap.identity(loops.num_dims))]
 
 
 def _scaled(contraction: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
-    """Return operations that scale the sums to the product's result."""
+    """Build the operations that scale the integer sums to the f32 result, and add its initial value."""
     g, loops, body = contraction.generic, _loops(contraction), GenericBody()
     whole = AffineMap.identity(loops.num_dims)
     value = body.add(arith.SIToFPOp(body.input(total, whole), f32))

@@ -1,4 +1,4 @@
-"""Reads which tensors and scalars are dequantized numbers."""
+"""Recognition of tensors and scalars that are dequantized numbers."""
 
 from __future__ import annotations
 
@@ -36,27 +36,29 @@ from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
 MOST_ELEMENTS = 4096
-"""Of a constant of floats that is looked at for whether all are integers: zero points are few."""
+"""Maximum number of elements of a float constant that is checked for being integers: zero points are few."""
 
 
 class TensorRecognizer:
-    """Recognizer of tensors of dequantized numbers. made: new operations without users, in order."""
+    """Recognizer of tensors of dequantized numbers. made: created operations, detached, in order."""
 
     def __init__(self) -> None:
         self.made: list[Operation] = []
 
     def add(self, *ops: Operation) -> SSAValue:
+        """Record operations, and return the result of the last one."""
         self.made += ops
         return ops[-1].results[0]
 
     def drop(self) -> None:
-        """Erase what was made."""
+        """Erase the created operations."""
         for op in reversed(self.made):
             op.erase()
 
     def of(self, value: SSAValue, kept: frozenset[int]) -> Dequantized | None:
-        """Return the dequantized elements that a tensor of f32 or integers has, None when it has none. kept: the
-        dimensions that scales may depend on.
+        """Return a tensor of f32 or integers as dequantized elements; None if it is not recognized.
+
+        kept: the dimensions that scales may depend on.
         """
         element = element_of(value)
         if isinstance(element, IntegerType) and 8 <= element.width.data < 32:
@@ -70,6 +72,7 @@ class TensorRecognizer:
         return self._view(op, VIEWS[op.name](op), kept) if op.name in VIEWS else None
 
     def _elementwise(self, generic: Structured, kept: frozenset[int]) -> Dequantized | None:
+        """Return the result of an elementwise generic as dequantized elements, or None."""
         out, last = generic.maps[-1], generic.block.last_op
         loops_at = out.inverse_permutation() if is_permutation(out) else None
         if loops_at is None or last is None:
@@ -79,6 +82,9 @@ class TensorRecognizer:
         return None if scalar is None else scalar.at(loops_at)
 
     def _view(self, op: Operation, axes: Axes, kept: frozenset[int]) -> Dequantized | None:
+        """Return a view of a dequantized tensor as dequantized elements, by applying the view to the stored tensor;
+        None if that is not possible. axes: of the view.
+        """
         inner = self.of(op.operands[0], frozenset(a for a, now in enumerate(axes) if now in kept))
         if inner is None:
             return None
@@ -99,8 +105,8 @@ class TensorRecognizer:
         return self.add(*body.generic(element, like, AffineMap.identity(len(shape_of(like)))))
 
     def _padded(self, op: tensor.PadOp, inner: Dequantized, stored: SSAValue) -> Operation | None:
-        """Return the stored tensor padded with zero points where the numbers are padded with zeros; None for any other
-        padding.
+        """Build the padding of the stored tensor with its zero point, which corresponds to padding with 0; None for
+        other padding values.
         """
         last = op.region.block.last_op
         zero = 0 if inner.zero is None else inner.zero.number
@@ -118,15 +124,16 @@ class TensorRecognizer:
 
 
 class ScalarRecognizer:
-    """Recognizer of dequantized scalars in the body of a generic, by its loops.
+    """Recognizer of dequantized scalars in the body of a generic.
 
-    loops: those that scales may depend on.
+    loops: the loops that scales may depend on; scales must not depend on reduction loops.
     """
 
     def __init__(self, tensors: TensorRecognizer, generic: Structured, loops: frozenset[int]) -> None:
         self.tensors, self.g, self.loops = tensors, generic, loops
 
     def of(self, value: SSAValue) -> Dequantized | None:
+        """Return a scalar of the body as a dequantized element; None if it is not recognized."""
         if isinstance(value, BlockArgument):
             return self._element(value)
         assert isinstance(value, OpResult)
@@ -135,17 +142,20 @@ class ScalarRecognizer:
             return self._widened(op)
         if isinstance(op, arith.SubiOp | arith.SubfOp):
             minuend = self.of(op.operands[0])
-            zero = self._free(op.operands[1]) if value.type == i32 else self._whole(op.operands[1])
+            zero = (
+                self._loop_invariant(op.operands[1]) if value.type == i32 else self._integer_zero_point(op.operands[1])
+            )
             plain = minuend is not None and minuend.zero is None and not minuend.scales and zero is not None
             nothing = zero is None or zero.range == (0, 0)
             return replace(minuend, zero=None if nothing else zero) if plain and minuend is not None else None
         for number_at, scale_at in ((0, 1), (1, 0)) if isinstance(op, arith.MulfOp) else ():
-            scale, minuend = self._free(op.operands[scale_at]), None
+            scale, minuend = self._loop_invariant(op.operands[scale_at]), None
             if scale is not None and (minuend := self.of(op.operands[number_at])) is not None:
                 return replace(minuend, scales=(*minuend.scales, scale))
         return None
 
     def _element(self, argument: BlockArgument) -> Dequantized | None:
+        """Return an argument of the body as a dequantized element of its tensor, or None."""
         if argument.owner is not self.g.block or argument.index >= len(self.g.inputs):
             return None
         index_map = self.g.maps[argument.index]
@@ -154,8 +164,8 @@ class ScalarRecognizer:
         return None if inner is None else inner.at(self._along_units(index_map))
 
     def _along_units(self, index_map: AffineMap) -> AffineMap:
-        """Return `index_map` with constants 0 replaced by the loops of one step that they are read in: loops over a
-        product need all their sizes.
+        """Replace constants 0 of an index by the loops of one iteration that index the same dimension of the result. A
+        product needs the sizes of all its loops.
         """
         own, shape = self.g.maps[-1].results, shape_of(self.g.op.results[0])
         if len(index_map.results) != len(own):
@@ -167,16 +177,18 @@ class ScalarRecognizer:
         return AffineMap(index_map.num_dims, 0, tuple(results))
 
     def _widened(self, op: Operation) -> Dequantized | None:
-        """Return the dequantized elements of an integer that becomes a wider one, or a float; None when it has none."""
+        """Return the operand of a widening or integer-to-float conversion as a dequantized element with known sign, or
+        None.
+        """
         inner = self.of(op.operands[0])
         signed = isinstance(op, arith.SIToFPOp | arith.ExtSIOp)
         if inner is None or inner.scales or (inner.signed is not None and not signed):
             return None
         return inner if inner.signed is not None else replace(inner, signed=signed)
 
-    def _whole(self, value: SSAValue) -> ScalarExpr | None:
-        """Return the i32 expression of a float that is an i32 and the same for all steps of the sum; None for any other
-        value.
+    def _integer_zero_point(self, value: SSAValue) -> ScalarExpr | None:
+        """Return an f32 value that is an integer and constant over all reduction loops as an i32 expression; None for
+        other values.
         """
         if isinstance(value, BlockArgument):
             if value.owner is not self.g.block or value.index >= len(self.g.inputs):
@@ -190,10 +202,14 @@ class ScalarRecognizer:
         if integer is not None:
             return constant_expr(integer)
         op = value.owner
-        return self._free(op.operands[0]) if isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32 else None
+        return (
+            self._loop_invariant(op.operands[0])
+            if isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32
+            else None
+        )
 
-    def _free(self, value: SSAValue) -> ScalarExpr | None:
-        """Return the expression of a value that is the same for all steps of the sum; None for any other value."""
+    def _loop_invariant(self, value: SSAValue) -> ScalarExpr | None:
+        """Return the expression of a value that does not depend on the reduction loops; None for other values."""
         ops, arguments, pending = set[Operation](), list[BlockArgument](), [value]
         while pending:
             at = pending.pop()
@@ -212,11 +228,12 @@ class ScalarRecognizer:
 
 
 def dim_expr(dim: int | None) -> AffineExpr:
+    """Return a dimension as an affine expression; the constant 0 for None."""
     return AffineExpr.constant(0) if dim is None else AffineExpr.dimension(dim)
 
 
 def _integers(value: SSAValue) -> Operation | None:
-    """Return a constant of i32 with the values of a constant tensor of floats; None unless all are integers."""
+    """Build an i32 constant with the values of a float constant; None unless all of them are integers."""
     dense = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     if not isinstance(dense, DenseIntOrFPElementsAttr) or prod(dense.get_shape()) > MOST_ELEMENTS:
         return None

@@ -1,8 +1,8 @@
-"""Zero-point corrections after a product of bytes, where zero points do not fit the bytes or the term is constant.
+"""Zero-point corrections after a product of bytes, for zero points that kernels do not subtract.
 
-A factor a = u - p of bytes u, where p is the same for all steps: sum((u - p)(v - q)) =
-sum(u v) - p sum(v) - q sum(u) + K p q, exact modulo 2^32. Where v is a constant, so is sum(v). What kernels subtract by
-themselves (`kernels/matmul/cpu/products.py`) are zero points that are known, of factors that are not constant.
+A factor is a = u - p of bytes u, where p is the same for all steps: sum((u - p)(v - q)) = sum(u v) - p sum(v) - q
+sum(u) + K p q, exact modulo 2^32. Where v is a constant, so is sum(v). Kernels themselves subtract only zero points
+that are known, of factors that are not constant (`kernels/matmul/cpu/products.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONSTANTS = ("arith.constant", "flow.tensor.constant")
 
 @dataclass(frozen=True)
 class ShiftedFactor:
-    """A factor as `bytes - number - zero`; `bytes` may have a zero point that the kernel subtracts."""
+    """A factor as `bytes - number - zero`; `bytes` may itself have a zero point that the kernel subtracts."""
 
     bytes: Dequantized
     number: int = 0
@@ -35,16 +35,17 @@ class ShiftedFactor:
 
     @property
     def is_all(self) -> bool:
-        """Whether the bytes are the factor."""
+        """Whether the bytes are the factor, without a correction."""
         return self.number == 0 and self.zero is None
 
 
 def zero_point_corrections(
     contraction: Contraction, lhs: Dequantized, rhs: Dequantized, products: str
 ) -> Sequence[ShiftedFactor]:
-    """Return the factors without the zero points that are better subtracted after the product; none if there are none.
+    """Return the two factors split into bytes for the kernel and corrections to subtract after the product; nothing if
+    no correction is needed or possible.
 
-    products: see `Level.bytes`.
+    products: the kind of bytes that instructions multiply, see `Level.bytes`.
     """
     if not products or lhs.width != 8 or rhs.width != 8:
         return ()
@@ -63,8 +64,11 @@ def zero_point_corrections(
 
 
 def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool) -> ShiftedFactor:
-    """least: the least of the bytes that instructions take; constant, by_constant: whether the factor, and the other
-    one, are constants."""
+    """Split a factor into bytes and a correction.
+
+    least: the least byte that instructions accept. constant, by_constant: whether the factor, and the other factor, are
+    constants.
+    """
     zero = 0 if factor.zero is None else factor.zero.number
     if zero is not None and (constant or not by_constant):
         return ShiftedFactor(factor)
@@ -89,7 +93,9 @@ def _is_constant(factor: Dequantized) -> bool:
 
 
 def _is_summed(contraction: Contraction, factor: Dequantized) -> bool:
-    """Return whether the loops that a factor is summed over can be loops of their own: it has the sizes of all."""
+    """Return whether a factor can be summed on its own over the reduction loops: its dimensions state all their
+    sizes.
+    """
     plain = {r.position for r in factor.index.results if isinstance(r, AffineDimExpr)}
     sizes = all(n is not None and n >= 0 for n in (contraction.generic.extents[d] for d in contraction.generic.loops))
     return sizes and set(contraction.generic.loops) <= plain and dims_in(factor.index) == plain
@@ -104,27 +110,31 @@ class CorrectionTerms:
     def corrected(
         self, body: GenericBody, total: SSAValue, shifted: Sequence[ShiftedFactor], loops: AffineMap
     ) -> SSAValue:
-        """Add the computation of the sum of products of the factors from that of the bytes, and return its result.
-        loops: by the dimensions of the result.
+        """Add the computation of the corrected sum from `total`, the sum of byte products, and return it.
+
+        loops: the map from dimensions of the result to loops.
         """
         first, second = shifted
         for one, other in ((first, second), (second, first)):
             if one.zero is not None:
-                total = body.add(arith.SubiOp(total, self._share(body, one, other, loops)))
+                total = body.add(arith.SubiOp(total, self._times_other_sum(body, one, other, loops)))
             elif one.number:
                 total = body.add(arith.AddiOp(total, self._sum(body, other.bytes, -one.number, loops)))
         if not first.is_all and not second.is_all:
             steps = prod(self.c.generic.extent(d) for d in self.c.generic.loops)
-            both = body.add(arith.MuliOp(_whole(body, first, loops), _whole(body, second, loops)))
+            both = body.add(arith.MuliOp(_total_offset(body, first, loops), _total_offset(body, second, loops)))
             count = body.add(arith.ConstantOp(IntegerAttr(steps, i32)))
             total = body.add(arith.AddiOp(total, body.add(arith.MuliOp(both, count))))
         return total
 
-    def _share(self, body: GenericBody, one: ShiftedFactor, other: ShiftedFactor, loops: AffineMap) -> SSAValue:
-        return body.add(arith.MuliOp(_whole(body, one, loops), self._sum(body, other.bytes, 1, loops)))
+    def _times_other_sum(
+        self, body: GenericBody, one: ShiftedFactor, other: ShiftedFactor, loops: AffineMap
+    ) -> SSAValue:
+        """Add the computation of a factor's zero point times the sum of the other factor's bytes, and return it."""
+        return body.add(arith.MuliOp(_total_offset(body, one, loops), self._sum(body, other.bytes, 1, loops)))
 
     def _sum(self, body: GenericBody, factor: Dequantized, times: int, loops: AffineMap) -> SSAValue:
-        """Add the computation of the sum of a factor over all steps, times a number, and return its result."""
+        """Add the computation of `times` the sum of a factor over the reduction loops, and return it."""
         g = self.c.generic
         own = [d for d in range(len(g.iterators)) if d in dims_in(factor.index) and d not in g.loops]
         order = [*own, *g.loops]
@@ -152,7 +162,7 @@ class CorrectionTerms:
         return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in own)))
 
 
-def _whole(body: GenericBody, shifted: ShiftedFactor, loops: AffineMap) -> SSAValue:
-    """Add the computation of the number that is subtracted from a factor, in i32, and return its result."""
+def _total_offset(body: GenericBody, shifted: ShiftedFactor, loops: AffineMap) -> SSAValue:
+    """Add the computation of the offset of a factor, `number + zero` in i32, and return it."""
     constant = body.add(arith.ConstantOp(IntegerAttr(shifted.number, i32)))
     return constant if shifted.zero is None else body.add(arith.AddiOp(body.copy(shifted.zero.at(loops)), constant))

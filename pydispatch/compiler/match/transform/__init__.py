@@ -1,1 +1,1 @@
-"""Transform-dialect specs → matches and replacements."""
+"""Transform-dialect specs: matching and replacement."""

@@ -1,4 +1,4 @@
-"""Operations of actions: imports, calls that replace matches, clean-up."""
+"""Handlers of the operations in actions: imports, calls that replace matches, and clean-up."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from pydispatch.suggestions import nearest
 
 
 def _import(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `import_symbol`: copy a symbol of the spec into each module of the handle."""
     name = op.symbol.root_reference.data
     imported = []
     for module in run.ops(op, env):
@@ -34,6 +35,7 @@ def _import(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `cast_and_call`: call a function at the insertion point and replace the outputs by its results."""
     anchors = run.check(op, env[op.insertion_point[0]])
     if len(anchors) != 1:
         run.fail(op, f"a call is put at one operation, this handle holds {len(anchors)}")
@@ -61,6 +63,9 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _function(run: Interpreter, op: Any, env: Env) -> Operation:
+    """Return the function to call: the one named, imported from the spec if needed, or the one that the handle
+    holds.
+    """
     if op.function_name is not None:
         name = op.function_name.root_reference.data
         known = table_of(run.program)
@@ -74,17 +79,20 @@ def _function(run: Interpreter, op: Any, env: Env) -> Operation:
 
 
 def _dce(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `apply_dce`."""
     for target in run.ops(op, env):
         cleanup.eliminate_dead(target)
 
 
 def _cse(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `apply_cse`. The view is recreated, since operations were erased."""
     for target in run.ops(op, env):
         cleanup.eliminate_common(target)
     run.view = GraphView()
 
 
 def _patterns(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `apply_patterns`, of which only canonicalization is supported."""
     sets = [inner for block in op.body.blocks for inner in block.ops]
     for target in run.ops(op, env):
         for inner in sets:
@@ -98,6 +106,7 @@ def _patterns(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _pass(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `apply_registered_pass`."""
     name = op.pass_name.data
     if name not in cleanup.PASSES:
         hint = nearest(name, cleanup.PASSES, 2)
@@ -111,6 +120,7 @@ def _pass(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _annotate(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `annotate`: set an attribute of each operation of the handle."""
     value: Attribute = UnitAttr()
     if len(op.operands) == 2:
         held = env[op.operands[1]]
@@ -122,6 +132,7 @@ def _annotate(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _print(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `print`: print the operations of the handles, or the whole program, to stderr."""
     from pydispatch import ir
 
     title = op.attributes.get("name")

@@ -1,4 +1,4 @@
-"""An index of matchers by root operation, so that matchers that cannot match an operation are not run."""
+"""Index of matchers by root operation, which avoids running matchers that cannot match."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydispatch.ir.dialects.transform.matchers import (
 )
 from pydispatch.ir.dialects.transform.syntax import strings_of
 
-# The result of a matcher with only these depends only on `kind_of` the operation.
+# A matcher that consists of these operations depends only on the `kind_of` its root.
 _LOCAL = frozenset(
     f"transform.{name}"
     for name in (
@@ -56,7 +56,10 @@ def kind_of(op: Operation) -> Hashable:
 
 
 class MatcherIndex:
-    """Matchers by their requirement of the root: a computation, a body, a name, or unknown."""
+    """Index of matchers by what they require of their root: a computation, a body, a name, or nothing known.
+
+    local: the matchers that inspect only the root. refused: those that rejected an operation, by its kind.
+    """
 
     def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
         self.run = run
@@ -73,6 +76,7 @@ class MatcherIndex:
             self._add(ordinal, matcher)
 
     def _add(self, ordinal: int, matcher: Any) -> None:
+        """Insert a matcher under the strictest requirement that its operations state for the root."""
         roots: set[SSAValue] = set(matcher.body.block.args[:1])
         names: set[str] | None = None
         body: Hashable | None = None
@@ -104,8 +108,8 @@ class MatcherIndex:
             self.any.append(ordinal)
 
     def candidates(self, op: Operation) -> list[int]:
-        """Return the indices of the matchers to try, in order; without those that rejected an operation of the same
-        kind.
+        """Return the indices of the matchers to try, in order, without local ones that rejected an operation of the
+        same kind.
         """
         if not self.local:
             return self._candidates(op)
@@ -121,6 +125,7 @@ class MatcherIndex:
             self.refused.setdefault(kind_of(op), set()).add(ordinal)
 
     def _candidates(self, op: Operation) -> list[int]:
+        """Return the indices of the matchers whose requirement `op` meets, in order."""
         candidates = set(self.any)
         candidates.update(self.by_name.get(op.name, ()))
         if op.regions and self.by_body:
@@ -130,7 +135,7 @@ class MatcherIndex:
         return sorted(candidates)
 
     def near(self, ordinal: int, op: Operation) -> bool:
-        """Return whether the root of a matcher can match `op`."""
+        """Return whether `op` meets the requirement of a matcher for its root."""
         if ordinal not in self.roots:
             names = {name for name, numbers in self.by_name.items() if ordinal in numbers}
             return not names or op.name in names

@@ -1,4 +1,4 @@
-"""Runs transform sequences over a program. Handles hold operations, values or numbers of the program, in lists."""
+"""Interpreter of transform sequences. A handle holds a list of operations, values or parameters."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from pydispatch.ir.dialects.transform.dialect import NamedSequenceOp
 
 ENTRIES = ("__transform_main", "__preprocessing_main", "__kernel_config")
 Env = dict[SSAValue, list[Any]]
+"""The contents of each handle: operations, values or parameters."""
+
 Handler = Callable[["Interpreter", Any, Env], None]
+"""Executes an operation of the spec: reads the handles of its operands, and sets those of its results."""
 
 
 class NoMatch(Exception):
-    """A matcher rejects an operation."""
+    """Signal that a matcher rejects an operation."""
 
     def __init__(self, mismatch: Mismatch) -> None:
         super().__init__(mismatch.reason)
@@ -45,7 +48,7 @@ class Interpreter:
         self.depth = 0
 
     def run(self) -> None:
-        """Run the entry point of the spec. CompileError when something in the spec or its effect is wrong."""
+        """Run the entry point of the spec. Raises CompileError if the spec or its effect is wrong."""
         entry = next((self.top[e] for e in ENTRIES if isinstance(self.top.get(e), NamedSequenceOp)), None)
         if entry is None:
             names = [f"@{n}" for n, op in self.top.items() if isinstance(op, NamedSequenceOp)]
@@ -60,7 +63,9 @@ class Interpreter:
             self.fail(entry, f"a matcher outside of transform.foreach_match said no: {no.mismatch.reason}")
 
     def call(self, sequence: NamedSequenceOp, arguments: Sequence[list[Any]]) -> list[list[Any]]:
-        """Run a sequence; returns the values it yields."""
+        """Run a named sequence and return the contents of the handles that it yields. Raises CompileError for deep
+        recursion.
+        """
         block = sequence.body.block
         if len(arguments) != len(block.args):
             self.fail(sequence, f"@{sequence.sym_name.data} takes {len(block.args)} handle(s), got {len(arguments)}")
@@ -74,7 +79,9 @@ class Interpreter:
             self.depth -= 1
 
     def block(self, block: Block, env: Env) -> list[list[Any]]:
-        """Run the operations of a block; the operands of its last one when that yields."""
+        """Run the operations of a block, and return the contents of the handles that it yields; none without a
+        yield.
+        """
         for op in block.ops:
             if op.name in ("transform.yield", "transform.match.structured.yield"):
                 return [env[v] for v in op.operands]
@@ -98,12 +105,15 @@ class Interpreter:
         raise CompileError(message, location_of(op), note)
 
     def ops(self, op: Operation, env: Env, index: int = 0) -> list[Operation]:
-        """Return the operations that operand `index` holds; raise an error if one is not an operation, or has been
+        """Return the operations of operand `index`. Raises CompileError if an item is no operation or has been
         erased.
         """
         return self.check(op, env[op.operands[index]])
 
     def check(self, op: Operation, held: list[Any]) -> list[Operation]:
+        """Return the contents of a handle as operations. Raises CompileError if an item is no operation or has been
+        erased.
+        """
         for item in held:
             if not isinstance(item, Operation):
                 self.fail(op, f"'{op.name}' needs a handle of operations, this one holds "
@@ -114,14 +124,14 @@ class Interpreter:
         return held
 
     def one(self, op: Operation, env: Env, index: int = 0) -> Operation:
-        """Return the one operation that operand `index` holds."""
+        """Return the only operation of operand `index`. Raises CompileError for another number of operations."""
         ops = self.ops(op, env, index)
         if len(ops) != 1:
             self.fail(op, f"'{op.name}' needs a handle of one operation, this one holds {len(ops)}")
         return ops[0]
 
     def value(self, op: Operation, held: list[Any]) -> SSAValue:
-        """Return the one value that a handle holds."""
+        """Return the only value of a handle. Raises CompileError for other contents."""
         if len(held) != 1 or not isinstance(held[0], SSAValue):
             self.fail(op, f"'{op.name}' needs a handle of one value, this one holds {len(held)}")
         return held[0]

@@ -1,4 +1,4 @@
-"""Operations that get from one handle to another, and those that run sequences over many operations."""
+"""Handlers of operations that navigate between handles, and of those that run sequences on many operations."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pydispatch.ir.structured import as_structured
 
 
 def _match(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `structured.match`: find operations by name, interface, attributes and result type."""
     names = same_names(strings_of(op.ops))
     matches: dict[Operation, None] = {}
     for root in run.ops(op, env):
@@ -26,7 +27,7 @@ def _match(run: Interpreter, op: Any, env: Env) -> None:
                 continue
             if op.interface is not None and op.interface.data == "LinalgOp" and as_structured(candidate) is None:
                 continue
-            if op.op_attrs is not None and not _has(candidate, op.op_attrs.data):
+            if op.op_attrs is not None and not _has_attributes(candidate, op.op_attrs.data):
                 continue
             if op.filter_result_type is not None and [r.type for r in candidate.results] != [op.filter_result_type]:
                 continue
@@ -34,11 +35,13 @@ def _match(run: Interpreter, op: Any, env: Env) -> None:
     env[op.results[0]] = list(matches)
 
 
-def _has(op: Operation, wanted: Any) -> bool:
+def _has_attributes(op: Operation, wanted: Any) -> bool:
+    """Return whether an operation has these attributes with these values."""
     return all(op.properties.get(k, op.attributes.get(k)) == v for k, v in wanted.items())
 
 
 def _foreach(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `foreach`: run the body for each position of the handles, and concatenate the yielded handles."""
     lists = [env[v] for v in op.operands]
     if len({len(values) for values in lists}) > 1:
         run.fail(op, f"the handles hold different numbers of things: {', '.join(str(len(values)) for values in lists)}")
@@ -52,6 +55,7 @@ def _foreach(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `foreach_match`: for each operation, run the first matcher that accepts it and then its action."""
     matchers = [run.sequence(op, m) for m in op.matchers.data]
     actions = [run.sequence(op, a) for a in op.actions.data]
     for matcher, action in zip(matchers, actions, strict=True):
@@ -77,12 +81,14 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
             if candidate.parent is None and candidate is not run.program:
                 continue
             for ordinal in index.candidates(candidate):
-                yielded = _try(run, matchers[ordinal], candidate, extras)
+                yielded = _run_matcher(run, matchers[ordinal], candidate, extras)
                 if yielded is None:
                     index.refuse(ordinal, candidate)
                     continue
                 run.report.match(f"@{matchers[ordinal].sym_name.data}", candidate, f"@{actions[ordinal].sym_name.data}")
-                for into, held in zip(gathered, _act(run, op, actions[ordinal], yielded, candidate), strict=False):
+                for into, held in zip(
+                    gathered, _run_action(run, op, actions[ordinal], yielded, candidate), strict=False
+                ):
                     into += held
                 break
     explain(run, matchers, run.ops(op, env), index)
@@ -90,7 +96,8 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
     env.update(zip(op.results[1:], gathered, strict=True))
 
 
-def _try(run: Interpreter, matcher: Any, op: Operation, extras: list[list[Any]]) -> list[list[Any]] | None:
+def _run_matcher(run: Interpreter, matcher: Any, op: Operation, extras: list[list[Any]]) -> list[list[Any]] | None:
+    """Run a matcher on an operation; return the yielded handles, or None and report the miss."""
     try:
         return run.call(matcher, [[op], *extras])
     except NoMatch as miss:
@@ -98,7 +105,10 @@ def _try(run: Interpreter, matcher: Any, op: Operation, extras: list[list[Any]])
         return None
 
 
-def _act(run: Interpreter, op: Any, action: Any, handles: list[list[Any]], root: Operation) -> list[list[Any]]:
+def _run_action(run: Interpreter, op: Any, action: Any, handles: list[list[Any]], root: Operation) -> list[list[Any]]:
+    """Run an action on the handles that its matcher yielded. Raises CompileError if an operation in it does not
+    match.
+    """
     try:
         return run.call(action, handles)
     except NoMatch as miss:
@@ -114,15 +124,15 @@ def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index
         for candidate in walk(root) if chosen else ():
             for ordinal, matcher in chosen:
                 if candidate is not root and index.near(ordinal, candidate):
-                    _try(run, matcher, candidate, [[] for _ in matcher.body.block.args[1:]])
+                    _run_matcher(run, matcher, candidate, [[] for _ in matcher.body.block.args[1:]])
 
 
 EXPLAINED = 8
-"""So many matchers that found nothing are explained for one `foreach_match`: explaining looks at every operation."""
+"""Maximum number of unmatched matchers that one `foreach_match` explains; each is run again on all operations."""
 
 
 def _post_order(root: Operation) -> list[Operation]:
-    """Return every operation under `root`, those nested in an operation before it."""
+    """Return `root` and the operations in it, nested operations before the enclosing one."""
     order: list[Operation] = []
     pending: list[tuple[Operation, bool]] = [(root, False)]
     while pending:
@@ -137,6 +147,7 @@ def _post_order(root: Operation) -> list[Operation]:
 
 
 def _include(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `include`: run another sequence; a mismatch yields empty handles if failures are suppressed."""
     sequence = run.sequence(op, op.target)
     try:
         yielded = run.call(sequence, [env[v] for v in op.operands])
@@ -150,18 +161,22 @@ def _include(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _constant(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `param.constant`."""
     env[op.results[0]] = [op.value]
 
 
 def _operands(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `get_operand`."""
     env[op.results[0]] = [v for target in run.ops(op, env) for v in _pick(op, list(target.operands), "operand", target)]
 
 
 def _results(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `get_result`."""
     env[op.results[0]] = [v for target in run.ops(op, env) for v in _pick(op, list(target.results), "result", target)]
 
 
 def _pick(op: Any, values: list[SSAValue], what: str, target: Operation) -> list[SSAValue]:
+    """Return the values at the positions that `op` states; reject `target` if it does not have them."""
     picked = op.positions(len(values))
     if picked is None:
         asked = ", ".join(str(v) for v in op.properties["positions"].get_values())
@@ -170,6 +185,7 @@ def _pick(op: Any, values: list[SSAValue], what: str, target: Operation) -> list
 
 
 def _defining(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `get_defining_op`."""
     producers: list[Operation] = []
     for value in env[op.operands[0]]:
         if not isinstance(value, SSAValue):
@@ -181,6 +197,7 @@ def _defining(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _producer(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `get_producer_of_operand`."""
     producers = []
     for target in run.ops(op, env):
         for value in _pick(op, list(target.operands), "operand", target):
@@ -191,6 +208,7 @@ def _producer(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _consumers(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `get_consumers_of_result`."""
     users: dict[Operation, None] = {}
     for target in run.ops(op, env):
         for value in _pick(op, list(target.results), "result", target):
@@ -199,6 +217,7 @@ def _consumers(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _parent(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `get_parent_op`: find the n-th ancestor with the stated name and isolation."""
     name = op.attributes.get("op_name")
     names = same_names([name.data]) if name is not None else set()
     nth = op.attributes.get("nth_parent")
@@ -218,7 +237,8 @@ def _parent(run: Interpreter, op: Any, env: Env) -> None:
     env[op.results[0]] = list(parents)
 
 
-def _table(run: Interpreter, op: Any, env: Env) -> None:
+def _nearest_symbol_table(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `get_nearest_symbol_table`: find the enclosing modules."""
     modules: dict[Operation, None] = {}
     for target in run.ops(op, env):
         parent: Operation | None = target
@@ -231,11 +251,13 @@ def _table(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _merge(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `merge_handles`."""
     held = [x for v in op.operands for x in env[v]]
     env[op.results[0]] = list(dict.fromkeys(held)) if op.deduplicate is not None else held
 
 
 def _split(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `split_handle`: one result handle for each item."""
     held = env[op.operands[0]]
     if len(held) != len(op.results):
         run.fail(op, f"the handle holds {len(held)} operation(s), {len(op.results)} are wanted")
@@ -243,10 +265,12 @@ def _split(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _count(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `num_associations`."""
     env[op.results[0]] = [IntegerAttr(len(env[op.operands[0]]), 64)]
 
 
 def _cast(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `cast`: reject operations with another name than the result's type states."""
     type = op.results[0].type
     wanted = getattr(getattr(type, "operation", None), "data", None)
     for target in env[op.operands[0]]:
@@ -267,8 +291,8 @@ HANDLERS: dict[str, Handler] = {
     "transform.get_producer_of_operand": _producer,
     "transform.get_consumers_of_result": _consumers,
     "transform.get_parent_op": _parent,
-    "transform.util.get_nearest_symbol_table": _table,
-    "transform.iree.get_nearest_symbol_table": _table,
+    "transform.util.get_nearest_symbol_table": _nearest_symbol_table,
+    "transform.iree.get_nearest_symbol_table": _nearest_symbol_table,
     "transform.merge_handles": _merge,
     "transform.split_handle": _split,
     "transform.num_associations": _count,

@@ -1,4 +1,4 @@
-"""Operations of matchers: each inspects the program and may reject it, with the reason."""
+"""Handlers of the operations in matchers: each inspects the program and may reject it with a reason."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from pydispatch.ir.structured import Structured, as_structured
 
 
 def same_names(names: list[str]) -> set[str]:
-    """Functions have two spellings, which mean the same."""
+    """Return the names as a set, with all names of function operations if it has one of them."""
     return {*names, *(FUNCTIONS if any(n in FUNCTIONS for n in names) else ())}
 
 
 def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `match.operation_name`."""
     names = same_names(strings_of(op.op_names))
     for target in run.ops(op, env):
         if target.name not in names:
@@ -34,6 +35,7 @@ def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _operation_empty(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `match.operation_empty`."""
     if env[op.operands[0]]:
         no("expected no operation", None)
 
@@ -44,17 +46,19 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def _cmpi(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `match.param.cmpi`."""
     left, right = env[op.operands[0]], env[op.operands[1]]
     if len(left) != len(right):
         no(f"expected as many numbers on both sides, got {len(left)} and {len(right)}", None)
     for a, b in zip(left, right, strict=True):
-        if not _COMPARE[op.predicate.data](_number(run, op, a), _number(run, op, b)):
+        if not _COMPARE[op.predicate.data](_integer(run, op, a), _integer(run, op, b)):
             hint = op.operands[0].name_hint
-            wanted = f"%{hint or 'value'} {op.predicate.data} {_number(run, op, b)}"
-            no(f"expected {wanted}, got {_number(run, op, a)}", None)
+            wanted = f"%{hint or 'value'} {op.predicate.data} {_integer(run, op, b)}"
+            no(f"expected {wanted}, got {_integer(run, op, a)}", None)
 
 
-def _number(run: Interpreter, op: Operation, param: Any) -> int:
+def _integer(run: Interpreter, op: Operation, param: Any) -> int:
+    """Return the value of an integer parameter. Raises CompileError for other parameters."""
     value = param.value.data if isinstance(param, IntegerAttr) else param
     if not isinstance(value, int):
         run.fail(op, f"'{op.name}' compares integers, got {param}")
@@ -62,6 +66,7 @@ def _number(run: Interpreter, op: Operation, param: Any) -> int:
 
 
 def _structured(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `match.structured`: run its body with the operation as argument."""
     root = run.one(op, env)
     if as_structured(root) is None:
         no(f"expected a structured operation, got {root.name}", root, 0)
@@ -73,7 +78,8 @@ def _structured(run: Interpreter, op: Any, env: Env) -> None:
     env.update(zip(op.results, yielded, strict=True))
 
 
-def _of(run: Interpreter, op: Any, env: Env) -> tuple[Operation, Structured]:
+def _structured_root(run: Interpreter, op: Any, env: Env) -> tuple[Operation, Structured]:
+    """Return the only operation of the first operand and its structure; reject one that is not structured."""
     root = run.one(op, env)
     view = as_structured(root)
     if view is None:
@@ -81,15 +87,18 @@ def _of(run: Interpreter, op: Any, env: Env) -> tuple[Operation, Structured]:
     return root, view
 
 
-def _give_count(of: Callable[[Structured], int]) -> Handler:
+def _count_handler(of: Callable[[Structured], int]) -> Handler:
+    """Return a handler that yields a count of a structured operation as a parameter."""
+
     def handler(run: Interpreter, op: Any, env: Env) -> None:
-        _, structure = _of(run, op, env)
+        _, structure = _structured_root(run, op, env)
         env[op.results[0]] = [IntegerAttr(of(structure), 64)]
 
     return handler
 
 
 def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `match.structured.elemental_bitwidth`."""
     value = run.value(op, env[op.operands[0]])
     type = expressions.element_type(value.type)
     if isinstance(type, IndexType):
@@ -104,7 +113,8 @@ def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _dim(run: Interpreter, op: Any, env: Env) -> None:
-    root, structure = _of(run, op, env)
+    """Execute `match.structured.dim`: check the kinds of loops and yield their sizes."""
+    root, structure = _structured_root(run, op, env)
     picked = op.positions(len(structure.iterators))
     if picked is None:
         no(f"expected more loops than {len(structure.iterators)}", root)
@@ -117,9 +127,16 @@ def _dim(run: Interpreter, op: Any, env: Env) -> None:
         env[op.results[0]] = [IntegerAttr(sizes[i], 64) for i in picked]
 
 
-def _side(of: Callable[[Structured], list[SSAValue]], offset: Callable[[Structured], int], what: str) -> Handler:
+def _operand_handler(
+    of: Callable[[Structured], list[SSAValue]], offset: Callable[[Structured], int], what: str
+) -> Handler:
+    """Return a handler for inputs or outputs: it checks their maps, and yields the values, maps or producers.
+
+    of: returns the values. offset: the index of the first one's map. what: their name in messages.
+    """
+
     def handler(run: Interpreter, op: Any, env: Env) -> None:
-        root, structure = _of(run, op, env)
+        root, structure = _structured_root(run, op, env)
         values = of(structure)
         picked = op.positions(len(values))
         if picked is None:
@@ -142,13 +159,15 @@ def _side(of: Callable[[Structured], list[SSAValue]], offset: Callable[[Structur
 
 
 def _producer(value: SSAValue, what: str, index: int, root: Operation) -> Operation:
+    """Return the operation that defines an operand; reject one that is an argument."""
     if not isinstance(value.owner, Operation):
         no(f"{what} {index} is not the result of an operation", root)
     return value.owner
 
 
 def _result(run: Interpreter, op: Any, env: Env) -> None:
-    root, _ = _of(run, op, env)
+    """Execute `match.structured.result`: yield results or their users."""
+    root, _ = _structured_root(run, op, env)
     picked = op.positions(len(root.results))
     if picked is None:
         no(f"expected more results than {len(root.results)}", root)
@@ -165,7 +184,8 @@ def _result(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _body(run: Interpreter, op: Any, env: Env) -> None:
-    root, structure = _of(run, op, env)
+    """Execute `match.structured.body`."""
+    root, structure = _structured_root(run, op, env)
     block = structure.body
     if block is None or block.last_op is None:
         no("the operation has no body", root)
@@ -181,13 +201,14 @@ def _body(run: Interpreter, op: Any, env: Env) -> None:
             no(f"body: expected an elementwise operation, it has a {bad} loop", root)
     position = op.attributes.get("reduction_position")
     if isinstance(position, IntegerAttr):
-        _reduction(root, structure, int(position.value.data))
+        _require_reduction(root, structure, int(position.value.data))
     contraction = strings_of(op.attributes.get("contraction"))
     if contraction:
-        _contraction(root, structure, contraction)
+        _require_contraction(root, structure, contraction)
 
 
-def _reduction(root: Operation, structure: Structured, position: int) -> None:
+def _require_reduction(root: Operation, structure: Structured, position: int) -> None:
+    """Reject a body whose result at `position` is not combined with the previous value of its output."""
     assert structure.body is not None and structure.body.last_op is not None
     yielded = structure.body.last_op.operands
     if position >= len(yielded):
@@ -198,7 +219,8 @@ def _reduction(root: Operation, structure: Structured, position: int) -> None:
         no(f"body: result {position} is not combined with what the output holds", root)
 
 
-def _contraction(root: Operation, structure: Structured, names: list[str]) -> None:
+def _require_contraction(root: Operation, structure: Structured, names: list[str]) -> None:
+    """Reject a body that does not yield `names[-1]` of a `names[0]`, such as a sum of a product."""
     assert structure.body is not None and structure.body.last_op is not None
     multiply, add = names[0], names[-1]
     last = structure.body.last_op.operands[0].owner
@@ -231,6 +253,7 @@ def pattern_of(run: Interpreter, op: Any) -> DagPattern:
 
 
 def _dag(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `match.cast_compatible_dag_from_root`."""
     pattern = pattern_of(run, op)
     root = run.one(op, env)
     match = pattern.match(root, run.view)
@@ -246,13 +269,14 @@ def _dag(run: Interpreter, op: Any, env: Env) -> None:
 
 
 class Absent:
-    """An output tensor that the pattern names, but the program does not need: an empty one is made for it."""
+    """An output tensor of the pattern that does not exist in the program; a call gets an empty tensor for it."""
 
     def __init__(self, type: Attribute, root: Operation) -> None:
         self.type, self.root = type, root
 
 
 def _type(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `match.cast_compatible_type`."""
     for value in env[op.operands[0]]:
         if not isinstance(value, SSAValue):
             run.fail(op, f"'{op.name}' needs a handle of values")
@@ -263,7 +287,8 @@ def _type(run: Interpreter, op: Any, env: Env) -> None:
                else None, 2)  # fmt: skip
 
 
-def _tensor(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
+def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
+    """Return the only value of the first operand and the dimension that `op` names; reject values without it."""
     value = run.value(op, env[op.operands[0]])
     if not isinstance(value.type, TensorType):
         no(f"expected a tensor, got {value.type}", None, 2)
@@ -275,7 +300,8 @@ def _tensor(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
 
 
 def _multiple(run: Interpreter, op: Any, env: Env) -> None:
-    value, dim = _tensor(run, op, env)
+    """Execute `match.dim_is_multiple_of`."""
+    value, dim = _tensor_and_dim(run, op, env)
     size, wanted = size_of(value, dim), op.size.value.data
     known = size.static
     if wanted <= 0 or (known % wanted if known is not None else size.multiple % wanted):
@@ -285,7 +311,8 @@ def _multiple(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _bounds(run: Interpreter, op: Any, env: Env) -> None:
-    value, dim = _tensor(run, op, env)
+    """Execute `match.dim_bounds`."""
+    value, dim = _tensor_and_dim(run, op, env)
     size = size_of(value, dim)
     if op.umin is not None and size.low < op.umin.value.data:
         no(f"size {dim} of {value.type}: expected at least {op.umin.value.data}, known is at least {size.low}", None, 2)
@@ -295,6 +322,7 @@ def _bounds(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _regions(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `match.regions`: compare the regions of operations with those in the body."""
     wanted = op.body.block.first_op
     if wanted is None:
         run.fail(op, "the body holds no operation to compare with")
@@ -306,11 +334,13 @@ def _regions(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _regions_of(op: Operation) -> list[Any]:
+    """Return the keys of an operation's regions."""
     captured: list[SSAValue] = []
     return expressions.region_key(op, captured)
 
 
 def _region_difference(wanted: Operation, root: Operation) -> str:
+    """Return the first difference between the regions of two operations, as messages print it."""
     mine = wanted.regions[0].blocks.first if wanted.regions else None
     theirs = root.regions[0].blocks.first if root.regions else None
     if mine is None or theirs is None or mine.last_op is None or theirs.last_op is None:
@@ -325,7 +355,8 @@ def _region_difference(wanted: Operation, root: Operation) -> str:
     return f"body: expected {len(mine.last_op.operands)} result(s), got {len(theirs.last_op.operands)}"
 
 
-def _nothing(run: Interpreter, op: Any, env: Env) -> None:
+def _accept(run: Interpreter, op: Any, env: Env) -> None:
+    """Accept every operation: no operation of a program has a lowering config."""
     run.ops(op, env)
 
 
@@ -334,13 +365,13 @@ HANDLERS: dict[str, Handler] = {
     "transform.match.operation_empty": _operation_empty,
     "transform.match.param.cmpi": _cmpi,
     "transform.match.structured": _structured,
-    "transform.match.structured.rank": _give_count(lambda s: len(s.iterators)),
-    "transform.match.structured.num_inputs": _give_count(lambda s: len(s.inputs)),
-    "transform.match.structured.num_inits": _give_count(lambda s: len(s.outputs)),
+    "transform.match.structured.rank": _count_handler(lambda s: len(s.iterators)),
+    "transform.match.structured.num_inputs": _count_handler(lambda s: len(s.inputs)),
+    "transform.match.structured.num_inits": _count_handler(lambda s: len(s.outputs)),
     "transform.match.structured.elemental_bitwidth": _bitwidth,
     "transform.match.structured.dim": _dim,
-    "transform.match.structured.input": _side(lambda s: list(s.inputs), lambda s: 0, "input"),
-    "transform.match.structured.init": _side(lambda s: list(s.outputs), lambda s: len(s.inputs), "output"),
+    "transform.match.structured.input": _operand_handler(lambda s: list(s.inputs), lambda s: 0, "input"),
+    "transform.match.structured.init": _operand_handler(lambda s: list(s.outputs), lambda s: len(s.inputs), "output"),
     "transform.match.structured.result": _result,
     "transform.match.structured.body": _body,
     "transform.iree.match.cast_compatible_dag_from_root": _dag,
@@ -348,6 +379,6 @@ HANDLERS: dict[str, Handler] = {
     "transform.iree.match.dim_is_multiple_of": _multiple,
     "transform.iree.match.dim_bounds": _bounds,
     "transform.iree.match.regions": _regions,
-    "transform.iree.match.has_no_lowering_config": _nothing,
+    "transform.iree.match.has_no_lowering_config": _accept,
 }
 __all__ = ["FUNCTIONS", "HANDLERS", "Absent", "Match", "StringAttr", "pattern_of", "same_names"]
