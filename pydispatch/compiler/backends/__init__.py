@@ -1,1 +1,1 @@
-"""A variant of an executable → the binary of its target, the user's objects included."""
+"""Backends: compile a variant of an executable, with the user's objects, to a binary for its target."""

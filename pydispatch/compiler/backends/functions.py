@@ -1,4 +1,4 @@
-"""External functions of kernels, for backends that link code of devices: missing ones, and those found at load."""
+"""External functions of kernels, for backends that link device code: undefined ones, and those resolved at load."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pydispatch.suggestions import did_you_mean
 class Language:
     """The language in which a backend shows functions to users.
 
-    name: of its API. key: of the prototypes in the manifest. prototype: of a symbol and its declaration. remedy: what
-    defines a function of a prototype when it is added to the objects.
+    name: of its API. key: of the prototypes in the manifest. prototype: returns the prototype of a symbol and its
+    declaration. remedy: the sentence that says which object to add, with {prototype} to fill in.
     """
 
     name: str
@@ -36,7 +36,7 @@ def check_static(
     known: Sequence[str],
     files: Sequence[str],
 ) -> None:
-    """CompileError for a function that must be linked now and is in no object.
+    """Raise CompileError for a function that must be linked statically and is in no object.
 
     Args:
         unresolved: Symbols that linking left.
@@ -60,7 +60,9 @@ def check_static(
 def imports_at_load(
     unresolved: Sequence[str], functions: Mapping[str, FuncOp], variant: Variant, language: Language
 ) -> tuple[tuple[str, ...], list[dict[str, object]]]:
-    """Return the symbols that are resolved when the program is loaded, and their calls for the manifest."""
+    """Return the symbols that are resolved when the program is loaded, and descriptions of their calls for the
+    manifest.
+    """
     names = [export.name for export in variant.exports]
     wanted = [entry for entry in imports_of(functions, names) if entry.symbol in unresolved]
     calls: list[dict[str, object]] = [
@@ -76,6 +78,6 @@ def imports_at_load(
 
 
 def prototypes(symbol: str, functions: Mapping[str, FuncOp], language: Language) -> list[str]:
-    """Return the prototypes by which kernels call a symbol."""
+    """Return the distinct prototypes by which kernels call a symbol."""
     declarations = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
     return list(dict.fromkeys(language.prototype(symbol, declaration) for declaration in declarations))

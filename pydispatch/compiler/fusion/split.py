@@ -1,6 +1,6 @@
-"""Large reductions into few elements become two: parts side by side, then the parts.
+"""Splitting of large reductions with few results into two: partial results in parallel, and a reduction of these.
 
-How a reduction is split depends on its sizes alone, so that results do not depend on the number of workers.
+How a reduction is split depends only on its sizes, so that results do not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -25,30 +25,33 @@ from pydispatch.ir.op_info import Grouping, identity_of, info_of
 from pydispatch.ir.structured import Structured, structured
 from pydispatch.ir.values import shape_of
 
-MOST_RESULTS = 8  # with more, the results themselves keep the workers busy
-FEWEST_ELEMENTS = 1 << 17  # below, a second dispatch costs more than it gives
-MOST_COLUMNS = 4096  # of results that lie side by side in what is read: whole rows are read from memory faster than
+MOST_RESULTS = 8  # with more results, these already keep the workers busy
+FEWEST_ELEMENTS = 1 << 17  # minimum: with fewer elements, a second dispatch costs more than it saves
+MOST_COLUMNS = 4096  # maximum results that are adjacent in the operands: whole rows are read from memory faster than
 FEWEST_IN_COLUMNS = 1 << 20  # runs of columns. Sum of columns of 4096x1024: 0.45x the time
-PARTS = range(64, 15, -1)  # the first of these that divides the loop, else the largest, and a rest
-MOST_PRODUCTS = 4096  # results of a product that fill few tiles, each of which would run along all of K alone
-LONG, TIMES_RESULTS = 8192, 3  # steps of such a product, and how many times its results they are
+PARTS = range(64, 15, -1)  # the first of these that divides the loop; else the largest, with a remainder
+MOST_PRODUCTS = (
+    4096  # maximum results of a product that fill few tiles: each tile would run along all of K on one worker
+)
+LONG, TIMES_RESULTS = 8192, 3  # minimum steps along K of such a product, and their minimum ratio to its results
 PARTS_OF_PRODUCTS = range(16, 7, -1)
-MOST_ROWS, FEWEST_READ = 8, 1 << 19  # of a product that reads the rows of an argument: the elements that it reads
-FEWEST_STEPS = 96  # of each of its parts
-MOST_IN_RUN, FEWEST_RUNS = 64, 64  # of a reduction over short runs of memory with others between
+MOST_ROWS, FEWEST_READ = 8, 1 << 19  # of a product that streams an argument: maximum rows, minimum elements read
+FEWEST_STEPS = 96  # minimum steps along K of each part of such a product
+MOST_IN_RUN, FEWEST_RUNS = 64, 64  # of a reduction over short, non-adjacent runs of memory: elements of a run, runs
 
 
 def split_reductions(function: Operation, reassociate: bool = True) -> None:
-    """Rewrite the reductions of a host function in place where splitting gives more parallel work.
+    """Split the reductions of a host function in place where this gives more parallel work.
 
-    reassociate: floats may be added in another order.
+    reassociate: whether floats may be added in another order.
     """
     for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:
-            _split(cast(GenericOp, op), reassociate)
+            _split_reduction(cast(GenericOp, op), reassociate)
 
 
-def _split(op: GenericOp, reassociate: bool) -> None:
+def _split_reduction(op: GenericOp, reassociate: bool) -> None:
+    """Split one reduction if its combiner allows that, and its sizes make it pay."""
     combine = combiner(op)
     if combine is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
         return
@@ -64,7 +67,7 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     g = structured(op)
     over = g.extent(loop) % parts
     if over:
-        _without_rest(op, loop, over, reassociate)
+        _peel_remainder(op, loop, over, reassociate)
         return
     inputs: list[SSAValue] = []
     new_maps: list[AffineMap] = []
@@ -100,8 +103,8 @@ def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -
 
 
 def _short_runs(op: GenericOp) -> int | None:
-    """Return the innermost loop of a reduction that sums many short runs of memory with others between, such as the
-    channels of a group over all places of an image; None for others. Side by side the runs are whole rows of columns.
+    """Return the innermost loop of a reduction over many short, non-adjacent runs of memory, such as the channels of a
+    group over all pixels of an image; None for other reductions. Without this loop, whole rows are reduced.
     """
     g = structured(op)
     loops = [i for i, kind in enumerate(g.iterators) if kind == "reduction"]
@@ -118,9 +121,8 @@ def _short_runs(op: GenericOp) -> int | None:
 
 
 def _split_off(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> GenericOp:
-    """Split the loop `inner` off a reduction: compute a sum for each of its steps, and reduce these sums afterwards.
-
-    Returns the generic of the sums.
+    """Split the loop `inner` off a reduction: compute a partial result for each of its steps, and reduce these
+    afterwards. Return the generic of the partial results.
     """
     g = structured(op)
     out_type = op.outputs[0].type
@@ -134,21 +136,23 @@ def _split_off(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> G
     return cast(GenericOp, partials.owner)
 
 
-def _without_rest(op: GenericOp, loop: int, over: int, reassociate: bool) -> None:
+def _peel_remainder(op: GenericOp, loop: int, over: int, reassociate: bool) -> None:
     """Peel the last `over` steps of a reduction, and split the remaining steps.
 
     The peeled steps are a reduction that runs first; its result is the initial value of the other one.
     """
     g = structured(op)
     whole = g.extent(loop) - over
-    rest = _steps(op, loop, whole, over, op.outputs[0])
-    most = _steps(op, loop, 0, whole, rest.results[0])
+    rest = _partial_reduction(op, loop, whole, over, op.outputs[0])
+    most = _partial_reduction(op, loop, 0, whole, rest.results[0])
     replace_op(op, most.results[0])
-    _split(most, reassociate)
+    _split_reduction(most, reassociate)
 
 
-def _steps(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -> GenericOp:
-    """Insert the reduction of `count` steps of a loop from `first` on into `output`, and return it."""
+def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -> GenericOp:
+    """Insert a reduction over `count` steps of a loop, starting at `first`, with the initial value `output`; return
+    it.
+    """
     g = structured(op)
     inputs: list[SSAValue] = []
     for value, map_ in zip(g.inputs, g.maps, strict=False):
@@ -163,7 +167,9 @@ def _steps(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -
 
 
 def combiner(op: GenericOp) -> Operation | None:
-    """Return the operation that adds an element to the result, when it is all that the body does with the result."""
+    """Return the operation that combines an element with the accumulator. Return None if the body uses the accumulator
+    in any other way, or the operation must not be regrouped.
+    """
     body = op.body.block
     end = body.last_op
     if len(op.results) != 1 or end is None or any(inner.name == "linalg.index" for inner in walk(op.body)):
@@ -178,7 +184,7 @@ def combiner(op: GenericOp) -> Operation | None:
 
 
 def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
-    """Return the loop to split and the number of its parts; None when the reduction is small or has no such loop."""
+    """Return the loop to split and the number of parts; None if the reduction is too small or has no suitable loop."""
     g = structured(op)
     if any(n < 0 for value in g.operands for n in shape_of(value)):
         return None
@@ -211,9 +217,9 @@ def _in_columns(generic: Structured) -> bool:
 
 
 def _rows_streamed(generic: Structured, results: int) -> int:
-    """Return how many rows are multiplied with an argument that is a matrix whose rows lie along the columns of the
-    result, 0 for others: in parts of K it is read by whole rows. 1x4096x4096 in 2.5 ms, not 4.9, on an AMD EPYC (Zen 4)
-    with one worker.
+    """Return the number of rows of a product that streams a matrix argument with contiguous columns; 0 for other
+    products. Split along K, such a matrix is read by whole rows: 1x4096x4096 takes 2.5 ms instead of 4.9 on an AMD EPYC
+    (Zen 4), one worker.
     """
     if not generic.maps[-1].results or not results:
         return 0
@@ -225,7 +231,9 @@ def _rows_streamed(generic: Structured, results: int) -> int:
 
 
 def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
-    """Return a map over the loops with one more after `loop`. split: read the two loops as two dimensions."""
+    """Return a map with a new loop inserted after `loop`. split: whether the dimension that `loop` indexes becomes
+    two.
+    """
     moved = [AffineExpr.dimension(i if i < loop else i + 1) for i in range(map_.num_dims)]
     results: list[AffineExpr] = []
     for expr in map_.results:
@@ -237,7 +245,7 @@ def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
 
 
 def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts: int) -> SSAValue:
-    """Return the operand with each dimension of `loop` split into two."""
+    """Expand each dimension that `loop` indexes to [parts, size / parts]."""
     shape = list(shape_of(value))
     rows: list[list[int]] = []
     wide: list[int] = []

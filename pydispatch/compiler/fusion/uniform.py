@@ -1,4 +1,4 @@
-"""Groups of elementwise operations over one space, which join without a look at all of their operations."""
+"""Groups of elementwise operations over one iteration space, which merge without checking all their operations."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from pydispatch.compiler.analysis.kinds import DispatchArguments, arguments_of, is_duplicable, is_read_outside
 
 Space = tuple[int, ...]
-"""Sizes of a tensor other than 1; -1 for a dynamic one."""
+"""Iteration space: the sizes of a tensor other than 1; -1 for a dynamic size."""
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Group of operations with the same iteration space: the values that it reads, and its results read elsewhere."""
+    """A group of operations with the same iteration space: the values that it reads, and its results that are read
+    elsewhere.
+    """
 
     space: Space
     reads: DispatchArguments
@@ -23,7 +25,7 @@ class Uniform:
 
     @classmethod
     def of(cls, op: Operation, space: Space | None) -> Uniform | None:
-        """Describe the group of one operation; None when it has no space, or reads duplicable operations, which groups
+        """Return the group of one operation; None when it has no space, or reads duplicable operations, which groups
         copy.
         """
         if space is None:
@@ -34,8 +36,9 @@ class Uniform:
         return cls(space, reads, frozenset(op.results))
 
     def joined(self, other: Uniform, is_inside: Callable[[Operation], bool]) -> Uniform | None:
-        """Describe what two groups are together; None when their spaces differ. is_inside: whether an operation is in
-        one of the two."""
+        """Return the union of two groups; None if their spaces differ. is_inside: whether an operation is in one of the
+        two.
+        """
         if self.space != other.space:
             return None
         reads = self.reads.joined(other.reads, is_inside)

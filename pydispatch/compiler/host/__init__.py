@@ -1,1 +1,1 @@
-"""Host functions → the host program of an artifact."""
+"""Lowering of host functions to the host program of an artifact."""

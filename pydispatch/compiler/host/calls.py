@@ -1,4 +1,4 @@
-"""`flow.call` in straight host code: a host command with its operands."""
+"""Lowering of `flow.call` in straight-line host code to a host command."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from pydispatch.formats.program.program import HIGH_WORD, HostCommand, HostOpera
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.flow.calls import CallOp
 
-MAX_SCALARS, MAX_TENSORS, MAX_SIZES = 32, 64, 128  # docs/program.md
+MAX_SCALARS, MAX_TENSORS, MAX_SIZES = 32, 64, 128  # limits of a host command, see docs/program.md
 
 
 def call(straight: Straight, op: Operation) -> None:
+    """Lower a `flow.call`: check the sizes of operands and results, and add the host command. Raises CompileError for
+    unsupported types.
+    """
     assert isinstance(op, CallOp) and isinstance(op.declared, FunctionType)
     name = op.callee.root_reference.data
     written = {op.tied_argument(i) for i in range(len(op.results_))} - {None}
@@ -39,7 +42,7 @@ def call(straight: Straight, op: Operation) -> None:
         operands.append(HostOperand(dtype_of(declared.element_type, location_of(op)), shape, access))
         tensors.append((tensor, access))
 
-    tensor_index: dict[int, int] = {}  # number of an argument -> its place among the tensors
+    tensor_index: dict[int, int] = {}  # index of an argument, and its index among the tensors
     for index, (value, declared) in enumerate(zip(op.arguments, op.declared.inputs.data, strict=True)):
         if isinstance(declared, TensorType):
             tensor = _updated(straight, op, value) if index in written else straight.tensors[value]
@@ -74,12 +77,13 @@ def call(straight: Straight, op: Operation) -> None:
 
 
 def _updated(straight: Straight, op: CallOp, value: SSAValue) -> HostTensor:
-    """Return the tensor that the command writes in place, or a copy of it."""
+    """Return the tensor that the command overwrites in place: the operand, or a copy of it."""
     operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
     return straight.in_place(value, sum(1 for t in operands if t.storage is straight.tensors[value].storage))
 
 
 def _check_limits(op: CallOp, name: str, operands: list[HostOperand]) -> None:
+    """Raise CompileError if a host command takes too many scalars, tensors or dimensions."""
     ranks = [len(o.sizes) for o in operands if o.sizes is not None]
     counts = (("scalars", len(operands) - len(ranks), MAX_SCALARS), ("tensors", len(ranks), MAX_TENSORS),
              ("dimensions", sum(ranks), MAX_SIZES))  # fmt: skip

@@ -1,5 +1,6 @@
-"""Chains: dispatches that depend on each other tile by tile, so that a tile may go through all of them before the next
-one (docs/program.md)."""
+"""Formation of chains: dispatches that depend on each other tile by tile, so that each tile may pass through all of
+them before the next one (docs/program.md).
+"""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from pydispatch.compiler.host.commands import ScheduledCommand, Storage
 from pydispatch.formats.program.program import BufferKind
 
 MOST_GROUPS = 1 << 16
-"""Workgroups of one dispatch in a tile."""
+"""Maximum number of workgroups that one dispatch has in a tile."""
 ALIGNMENT = 64
-"""What tiles of a transient are a multiple of, in bytes."""
+"""Alignment in bytes of the tiles of a transient."""
 
 
 def form_chains(commands: Sequence[ScheduledCommand]) -> None:
-    """Find the chains of a function whose regions are assigned, and the transients that only one chain uses."""
+    """Form the chains of a function whose regions are assigned, and mark the transients that only one chain uses."""
     for chain in _chains(commands):
         for position, command in enumerate(chain.commands):
             assert command.tiles is not None
@@ -30,6 +31,7 @@ def form_chains(commands: Sequence[ScheduledCommand]) -> None:
 
 
 def _chains(commands: Sequence[ScheduledCommand]) -> Iterator[_Chain]:
+    """Yield the maximal chains of at least two dispatches, each alone in its region, in consecutive regions."""
     chain: _Chain | None = None
     for _, group in groupby(commands, lambda c: c.region):
         region = list(group)
@@ -44,13 +46,13 @@ def _chains(commands: Sequence[ScheduledCommand]) -> Iterator[_Chain]:
 
 
 class _Chain:
-    """Dispatches of regions that follow each other, and the workgroups that each of them has in a tile."""
+    """A chain of dispatches. groups: number of workgroups that each dispatch has in a tile."""
 
     def __init__(self, first: ScheduledCommand) -> None:
         self.commands, self.groups = [first], [1]
 
     def bytes_of(self, storage: Storage) -> int:
-        """Return how many bytes of a storage a tile has, 0 when a command may touch more than that."""
+        """Return the size of a tile's slice of a storage, in bytes; 0 if a command may access more than its slice."""
         sizes = {
             _bytes(command, storage) * groups
             for command, groups in zip(self.commands, self.groups, strict=True)
@@ -59,7 +61,9 @@ class _Chain:
         return sizes.pop() if len(sizes) == 1 else 0
 
     def join(self, command: ScheduledCommand) -> bool:
-        """Add a dispatch if every tile of what it shares with the chain is made and used by the same workgroups."""
+        """Append a dispatch if each shared tile is written and read by the same workgroups; return whether it was
+        appended.
+        """
         shared = [
             (one, other)
             for one in _touched(self.commands)
@@ -84,15 +88,17 @@ class _Chain:
 
 
 def _touched(commands: Sequence[ScheduledCommand]) -> set[Storage]:
+    """Return the storages that commands access."""
     return {r.storage for c in commands for r in (*c.reads, *c.writes)}
 
 
 def _bytes(command: ScheduledCommand, storage: Storage) -> int:
+    """Return the size of a workgroup's slice of a storage, in bytes; 0 if unknown."""
     return command.tiles.bytes.get(storage, 0) if command.tiles is not None else 0
 
 
 def _memory(storage: Storage) -> Storage:
-    """Return the argument that a storage begins as a copy of, since both may share memory; the storage itself if it is
-    no copy.
+    """Return the argument that a storage begins as a copy of, since both may share memory; other storages
+    themselves.
     """
     return storage.copied_from or storage

@@ -12,7 +12,9 @@ from pydispatch.ir.core.locations import location_of
 
 
 def add_check(program: Program, op: Operation, function: str) -> int:
-    """Add the check that `op` of `function` is to the program, and return its number."""
+    """Add a check operation of a function to the program, and return its index. Raises CompileError for an unknown
+    one.
+    """
     name = op.name.removeprefix("check.").upper()
     if name not in CheckKind.__members__:
         raise unsupported(op, table())

@@ -1,8 +1,7 @@
-"""The commands of one straight function and the memory that they share, before either is laid out.
+"""Commands of one straight-line function and the storages that they access, before memory is assigned.
 
-A `Storage` is a run of memory that tensor values live in; several values share one when an operation works in place
-or only looks at it in another way. Commands that touch a common storage, one of them writing, run in order; the others
-may overlap.
+A `Storage` is a range of memory that holds tensor values; several values share one where an operation is in place or is
+a view. Commands that access a common storage, one of them writing, are ordered; others may overlap.
 """
 
 from __future__ import annotations
@@ -17,7 +16,11 @@ from pydispatch.formats.program.program import NONE, BindingRange, BufferKind, P
 
 @dataclass(eq=False)
 class Storage:
-    """Memory of one or more tensors. size: register of its bytes; buffer: its number once it has been placed."""
+    """Memory of one or more tensors.
+
+    size: register of its size in bytes. buffer: its buffer number once assigned. copied_from: the argument as whose
+    copy it begins. tile_bytes: size of a tile, for a transient that only one chain uses.
+    """
 
     kind: BufferKind
     size: int
@@ -29,10 +32,10 @@ class Storage:
 
 @dataclass(frozen=True)
 class HostTensor:
-    """A tensor value: where it lives, the registers of its sizes, and its dtype word.
+    """A tensor value: its storage, the registers of its sizes, and its dtype word.
 
-    offset: register of the byte where it starts in its storage, NONE for one that is all of its storage. length:
-    register of its bytes when it is a part.
+    offset: register of its byte offset in the storage; NONE for a tensor that is the whole storage. length: register of
+    its size in bytes if it is a part.
     """
 
     storage: Storage
@@ -48,7 +51,9 @@ class HostTensor:
 
 @dataclass(frozen=True)
 class Range:
-    """Bytes of a storage that a command touches. first, count: where they are known, else `first` is None."""
+    """Bytes of a storage that a command accesses. first, count: offset and size if they are known; `first` is None
+    otherwise.
+    """
 
     storage: Storage
     first: int | None = None
@@ -93,11 +98,13 @@ class ScheduledCommand:
 
 @dataclass
 class CommandList:
+    """The commands of a function in program order."""
+
     function: ProgramFunction
     commands: list[ScheduledCommand] = field(default_factory=list)
 
     def range_of(self, tensor: HostTensor) -> Range:
-        """Return the bytes of a tensor, as far as they are known now."""
+        """Return the byte range of a tensor, as far as it is static."""
         if not tensor.is_part:
             return Range(tensor.storage)
         first, count = (self.function.constant_value(r) for r in (tensor.offset, tensor.length))
@@ -107,8 +114,11 @@ class CommandList:
         self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[tuple[HostTensor, bool]],
         tiles: Sequence[int] = (),
     ) -> None:  # fmt: skip
-        """bindings: tensor and whether the dispatch writes it. tiles: what a workgroup has of each, see `Tiles`; empty
-        when nothing is known."""
+        """Add a dispatch.
+
+        bindings: each tensor, and whether the dispatch writes it. tiles: for each tensor, the bytes that a workgroup
+        accesses, see `Tiles`; empty if unknown.
+        """
         known: dict[Storage, int] = {}
         for (tensor, _), size in zip(bindings, tiles, strict=False):
             whole = 0 if tensor.is_part else size
@@ -124,11 +134,11 @@ class CommandList:
         self.commands[-1].tiles = stated
 
     def copy(self, source: HostTensor, target: HostTensor, length: int) -> None:
-        """length: register of the bytes."""
+        """Add a copy. length: register of the size in bytes."""
         self.copy_runs([(source, target)], length)
 
     def copy_runs(self, runs: Sequence[tuple[HostTensor, HostTensor]], length: int) -> None:
-        """Copy side by side, to places that have no byte in common. length: register of the bytes of each."""
+        """Add copies that may run concurrently, to disjoint targets. length: register of the size in bytes of each."""
 
         def emit(function: ProgramFunction) -> None:
             for source, target in runs:
@@ -137,7 +147,7 @@ class CommandList:
         self.add([source for source, _ in runs], [target for _, target in runs], emit)
 
     def fill(self, target: HostTensor, pattern: int, pattern_bytes: int) -> None:
-        """pattern: register of an element."""
+        """Add a fill. pattern: register of an element. pattern_bytes: its size."""
         self.add(
             [], [target],
             lambda f: f.fill(BindingRange(target.storage.buffer, target.offset, target.length), pattern, pattern_bytes),
@@ -146,7 +156,10 @@ class CommandList:
     def host_command(
         self, command: int, sizes: Sequence[int], constants: Sequence[int], tensors: Sequence[tuple[HostTensor, Access]]
     ) -> None:
-        """command: its number in the program. Host commands keep their order: they may do more than is seen here."""
+        """Add a host command. Host commands keep their order, since they may have further effects.
+
+        command: its index in the program.
+        """
 
         def emit(function: ProgramFunction) -> None:
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in tensors]
@@ -159,14 +172,15 @@ class CommandList:
         self, reads: Iterable[HostTensor], writes: Iterable[HostTensor], emit: Callable[[ProgramFunction], None],
         is_ordered: bool = False,
     ) -> None:  # fmt: skip
+        """Add a command. is_ordered: whether it must run after all earlier ordered commands."""
         ranges = [self.range_of(t) for t in reads], [self.range_of(t) for t in writes]
         self.commands.append(ScheduledCommand(*ranges, emit, is_ordered))
 
     def assign_regions(self) -> None:
-        """Assign each command the earliest region after those of its dependencies."""
+        """Assign each command the earliest region after those of its dependencies, and sort the commands by region."""
         written: dict[Storage, list[tuple[Range, int]]] = {}
         read: dict[Storage, list[tuple[Range, int]]] = {}
-        ordered = -1  # the region of the last command that is
+        ordered = -1  # the region of the last ordered command
         for command in self.commands:
             after = [ordered if command.is_ordered else -1]
             for touched in (*command.reads, *command.writes):
@@ -177,18 +191,18 @@ class CommandList:
             if command.is_ordered:
                 ordered = command.region
             for touched in command.reads:
-                _note(read, touched, command.region)
+                _record_access(read, touched, command.region)
             for touched in command.writes:
                 if touched.first is None:  # Everything earlier is complete when this one runs.
                     written[touched.storage] = []
                     read.pop(touched.storage, None)
-                _note(written, touched, command.region)
-        # Host commands come first: the thread that calls takes them, so that signals reach those of Python.
+                _record_access(written, touched, command.region)
+        # Host commands come first: the calling thread runs them, so that Python commands receive signals.
         self.commands.sort(key=lambda c: (c.region, not c.is_ordered))
 
     def may_share(self, source: Storage, target: Storage) -> bool:
-        """Return whether one memory may serve both: nothing but the copy that begins `target` reads `source` while, or
-        after, `target` is written. Regions must be assigned.
+        """Return whether `target`, which begins as a copy of `source`, may use the same memory: no other command reads
+        `source` while or after `target` is written. Regions must be assigned.
         """
         begun = next(c for c in self.commands if any(w.storage is target for w in c.writes))
         readers = [c.region for c in self.commands if c is not begun and any(r.storage is source for r in c.reads)]
@@ -207,8 +221,8 @@ class CommandList:
             command.emit(function)
 
 
-def _note(table: dict[Storage, list[tuple[Range, int]]], touched: Range, region: int) -> None:
-    """Remember an access; of those to a whole storage the latest is enough."""
+def _record_access(table: dict[Storage, list[tuple[Range, int]]], touched: Range, region: int) -> None:
+    """Record an access; of accesses to a whole storage only the latest is kept."""
     entries = table.setdefault(touched.storage, [])
     if touched.first is None:
         whole = [r for other, r in entries if other.first is None]

@@ -1,4 +1,4 @@
-"""Constants of host code: their elements as arrays, each stored once in the artifact; parameters by name."""
+"""Constants of host code: their elements as arrays, each stored once in the artifact, and named parameters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 SAMPLES = 64
-"""Bytes of a constant, at equal distances, that tell most constants apart: others are not read as a whole."""
+"""Number of bytes sampled from a constant: only constants with equal samples are compared by a digest of all bytes."""
 
 
 @dataclass
@@ -43,8 +43,10 @@ class _Stored:
 
 @dataclass
 class Constants:
-    """The constants of a program, each stored once. arrays: member name → array. derived: function → the number of the
-    constant that is its first result."""
+    """The constants of a program, each stored once.
+
+    arrays: member name of the artifact -> array. derived: function -> index of the constant that is its first result.
+    """
 
     program: Program
     arrays: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
@@ -52,8 +54,8 @@ class Constants:
     _alike: dict[tuple[Any, ...], list[_Stored]] = field(default_factory=dict)
 
     def number(self, value: Attribute, type: TensorType[Attribute], op: Operation) -> int:
-        """Return the number of the constant `value` in the program's table, and add a new one. CompileError at `op` for
-        what is none.
+        """Return the index of the constant `value` in the program's table; add it on first use. Raises CompileError at
+        `op` for an unsupported kind of constant.
         """
         dtype = dtype_of(type.element_type, location_of(op))
         if value.name == PARAMETER:
@@ -93,7 +95,7 @@ class Constants:
 
 
 def parameter_name(value: Attribute) -> tuple[str, str]:
-    """Scope and key of a `#flow.parameter.named<"scope"::"key">`."""
+    """Return the scope and key of a `#flow.parameter.named<"scope"::"key">`."""
     attribute = cast(Any, value)
     scope = attribute.scope.data if hasattr(attribute.scope, "data") else ""
     return scope, attribute.key.data
@@ -128,9 +130,7 @@ def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, 
 
 
 def host_array(value: NumPyArrayAttr, dtype: int) -> np.ndarray[Any, Any]:
-    """Return the elements of an array of the process, as `dense_array` gives them: the same memory where that is
-    possible.
-    """
+    """Return the elements of an array of this process in the form of `dense_array`, without a copy where possible."""
     import numpy as np
 
     raw, bits = value.raw(), element_bits(dtype)
@@ -143,7 +143,7 @@ def host_array(value: NumPyArrayAttr, dtype: int) -> np.ndarray[Any, Any]:
 
 
 def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any, Any]:
-    """Pack elements of one byte each side by side, low bits first; packed ones are copied."""
+    """Pack elements of one byte each into bits, low bits first; elements that are packed already are copied."""
     import numpy as np
 
     per_byte = 8 // bits
@@ -160,7 +160,7 @@ def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any,
 
 
 def splat_word(value: Attribute, dtype: int) -> int | None:
-    """Return the bits that fill the memory of a constant whose elements are all equal (a byte of 2- and 4-bit ones)."""
+    """Return the bits of the element of a splat constant, or None. Elements of 2 or 4 bits are repeated to a byte."""
     import numpy as np
 
     if not isinstance(value, DenseIntOrFPElementsAttr) or not value.data.data:

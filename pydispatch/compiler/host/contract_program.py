@@ -1,4 +1,4 @@
-"""The contracts of all variants as one host program: `contracts.bin` of an artifact (docs/artifact.md)."""
+"""Contracts of all variants as one host program: `contracts.bin` of an artifact (docs/artifact.md)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pydispatch.formats.program.program import FunctionArgument, Numerical, Opco
 from pydispatch.ir.dialects.hal import dialect as hal
 
 Numbers = dict[tuple[str, str], list[int | None]]
-"""(executable, variant) -> the contract of each export by ordinal."""
+"""For each (executable, variant), the index of the contract function of each export, by ordinal."""
 
 
 def contract_program(module: ModuleOp) -> tuple[bytes, Numbers]:
-    """Build the program of all contracts, empty when there are none, and the numbers of its functions. Equal ones are
-    one function.
+    """Return the encoded program of all contracts, empty if there are none, and the indices of its functions. Equal
+    contracts share one function.
     """
     program = Program()
     numbers: Numbers = {}
@@ -42,12 +42,13 @@ def contract_program(module: ModuleOp) -> tuple[bytes, Numbers]:
             ordinals = ordinals_of(variant)
             indices: list[int | None] = [None] * len(ordinals)
             for name, op in stated.items():
-                indices[ordinals[name]] = _add(program, op, known)
+                indices[ordinals[name]] = _add_contract(program, op, known)
             numbers[executable.sym_name.data, variant.sym_name.data] = indices
     return program.encode() if program.functions else b"", numbers
 
 
-def _add(program: Program, op: func.FuncOp, known: dict[Any, int]) -> int:
+def _add_contract(program: Program, op: func.FuncOp, known: dict[Any, int]) -> int:
+    """Add a contract unless an equal one is known, and return its function's index."""
     function = program.add_function(op.sym_name.data, public=False)
     _lower(function, op)
     key = (tuple(function.instructions), tuple(function.pool), len(function.arguments),
@@ -59,6 +60,7 @@ def _add(program: Program, op: func.FuncOp, known: dict[Any, int]) -> int:
 
 
 def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
+    """Lower a contract: its assertions become checks, its returned sizes results."""
     registers: Registers = {}
     for argument in op.body.block.args:
         words = [function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), None))
@@ -80,7 +82,7 @@ def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
 
 
 def _argument(function: ProgramFunction, words: list[int], type: Attribute) -> int:
-    """Return the register of a scalar from the words of its constants, which arguments hold zero-extended."""
+    """Return the register of a scalar argument that is passed as one or two zero-extended 32-bit words."""
     low = function.emit(Opcode.SCALAR, words[0])
     if len(words) == 2:
         high = function.binary(Opcode.SHL, function.emit(Opcode.SCALAR, words[1]), function.constant(32))

@@ -1,4 +1,4 @@
-"""`flow.dispatch` in straight host code: its grid, constants and bindings."""
+"""Lowering of `flow.dispatch` in straight-line host code: its grid, constants and bindings."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
 
 Bindings = list[tuple[HostTensor, bool]]
-"""The tensors that a dispatch reaches, and whether it writes each."""
+"""The tensors that a dispatch binds, and whether it writes each."""
 
 
 def dispatch(straight: Straight, op: Operation) -> None:
+    """Lower a `flow.dispatch`: check the sizes of operands, and add the command. Raises CompileError if its operands do
+    not fit the layout of the export.
+    """
     assert isinstance(op, flow.DispatchOp)
     executables = straight.executables
     executable, export = executables.find(op.entry_points.data, op)
@@ -33,7 +36,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
     alignment = executables.alignment(executable)
     words: list[int] = []
     bindings: Bindings = []
-    binding_index: dict[int, int] = {}  # argument of the dispatch -> its place among the bindings
+    binding_index: dict[int, int] = {}  # index of an argument, and its index among the bindings
     dims = iter(op.argument_dims)
     for index, value in enumerate(op.arguments):
         if not isinstance(value.type, TensorType):
@@ -55,7 +58,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
             tensor = straight.new_tensor(shape, dtype)
             bindings.append((tensor, True))
         else:
-            tensor = _tied(straight, op, export, tied, result.type, shape, alignment)
+            tensor = _tied_result(straight, op, export, tied, result.type, shape, alignment)
             bindings[binding_index[tied]] = (tensor, True)
         straight.put(result, tensor)
     words = _fit_words(straight, words, layout.constants, op, export)
@@ -69,11 +72,11 @@ def dispatch(straight: Straight, op: Operation) -> None:
     straight.commands.dispatch(export_register, grid, words, bindings, executables.tiles(executable, export))
 
 
-def _tied(
+def _tied_result(
     straight: Straight, op: flow.DispatchOp, export: str, tied: int, type: Attribute, shape: tuple[int, ...],
     alignment: int,
 ) -> HostTensor:  # fmt: skip
-    """Return the tensor that a result is written into, under the type of the result."""
+    """Return the tensor of a result that overwrites operand `tied`, with the sizes and dtype of the result."""
     value = op.arguments[tied]
     source = straight.tensors[value]
     dtype = dtype_of(cast("TensorType[Attribute]", type).element_type, location_of(op))
@@ -91,7 +94,7 @@ def _tied(
 
 
 def _aligned_offset(straight: Straight, tensor: HostTensor, alignment: int) -> int | None:
-    """Return the register of the offset when it is known to fit the alignment, else None."""
+    """Return the register of a tensor's offset if it is known to be aligned, else None."""
     if not tensor.is_part or alignment <= 1:
         return tensor.offset
     known = straight.function.constant_value(tensor.offset)
@@ -99,7 +102,7 @@ def _aligned_offset(straight: Straight, tensor: HostTensor, alignment: int) -> i
 
 
 def _aligned(straight: Straight, tensor: HostTensor, alignment: int) -> HostTensor:
-    """Return the tensor, or a copy of a part that may start where the executable cannot read it."""
+    """Return the tensor, or an aligned copy if its offset may be unaligned for the executable."""
     return tensor if _aligned_offset(straight, tensor, alignment) is not None else straight.copy_of(tensor)
 
 
@@ -108,7 +111,7 @@ def _scalars_of(op: flow.DispatchOp) -> list[SSAValue]:
 
 
 def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[int]:
-    """Return the words of a scalar operand: registers, + HIGH_WORD for the upper half."""
+    """Return the 32-bit words of a scalar operand: registers, with HIGH_WORD set for the upper half."""
     register = straight.registers[value]
     words = words_of(value.type, location_of(op))
     bits = bit_width(value.type) or 64
@@ -118,7 +121,9 @@ def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[
 
 
 def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.DispatchOp, export: str) -> list[int]:
-    """Hand-written layouts may use only the low half of an `index`."""
+    """Return the words in the number that the layout expects. Hand-written layouts may take only the low word of an
+    `index`; a check is emitted for these.
+    """
     if len(words) == expected:
         return words
     low = [w for w in words if not w & HIGH_WORD]
@@ -139,7 +144,7 @@ def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.Dis
 
 
 def _order(bindings: Bindings, op: Operation, declared: Attribute | None) -> Bindings:
-    """Return the order stated by `hal.interface.bindings` of the dispatch, or else of the export."""
+    """Return the bindings in the order that `hal.interface.bindings` of the dispatch, or else of the export, states."""
     explicit = op.attributes.get("hal.interface.bindings", declared)
     if explicit is None:
         return bindings

@@ -1,4 +1,4 @@
-"""Executables as host functions see them: export numbers, grids, layouts, conditions, constants."""
+"""Index of executables for host functions: export numbers, grids, layouts, conditions and constants."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class _Variant:
 
 
 def _read(variant: hal.ExecutableVariantOp) -> _Variant:
+    """Index a variant."""
     return _Variant(variant, {e.sym_name.data: e for e in exports_of(variant)}, ordinals_of(variant))
 
 
@@ -73,8 +74,8 @@ class Executables:
     # -- functions that run at load
 
     def _condition(self, variant: hal.ExecutableVariantOp) -> int:
-        """Add the function that decides whether a variant may be used, and return its index; NONE for a variant that
-        always may.
+        """Add the function that returns whether a variant may be used, and return its index; NONE for an unconditional
+        variant.
         """
         for op in variant.body.block.ops:
             if isinstance(op, hal.ExecutableConditionOp):
@@ -85,8 +86,8 @@ class Executables:
         return NONE
 
     def _constants(self, op: hal.ExecutableOp) -> int:
-        """Add the function that computes the executable constants from the number of the chosen variant, and return its
-        index; NONE when there are no constants.
+        """Add the function that maps the index of the chosen variant to the executable constants, and return its index;
+        NONE if there are no constants. Raises CompileError if the variants declare different numbers of words.
         """
         variants = variants_of(op)
         counts = {len(constant_words(v)) for v in variants}
@@ -119,7 +120,8 @@ class Executables:
     def find(self, references: Sequence[SymbolRefAttr], op: Operation) -> tuple[hal.ExecutableOp, str]:
         """Return the executable and export name of a dispatch.
 
-        A variant in the middle names a layout, not the choice.
+        Each entry point is @executable::@export, or has a variant in between, which does not restrict the choice.
+        Raises CompileError if one is undefined, or they name different exports.
         """
         exports: set[tuple[str, str]] = set()
         for reference in references:
@@ -132,14 +134,15 @@ class Executables:
                 )  # fmt: skip
             if len(path) < 2:
                 raise CompileError(f"'@{path[0]}' names no export", location_of(op), "write @executable::@export")
-            self._require(executable, path, op)
+            self._require_export(executable, path, op)
             exports.add((path[0], path[-1]))
         if len(exports) != 1:
             raise CompileError("the entry points of a dispatch name different exports", location_of(op))
         name, export = exports.pop()
         return self.ops[name], export
 
-    def _require(self, executable: hal.ExecutableOp, path: list[str], op: Operation) -> None:
+    def _require_export(self, executable: hal.ExecutableOp, path: list[str], op: Operation) -> None:
+        """Raise CompileError unless every variant has the export `path[-1]`."""
         for variant in self.variants[executable.sym_name.data]:
             if path[-1] not in variant.exports:
                 raise CompileError(
@@ -154,7 +157,7 @@ class Executables:
         return [variant.exports[export] for variant in variants if export in variant.exports]
 
     def layout(self, executable: hal.ExecutableOp, export: str) -> Layout:
-        """Return the layout that all variants agree on."""
+        """Return the layout of an export. Raises CompileError if the variants declare different ones."""
         layouts = [layout_of(declaration) for declaration in self._declarations(executable, export)]
         for other in layouts[1:]:
             if (other.constants, len(other.bindings)) != (layouts[0].constants, len(layouts[0].bindings)):
@@ -165,12 +168,10 @@ class Executables:
         return layouts[0]
 
     def alignment(self, executable: hal.ExecutableOp) -> int:
-        """Return the alignment of an executable's bindings in bytes, as its code states; 1 when only that of elements
-        is required.
-        """
+        """Return the alignment of an executable's bindings in bytes; 1 if its code requires only that of elements."""
         name = executable.sym_name.data
         if name not in self._alignments:
-            self._alignments[name] = _alignment(executable)
+            self._alignments[name] = _stated_alignment(executable)
         return self._alignments[name]
 
     def binding_order(self, executable: hal.ExecutableOp, export: str) -> Attribute | None:
@@ -179,9 +180,10 @@ class Executables:
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
 
     def tiles(self, executable: hal.ExecutableOp, export: str) -> tuple[int, ...]:
-        """Return how many bytes of each binding a workgroup touches, in the run that has its number.
+        """Return for each binding the size in bytes of the slice that one workgroup accesses, the slices being in
+        workgroup order.
 
-        Empty when the variants for CPUs, where chains run, differ, and when another export may stand in for this one.
+        Empty if the CPU variants, which run tile-fused, differ, or if the export may be replaced by its fallback.
         """
         stated = {
             tiles_of(variant.exports[export]) if not variant.exports[export].condition.blocks else ()
@@ -191,7 +193,7 @@ class Executables:
         return stated.pop() if len(stated) == 1 else ()
 
     def export_number(self, executable: hal.ExecutableOp, export: str) -> int:
-        """Return the index of an export in the program's table, and add a new one."""
+        """Return the index of an export in the program's table; add it on first use."""
         key = executable.sym_name.data, export
         if key in self._exports:
             return self._exports[key]
@@ -218,12 +220,12 @@ class Executables:
         workload: Sequence[int],
         op: Operation,
     ) -> tuple[int, tuple[int, int, int]]:
-        """Return registers of the export's index and of its grid.
+        """Emit the choice between variants and fallbacks; return the registers of the export's index and of its grid.
 
-        Each variant has a grid function of its own, and an export may defer to its fallback on some devices.
+        Each variant has its own grid function, and an export may defer to its fallback on some devices.
         """
         choices = [
-            self._guarded(function, executable, variant, export, workload, op)
+            self._with_fallbacks(function, executable, variant, export, workload, op)
             for variant in self.variants[executable.sym_name.data]
         ]
         export_register, grid = choices[0]
@@ -237,10 +239,15 @@ class Executables:
             grid = (x, y, z)
         return export_register, grid
 
-    def _guarded(
+    def _with_fallbacks(
         self, function: ProgramFunction, executable: hal.ExecutableOp, variant: _Variant, export: str,
         workload: Sequence[int], op: Operation, seen: tuple[str, ...] = (),
     ) -> tuple[int, tuple[int, int, int]]:  # fmt: skip
+        """Emit the export index and grid of one variant, selecting the fallback where the condition of the export does
+        not hold.
+
+        seen: the exports that this one is a fallback of.
+        """
         declaration = variant.exports[export]
         if not declaration.count.blocks:
             raise CompileError(
@@ -261,18 +268,19 @@ class Executables:
         fallback = declaration.condition_fallback.root_reference.data
         if fallback in (*seen, export):
             raise CompileError(f"the fallbacks of '@{export}' form a cycle", location_of(declaration))
-        self._require(executable, [executable.sym_name.data, fallback], declaration)
+        self._require_export(executable, [executable.sym_name.data, fallback], declaration)
         if self.layout(executable, fallback) != self.layout(executable, export):
             raise CompileError(
                 f"'@{fallback}' cannot stand in for '@{export}': their layouts differ", location_of(declaration)
             )
         (condition,) = inline(function, declaration.condition, [])
-        other = self._guarded(function, executable, variant, fallback, workload, op, (*seen, export))
+        other = self._with_fallbacks(function, executable, variant, fallback, workload, op, (*seen, export))
         grid = tuple(_select(function, condition, a, b) for a, b in zip((x, y, z), other[1], strict=True))
         return _select(function, condition, export_register, other[0]), (grid[0], grid[1], grid[2])
 
 
-def _alignment(executable: hal.ExecutableOp) -> int:
+def _stated_alignment(executable: hal.ExecutableOp) -> int:
+    """Return the largest alignment that the bindings of an executable state."""
     alignment = 1
     for variant in variants_of(executable):
         if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
@@ -285,11 +293,14 @@ def _alignment(executable: hal.ExecutableOp) -> int:
 
 
 def _select(function: ProgramFunction, condition: int, lhs: int, rhs: int) -> int:
+    """Emit a select, unless both registers are the same."""
     return lhs if lhs == rhs else function.emit(Opcode.SELECT, condition, lhs, rhs)
 
 
 def inline(function: ProgramFunction, region: Region, arguments: Sequence[int]) -> list[int]:
-    """Lower a host region (its device argument has no register); returns the registers of what it yields."""
+    """Lower a host region into a function, and return the registers of the yielded values. The device argument of the
+    region has no register.
+    """
     block = region.block
     values = [a for a in block.args if not isinstance(a.type, hal.DeviceType)]
     registers: Registers = dict(zip(values, arguments, strict=True))

@@ -1,4 +1,4 @@
-"""Tensors that no dispatch computes: constants, one value everywhere, and memory that is not set."""
+"""Tensors that no dispatch computes: constants, splats, and uninitialised memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import listed
 
 FILL_FROM = 4096
-"""Bytes from which on a constant of one value is filled in by every call instead of stored in the artifact."""
+"""Minimum size in bytes of a splat constant that each call fills in, instead of storing it in the artifact."""
 
 
 def constant(straight: Straight, op: Operation) -> None:
@@ -48,7 +48,7 @@ def constant(straight: Straight, op: Operation) -> None:
 
 
 def splat(straight: Straight, op: Operation) -> None:
-    """tensor.splat: one scalar everywhere."""
+    """Lower tensor.splat to a fill. Raises CompileError for elements of more than 64 bits."""
     result = op.results[0]
     assert isinstance(result.type, TensorType)
     dtype = dtype_of(result.type.element_type, location_of(op))
@@ -67,14 +67,14 @@ def splat(straight: Straight, op: Operation) -> None:
 
 
 def _byte(straight: Straight, register: int, bits: int) -> int:
-    """Emit a byte that is full of an element of 2 or 4 bits, and return its register."""
+    """Emit a byte that repeats an element of 2 or 4 bits, and return its register."""
     function = straight.function
     value = function.binary(Opcode.AND, register, function.constant((1 << bits) - 1))
     return function.binary(Opcode.MUL, value, function.constant(0xFF // ((1 << bits) - 1)))
 
 
 def empty(straight: Straight, op: Operation) -> None:
-    """tensor.empty: uninitialised memory."""
+    """Lower tensor.empty to uninitialised memory."""
     result = op.results[0]
     assert isinstance(result.type, TensorType)
     dtype = dtype_of(result.type.element_type, location_of(op))

@@ -1,4 +1,4 @@
-"""`util.global`: constants where nothing writes them, else state of a loaded program."""
+"""Lowering of `util.global`: constants where they are never stored to, otherwise state of a loaded program."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pydispatch.ir.dialects.util import dialect as util
 
 @dataclass
 class Globals:
-    """The globals that functions load and store, each added to the program when it is first met."""
+    """The globals that functions access; each is added to the program on first use."""
 
     module: ModuleOp
     constants: Constants
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def number(self, op: Operation) -> int:
-        """Return the number of the global of a load or store, and add a new one. CompileError at `op` when it may not
-        be used so.
+        """Return the index of the global that a load or store accesses; add it on first use. Raises CompileError at
+        `op` if it is undefined, has another type, or is immutable.
         """
         name = name_of(op)
         known = globals_of(self.module)
@@ -46,6 +46,7 @@ class Globals:
         return self._numbers[name]
 
     def _add(self, source: util.GlobalOp) -> int:
+        """Add a global to the program, and return its index."""
         program, name, initial = self.constants.program, source.sym_name.data, source.initial_value
         is_mutable = source.is_mutable is not None
         type = source.type
@@ -59,6 +60,7 @@ class Globals:
         return program.add_global(name, dtype, dims, constant, 0, is_mutable)
 
     def _constant(self, initial: Attribute, type: TensorType[Attribute], dtype: int, source: util.GlobalOp) -> int:
+        """Return the index of the constant that a global is initialized with; zeros for `util.uninitialized`."""
         if initial.name.startswith("util.uninitialized"):
             import math
 

@@ -14,7 +14,7 @@ OTHERS = (
     "hal.devices.get", "hal.fence.await", "hal.fence.create", "hal.fence.join", "hal.fence.query", "hal.fence.signal",
     "scf.condition", "scf.yield", "util.call", "util.global", "util.initializer", "util.return", LOAD, READ, STORE,
 )  # fmt: skip
-"""Operations that no table holds."""
+"""Supported operations that are in no lowering table."""
 
 
 def host_operations() -> list[str]:

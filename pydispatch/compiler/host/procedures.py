@@ -1,4 +1,6 @@
-"""A function with branches, read-backs, globals or checks → one procedure and the straight functions that it runs."""
+"""Lowering of functions with branches, read-backs, globals or checks to a procedure that runs straight-line
+functions.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ from pydispatch.ir.functions import RETURNS, symbol_name
 
 @dataclass(eq=False)
 class Micro:
-    """Step of a procedure that is not emitted yet. emit: receives the slots whose last read is in this step."""
+    """A step of a procedure, not yet emitted.
+
+    uses, defines: the values that it reads and writes. emit: receives the slots of tensors whose last read is in this
+    step.
+    """
 
     uses: Sequence[SSAValue]
     defines: Sequence[SSAValue]
@@ -37,7 +43,11 @@ class Micro:
 
 
 class ProcedureLowering:
-    """Lowering of the function `op` to a procedure of the host program."""
+    """Lowering of the function `op` to a procedure of the host program.
+
+    cuts: its blocks as segments and stops. slots: the slot of each value. micros: the steps of each block. following:
+    the block that is emitted after the current one.
+    """
 
     def __init__(
         self, op: Operation, executables: Executables, constants: Constants, globals: Globals, procedure: Procedure
@@ -57,7 +67,7 @@ class ProcedureLowering:
         self.micros = {block: self._micros(self.cuts.cuts[block]) for block in self.cuts.blocks}
 
     def lower(self) -> None:
-        """CompileError, at its place, for anything that host code cannot be made of."""
+        """Emit the procedure. Raises CompileError at each operation that host code does not support."""
         type = cast(FunctionType, self.op.properties["function_type"])
         for value, name in zip(self.cuts.blocks[0].args, argument_names(self.op), strict=True):
             self.slots[value] = self.procedure.add_argument(*self._type(value.type), name)
@@ -71,21 +81,25 @@ class ProcedureLowering:
     # -- values
 
     def _type(self, type: Any) -> tuple[int, tuple[int, ...] | None]:
+        """Return the dtype word of a type, and the sizes of a tensor, -1 for dynamic ones; None for a scalar."""
         location = location_of(self.op)
         if isinstance(type, TensorType):
             return dtype_of(type.element_type, location), tuple(d if d >= 0 else -1 for d in type.get_shape())
         return dtype_of(type, location), None
 
     def slot(self, value: SSAValue) -> int:
-        """Return the slot of a value, allocated on first use. The next step stores a constant in its slot."""
+        """Return the slot of a value, allocated on first use. For a constant, emit the step that stores it in its
+        slot.
+        """
         if value not in self.slots:
             dtype, dims = self._type(value.type)
             self.slots[value] = self.procedure.slot(dtype, None if dims is None else len(dims))
         if is_constant(value):
-            self._fill(self.slots[value], value)
+            self._store_constant(self.slots[value], value)
         return self.slots[value]
 
-    def _fill(self, slot: int, value: SSAValue) -> None:
+    def _store_constant(self, slot: int, value: SSAValue) -> None:
+        """Emit the step that stores a constant in a slot."""
         source = definition(value)
         assert source is not None
         attribute = source.properties["value"]
@@ -100,6 +114,7 @@ class ProcedureLowering:
     # -- steps
 
     def _micros(self, cut: Cut) -> list[Micro]:
+        """Return the steps of a block: for each level its segment, then its stops; finally the terminator."""
         micros: list[Micro] = []
         for level in cut.levels():
             segment = cut.segments.get(level)
@@ -113,6 +128,7 @@ class ProcedureLowering:
         return micros
 
     def _run(self, segment: Segment) -> Micro:
+        """Lower a segment to a straight-line function, and return the step that runs it."""
         name = f"{self.procedure.name}.{len(self.program.functions)}"
         function = self.program.add_function(name, public=False)
         straight = Straight(function, self.executables, self.constants, self.op, table())
@@ -128,6 +144,7 @@ class ProcedureLowering:
         return Micro(segment.inputs, segment.outputs, emit)
 
     def _stop(self, op: Operation) -> Micro:
+        """Return the step of a stop: a global access, a read-back or a check."""
         procedure, slot = self.procedure, self.slot
         if op.name == LOAD:
             global_index = self.globals.number(op)
@@ -148,6 +165,7 @@ class ProcedureLowering:
         return Micro(values, [], lambda last: procedure.observe(check, [slot(v) for v in values]))
 
     def _terminator(self, op: Operation) -> Micro:
+        """Return the step of a return or a branch."""
         if op.name in RETURNS:
             return Micro(op.operands, [], lambda last: self.procedure.ret([self.slot(v) for v in op.operands]))
         if isinstance(op, cf.BranchOp):
@@ -170,7 +188,9 @@ class ProcedureLowering:
         return Micro(op.operands, [], branch)
 
     def _edge(self, target: Block, values: Sequence[SSAValue], may_fall: bool = True) -> None:
-        """Jumps to a block with the values of its arguments. may_fall: the block follows directly."""
+        """Emit the assignment of block arguments, and a jump to the block unless it follows directly and `may_fall` is
+        true.
+        """
         needed = [(a, v) for a, v in zip(target.args, values, strict=True) if a in self.live_in[target]]
         pairs = [(self.slot(argument), self.slot(value)) for argument, value in needed]
         if pairs:
@@ -182,14 +202,19 @@ class ProcedureLowering:
     # -- lifetimes
 
     def _uses(self, micro: Micro) -> list[SSAValue]:
+        """Return the values whose lifetimes the step affects: constants are stored again for each use."""
         return [v for v in micro.uses if not is_constant(v)]
 
     def _live_out(self, block: Block) -> set[SSAValue]:
-        """Return values live out of a block: read by its successors, except for their own arguments."""
+        """Return the values that are live out of a block: those that its successors read, except for their own
+        arguments.
+        """
         return {v for s in successors(block) for v in self.live_in[s] if v not in s.args}
 
     def _liveness(self) -> None:
-        """Compute `live_in`: values read by a block or its successors, including its own arguments."""
+        """Compute `live_in` by backward dataflow analysis: values that a block or its successors read, including its
+        own arguments.
+        """
         changed = True
         while changed:
             changed = False
@@ -203,6 +228,7 @@ class ProcedureLowering:
                     changed = True
 
     def _emit(self, block: Block) -> None:
+        """Emit a block: release tensors that are dead on entry from this edge, then emit its steps."""
         self.procedure.bind(self.labels[block])
         live = self._live_out(block)
         dying: list[list[SSAValue]] = []

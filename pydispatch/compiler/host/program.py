@@ -1,4 +1,4 @@
-"""The host functions of a module → its host program."""
+"""Lowering of the host functions of a module to its host program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pydispatch.ir.functions import FUNCTIONS, RETURNS, symbol_name
 
 
 def schedule(module: ModuleOp) -> tuple[Program, Constants]:
-    """Return the host program of a module whose executables are all `hal.executable`."""
+    """Return the host program and constants of a module whose executables are all `hal.executable`."""
     program = Program()
     executables = Executables(module, program)
     constants = Constants(program)
@@ -52,9 +52,8 @@ def schedule(module: ModuleOp) -> tuple[Program, Constants]:
 
 
 def _derivation(op: Operation, executables: Executables, constants: Constants) -> None:
-    """Lower a function without arguments that derives constants, and register its results as derived constants.
-
-    Raise CompileError if the function has control flow.
+    """Lower a function that derives constants, and register its results as derived constants. Raises CompileError if it
+    has control flow.
     """
     if not is_straight(op):
         raise CompileError(f"function '@{symbol_name(op)}', which derives constants, is not straight", location_of(op))
@@ -65,7 +64,7 @@ def _derivation(op: Operation, executables: Executables, constants: Constants) -
 
 
 def is_straight(op: Operation) -> bool:
-    """Return whether a function is one list of operations that never looks at the elements of a tensor."""
+    """Return whether a function has one block and no stops, so that it needs no procedure."""
     blocks = op.regions[0].blocks
     return len(blocks) == 1 and not any(is_stop(inner) for inner in op.regions[0].block.ops)
 

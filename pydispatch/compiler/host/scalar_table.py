@@ -1,4 +1,4 @@
-"""Scalar operations of host code that are one instruction of the host program, and their types."""
+"""Scalar operations of host code that are a single instruction of the host program, and their types."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BINARY = {
     "math.atan2": Opcode.FATAN2,
     "math.copysign": Opcode.FCOPYSIGN,
 }
-"""Two operands and a result of one type."""
+"""Operations with two operands and a result of the same type."""
 
 UNARY = {
     "arith.negf": Opcode.FNEG,
@@ -67,7 +67,7 @@ UNARY = {
 }
 
 MATH = {f"math.{name}": number for number, name in enumerate(MATH_FUNCTIONS)}
-"""Functions of FMATH."""
+"""Operations that are functions of the instruction FMATH, and their numbers."""
 
 AFFINE = {
     AffineBinaryOpKind.Add: Opcode.ADD,
@@ -86,8 +86,8 @@ OEQ, OGE, OLT, UNO = 1, 3, 4, 14
 
 
 def width(type: Attribute, op: Operation) -> int:
-    """Return the width of an integer or the format of a float; CompileError at `op` for what host code cannot compute
-    with.
+    """Return the width of an integer type or the format of a float type. Raises CompileError at `op` for other
+    types.
     """
     if isinstance(type, IndexType):
         return 64

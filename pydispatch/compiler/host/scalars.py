@@ -1,6 +1,6 @@
-"""Scalar operations of host code → instructions of the host program.
+"""Lowering of scalar operations of host code to instructions of the host program: one row per operation.
 
-One row per operation. Integers live sign-extended in 64-bit registers, floats as their bits; `index` is 64 bits wide.
+Registers have 64 bits. Integers are stored sign-extended, floats as their bits, and `index` has 64 bits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ScalarLowering:
         self.function = function
 
     def lower(self, op: Operation, registers: Registers) -> bool:
-        """Emit `op` and records its results; False when it is not a scalar operation of host code."""
+        """Emit `op` and record the registers of its results; return False if it is no scalar operation of host code."""
         row = ROWS.get(op.name)
         if row is not None:
             row(self, op, registers)
@@ -95,6 +95,7 @@ class ScalarLowering:
         registers[op.results[0]] = self._compare(opcode, predicate, a, b, bits)
 
     def _compare(self, opcode: Opcode, predicate: int, lhs: int, rhs: int, bits: int) -> int:
+        """Emit a comparison with a predicate of `arith.cmpi` or `arith.cmpf`, and return its register."""
         return self.function.emit(opcode, lhs, rhs, 0, bits + predicate * 256)
 
     def select(self, op: Operation, registers: Registers) -> None:
@@ -102,7 +103,7 @@ class ScalarLowering:
         registers[op.results[0]] = self.function.emit(Opcode.SELECT, condition, a, b)
 
     def extend(self, op: Operation, registers: Registers) -> None:
-        """Extension, truncation and casts of integers: the narrower width decides."""
+        """Lower an extension, truncation or index cast of integers: extend from the narrower width."""
         source, target = width(op.operands[0].type, op), width(op.results[0].type, op)
         unsigned = op.name in ("arith.extui", "arith.index_castui") and source < target
         opcode = Opcode.ZEXT if unsigned else Opcode.SEXT
@@ -131,7 +132,7 @@ class ScalarLowering:
         registers[op.results[0]] = register if bits == 64 else self.function.emit(opcode, register, 0, 0, bits)
 
     def apply(self, op: Operation, registers: Registers) -> None:
-        """affine.apply, affine.min and affine.max."""
+        """Lower affine.apply, affine.min or affine.max."""
         attribute = op.properties.get("map", op.attributes.get("map"))
         map = cast(AffineMapAttr, attribute).data
         operands = [registers[v] for v in op.operands]
@@ -144,7 +145,7 @@ class ScalarLowering:
         registers[op.results[0]] = result
 
     def query(self, op: Operation, registers: Registers) -> None:
-        """hal.device.query: whether the device has the key, and its value or the default."""
+        """Lower hal.device.query: whether the device has the key, and its value or the default."""
         category = cast(Any, op.properties["category"]).data
         key = cast(Any, op.properties["key"]).data
         default = op.properties.get("default_value")
@@ -179,14 +180,14 @@ class ScalarLowering:
             registers[result] = self.function.emit(Opcode.FMATH, registers[op.operands[0]], MATH[name], 0, bits)
 
     def clamp(self, op: Operation, registers: Registers) -> None:
-        """min(max(value, lower), upper)."""
+        """Lower math.clampf to min(max(value, lower), upper)."""
         value, low, high = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
         raised = self.function.binary(Opcode.FMAX, value, low, bits)
         registers[op.results[0]] = self.function.binary(Opcode.FMIN, raised, high, bits)
 
     def classify(self, op: Operation, registers: Registers) -> None:
-        """math.isnan, isinf, isfinite, isnormal."""
+        """Lower math.isnan, isinf, isfinite or isnormal."""
         format = width(op.operands[0].type, op)
         value = registers[op.operands[0]]
         size = self.function.emit(Opcode.FMATH, value, MATH["math.absf"], 0, format)
@@ -204,7 +205,9 @@ class ScalarLowering:
         registers[op.results[0]] = result
 
     def power_of_integers(self, op: Operation, registers: Registers) -> None:
-        """math.ipowi: a negative exponent is the integer quotient 1 / base^n."""
+        """Lower math.ipowi by repeated squaring. For a negative exponent, the result is the integer quotient 1 /
+        base^n.
+        """
         base, exponent = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
         function = self.function
@@ -224,7 +227,7 @@ class ScalarLowering:
         registers[op.results[0]] = function.emit(Opcode.SELECT, negative, inverse, result)
 
     def power_of_float(self, op: Operation, registers: Registers) -> None:
-        """math.fpowi: the exponent as a float."""
+        """Lower math.fpowi: compute in f64 with the exponent as a float, and round once."""
         base, exponent = (registers[v] for v in op.operands)
         format = width(op.results[0].type, op)
         wide = self.function.emit(Opcode.FCVT, base, format, 0, 64)
@@ -233,14 +236,14 @@ class ScalarLowering:
         registers[op.results[0]] = power if format == 64 else self.function.emit(Opcode.FCVT, power, 64, 0, format)
 
     def align(self, op: Operation, registers: Registers) -> None:
-        """util.align."""
+        """Lower util.align: round up to a multiple."""
         value, alignment = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
         count = self.function.binary(Opcode.CEILDIVU, value, alignment, bits)
         registers[op.results[0]] = self.function.binary(Opcode.MUL, count, alignment, bits)
 
     def sizeof(self, op: Operation, registers: Registers) -> None:
-        """util.sizeof."""
+        """Lower util.sizeof to a constant."""
         dtype = dtype_of(op.properties["sized_type"], location_of(op))
         registers[op.results[0]] = self.function.constant(buffer_bytes(1, dtype))
 
@@ -250,7 +253,9 @@ class ScalarLowering:
             registers[result] = registers[operand]
 
     def sign(self, op: Operation, registers: Registers) -> None:
-        """builtin.unrealized_conversion_cast between integers with and without a sign: registers know none."""
+        """Lower builtin.unrealized_conversion_cast between signed, unsigned and signless integers: registers are the
+        same.
+        """
         types = [v.type for v in (*op.operands, *op.results)]
         if len(types) != 2 or not all(isinstance(t, IntegerType) and t.width == types[0].width for t in types):
             raise CompileError(
@@ -260,7 +265,9 @@ class ScalarLowering:
         registers[op.results[0]] = registers[op.operands[0]]
 
     def check(self, op: Operation, registers: Registers) -> None:
-        """cf.assert: the call is refused where it does not hold."""
+        """Lower cf.assert to a check that makes the call fail. If requested, the message shows the two compared
+        values.
+        """
         message, location = cast(Any, op.properties["msg"]).data, location_of(op)
         where = f" ({location})" if location else ""
         compared = [registers.get(value) for value in getattr(op.operands[0].owner, "operands", ())]

@@ -25,6 +25,7 @@ LOAD, STORE, READ = "util.global.load", "util.global.store", "tensor.extract"
 
 
 def is_stop(op: Operation) -> bool:
+    """Return whether an operation cuts its block: an access to a global, a read-back or a check."""
     return op.name in (LOAD, STORE, READ) or op.name.startswith("check.")
 
 
@@ -33,12 +34,15 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def _is_view(op: Operation) -> bool:
+    """Return whether the result of an operation shares memory with its operand."""
     info = info_of(op)
     return (info.forwards and info.effects is not Effects.UNORDERED) or is_view(op)
 
 
 def _is_repeated(op: Operation) -> bool:
-    """Return whether each segment repeats an operation, so that its result is not kept from one to the next."""
+    """Return whether each segment that reads the result recomputes the operation, so that its result is not passed
+    between segments.
+    """
     return info_of(op).constant or _is_view(op)
 
 
@@ -48,7 +52,10 @@ def definition(value: SSAValue) -> Operation | None:
 
 @dataclass(eq=False)
 class Segment:
-    """ops: in order. own: those whose results other segments read from this one."""
+    """A sequence of operations that becomes one straight-line function.
+
+    ops: all operations, in order. own: without the repeated ones that only this segment reads.
+    """
 
     own: list[Operation] = field(default_factory=list)
     ops: list[Operation] = field(default_factory=list)
@@ -58,7 +65,9 @@ class Segment:
 
 @dataclass(eq=False)
 class Cut:
-    """A block as segments and the stops after each; the stops of level -1 precede the first segment."""
+    """The segments of a block by level, and the stops after each of them; the stops of level -1 precede the first
+    segment.
+    """
 
     block: Block
     segments: dict[int, Segment] = field(default_factory=dict)
@@ -69,14 +78,18 @@ class Cut:
 
 
 class Cuts:
-    """Partition of all blocks of a function into segments and stops, with definitions before uses."""
+    """Partition of all blocks of a function into segments and stops.
+
+    level, home: the level and segment of each operation. needed: the values that must be stored, because stops or other
+    segments read them.
+    """
 
     def __init__(self, region: Region) -> None:
         self.blocks = reverse_postorder(region)
         self.level: dict[Operation, int] = {}
         self.home: dict[Operation, Segment] = {}
         self.order = {op: n for n, op in enumerate(op for block in self.blocks for op in block.ops)}
-        self.cuts = {block: self._cut(block) for block in self.blocks}
+        self.cuts = {block: self._cut_block(block) for block in self.blocks}
         self.needed: set[SSAValue] = set()
         for block in self.blocks:
             for op in block.ops:
@@ -88,7 +101,10 @@ class Cuts:
         for segment in segments:
             segment.outputs = [r for op in segment.own for r in op.results if r in self.needed]
 
-    def _cut(self, block: Block) -> Cut:
+    def _cut_block(self, block: Block) -> Cut:
+        """Assign each operation of a block the earliest level at which its operands are available; stores, loads and
+        checks keep their relative order.
+        """
         cut = Cut(block)
         last_store: dict[str, int] = {}
         last_load: dict[str, int] = {}
@@ -123,7 +139,7 @@ class Cuts:
         return cut
 
     def _demand(self, values: Iterable[SSAValue]) -> None:
-        """`values` are read outside of segments."""
+        """Record that stops read these values, so that segments must return them."""
         for value in values:
             if is_constant(value):
                 continue
@@ -135,7 +151,7 @@ class Cuts:
                     home.own.append(source)
 
     def _complete(self, segment: Segment) -> None:
-        """Add the constants and views that the segment does for itself; what is left are its inputs."""
+        """Add the constants and views that a segment recomputes, and determine its inputs."""
         members = set(segment.own)
         pending = list(segment.own)
         while pending:
@@ -152,7 +168,7 @@ class Cuts:
 
 
 def reverse_postorder(region: Region) -> list[Block]:
-    """Return the reachable blocks, each before those that it dominates."""
+    """Return the reachable blocks in reverse postorder: each block precedes those that it dominates."""
     first = region.blocks.first
     if first is None:
         return []

@@ -1,4 +1,4 @@
-"""A list of operations without branches → one straight function of the host program."""
+"""Lowering of a list of operations without branches to one straight-line function of the host program."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from pydispatch.compiler.host.exports import Executables
 
 SIZE_QUERIES = ("tensor.dim", "tensor.rank")
-"""Operations that look at the sizes of a tensor only, never at its elements."""
+"""Operations that read only the sizes of a tensor, never its elements."""
 
 END = 1 << 60
-"""The position of a read after all operations."""
+"""The position of the results, which are read after all operations."""
 
 
 Rules = Mapping[str, Callable[[Any, Operation], None]]
-"""Name of an operation with tensors -> the function that lowers it, given a `Straight` and the operation."""
+"""Name of an operation on tensors, and the function that lowers it, given a `Straight` and the operation."""
 
 
 class Straight:
     """Builder of one straight-line function: arguments, then operations, then `finish`.
 
-    place: the operation whose location is used in errors that have no better one. rules: `host/rules.py: table`.
+    place: the operation whose location is used in errors without a better one. rules: `host/rules.py: table`.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class Straight:
     # -- operations
 
     def lower(self, ops: Sequence[Operation], outputs: Iterable[SSAValue]) -> None:
-        """Lower `ops` in order. outputs: what `finish` is going to return.
+        """Lower `ops` in order. outputs: the values that `finish` will return.
 
-        CompileError, at its place, for anything that straight host code cannot be made of.
+        Raises CompileError at an operation that straight-line host code does not support.
         """
         self._last_use = {
             value: position for position, op in enumerate(ops) if op.name not in SIZE_QUERIES for value in op.operands
@@ -108,7 +108,7 @@ class Straight:
                 raise unsupported(op, self.rules)
 
     def put(self, value: SSAValue, tensor: HostTensor) -> None:
-        """Say where the tensor `value` lives."""
+        """Record where the tensor `value` is stored."""
         self.tensors[value] = tensor
         self._residents.setdefault(tensor.storage, []).append(value)
 
@@ -139,14 +139,12 @@ class Straight:
         return self.function.binary(Opcode.ADD, lhs, rhs)
 
     def describe(self, register: int) -> str:
+        """Return what a size is, for messages: its origin, or whether it is computed."""
         value = self.function.constant_value(register)
         return self._origins.get(register, "its declared size" if value is not None else "a computed size")
 
     def require_equal(self, lhs: int, rhs: int, what: str, op: Operation) -> None:
-        """Require that two sizes are equal in every call.
-
-        Static sizes are compared now: CompileError if they differ.
-        """
+        """Emit a check that two sizes are equal. Raises CompileError now if both are static and differ."""
         known_a, known_b = self.function.constant_value(lhs), self.function.constant_value(rhs)
         if known_a is not None and known_b is not None and known_a != known_b:
             raise CompileError(f"{what}: {known_a} is not {known_b}", location_of(op))
@@ -160,9 +158,9 @@ class Straight:
         )
 
     def shape(self, type: Attribute, dynamic: Sequence[SSAValue], op: Operation) -> tuple[int, ...]:
-        """Return the registers of a type's sizes.
+        """Return the registers of the sizes of a type.
 
-        dynamic: its dynamic sizes; CompileError at `op` when one is missing.
+        dynamic: its dynamic sizes, in order. Raises CompileError at `op` if one is missing.
         """
         assert isinstance(type, TensorType)
         rest = iter(dynamic)
@@ -180,7 +178,7 @@ class Straight:
         return tuple(dims)
 
     def size_register(self, stated: Stated | None, op: Operation) -> int:
-        """Return the register of a size that the rule of `op` states. CompileError for one that is not stated in
+        """Return the register of a size that the rule of `op` states. Raises CompileError if it does not follow from
         operands.
         """
         if isinstance(stated, int):
@@ -199,6 +197,7 @@ class Straight:
     # -- memory
 
     def new_tensor(self, dims: tuple[int, ...], dtype: int) -> HostTensor:
+        """Return a new tensor in transient memory of its own."""
         return HostTensor(Storage(BufferKind.TRANSIENT, self.bytes_of(dims, dtype)), dims, dtype)
 
     def size(self, tensor: HostTensor) -> int:
@@ -206,7 +205,7 @@ class Straight:
         return tensor.length if tensor.is_part else self.bytes_of(tensor.dims, tensor.dtype)
 
     def copy_of(self, tensor: HostTensor) -> HostTensor:
-        """Emit the copy of a tensor into a new one, and return the new one."""
+        """Emit a copy of a tensor, and return it."""
         copy = self.new_tensor(tensor.dims, tensor.dtype)
         self.commands.copy(tensor, copy, copy.storage.size)
         if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
@@ -214,10 +213,10 @@ class Straight:
         return copy
 
     def in_place(self, value: SSAValue, shared: int) -> HostTensor:
-        """Return the tensor that the operation at hand may write in place of `value`: the same tensor, or a copy where
-        that is needed.
+        """Return a tensor that the current operation may overwrite: `value` itself if it is dead afterwards, else a
+        copy.
 
-        shared: how many of its operands live in the memory of `value`.
+        shared: number of operands of the operation that are stored in the memory of `value`.
         """
         tensor = self.tensors[value]
         if tensor.storage.kind is BufferKind.TRANSIENT and shared == 1 and not self.is_live(tensor.storage):
@@ -252,19 +251,19 @@ class Straight:
             placed.append(storage)
             self.function.results.append(Result(tensor.dtype, tensor.dims, name=names[index]))
         self.commands.assign_regions()
-        self._take_over(placed)
+        self._reuse_arguments(placed)
         form_chains(self.commands.commands)
         for storage in dict.fromkeys([*self.commands.storages(), *placed]):
-            self._place(storage)
+            self._assign_buffer(storage)
         results = iter(placed)
         for result in self.function.results:
             if result.dims is not None:
                 result.buffer = next(results).buffer
         self.commands.emit(self.function)
 
-    def _take_over(self, placed: Sequence[Storage]) -> None:
-        """Let a result that begins as a copy of an argument reuse the argument's memory if no later command
-        reads it.
+    def _reuse_arguments(self, placed: Sequence[Storage]) -> None:
+        """Let a result that begins as a copy of an argument reuse the argument's memory if no later command reads
+        that.
         """
         taken: set[Storage] = set()
         for storage in placed:
@@ -281,7 +280,8 @@ class Straight:
         dtype = dtype_of(value.type, location_of(self.place))
         self.function.results.append(Result(dtype, None, register=register, name=name))
 
-    def _place(self, storage: Storage) -> None:
+    def _assign_buffer(self, storage: Storage) -> None:
+        """Assign a buffer number to a storage that has none."""
         if storage.buffer != NONE:
             return
         if storage.kind is BufferKind.RESULT:
@@ -293,7 +293,7 @@ class Straight:
 
 
 def where(op: Operation) -> str:
-    """` (tensor.cast at model.mlir:3:5)`, for messages of calls."""
+    """Return the location of an operation for run-time messages: ` (tensor.cast at model.mlir:3:5)`."""
     location = location_of(op)
     return f" ({op.name} at {location.short()})" if location else ""
 

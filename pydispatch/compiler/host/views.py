@@ -1,4 +1,4 @@
-"""Operations of straight host code that look at memory in another way, or copy a run of it."""
+"""Operations of straight-line host code that view memory in another shape, or copy contiguous slices."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import listed
 
 ULE = 64 + 7 * 256
-"""The modifier of an unsigned 64-bit `<=`."""
+"""Modifier of the CMP instruction for an unsigned 64-bit `<=`."""
 
 
 def _view(straight: Straight, op: Operation, source: HostTensor, dims: Sequence[int], dtype: int) -> None:
-    """Define the result of `op` as a view of all of `source` in another shape."""
+    """Define the result of `op` as a view of all of `source` with other sizes."""
     straight.put(op.results[0], HostTensor(source.storage, tuple(dims), dtype, source.offset, source.length))
 
 
@@ -34,6 +34,9 @@ def _view(straight: Straight, op: Operation, source: HostTensor, dims: Sequence[
 
 
 def dim(straight: Straight, op: Operation) -> None:
+    """Lower tensor.dim to the register of the size. Raises CompileError for an axis that is not constant or out of
+    range.
+    """
     tensor = straight.tensors[op.operands[0]]
     axis = straight.function.constant_value(straight.registers[op.operands[1]])
     if axis is None or not 0 <= axis < len(tensor.dims):
@@ -52,7 +55,7 @@ def rank(straight: Straight, op: Operation) -> None:
 
 
 def cast_(straight: Straight, op: Operation) -> None:
-    """tensor.cast: the static sizes of the result are checked."""
+    """Lower tensor.cast: the static sizes of its result are checked at run time."""
     tensor = straight.tensors[op.operands[0]]
     type = op.results[0].type
     if not isinstance(type, TensorType):
@@ -76,7 +79,7 @@ def forward(straight: Straight, op: Operation) -> None:
 
 
 def expand(straight: Straight, op: Operation) -> None:
-    """tensor.expand_shape: one size of a group may be left to what remains."""
+    """Lower tensor.expand_shape to a view: the product of each group must be the size of the operand."""
     source = straight.tensors[op.operands[0]]
     result = cast("TensorType[Any]", op.results[0].type)
     sizes = iter(op.operands[1:])
@@ -94,15 +97,16 @@ def expand(straight: Straight, op: Operation) -> None:
 
 
 def collapse(straight: Straight, op: Operation) -> None:
+    """Lower tensor.collapse_shape to a view."""
     source = straight.tensors[op.operands[0]]
     result = cast("TensorType[Any]", op.results[0].type)
     groups = [[cast(Any, n).value.data for n in group] for group in cast(Any, op.properties["reassociation"])]
     dims = [straight.function.multiply(source.dims[n] for n in group) for group in groups]
-    _view(straight, op, source, _fixed(straight, op, dims, result), source.dtype)
+    _view(straight, op, source, _with_static_sizes(straight, op, dims, result), source.dtype)
 
 
-def _fixed(straight: Straight, op: Operation, dims: Sequence[int], type: TensorType[Any]) -> list[int]:
-    """`dims`, with static sizes of `type` checked."""
+def _with_static_sizes(straight: Straight, op: Operation, dims: Sequence[int], type: TensorType[Any]) -> list[int]:
+    """Return `dims` with the static sizes of `type`, and emit checks that they are equal."""
     fixed = list(dims)
     for axis, size in enumerate(type.get_shape()):
         if size >= 0:
@@ -131,7 +135,11 @@ def view(straight: Straight, op: Operation) -> None:
 
 
 class _Run:
-    """The run of bytes that a slice of `whole` covers; of the `walked` outer axes, the run of their first index."""
+    """The contiguous bytes that a slice of `whole` covers.
+
+    walked: number of outer axes whose indices have a run each; the fields describe the first run. Raises CompileError
+    for a slice that is not contiguous.
+    """
 
     def __init__(self, straight: Straight, op: Operation, whole: HostTensor, walked: int = 0) -> None:
         self.straight, self.op = straight, op
@@ -145,10 +153,10 @@ class _Run:
         outer = next((axis for axis, size in enumerate(known) if axis >= walked and size != 1), len(sizes) - 1)
         for axis in range(len(sizes)):
             if function.constant_value(strides[axis]) != 1 and known[axis] != 1:
-                raise self._scattered(f"the stride of axis {axis} is not 1")
-            self._bounds(axis, offsets[axis], sizes[axis], whole.dims[axis])
+                raise self._not_contiguous(f"the stride of axis {axis} is not 1")
+            self._require_in_bounds(axis, offsets[axis], sizes[axis], whole.dims[axis])
             if axis > outer and sizes[axis] != whole.dims[axis]:
-                self._covers(axis, sizes[axis], whole.dims[axis])
+                self._require_whole_axis(axis, sizes[axis], whole.dims[axis])
         linear = function.constant(0)
         for axis, offset in enumerate(offsets):
             linear = straight.add(linear, function.multiply([offset, *whole.dims[axis + 1 :]]))
@@ -170,14 +178,16 @@ class _Run:
             yield self.straight.add(self.offset, self._bytes(linear, element_bits(whole.dtype)))
 
     def _bytes(self, elements: int, bits: int) -> int:
-        """Return the register of the byte where an element starts; an element of 2 or 4 bits must start one."""
+        """Return the register of the byte offset of an element. Raises CompileError, or emits a check, if an element of
+        2 or 4 bits does not start at a byte.
+        """
         function = self.straight.function
         if bits >= 8:
             return function.multiply([elements, function.constant(bits // 8)])
         known = function.constant_value(elements)
         if known is not None:
             if known * bits % 8:
-                raise self._scattered(f"element {known} of {bits} bits does not start a byte")
+                raise self._not_contiguous(f"element {known} of {bits} bits does not start a byte")
             return function.constant(known * bits // 8)
         total = function.multiply([elements, function.constant(bits)])
         rest = function.binary(Opcode.REMU, total, function.constant(8))
@@ -185,19 +195,23 @@ class _Run:
         self.straight.require_equal(rest, function.constant(0), what, self.op)
         return function.binary(Opcode.DIVU, total, function.constant(8))
 
-    def _scattered(self, why: str) -> CompileError:
+    def _not_contiguous(self, why: str) -> CompileError:
+        """Return the CompileError for a slice that is not contiguous."""
         return CompileError(f"'{self.op.name}' in host code does not cover one run of memory: {why}",
                             location_of(self.op), "such a slice belongs into a dispatch")  # fmt: skip
 
-    def _covers(self, axis: int, size: int, whole: int) -> None:
+    def _require_whole_axis(self, axis: int, size: int, whole: int) -> None:
+        """Require that a slice covers a whole axis: CompileError for static sizes, else a check at run time."""
         function = self.straight.function
         known, known_whole = function.constant_value(size), function.constant_value(whole)
         if known is not None and known_whole is not None:
-            raise self._scattered(f"it takes {known} of {known_whole} elements of axis {axis}")
+            raise self._not_contiguous(f"it takes {known} of {known_whole} elements of axis {axis}")
         self.straight.require_equal(size, whole, f"the size of axis {axis} of '{self.op.name}'", self.op)
 
-    def _bounds(self, axis: int, offset: int, size: int, whole: int) -> None:
-        """0 <= offset, 0 <= size and offset + size <= whole, now or in every call."""
+    def _require_in_bounds(self, axis: int, offset: int, size: int, whole: int) -> None:
+        """Require 0 <= offset, 0 <= size and offset + size <= whole: CompileError for static values, else checks at run
+        time.
+        """
         function = self.straight.function
         known = [function.constant_value(register) for register in (offset, size, whole)]
         o, s, w = known
@@ -226,7 +240,7 @@ def extract_slice(straight: Straight, op: Operation) -> None:
 
 
 def _kept(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorType[Any]) -> list[bool]:
-    """Return which axes of a slice its type has: the others have the size 1."""
+    """Return which axes of a slice its type keeps. The dropped ones have the size 1."""
     kept: list[bool] = []
     shape = list(type.get_shape())
     to_drop = len(sizes) - len(shape)
@@ -248,9 +262,9 @@ def _kept(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorT
 
 
 def insert_slice(straight: Straight, op: Operation) -> None:
-    """Lower a `tensor.insert_slice` that covers one contiguous run of memory, or a few, to copies of its operand.
+    """Lower a `tensor.insert_slice` of one or a few contiguous runs of memory to copies of its operand.
 
-    The destination is the memory of the whole tensor, or of a copy of that tensor.
+    They overwrite the whole tensor in place, or a copy of it.
     """
     source, value = straight.tensors[op.operands[0]], op.operands[1]
     whole = straight.tensors[value]

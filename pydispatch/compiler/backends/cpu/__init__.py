@@ -1,1 +1,1 @@
-"""Variants for CPUs → embedded ELF files."""
+"""CPU backend: variants become embedded ELF files."""

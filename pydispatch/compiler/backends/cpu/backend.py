@@ -1,7 +1,8 @@
 """The CPU target: a variant becomes an embedded ELF that implements library ABI 0.6.
 
-Bitcode and C sources are linked into the generated module before it is optimised, so that calls of them inline and
-vectorise; other objects are linked afterwards; the device library fills in what compilers call unasked.
+Bitcode and C sources are linked into the generated module before it is optimised, so that their functions are inlined
+and vectorised. Other objects are linked afterwards. The device library defines the functions that compilers call
+implicitly, such as memcpy.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ LIBRARIES = (".so",)
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
-    """Compile and link one variant.
+    """Compile and link one variant; thread-safe. Raises CompileError.
 
-    dump: gets each intermediate as (suffix, content): `.ll`, `.optimized.ll`, `.s`, `.o`, `.so`. Raises CompileError.
-    `Binary.notes["seconds"]` has the time of each phase. May be called from several threads.
+    dump: called with each intermediate as (suffix, content): `.ll`, `.optimized.ll`, `.s`, `.o`, `.so`.
+    `Binary.notes["seconds"]` holds the time of each phase.
     """
     with located_errors(variant):
         return _compile(variant, dump)
@@ -45,7 +46,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if variant.module is None and not variant.objects:
         return Binary(b"", ".so", machine.requires, variant.alignment, notes={"dynamic": True})
     if variant.module is None and len(variant.objects) == 1 and variant.objects[0].suffix in LIBRARIES:
-        return _whole_library(variant, machine)
+        return _prebuilt_library(variant, machine)
     clock = Clock()
     files = [file for file in variant.objects if file.suffix in LINKED]
     with clock("check"):
@@ -85,6 +86,7 @@ def _provided(checked: Sequence[objects.Checked], modules: Sequence[Linked]) -> 
 
 
 def _bitcode(file: ObjectFile, machine: Machine) -> bytes:
+    """Return an object as bitcode: checked if it is bitcode already, compiled from C otherwise."""
     if file.suffix in BITCODE:
         objects.check_bitcode(file)
         return file.data
@@ -104,6 +106,9 @@ def _bitcode(file: ObjectFile, machine: Machine) -> bytes:
 
 
 def _link(codes: Sequence[bytes], variant: Variant, checked: list[objects.Checked], machine: Machine) -> bytes:
+    """Link the generated code, the user's objects and the device library to a shared object. Raises CompileError for
+    undefined symbols.
+    """
     linked = [file for file in variant.objects if file.suffix in LINKED]
     ours = [f"object{index}.o" for index in range(len(codes))]
     inputs, labels = [*codes, *(file.data for file in linked)], [*ours, *(file.name for file in linked)]
@@ -125,8 +130,8 @@ def _link(codes: Sequence[bytes], variant: Variant, checked: list[objects.Checke
         raise CompileError(f"executable '{variant.executable}' does not link: {error}", variant.location) from error
 
 
-def _whole_library(variant: Variant, machine: Machine) -> Binary:
-    """Check a library that was linked elsewhere, and return it unchanged as the binary of a variant."""
+def _prebuilt_library(variant: Variant, machine: Machine) -> Binary:
+    """Return a library that the user linked as the binary of a variant, unchanged, after checking it."""
     (file,) = variant.objects
     objects.check_library(file.data, machine.arch, QUERY_SYMBOL, file)
     _check_tables(variant, file.data)
@@ -171,6 +176,9 @@ def _check_tables(variant: Variant, elf: bytes) -> None:
 
 
 def _check_exports(variant: Variant) -> None:
+    """Raise CompileError for unsupported kinds of objects, exports out of order, and layouts beyond the limits of the
+    ABI.
+    """
     for file in variant.objects:
         if file.suffix not in (*BITCODE, *SOURCES, *LINKED, *LIBRARIES):
             raise CompileError(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Clock:
-    """Seconds by phase. Those of threads that work side by side are added."""
+    """Seconds by phase. The times of parallel threads are added up."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

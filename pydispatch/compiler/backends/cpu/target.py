@@ -1,4 +1,4 @@
-"""The CPU as a target."""
+"""The CPU as a compilation target."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 PREFIX = "embedded-elf-"
 FORMATS = {name: PREFIX + suffix for suffix, arch in ARCHITECTURES.items() for name in (suffix, arch, PREFIX + suffix)}
-"""What `targets=` may name -> format."""
+"""Names that `targets=` accepts, and the format of each."""
 
 
 def host_format() -> str:
-    """Return the embedded ELF format of this machine, `embedded-elf-x86_64` for example."""
+    """Return the embedded ELF format of this machine, such as `embedded-elf-x86_64`. Raises CompileError for other
+    architectures.
+    """
     machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     if machine not in ARCHITECTURES.values():
         raise CompileError(
@@ -31,7 +33,7 @@ def host_format() -> str:
 
 
 class Cpu(Backend):
-    """Code for CPUs, by levels: workgroups are functions, called by the workers of a pool."""
+    """Code for CPUs, for each ISA level: a workgroup is a function call on a worker of a thread pool."""
 
     name = "llvm-cpu"
     emitter = "pydispatch.compiler.backends.cpu.backend:compile_variant"
@@ -48,7 +50,7 @@ class Cpu(Backend):
     def with_options(
         self, target: ExecutableTargetAttr, cpus: Sequence[str], features: str
     ) -> list[ExecutableTargetAttr]:
-        """Return one target for each CPU that fits the architecture of `target`; itself when none does."""
+        """Return one target for each CPU of the architecture of `target`; `target` itself if there is none."""
         arch = ARCHITECTURES.get(target.format.data.removeprefix(PREFIX))
         targets = []
         for cpu in cpus or [""]:
@@ -74,7 +76,7 @@ class Cpu(Backend):
 
 
 def _is_of_another(cpu: str, arch: str | None) -> bool:
-    """Return whether only other architectures than `arch` have a CPU of this name."""
+    """Return whether a CPU name exists only for other architectures than `arch`."""
     return arch in BASELINE and cpu not in cpu_names(arch) and any(cpu in cpu_names(other) for other in BASELINE)
 
 

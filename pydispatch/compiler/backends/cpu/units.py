@@ -1,7 +1,7 @@
-"""The LLVM modules of a variant, one for each export where they share nothing, and their way to objects.
+"""LLVM modules of a variant, and their compilation to objects: one for each export if the exports share nothing.
 
-A module is compiled apart from all others: to the same code whatever else the program has, beside others in another
-process, and not again while its text, its machine and the tools stay as they are.
+Each module is compiled separately, so that its code does not depend on the rest of the program. Modules are compiled in
+parallel processes, and results are cached by text, machine and tools.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 Linked = tuple[str, bytes, bool]
-"""Bitcode that is linked into a module: its name, its bytes, whether it comes from the user."""
+"""Bitcode that is linked into a module: its name, its bytes, and whether its CPU features must be checked."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ class Unit:
 
 @dataclass
 class Units:
-    """The modules of a variant, made one after the other by `emit`, and what is known of them after the last one."""
+    """Generator of the modules of a variant. The fields after `machine` are complete when `emit` has yielded the last
+    one.
+    """
 
     variant: Variant
     machine: Machine
@@ -101,6 +103,9 @@ class Units:
         yield replace(self._library(kernels, self._pages), elsewhere=frozenset(kernels))
 
     def _emit(self, executable: str | None, exports: Sequence[Export], symbols: Symbols) -> str:
+        """Generate the LLVM IR of exports, and record their alignment, imports and pages. executable: the name in the
+        library tables; None for a module without tables.
+        """
         machine, constants = self.machine, self.variant.constants
         functions = None if executable is None else symbols.functions
         platform = CpuPlatform(machine.arch, machine.has, executable, exports, constants, functions)
@@ -123,7 +128,9 @@ class Units:
         return self._library([export.name for export in exports], [0] * len(exports))
 
     def _library(self, functions: Sequence[str], pages: Sequence[int]) -> Unit:
-        """Return a unit with the tables alone. functions: symbols of the exports, in other objects."""
+        """Return a unit that contains only the library tables. functions: the symbols of the exports, which other
+        objects define.
+        """
         variant = self.variant
         lines = [f"declare hidden i32 @{quoted(name)}(ptr, ptr, ptr)" for name in functions]
         tables = library(variant.executable, variant.exports, (), len(variant.constants), pages, functions)
@@ -145,8 +152,8 @@ class UnitContext:
     dump: Dump | None
 
     def compile(self, units: Iterator[Unit]) -> list[bytes]:
-        """Compile the units in parallel, and return the object of each, in order. Raises the CompileError of the first
-        that has one.
+        """Compile the units in parallel, and return their objects in order. Raises the CompileError of the first unit
+        that fails.
         """
         with ThreadPoolExecutor(llvm_process.size()) as threads:
             pending = [threads.submit(self._object, unit) for unit in units]
@@ -157,7 +164,9 @@ class UnitContext:
                 raise
 
     def _object(self, unit: Unit) -> bytes:
-        """Units with bitcode or objects of the user are checked together with these, so they are always compiled."""
+        """Return the object of a unit, from the cache if possible. Units with bitcode or objects of the user are not
+        cached, because they are checked together.
+        """
         kept = self.dump is None and not self.modules and not self.checked
         words = llvm.words(self.machine), sorted(unit.visible), unit.text, unit.has_blocks, unit.variant.is_fallback
         key = cache.digest("unit", _tools(), *words) if kept else ""
@@ -172,6 +181,8 @@ class UnitContext:
         return code
 
     def _compile(self, unit: Unit) -> bytes:
+        """Compile a unit in another process. Raises CompileError also if LLVM aborts that process."""
+
         def dump(suffix: str, content: bytes | str) -> object:
             return self.dump and self.dump(f".{unit.stem}{suffix}" if unit.stem else suffix, content)
 
@@ -196,12 +207,16 @@ class UnitContext:
         return code
 
     def _effort(self, unit: Unit) -> llvm.Effort:
-        """Code of users is not optimised less: nothing is known of it."""
+        """Return the optimisation level: less for a generated fallback, full for code of users, about which nothing is
+        known.
+        """
         is_ours = not self.modules and not self.checked
         return llvm.LESS if unit.variant.is_fallback and is_ours else llvm.FULL
 
     def _link(self, module: llvm.LlvmModule, unit: Unit) -> None:
-        """Add bitcode, also that of the device library, and hides what no other object needs."""
+        """Link the user's bitcode and the device library into a module, and internalize the symbols that no other
+        object uses.
+        """
         with self.clock("bitcode"):
             for name, data, check_features in self.modules:
                 module.link(name, data, check_features=check_features)
@@ -228,7 +243,7 @@ def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:
 
 @functools.cache
 def _tools() -> str:
-    """Return a digest of everything but text and machine that the code depends on."""
+    """Return a digest of everything but text and machine that the generated code depends on."""
     from importlib.metadata import version
 
     pipeline = Path(llvm.__file__).read_bytes()

@@ -1,1 +1,1 @@
-"""Variants for NVIDIA's GPUs → PTX or machine code."""
+"""CUDA backend: variants become PTX or machine code for NVIDIA GPUs."""

@@ -1,7 +1,7 @@
-"""The CUDA target: a variant becomes PTX or machine code, the user's, ours, or both.
+"""The CUDA target: a variant becomes PTX or machine code, generated or provided by the user.
 
-A variant may have several modules: the member is their concatenation, and the manifest states where each begins, which
-symbol of which module an export is, its block size, and how the constants are packed.
+A variant may have several modules. They are concatenated in the artifact, and the manifest states the offset of each,
+the module and symbol of each export, its block size, and the layout of its constants.
 """
 
 from __future__ import annotations
@@ -32,29 +32,30 @@ if TYPE_CHECKING:
     from pydispatch.compiler.backends.cuda.functions import LinkedKernels
 
 ALIGNMENT = 16
-"""Bytes to which bindings of kernels that others wrote are aligned: they may read vectors of four floats."""
+"""Alignment in bytes of the bindings of hand-written kernels, which may load vectors of four floats."""
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
-    """Compile and check one variant.
+    """Compile and check one variant. Raises CompileError.
 
-    dump: called with each module as (suffix, bytes), and the LLVM IR of generated ones. `Binary.notes`: "ptx" goes into
-    the manifest, so does "warnings"; "seconds" has the time of each phase. Raises CompileError.
+    dump: called with each module as (suffix, bytes), and with the LLVM IR of generated ones. `Binary.notes` holds "ptx"
+    and "warnings" for the manifest, and "seconds", the time of each phase.
     """
     with located_errors(variant):
         return _compile(variant, dump)
 
 
 def architecture_of(variant: Variant) -> str:
-    """Return the architecture that a variant is generated for."""
+    """Return the architecture that a variant is compiled for, such as `sm_75`."""
     return str(dict(variant.target.config).get("target", DEFAULT))
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
+    """Compile a variant without locating its errors."""
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for CUDA", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:
-        return _given_at_run_time(variant)
+        return _declared_binary(variant)
     start = time.perf_counter()
     seconds: dict[str, float] = {}
     arch = architecture_of(variant)
@@ -63,7 +64,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         from pydispatch.compiler.backends.cuda.functions import generate
 
         linked = generate(variant, arch, dump)
-        modules = [_generated(linked, variant)]
+        modules = [_generated_module(linked, variant)]
         seconds["emit"] = time.perf_counter() - start
     else:
         modules = open_objects(variant.objects, arch)
@@ -91,12 +92,14 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
             for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
         ],
         "constants": _constants(variant, modules),
-        **_described(variant),
+        **_parameter_descriptions(variant),
     }
     notes: dict[str, object] = {"seconds": seconds, "ptx": ptx}
     if warnings := _warnings(variant, modules, linked):
         notes["warnings"] = warnings
-    imports, calls = (linked.imports, linked.calls) if linked is not None else _open_calls(variant, modules, chosen)
+    imports, calls = (
+        (linked.imports, linked.calls) if linked is not None else _imports_of_objects(variant, modules, chosen)
+    )
     if imports:
         notes["imports"] = calls
     requires = dict.fromkeys(name for module in modules for name in module.requires)
@@ -105,11 +108,11 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     return Binary(data, suffix, tuple(requires), alignment, imports, notes)
 
 
-def _open_calls(
+def _imports_of_objects(
     variant: Variant, modules: Sequence[CudaModule], chosen: Sequence[tuple[int, CudaKernel]]
 ) -> tuple[tuple[str, ...], list[dict[str, object]]]:
-    """Return the functions that whole kernels call and no object has, and their calls for the manifest: they are
-    resolved when the program is loaded.
+    """Return the symbols that hand-written kernels call and no object defines, and descriptions of the calls for the
+    manifest. They are resolved when the program is loaded.
     """
     symbols = sorted({symbol for module in modules for symbol in module.unresolved})
     calls: list[dict[str, object]] = []
@@ -122,29 +125,29 @@ def _open_calls(
     return tuple(symbols), calls
 
 
-def _given_at_run_time(variant: Variant) -> Binary:
-    """Return the binary of an executable that the program only declares: the device is given its code, and the exports'
-    facts are stored.
+def _declared_binary(variant: Variant) -> Binary:
+    """Return an empty binary for an executable whose PTX is supplied at run time. Only the launch metadata of its
+    exports (block sizes, shared memory, constants) is stored, in its notes.
     """
     ptx: dict[str, object] = {
         "blocks": [list(e.workgroup_size) if any(e.workgroup_size) else None for e in variant.exports],
         "shared": [export.local_memory for export in variant.exports],
         "constants": list(variant.constants),
-        **_described(variant),
+        **_parameter_descriptions(variant),
     }
     return Binary(b"", ".ptx", (), ALIGNMENT, notes={"dynamic": True, "ptx": ptx})
 
 
-def _described(variant: Variant) -> dict[str, object]:
-    """Return the descriptions of parameters by export, for the manifest."""
+def _parameter_descriptions(variant: Variant) -> dict[str, object]:
+    """Return the descriptions of kernel parameters by export, for the manifest; nothing if there are none."""
     if all(export.parameters is None for export in variant.exports):
         return {}
     return {"described": [export.parameters for export in variant.exports]}
 
 
-def _generated(linked: LinkedKernels, variant: Variant) -> CudaModule:
-    """Read generated PTX or a generated cubin as a module. CompileError where the reader refuses it, which is a defect
-    of the compiler.
+def _generated_module(linked: LinkedKernels, variant: Variant) -> CudaModule:
+    """Parse generated PTX or a generated cubin. Raises CompileError if that fails, which is a defect of the
+    compiler.
     """
     name = f"executable '@{variant.executable}'"
     try:
@@ -154,7 +157,7 @@ def _generated(linked: LinkedKernels, variant: Variant) -> CudaModule:
 
 
 def _kernel(export: Export, modules: Sequence[CudaModule], variant: Variant) -> tuple[int, CudaKernel]:
-    """Return the module and kernel that an export means: the one of its name. CompileError when there is none, or
+    """Return the module index and kernel of an export: the kernel of its name. Raises CompileError if there is none, or
     several.
     """
     name = export.name if variant.module is None else _generated_symbol(export.name)
@@ -187,11 +190,12 @@ def _generated_symbol(name: str) -> str:
 
 
 def _is_mangled(symbol: str, name: str) -> bool:
+    """Return whether a symbol is the mangled C++ name of `name`."""
     return symbol.startswith("_Z") and f"{len(name)}{name}" in symbol
 
 
 def _check_export(export: Export, kernel: CudaKernel, generated: Threads | None) -> Threads:
-    """Check that the kernel of an export fits its layout, and return the block size; CompileError where they differ.
+    """Check the kernel of an export against its layout, and return the block size. Raises CompileError for a mismatch.
 
     generated: the block size of a generated kernel.
     """
@@ -207,7 +211,7 @@ def _check_export(export: Export, kernel: CudaKernel, generated: Threads | None)
             if export.parameters is None
             else "change pydispatch.parameters of the export",
         )
-    block = generated or _block(export, kernel)
+    block = generated or _stated_block(export, kernel)
     problem = _block_problem(kernel, block, export.local_memory)
     if problem is not None:
         raise CompileError(
@@ -220,7 +224,9 @@ def _check_export(export: Export, kernel: CudaKernel, generated: Threads | None)
 
 
 def _block_problem(kernel: CudaKernel, block: Threads, shared: int) -> str | None:
-    """Return why a kernel cannot run with so many threads and bytes of dynamic workgroup memory, or None."""
+    """Return why a kernel cannot run with this block size and `shared` bytes of dynamic workgroup memory; None if it
+    can.
+    """
     if kernel.ptx is not None:
         return interface.block_problem(kernel.ptx, block, shared)
     limits = interface.MAX_BLOCK
@@ -237,7 +243,7 @@ def _block_problem(kernel: CudaKernel, block: Threads, shared: int) -> str | Non
 
 
 def _mismatch(export: Export, kernel: CudaKernel) -> str | None:
-    """Return why a kernel does not fit a layout, in words; None when it does."""
+    """Return why the parameters of a kernel do not match the layout of an export; None if they do."""
     constants, bindings = export.layout.constants, len(export.layout.bindings)
     if export.parameters is not None:
         try:
@@ -259,8 +265,10 @@ def _mismatch(export: Export, kernel: CudaKernel) -> str | None:
     return None
 
 
-def _block(export: Export, kernel: CudaKernel) -> Threads:
-    """Return the block size of a hand-written kernel: that of the export, else the one that the kernel requires."""
+def _stated_block(export: Export, kernel: CudaKernel) -> Threads:
+    """Return the block size of a hand-written kernel: that of the export, else the one that the kernel requires. Raises
+    CompileError if neither is stated.
+    """
     stated = export.workgroup_size if any(export.workgroup_size) else None
     if stated is None and kernel.required is None:
         raise CompileError(
@@ -273,10 +281,12 @@ def _block(export: Export, kernel: CudaKernel) -> Threads:
 
 
 def _constants(variant: Variant, modules: Sequence[CudaModule]) -> list[str]:
-    """Return the module variable for each executable constant. CompileError when one is missing."""
+    """Return the names of the executable constants. Raises CompileError if a PTX module has no suitable variable for
+    one.
+    """
     for key in variant.constants:
         if any(module.kind == "cubin" for module in modules):
-            continue  # its variables are found when it is loaded
+            continue  # its variables are looked up when it is loaded
         variables = [v for module in modules if module.ptx is not None for v in module.ptx.variables if v.name == key]
         variables = [v for v in variables if v.space in ("const", "global")]
         names = [v.name for module in modules if module.ptx is not None for v in module.ptx.variables]
@@ -296,7 +306,7 @@ def _constants(variant: Variant, modules: Sequence[CudaModule]) -> list[str]:
 
 
 def _warnings(variant: Variant, modules: Sequence[CudaModule], linked: LinkedKernels | None) -> list[str]:
-    """Warnings."""
+    """Return warnings about objects for other architectures than the target states, and for newer versions of PTX."""
     warnings = [] if linked is None else list(linked.warnings)
     declared = dict(variant.target.config).get("target")
     for module in modules:

@@ -1,7 +1,7 @@
-"""Functions for generated CUDA kernels as bitcode for nvptx64: given, or compiled here from C or CUDA C++.
+"""Bitcode for nvptx64 of functions that generated CUDA kernels call: provided, or compiled here from C or CUDA C++.
 
-LLVM has no calls of a C library on a GPU: an intrinsic such as `llvm.exp.f32`, into which compilers turn `expf`, would
-abort the process. Such intrinsics are replaced by calls of pydispatch's device library.
+LLVM cannot call a C library on a GPU: an intrinsic such as `llvm.exp.f32`, which compilers emit for `expf`, would abort
+the process. Such intrinsics are replaced by calls of pydispatch's device library.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pydispatch.errors import CompileError
 
 ARCH, TRIPLE = "nvptx64", "nvptx64-nvidia-cuda"
 SHIM = Path(__file__).parent / "cuda_shim.h"
-"""What a CUDA source needs of CUDA's headers, for a clang that has none."""
+"""Replacement for the parts of CUDA's headers that sources need, for a clang without CUDA."""
 
-# Loops of a thread are not for vectors, and a vector of intrinsics could not become calls.
+# Threads do not vectorize their loops, and vector intrinsics could not be replaced by calls.
 _CALLED = ("llrint", "llround", "lrint", "lround", "modf", "sincos")
-"""Functions of C that clang takes for instructions which LLVM has not for CUDA."""
+"""C functions that clang would turn into intrinsics which LLVM cannot lower for CUDA."""
 _FLAGS = (
     "-fno-vectorize", "-fno-slp-vectorize",
     *(f"-fno-builtin-{name}{suffix}" for name in _CALLED for suffix in ("", "f")),
@@ -39,13 +39,15 @@ b.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(cpu=sys.argv[1
 
 
 def of_bitcode(file: ObjectFile, arch: str) -> bytes:
-    """Check a bitcode file, and prepare it for linking. CompileError for one that is broken or for another machine."""
+    """Check a bitcode file and prepare it for linking. Raises CompileError for a malformed file, or one for another
+    machine.
+    """
     objects.check_bitcode(file)
     return prepared(file.data, arch, file)
 
 
 def of_c(file: ObjectFile, arch: str) -> bytes:
-    """Compile functions in C to bitcode, from the same source as for a CPU. CompileError with the compiler's
+    """Compile C functions to bitcode, from the same source as for a CPU. Raises CompileError with the compiler's
     diagnostics.
     """
     import pydispatch
@@ -54,8 +56,8 @@ def of_c(file: ObjectFile, arch: str) -> bytes:
 
 
 def of_cu(file: ObjectFile, arch: str) -> bytes:
-    """Compile functions in CUDA C++ to bitcode by a clang that has none of CUDA's headers: keywords, threadIdx and its
-    like, barriers, shuffles and the functions of C are known. CompileError with the compiler's diagnostics.
+    """Compile CUDA C++ functions to bitcode by a clang without CUDA's headers. Keywords, threadIdx and similar
+    variables, barriers, shuffles and C functions are available. Raises CompileError with the compiler's diagnostics.
     """
     flags = ("-include", str(SHIM), "-fno-rtti")
     return _compiled(file, arch, file.include_path, flags, "c++")
@@ -77,9 +79,10 @@ def _compiled(file: ObjectFile, arch: str, include: list[Path], flags: tuple[str
 
 
 def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
-    """Bitcode that can be linked into a generated module: no attributes of a machine, its mathematics with it.
+    """Return bitcode that can be linked into a generated module: without attributes of a machine, and with the device
+    library's mathematics.
 
-    data: of a file that LLVM is known to read. CompileError for another machine, or undefined functions.
+    data: of a file that LLVM can read. Raises CompileError for another machine, or undefined functions.
     """
     try:
         wanted = llvm_process.call(prepare.undefined, data) & devlib.inlinable_symbols()
@@ -87,7 +90,7 @@ def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
         result = llvm_process.call(prepare.prepared, data, library)
     except CompileError as error:
         raise CompileError(f"object '{file.name}' {error.message}", file.location, error.note) from None
-    problem = _emits(result, arch)
+    problem = _codegen_problem(result, arch)
     if problem:
         raise CompileError(
             f"object '{file.name}' cannot become PTX: {problem}",
@@ -104,8 +107,8 @@ def serial_functions(data: bytes) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=32)
-def _emits(data: bytes, arch: str) -> str:
-    """'' when LLVM compiles the bitcode to PTX, else why not. Runs in another process, since LLVM may abort."""
+def _codegen_problem(data: bytes, arch: str) -> str:
+    """Return why LLVM cannot compile bitcode to PTX; '' if it can. Runs in another process, since LLVM may abort."""
     key = cache.digest("emits PTX", llvm_process.version(), arch, data)
     if cache.load(key) is not None:
         return ""

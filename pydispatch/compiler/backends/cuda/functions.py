@@ -1,7 +1,8 @@
-"""Generated CUDA kernels with functions of the user: what can be linked now is, the rest is left for loading.
+"""Generated CUDA kernels that call functions of the user: objects are linked now, other symbols when the program is
+loaded.
 
-Bitcode and C are inlined by LLVM; PTX, and CUDA C++ as PTX, is merged as text, so that the result is PTX; machine code
-and LTO-IR go through NVIDIA's linker, which makes machine code of all of it.
+LLVM inlines bitcode and C. PTX, and CUDA C++ compiled to PTX, is merged as text, so that the result is PTX. Machine
+code and LTO-IR are linked by NVIDIA's linker, whose result is machine code.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pydispatch.link.ptx.link import PtxLibrary
 
 BITCODE, C, CU, PTX = ".bc", ".c", ".cu", ".ptx"
 MACHINE = {".cubin": "CUBIN", ".o": "OBJECT", ".obj": "OBJECT", ".a": "LIBRARY", ".fatbin": "FATBIN", ".ltoir": "LTOIR"}
-"""Kinds of objects for NVIDIA's linker -> its name for them."""
+"""Suffixes of objects for NVIDIA's linker, and its name of each kind."""
 KINDS = (BITCODE, C, CU, PTX, *MACHINE)
 
 
@@ -42,9 +43,9 @@ KINDS = (BITCODE, C, CU, PTX, *MACHINE)
 class LinkedKernels:
     """Generated kernels, linked with their objects.
 
-    data, kind: PTX, or machine code ("cubin"). imports: symbols to resolve at load, with '?' before optional ones;
-    calls: the same for people, as the manifest has it. blocks: block size by export; shared: dynamic bytes by export.
-    alignment: of bindings, in bytes. warnings: sentences.
+    data, kind: PTX, or machine code ("cubin"). imports: symbols to resolve at load, with '?' before optional ones.
+    calls: their description in the manifest. blocks: block size by export. shared: dynamic workgroup memory by export,
+    in bytes. alignment: of bindings, in bytes.
     """
 
     data: bytes
@@ -59,7 +60,9 @@ class LinkedKernels:
 
 @dataclass
 class Inputs:
-    """The objects of a variant by how they are linked. machine: with their kinds, names of nvJitLink."""
+    """The objects of a variant by how they are linked. machine: objects for nvJitLink, each with its name of the
+    kind.
+    """
 
     bitcode: list[tuple[str, bytes]] = field(default_factory=list)
     libraries: list[PtxLibrary] = field(default_factory=list)
@@ -67,14 +70,13 @@ class Inputs:
     serial: set[str] = field(default_factory=set)  # functions of C that do not use thread ids
 
     def names(self) -> list[str]:
-        """Return the functions that the inputs are known to define. The functions of LTO-IR and fat binaries are not
-        known.
-        """
+        """Return the functions that the inputs define, as far as known: those of LTO-IR and fat binaries are not."""
         names = [name for _, data in self.bitcode for name in bitcode_symbols(data)]
         names += [name for library in self.libraries for name in library.names()]
         return names + [name for file, _ in self.machine for name in _functions_of(file)]
 
     def files(self) -> list[str]:
+        """Return the names of the objects."""
         return [
             *(name for name, _ in self.bitcode), *(library.name for library in self.libraries),
             *(file.name for file, _ in self.machine),
@@ -141,7 +143,7 @@ def _check_names(module: ModuleOp) -> None:
 
 
 def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
-    """Read the objects as bitcode, PTX libraries, and files for NVIDIA's linker; sources are compiled. Raises
+    """Read the objects as bitcode, PTX libraries, or inputs of NVIDIA's linker; sources are compiled. Raises
     CompileError.
     """
     inputs = Inputs()
@@ -193,7 +195,7 @@ def _library(data: bytes, file: ObjectFile) -> PtxLibrary:
 
 
 def _functions_of(file: ObjectFile) -> list[str]:
-    """Return the device functions of a cubin."""
+    """Return the device functions of a cubin; none for other files."""
     if not cubin.is_cubin(file.data):
         return []
     try:
@@ -217,7 +219,9 @@ def _require_all_resolved(unresolved: Sequence[str], imports: Sequence[str], var
 
 
 def prototype(symbol: str, function: FuncOp) -> str:
-    """`extern "C" __device__ float f(float* a0, float* a0_aligned, size_t a0_offset, size_t a0_size0, ..., int a1)`."""
+    """Return the CUDA C++ prototype of a function. Each memref is passed as two pointers, an offset, sizes and strides:
+    `extern "C" __device__ float f(float* a0, float* a0_aligned, size_t a0_offset, size_t a0_size0, ..., int a1)`.
+    """
     bare = is_set(function, "llvm.bareptr")
     parameters: list[str] = []
     for index, type_ in enumerate(function.function_type.inputs.data):
@@ -237,7 +241,7 @@ def prototype(symbol: str, function: FuncOp) -> str:
 
 
 def _cuda(type_: Attribute) -> str:
-    """Return a type in CUDA C++; small floats are their bits."""
+    """Return a type in CUDA C++; floats narrower than f32 are passed as their bits."""
     if isinstance(type_, IndexType):
         return "size_t"
     width = bit_width(type_)

@@ -1,6 +1,6 @@
-"""Machine code and LTO-IR linked into generated kernels, by NVIDIA's nvJitLink. No GPU is needed.
+"""Linking of machine code and LTO-IR into generated kernels by NVIDIA's nvJitLink, which needs no GPU.
 
-The linker ends its process over some broken inputs: it runs in one of its own.
+The linker terminates its process for some malformed inputs, and therefore runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ sys.stdout.buffer.write(code)
 
 
 def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: str) -> bytes:
-    """PTX linked with machine code or LTO-IR to a cubin.
+    """Link PTX with machine code or LTO-IR to a cubin, and cache the result.
 
-    inputs: objects, each with its kind, a name of nvJitLink's InputType. The result is kept in the object cache.
-    CompileError with the linker's diagnostics, also for an undefined symbol, or when there is no linker.
+    inputs: objects, each with its kind, a name of nvJitLink's InputType. Raises CompileError with the linker's
+    diagnostics, for an undefined symbol, or if there is no linker.
     """
     files = [("kernels.ptx", "PTX", ptx.encode() + b"\0"), *((file.name, kind, file.data) for file, kind in inputs)]
     options = [f"-arch={arch}", *(["-lto"] if any(kind == "LTOIR" for _, kind in inputs) else [])]
@@ -85,6 +85,7 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
 
 
 def _version() -> str:
+    """Return the version of the linker for cache keys; '' if it is not installed."""
     from importlib import metadata
 
     try:

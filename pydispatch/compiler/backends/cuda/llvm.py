@@ -1,6 +1,7 @@
-"""PTX through LLVM: kernel IR and the user's bitcode in, one text out.
+"""Generation of PTX by LLVM from kernel IR and the user's bitcode.
 
-llvmlite's LLVM has assertions on, and what it does not expect ends the process: only intrinsics of a list reach it.
+The LLVM of llvmlite has assertions enabled and aborts the process on unexpected input. Only intrinsics of a known list
+are passed to it.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ from pydispatch.ir.functions import CALLS
 
 INVOCATIONS = Invocations(warp=32, divides_in_words=True, unrolls=True)
 TOGETHER = (*PARALLEL, *CALLS, AVAILABLE)
-"""What all invocations of a workgroup do: external functions are called by all of them."""
+"""Operations that all invocations of a workgroup execute together: among them calls of external functions."""
 
 LIBRARY_MACHINE = ("sm_70", ("+ptx60",))
-"""What the device library is compiled for; it becomes part of kernels for any architecture."""
+"""Architecture of the device library: the oldest one, since the library is linked into kernels for all of them."""
 
 PTX_VERSIONS = {
     50: 60, 52: 60, 53: 60, 60: 60, 61: 60, 62: 60, 70: 60, 72: 61, 75: 65, 80: 70, 86: 71, 87: 74, 88: 90, 89: 78,
     90: 78, 100: 86, 101: 86, 103: 88, 110: 90, 120: 87, 121: 88,
 }  # fmt: skip
-"""The lowest version of PTX that has an architecture, the shuffles that synchronise, and its tensor cores."""
+"""For each architecture, the lowest version of PTX that has it, synchronising shuffles and its tensor cores."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,11 @@ class NvptxMachine:
 
 @dataclass(frozen=True)
 class GeneratedPtx:
-    """ptx: the text; functions of others are `.extern .func` in it. blocks: invocations of a workgroup by export;
-    shared: bytes of workgroup memory to be given at launch, by export. alignment: bytes that bindings need. llvm: what
-    LLVM got, for dumps."""
+    """Generated kernels.
+
+    ptx: the text; external functions are declared `.extern .func`. blocks: workgroup size by export. shared: bytes of
+    dynamic workgroup memory by export. alignment: of bindings, in bytes. llvm: the LLVM IR, for dumps.
+    """
 
     ptx: str
     blocks: dict[str, Size]
@@ -98,12 +101,11 @@ def generate(
     variant: Variant, arch: str, bitcode: Sequence[tuple[str, bytes]] = (), provided: Collection[str] = (),
     keep: Callable[[str, str], object] | None = None,
 ) -> GeneratedPtx:  # fmt: skip
-    """Generate the kernels of a variant as PTX for an architecture.
+    """Generate the kernels of a variant as PTX for an architecture; deterministic and thread-safe.
 
-    bitcode: (name, LLVM bitcode) whose functions are inlined; provided: symbols that objects define, so that
-    fallbacks of static functions are not needed. keep: called with (suffix, LLVM IR) when LLVM aborts; returns the path
-    of the file. May be called from several threads. The same arguments give the same text. Raises CompileError, at the
-    operation, for what cannot be compiled.
+    bitcode: (name, LLVM bitcode) whose functions are inlined. provided: symbols that objects define, for which no
+    fallback is compiled. keep: called with (suffix, LLVM IR) when LLVM aborts; returns the path of the file. Raises
+    CompileError at the operation that cannot be compiled.
     """
     assert variant.module is not None
     machine = machine_of(arch)
@@ -137,6 +139,7 @@ def _functions(ops: object) -> dict[str, FuncOp]:
 
 
 def _check_sizes(exports: Sequence[Export]) -> None:
+    """Raise CompileError for a workgroup of more than 1024 invocations."""
     for export in exports:
         x, y, z = (max(1, n) for n in export.workgroup_size)
         if x * y * z > 1024:
@@ -146,6 +149,7 @@ def _check_sizes(exports: Sequence[Export]) -> None:
 
 
 def _check_shared(shared: Mapping[str, int], machine: NvptxMachine, variant: Variant) -> None:
+    """Raise CompileError for an export with more workgroup memory than the architecture has."""
     limit = shared_limit(split(machine.cpu)[0])
     for export in variant.exports:
         if shared[export.name] > limit:
@@ -160,6 +164,7 @@ def _check_shared(shared: Mapping[str, int], machine: NvptxMachine, variant: Var
 
 
 def _assembly(text: str, machine: NvptxMachine, bitcode: Sequence[tuple[str, bytes]], keep: Collection[str]) -> str:
+    """Compile LLVM IR to PTX, with bitcode and the device library inlined. keep: the symbols that stay visible."""
     with opened(text, machine) as module:
         for name, data in bitcode:
             module.link(name, data)

@@ -1,4 +1,4 @@
-"""Objects with whole CUDA kernels: PTX as it is, cubins, and CUDA C++ that is compiled here."""
+"""Objects that contain whole CUDA kernels: PTX, cubins, and CUDA C++ that is compiled here."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ if TYPE_CHECKING:
 PTX, CUBIN, SOURCES = ".ptx", ".cubin", (".cu",)
 KINDS = (PTX, CUBIN, *SOURCES)
 NEWEST = (9, 5)
-"""The last `.version` that was known when this was written."""
+"""The newest PTX `.version` that this reader knows."""
 
 UNNAMED = "inline.o"
-"""The name of an object that was given in place and without one."""
+"""The name of an inline object without a name."""
 
 Threads = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class CudaKernel:
-    """An entry of an object. where: file and line, for messages. parameters: sizes in bytes. required, maximum: the
-    block size that it states (`.reqntid`, `.maxntid`). shared: bytes of workgroup memory that it has of its own."""
+    """An entry of an object.
+
+    where: file and line, for messages. parameters: sizes in bytes. required, maximum: the block size that the kernel
+    states (`.reqntid`, `.maxntid`).
+    """
 
     name: str
     where: str
@@ -46,7 +49,11 @@ class CudaKernel:
 
 @dataclass(frozen=True)
 class CudaModule:
-    """PTX or cubin module of a variant: its bytes as stored in the artifact, and the facts read from them."""
+    """A PTX or cubin module of a variant.
+
+    data: its bytes as stored in the artifact. file: the object that it was read from. unresolved: functions to resolve
+    at load.
+    """
 
     data: bytes
     kind: str  # "ptx" or "cubin"
@@ -59,11 +66,12 @@ class CudaModule:
     unresolved: tuple[str, ...] = ()  # functions to be resolved at load
 
     def kernel(self, name: str) -> CudaKernel | None:
+        """Return the kernel of this name, or None."""
         return next((kernel for kernel in self.kernels if kernel.name == name), None)
 
 
 def open_object(file: ObjectFile, arch: str) -> CudaModule:
-    """Open an object as a module; a source is compiled for `arch`. CompileError for one that cannot be used."""
+    """Open an object as a module; a source is compiled for `arch`. Raises CompileError if it cannot be used."""
     data, name = file.data, file.name
     if file.suffix in SOURCES:
         data, name = tools.compile_cu(file, arch), f"{file.name} (as PTX)"
@@ -84,8 +92,10 @@ def open_object(file: ObjectFile, arch: str) -> CudaModule:
 
 
 def open_objects(files: Sequence[ObjectFile], arch: str) -> list[CudaModule]:
-    """Open the objects of a variant, and return the modules that have kernels. Functions of other objects that a module
-    calls are linked into it; objects that only have functions are consumed by that. CompileError as open_object.
+    """Open the objects of a variant, and return the modules that contain kernels.
+
+    Functions of other objects that a module calls are linked into it. Objects without kernels only provide functions.
+    Raises CompileError as open_object does.
     """
     opened = [open_object(with_kind(file), arch) for file in files]
     libraries = {
@@ -94,7 +104,7 @@ def open_objects(files: Sequence[ObjectFile], arch: str) -> list[CudaModule]:
     modules = []
     for module in opened:
         if module.kernels:
-            modules.append(_completed(module, [lib for name, lib in libraries.items() if name != module.name]))
+            modules.append(_linked_and_checked(module, [lib for name, lib in libraries.items() if name != module.name]))
         elif module.name not in libraries:
             location = None if module.file is None else module.file.location
             raise CompileError(f"object '{module.name}' has no kernel", location, 'write extern "C" __global__')
@@ -102,7 +112,9 @@ def open_objects(files: Sequence[ObjectFile], arch: str) -> list[CudaModule]:
 
 
 def with_kind(file: ObjectFile) -> ObjectFile:
-    """Return the object with a suffix for its kind, when it was given inline and without a name."""
+    """Return an inline object without a name renamed to `inline` with the suffix of its content; other objects
+    unchanged.
+    """
     if file.name != UNNAMED:
         return file
     kind = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"
@@ -112,7 +124,7 @@ def with_kind(file: ObjectFile) -> ObjectFile:
 
 
 def _library(module: CudaModule) -> PtxLibrary | None:
-    """Return the functions that a module offers to others, None when there are none."""
+    """Return the functions that a module offers to other modules; None if there are none."""
     if module.ptx is None or not any(f.body is not None and not f.is_entry for f in module.ptx.functions):
         return None
     try:
@@ -121,9 +133,9 @@ def _library(module: CudaModule) -> PtxLibrary | None:
         return None
 
 
-def _completed(module: CudaModule, libraries: Sequence[PtxLibrary]) -> CudaModule:
-    """Link into a module the functions that it calls of others, and check it by ptxas where there is one. Returns the
-    module. Raises CompileError.
+def _linked_and_checked(module: CudaModule, libraries: Sequence[PtxLibrary]) -> CudaModule:
+    """Link the functions that a module calls of others into it, and check it by ptxas if available. Return the module.
+    Raises CompileError.
     """
     file = module.file
     if module.ptx is None or file is None:
@@ -144,13 +156,14 @@ def _completed(module: CudaModule, libraries: Sequence[PtxLibrary]) -> CudaModul
 
 
 def _remedy(file: ObjectFile) -> str:
+    """Return how to compile an object again, for messages."""
     if file.suffix == CUBIN:
         return "compile it again: nvcc -cubin -arch=sm_80 kernels.cu"
     return "compile it again: nvcc -ptx -arch=sm_80 kernels.cu -o kernels.ptx"
 
 
 def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule:
-    """Read a PTX text as a module. ArtifactError for a malformed one or an unknown newer version."""
+    """Parse a PTX text as a module. Raises ArtifactError for a malformed text or an unknown newer version."""
     ptx = read.read(data, name)
     if problem := interface.target_problem(ptx):
         raise ArtifactError(f"{name}: {problem}")
@@ -165,6 +178,7 @@ def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule
 
 
 def _threads(entry: PtxFunction, name: str) -> Threads | None:
+    """Return the block size that a directive of an entry states; None if it is absent."""
     sizes = entry.directives.get(name) or entry.directives.get(f".{name}")
     if not sizes:
         return None
@@ -173,7 +187,7 @@ def _threads(entry: PtxFunction, name: str) -> Threads | None:
 
 
 def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule:
-    """Machine code as a module. ArtifactError for a broken file or one that is not linked."""
+    """Parse machine code as a module. Raises ArtifactError for a malformed or relocatable file."""
     facts: Cubin = cubin.read(data, name)
     if facts.relocatable:
         raise ArtifactError(f"{name} is a relocatable cubin, which has to be linked: leave out -rdc=true and -dc")
@@ -184,8 +198,8 @@ def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModu
 
 
 def cubin_requirements(arch_number: int) -> tuple[str, ...]:
-    """Return the requirements of machine code for an architecture: a device of the same major version, and of its minor
-    version or later.
+    """Return the requirements of machine code for an architecture: a device of the same major version and of at least
+    its minor version.
     """
     names = tuple(interface.requirements(f"sm_{arch_number}"))
     own = [name for name in NAMES if name_major(name) == arch_number // 10 and number_of(name) <= arch_number]
@@ -193,5 +207,5 @@ def cubin_requirements(arch_number: int) -> tuple[str, ...]:
 
 
 def name_major(name: str) -> int:
-    """8 of sm_86, 12 of sm_120."""
+    """Return the major version of an architecture name: 8 for sm_86, 12 for sm_120."""
     return number_of(name) // 10

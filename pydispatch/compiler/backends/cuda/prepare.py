@@ -1,4 +1,4 @@
-"""Makes bitcode for nvptx64 linkable into a generated module. Runs in LLVM's process."""
+"""Preparation of bitcode for nvptx64 to be linked into a generated module. Runs in LLVM's process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def undefined(data: bytes) -> frozenset[str]:
-    """Return the functions that a bitcode file declares but does not define, those of C's library among them."""
+    """Return the functions that a bitcode file declares but does not define, including C library functions."""
 
     def names(llvm: Any, context: Any) -> frozenset[str]:
         module = llvm.parse_assembly(_text(llvm, data, context), context)
@@ -44,8 +44,8 @@ def undefined(data: bytes) -> frozenset[str]:
 
 
 def prepared(data: bytes, library: bytes) -> bytes:
-    """Return a bitcode file without attributes of a machine. library: bitcode that is linked in as private functions,
-    or b"" for none.
+    """Return bitcode without attributes of a machine. library: bitcode that is linked in as private functions, or
+    b"".
     """
 
     def linked(llvm: Any, context: Any) -> bytes:
@@ -81,6 +81,7 @@ def serial_functions(data: bytes) -> frozenset[str]:
 
 
 def _in_context(work: Callable[[Any, Any], T]) -> T:
+    """Call `work` with llvmlite and a new LLVM context. Errors of LLVM become CompileError."""
     from llvmlite import binding as llvm
 
     context = llvm.create_context()
@@ -93,6 +94,9 @@ def _in_context(work: Callable[[Any, Any], T]) -> T:
 
 
 def _text(llvm: Any, data: bytes, context: Any) -> str:
+    """Return bitcode as LLVM IR without machine attributes, and with math intrinsics replaced by C functions. Raises
+    CompileError for another machine.
+    """
     module = llvm.parse_bitcode(data, context)
     try:
         triple, text = module.triple, str(module)
@@ -109,7 +113,7 @@ def _text(llvm: Any, data: bytes, context: Any) -> str:
 
 
 def _hide(module: Any, own: set[str]) -> None:
-    """Make private what the library brought."""
+    """Internalize the definitions that come from the library. own: the names that the module itself defines."""
     for value in (*module.functions, *module.global_variables):
         if value.is_declaration or value.name in own or value.name.startswith("llvm."):
             continue

@@ -1,4 +1,4 @@
-"""CUDA as a target: names of architectures, which a target attribute states, and whose code runs on which."""
+"""CUDA as a compilation target: architecture names in target attributes, and which code runs on which architecture."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 FORMAT = "cuda-nvptx-fb"
 DEFAULT = "sm_75"
-"""What is generated for a target that states no architecture."""
+"""Architecture for a target that states none."""
 
 ENTRIES = ("target", "target_arch", "iree.gpu.target", "iree_codegen.target_info")
-"""Entries of a configuration that may state the architecture, the first one holds."""
+"""Entries of a configuration that may state the architecture, in order of precedence."""
 
 _NAME = re.compile(r"(?:sm|compute)_(\d+)([af]?)")
 _QUOTED = re.compile(r'\barch\s*=\s*"([^"]*)"')
@@ -30,7 +30,7 @@ def is_architecture(name: str) -> bool:
 
 
 def number_of(name: str) -> int:
-    """80 of sm_80 and of sm_80a. ValueError for anything else."""
+    """Return the number of an architecture: 80 for sm_80 and sm_80a. Raises ValueError for other names."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise ValueError(f"'{name}' is no CUDA architecture: expected a name such as sm_80")
@@ -63,9 +63,8 @@ def _opaque(value: Attribute | None) -> str:
 
 
 def runs_on(code: str, machine: str) -> bool:
-    """Return whether PTX for one architecture can be compiled for another.
-
-    Names with a suffix run only on themselves.
+    """Return whether PTX for the architecture `code` runs on `machine`. Architectures with a suffix run only on
+    themselves.
     """
     if code == machine:
         return True
@@ -80,7 +79,9 @@ class _Architectures(Architectures):
         return stated(configuration)
 
     def best(self, have: Iterable[str], wanted: str) -> str | None:
-        """Return the requested architecture, else the newest one whose code runs on it; None where there is none."""
+        """Return the requested architecture if available, else the newest one whose code runs on it; None if there is
+        none.
+        """
         fitting = [name for name in have if is_architecture(name) and runs_on(name, wanted)]
         return max(fitting, key=lambda name: (name == wanted, number_of(name)), default=None)
 
@@ -91,7 +92,7 @@ class _Architectures(Architectures):
 
 
 class Cuda(Backend):
-    """PTX, for an architecture that the target states, or the oldest that is supported."""
+    """PTX for the architecture that the target states, or for the oldest supported one."""
 
     name = "cuda"
     format = FORMAT

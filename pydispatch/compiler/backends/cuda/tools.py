@@ -1,6 +1,6 @@
-"""NVIDIA's tools, used when they are there: nvcc or NVRTC for sources, ptxas as a second opinion.
+"""Optional tools of NVIDIA: nvcc or NVRTC to compile sources, ptxas to check PTX.
 
-`PYDISPATCH_NVCC` and `PYDISPATCH_PTXAS` name one outright; `off` is as if there were none. None of them needs a GPU.
+`PYDISPATCH_NVCC` and `PYDISPATCH_PTXAS` set the path of a tool; `off` disables it. None of them needs a GPU.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _HEADERS = {
     "stddef.h": "typedef decltype(nullptr) nullptr_t;\n", "cstddef": "", "math.h": "", "cmath": "",
     "stdint.h": _INTEGERS, "cstdint": _INTEGERS, "cuda_runtime.h": "",
 }  # fmt: skip
-"""What NVRTC has built in, or needs little for, under the names that sources include."""
-_OLDEST_OF_PTXAS = 75  # ptxas 13 assembles PTX for older architectures as for this one
+"""Replacements for headers that sources include: NVRTC has their content built in, or it is given here."""
+_OLDEST_OF_PTXAS = 75  # ptxas 13 no longer knows older architectures; their PTX is checked for this one
 
 
 def tool(name: str) -> str | None:
-    """Return the path of nvcc or ptxas, None when there is none. CompileError when the environment names a program that
-    cannot be run.
+    """Return the path of nvcc or ptxas; None if it is not installed or disabled. Raises CompileError if the environment
+    names a program that cannot be run.
     """
     variable = f"PYDISPATCH_{name.upper()}"
     setting = os.environ.get(variable, "")
@@ -66,19 +66,19 @@ def describe() -> dict[str, str]:
 
 
 def _nvrtc_version() -> str:
-    """'NVRTC 13.0', '' when it is not there."""
+    """Return the version of NVRTC, such as 'NVRTC 13.0'; '' if it is not installed."""
     try:
         from cuda.bindings import nvrtc
 
         _, major, minor = nvrtc.nvrtcVersion()
-    except Exception:  # without the library, its loader has errors of its own
+    except Exception:  # the loader of the library raises exceptions of various types
         return ""
     return f"NVRTC {major}.{minor}"
 
 
 @functools.lru_cache(maxsize=8)
 def version(path: str) -> str:
-    """Return the line of a tool's version output that has the release."""
+    """Return the line with the release from a tool's `--version`."""
     done = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if "release" in line]
     return lines[0] if lines else done.stdout.strip()
@@ -90,9 +90,10 @@ def has_cuda_compiler() -> bool:
 
 
 def compile_cu(file: ObjectFile, arch: str, *, relocatable: bool = False) -> bytes:
-    """CUDA C++ as PTX, by nvcc, else by NVRTC. relocatable: a library of functions, all of them kept.
+    """Compile CUDA C++ to PTX by nvcc, else by NVRTC, and cache the result.
 
-    The result is kept in the object cache. CompileError with the compiler's diagnostics, or when there is none.
+    relocatable: keep all functions, as a library. Raises CompileError with the compiler's diagnostics, or if there is
+    no compiler.
     """
     if nvcc := tool("nvcc"):
         return _nvcc(nvcc, file, arch, relocatable)
@@ -111,12 +112,13 @@ def compile_cu(file: ObjectFile, arch: str, *, relocatable: bool = False) -> byt
 
 
 def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
+    """Compile CUDA C++ to PTX by nvcc. The cache entry depends on the included files."""
     flags = ["-ptx", f"-arch={arch}", *(["-rdc=true"] if relocatable else []), *_flags_of(file, "-I", "-D")]
     key = cache.digest("nvcc", version(nvcc), flags, file.name, file.data)
     if (kept := cache.load(key)) is not None:
         return kept
     with tempfile.TemporaryDirectory(prefix="pydispatch-nvcc-") as folder:
-        # Named relative to the folder: nvcc makes names of static variables from the path.
+        # The name is relative to the folder: nvcc derives names of static variables from the path.
         source = Path(folder, re.sub(r"[^\w.-]", "_", Path(file.name).name))
         source.write_bytes(file.data)
         command = [nvcc, *flags, "-MD", "-MF", "deps", "-o", "out.ptx", "-x", "cu", source.name]
@@ -124,7 +126,7 @@ def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
         output = Path(folder, "out.ptx")
         if done.returncode or not output.is_file():
             said = (done.stdout + done.stderr).replace(source.name, file.name).strip()
-            raise _refused(file, arch, said)
+            raise _compile_error(file, arch, said)
         data = output.read_bytes()
         deps = Path(folder, "deps")
         text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ") if deps.is_file() else ""
@@ -141,8 +143,8 @@ def _flags_of(file: ObjectFile, include: str, define: str) -> list[str]:
 
 
 def _included(text: str, toolkit: Path) -> list[str]:
-    """Return the files of a dependency list, without those of the toolkit and the system, which are identified by
-    version.
+    """Return the files of a dependency list, without those of the toolkit and the system, which the tool's version
+    identifies.
     """
     files = [Path(name).resolve() for name in text.split() if Path(name).is_absolute()]
     own = (toolkit, Path("/usr/include"), Path("/usr/lib"))
@@ -150,6 +152,7 @@ def _included(text: str, toolkit: Path) -> list[str]:
 
 
 def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
+    """Compile CUDA C++ to PTX by NVRTC."""
     options = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", "--std=c++17"]
     options += ["--relocatable-device-code=true"] if relocatable else []
     options += _flags_of(file, "--include-path=", "--define-macro=")
@@ -169,7 +172,7 @@ def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
             _, size = nvrtc.nvrtcGetProgramLogSize(program)
             log = b" " * size
             nvrtc.nvrtcGetProgramLog(program, log)
-            raise _refused(file, arch, log.rstrip(b"\0 \n").decode("utf-8", "replace"))
+            raise _compile_error(file, arch, log.rstrip(b"\0 \n").decode("utf-8", "replace"))
         _, size = nvrtc.nvrtcGetPTXSize(program)
         data = b" " * size
         nvrtc.nvrtcGetPTX(program, data)
@@ -178,7 +181,8 @@ def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def _refused(file: ObjectFile, arch: str, said: str) -> CompileError:
+def _compile_error(file: ObjectFile, arch: str, said: str) -> CompileError:
+    """Return the CompileError for a source that does not compile, with the compiler's output."""
     note = None
     if "Unsupported gpu architecture" in said or "invalid value for --gpu-architecture" in said:
         note = f"this compiler knows no {arch} any more, or not yet: name another target, or give a .ptx for {arch}"
@@ -186,11 +190,11 @@ def _refused(file: ObjectFile, arch: str, said: str) -> CompileError:
 
 
 def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = False) -> str:
-    """Assemble a PTX text by ptxas, and return its errors; '' when there are none, or ptxas is missing or too old for
-    the text.
+    """Assemble a PTX text by ptxas, and return its errors; '' if there are none, or ptxas is missing or too old for the
+    text.
 
-    target: the text's own. is_open: it is linked later, and may use what it does not define. What has been accepted
-    once is remembered.
+    target: the architecture of the text. is_open: whether it may use undefined functions, because it is linked later.
+    Accepted texts are cached.
     """
     ptxas = tool("ptxas")
     if ptxas is None:

@@ -1,1 +1,1 @@
-"""Variants for Vulkan → SPIR-V."""
+"""Vulkan backend: variants become SPIR-V."""

@@ -1,7 +1,7 @@
-"""The Vulkan target: a variant becomes SPIR-V, the user's, ours, or both.
+"""The Vulkan target: a variant becomes SPIR-V, generated or provided by the user.
 
-A variant may have several modules: the member is their concatenation, and the manifest states where each begins, which
-entry point of which module an export is, and which specialization constants receive the executable constants.
+A variant may have several modules. They are concatenated in the artifact, and the manifest states the offset of each,
+the module and entry point of each export, and which specialization constants receive the executable constants.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ FORMAT = "vulkan-spirv-fb"
 SPIRV = (".spv",)
 SOURCES = (".glsl", ".comp")
 ALIGNMENT = 4
-"""Alignment of bindings by host code, in bytes. Devices that need more copy less aligned bindings."""
+"""Alignment in bytes that host code guarantees for bindings. Devices that need more copy less aligned bindings."""
 
 
 @dataclass
 class SpirvModule:
-    """SPIR-V module of a variant. stem: of the name of the file that it was read from, "" for a generated module."""
+    """A SPIR-V module of a variant. stem: name of its file without suffixes, "" for a generated module."""
 
     data: bytes
     reflection: Reflection
@@ -44,10 +44,10 @@ class SpirvModule:
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
-    """Compile and check one variant.
+    """Compile and check one variant. Raises CompileError.
 
-    dump: gets each module as (suffix, bytes). `Binary.notes`: "modules", "entries" and "specialization" go into the
-    manifest; "seconds" has the time of each phase. Raises CompileError.
+    dump: called with each module as (suffix, bytes). `Binary.notes` holds "spirv" for the manifest, and "seconds", the
+    time of each phase.
     """
     with located_errors(variant):
         return _compile(variant, dump)
@@ -70,7 +70,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         modules.append(SpirvModule(generated.data, reflect(generated.data, f"executable '{label}'"), label, ""))
         seconds["emit"] = time.perf_counter() - start
     else:
-        modules += [_given(file) for file in variant.objects]
+        modules += [_user_module(file) for file in variant.objects]
         seconds["objects"] = time.perf_counter() - start
     entries = [_entry(export, modules, variant) for export in variant.exports]
     used = [modules[module].reflection for module, _ in entries]
@@ -109,8 +109,10 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     return Binary(data, ".spv", tuple(requires), ALIGNMENT, imports, notes)
 
 
-def _given(file: ObjectFile) -> SpirvModule:
-    """Read an object that has kernels as a module: SPIR-V as it is, GLSL compiled."""
+def _user_module(file: ObjectFile) -> SpirvModule:
+    """Read an object that contains kernels as a module; GLSL is compiled. Raises CompileError if it is malformed or has
+    no entry point.
+    """
     if file.suffix in SOURCES:
         data = tools.compile_glsl(file)
     elif file.suffix in SPIRV:
@@ -140,10 +142,10 @@ def _given(file: ObjectFile) -> SpirvModule:
 
 
 def _entry(export: Export, modules: Sequence[SpirvModule], variant: Variant) -> tuple[int, EntryPoint]:
-    """Return the module and entry point that an export means.
+    """Return the module index and entry point of an export.
 
-    By name; else the only entry point of the object whose file is named like the export; else the only entry point of
-    the only object, for the only export. CompileError when there is none, or more than one.
+    An entry point matches by name; else the only one of the object whose file is named like the export; else the only
+    one of the only object, for the only export. Raises CompileError if there is none, or more than one.
     """
     named = [
         (i, entry) for i, m in enumerate(modules) for entry in m.reflection.entry_points if entry.name == export.name
@@ -170,6 +172,7 @@ def _entry(export: Export, modules: Sequence[SpirvModule], variant: Variant) -> 
 
 
 def _is_watched(entry: EntryPoint, export: Export) -> bool:
+    """Return whether the entry point has the additional binding into which shaders report failed checks."""
     return interface.is_watched(entry, export.layout.constants, len(export.layout.bindings))
 
 

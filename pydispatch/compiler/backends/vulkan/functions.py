@@ -1,7 +1,6 @@
-"""Generated shaders with functions of the user: SPIR-V or GLSL objects are linked in, the rest is left for loading.
+"""Generated shaders that call functions of the user: SPIR-V or GLSL objects are linked now, other symbols at load.
 
-An executable that has kernels in kernel IR takes its objects as libraries of functions. docs/vulkan-functions.md says
-how to write one.
+An executable with kernels in kernel IR takes its objects as libraries of functions, see docs/vulkan-functions.md.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ _SIZES = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) 
 
 @dataclass(frozen=True)
 class GeneratedSpirv:
-    """data: the module. imports: symbols to resolve at load, with '?' before optional ones; calls: the same for
-    people, as the manifest has it."""
+    """A generated module. imports: symbols to resolve at load, with '?' before optional ones. calls: their description
+    in the manifest.
+    """
 
     data: bytes
     imports: tuple[str, ...]
@@ -73,7 +73,7 @@ def _library(file: ObjectFile) -> SpirvLibrary:
 
 
 def _compiled(file: ObjectFile) -> bytes:
-    """Compile functions in GLSL to SPIR-V, all of them kept. A text without `main` gets one."""
+    """Compile GLSL functions to SPIR-V, keeping all of them. An empty `main` is added if there is none."""
     text = file.data.decode("utf-8", "replace")
     plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     if "gl_WorkGroupSize" in plain and "local_size_x_id" not in plain:
@@ -113,6 +113,7 @@ def prototype(symbol: str, function: FuncOp) -> str:
 
 
 def _glsl(type_: Attribute) -> str:
+    """Return a type in GLSL; floats narrower than f32 are passed as their bits."""
     if isinstance(type_, Float32Type):
         return "float"
     if isinstance(type_, Float64Type):

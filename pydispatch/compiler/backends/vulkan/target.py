@@ -1,4 +1,4 @@
-"""Vulkan as a target."""
+"""Vulkan as a compilation target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 
 class Vulkan(Backend):
-    """SPIR-V shaders. `int64 = false` in a target: they have no integers of 64 bits."""
+    """SPIR-V shaders. The target option `int64 = false` is for devices without 64-bit integers."""
 
     name = "vulkan-spirv"
     format = "vulkan-spirv-fb"

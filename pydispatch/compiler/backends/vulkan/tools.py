@@ -1,4 +1,4 @@
-"""Tools beside the interpreter that the Vulkan target uses when they are there."""
+"""Optional external compilers of GLSL for the Vulkan target."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pydispatch.errors import CompileError
 ENVIRONMENT = "vulkan1.1"  # target: SPIR-V 1.3, which every supported device accepts
 SECONDS = 60
 INCLUDES = b"GL_GOOGLE_include_directive"
-"""The extension of `#include`: glslc knows it by itself, glslangValidator only where a shader requests it."""
+"""The extension for `#include`: always enabled in glslc, but in glslangValidator only where a shader requests it."""
 
 
 _INSTALL = "apt-get install glslang-tools, or compile it elsewhere"
 
 
 def compile_glsl(file: ObjectFile) -> bytes:
-    """Compile a compute shader in GLSL to SPIR-V. CompileError with the compiler's diagnostics, or if there is no
+    """Compile a GLSL compute shader to SPIR-V. Raises CompileError with the compiler's diagnostics, or if there is no
     compiler.
     """
     if (glslc := shutil.which("glslc")) is not None:
@@ -36,9 +36,8 @@ def compile_glsl(file: ObjectFile) -> bytes:
 
 
 def compile_functions(file: ObjectFile) -> bytes:
-    """Compile a library of functions in GLSL to SPIR-V, with their names, whether `main` calls them or not.
-
-    CompileError with the compiler's diagnostics, or if there is none.
+    """Compile a library of GLSL functions to SPIR-V, with their names, including those that `main` does not call.
+    Raises CompileError with the compiler's diagnostics, or if there is no compiler.
     """
     validator = shutil.which("glslangValidator")
     if validator is None:
@@ -54,7 +53,9 @@ def _validator(path: str) -> list[str]:
 
 
 def _compiled(file: ObjectFile, command: list[str]) -> bytes:
-    """Compile a source by a command. command: ends with the option for the file of dependencies."""
+    """Compile a source by a command, and record the files that it includes. command: ends with the option for the
+    dependency file.
+    """
     with tempfile.TemporaryDirectory(prefix="pydispatch-glsl-") as folder:
         source, output, depends = (Path(folder) / name for name in ("shader.comp", "shader.spv", "depends"))
         source.write_bytes(_with_includes(file.data))
@@ -71,7 +72,7 @@ def _compiled(file: ObjectFile, command: list[str]) -> bytes:
 
 
 def _with_includes(data: bytes) -> bytes:
-    """Return GLSL that requests the extension of `#include` where it has one; its lines keep their numbers."""
+    """Return GLSL with the extension for `#include` enabled if the source uses it; line numbers stay the same."""
     if re.search(rb"^[ \t]*#[ \t]*include\b", data, re.MULTILINE) is None or INCLUDES in data:
         return data
     version = re.search(rb"^[ \t]*#[ \t]*version\b[^\n]*\n", data, re.MULTILINE)

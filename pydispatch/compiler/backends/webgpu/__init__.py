@@ -1,1 +1,1 @@
-"""Variants for WebGPU → WGSL."""
+"""WebGPU backend: variants become WGSL."""

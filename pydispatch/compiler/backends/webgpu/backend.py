@@ -1,7 +1,7 @@
 """The WebGPU target: a variant becomes WGSL.
 
-A variant may have several modules: the member is their concatenation, and the manifest states where each begins and
-which entry point of which module an export is. Generated kernels are one module, with users' functions linked in.
+A variant may have several modules. They are concatenated in the artifact, and the manifest states the offset of each,
+and the module and entry point of each export. Generated kernels are one module, with the user's functions linked in.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from pydispatch.formats.wgsl.read import read
 
 FORMAT = "webgpu-wgsl-fb"
 ALIGNMENT = 4
-"""Alignment of bindings by host code, in bytes. Devices that need more copy less aligned bindings."""
+"""Alignment in bytes that host code guarantees for bindings. Devices that need more copy less aligned bindings."""
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
-    """Compile and check one variant.
+    """Compile and check one variant. Raises CompileError.
 
-    dump: gets the text. `Binary.notes`: "wgsl" goes into the manifest; "seconds" has the time of each phase. Raises
-    CompileError.
+    dump: called with the text. `Binary.notes` holds "wgsl" for the manifest, and "seconds", the time of each phase.
     """
     with located_errors(variant):
         return _compile(variant, dump)
@@ -76,8 +75,9 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def requirements(entry: EntryPoint, module: WgslModule | None) -> list[str]:
-    """Return the limits above those that every device has, as "name>=number". module: the text, where entry points may
-    have more buffers than every device binds.
+    """Return the limits that an entry point needs above those of every device, as "name>=number".
+
+    module: the parsed text, if entry points may bind more buffers than every device supports.
     """
     x, y, z = entry.size
     function = module.entry(entry.name) if module is not None else None

@@ -1,7 +1,6 @@
-"""Generated shaders with functions of the user: objects in WGSL are linked in, the rest is left for loading.
+"""Generated shaders that call functions of the user: WGSL objects are linked now, other symbols at load.
 
-An executable that has kernels in kernel IR takes its objects as libraries of functions. docs/webgpu.md says how to
-write one.
+An executable with kernels in kernel IR takes its objects as libraries of functions, see docs/webgpu.md.
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ from pydispatch.link.wgsl.link import WgslLibrary, link, open_library
 
 @dataclass(frozen=True)
 class GeneratedWgsl:
-    """text: of the module. imports: symbols to resolve at load, with '?' before optional ones; calls: the same for
-    people, as the manifest has it."""
+    """A generated module. imports: symbols to resolve at load, with '?' before optional ones. calls: their description
+    in the manifest.
+    """
 
     text: str
     imports: tuple[str, ...]
@@ -49,7 +49,7 @@ def libraries_of(objects: Sequence[ObjectFile]) -> list[WgslLibrary]:
 
 
 def with_functions(text: str, module: ModuleOp, libraries: Sequence[WgslLibrary], variant: Variant) -> GeneratedWgsl:
-    """Link a generated module with the functions that the objects have. Raises CompileError."""
+    """Link a generated module with the functions of the libraries. Raises CompileError."""
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     if not any(is_declaration(function) for function in functions.values()):
         return GeneratedWgsl(text, (), [])

@@ -1,7 +1,7 @@
-"""WGSL of the user: whole kernels among the objects of an executable, checked against the exports.
+"""WGSL objects with whole kernels, checked against the exports of an executable.
 
-A variant may have several modules: the member is their concatenation, and the manifest states where each begins, which
-entry point of which module an export is, and what the words of the executable constants are called.
+A variant may have several modules. They are concatenated in the artifact, and the manifest states the offset of each,
+the module and entry point of each export, and the names of the executable constants.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pydispatch.formats.wgsl.read import read
 from pydispatch.suggestions import did_you_mean
 
 ALIGNMENT = 4
-"""Alignment of bindings by host code, in bytes. Devices that need more copy less aligned bindings."""
+"""Alignment in bytes that host code guarantees for bindings. Devices that need more copy less aligned bindings."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """An object. stem: the name of its file without suffixes."""
+class UserModule:
+    """A parsed WGSL object. stem: the name of its file without suffixes."""
 
     module: WgslModule
     data: bytes
@@ -39,15 +39,15 @@ class Given:
 def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     """Compile a variant that has kernels in WGSL alone, and return its modules as a binary. Raises CompileError."""
     start = time.perf_counter()
-    objects = [_given(file) for file in variant.objects]
+    objects = [_user_module(file) for file in variant.objects]
     entry_points = [_entry(export, objects, variant) for export in variant.exports]
-    objects = [_adapted(index, module, variant, entry_points) for index, module in enumerate(objects)]
+    objects = [_with_layouts(index, module, variant, entry_points) for index, module in enumerate(objects)]
     problem = unknown([module.module for module in objects], variant.constants)
     if problem is not None:
         raise CompileError(problem, variant.location)
     entries: list[WgslEntryPoint] = []
     for export, (index, name) in zip(variant.exports, entry_points, strict=True):
-        entries.append(_checked(export, objects[index].module, name, variant.constants))
+        entries.append(_checked_entry(export, objects[index].module, name, variant.constants))
     modules, data = [], b""
     for index, module in enumerate(objects):
         modules.append([len(data), len(module.data)])
@@ -75,7 +75,8 @@ def preprocessed(file: ObjectFile) -> bytes:
     return preprocess(file.data, file.name, defines=file.defines, include_dirs=file.include_path)
 
 
-def _given(file: ObjectFile) -> Given:
+def _user_module(file: ObjectFile) -> UserModule:
+    """Parse an object as a module. Raises CompileError if it is malformed or has no entry point."""
     if file.suffix != ".wgsl":
         raise CompileError(
             f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be used for WebGPU",
@@ -92,11 +93,13 @@ def _given(file: ObjectFile) -> Given:
             f"object '{file.name}' has no entry point for compute{more}",
             file.location, "write @compute @workgroup_size(64) before the function",
         )  # fmt: skip
-    return Given(module, module.text.encode(), PurePath(file.name).name.split(".")[0])
+    return UserModule(module, module.text.encode(), PurePath(file.name).name.split(".")[0])
 
 
-def _adapted(index: int, source: Given, variant: Variant, entry_points: Sequence[tuple[int, str]]) -> Given:
-    """Put the resources of module `index` where the layouts of its exports have them."""
+def _with_layouts(
+    index: int, source: UserModule, variant: Variant, entry_points: Sequence[tuple[int, str]]
+) -> UserModule:
+    """Renumber the resources of module `index` to match the layouts of its exports."""
     layouts = {
         name: [binding.read_only for binding in export.layout.bindings]
         for export, (at, name) in zip(variant.exports, entry_points, strict=True)
@@ -106,11 +109,11 @@ def _adapted(index: int, source: Given, variant: Variant, entry_points: Sequence
     return replace(source, module=module, data=module.text.encode())
 
 
-def _entry(export: Export, objects: Sequence[Given], variant: Variant) -> tuple[int, str]:
-    """Return the module and entry point that an export means.
+def _entry(export: Export, objects: Sequence[UserModule], variant: Variant) -> tuple[int, str]:
+    """Return the module index and entry point of an export.
 
-    By name; else the only entry point of the object whose file is named like the export; else the only entry point of
-    the only object, for the only export. CompileError when there is none, or more than one.
+    An entry point matches by name; else the only one of the object whose file is named like the export; else the only
+    one of the only object, for the only export. Raises CompileError if there is none, or more than one.
     """
     named = [(i, export.name) for i, source in enumerate(objects) if source.module.entry(export.name) is not None]
     if not named:
@@ -134,8 +137,10 @@ def _entry(export: Export, objects: Sequence[Given], variant: Variant) -> tuple[
     )  # fmt: skip
 
 
-def _checked(export: Export, module: WgslModule, name: str, constants: Sequence[str]) -> WgslEntryPoint:
-    """Check an entry point against the layout of its export, and return it; CompileError where they differ."""
+def _checked_entry(export: Export, module: WgslModule, name: str, constants: Sequence[str]) -> WgslEntryPoint:
+    """Check an entry point against the layout of its export, and return its interface. Raises CompileError for a
+    mismatch.
+    """
     function = module.entry(name)
     assert function is not None
     try:

@@ -1,4 +1,4 @@
-"""WebGPU as a target."""
+"""WebGPU as a compilation target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 
 class WebGPU(Backend):
-    """WGSL shaders. `f16 = true` in a target, `targets="webgpu-f16"`: for devices that have f16."""
+    """WGSL shaders. The target option `f16 = true`, or `targets="webgpu-f16"`, is for devices with f16."""
 
     name = "webgpu-wgsl"
     format = "webgpu-wgsl-fb"
