@@ -1,4 +1,4 @@
-"""Activation functions as formulas of one element, for all frontends; these map names and attributes to them."""
+"""Activation functions as formulas of one element. The frontends map operator names and attributes to these."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def relu6(value: Element) -> Element:
 
 
 def leaky_relu(value: Element, slope: Value) -> Element:
-    """Return the value, times `slope` where it is negative; also PReLU, whose slope is an element."""
+    """Return the value if it is positive, else value * slope. The slope may be an element, as in PReLU."""
     return (value < 0.0).where(value * slope, value)
 
 
@@ -59,7 +59,7 @@ def swish(value: Element, alpha: float) -> Element:
 
 
 def softplus(value: Element) -> Element:
-    """Return log(1 + exp(value)), without an exponential that overflows."""
+    """Return log(1 + exp(value)), in a form whose exponential cannot overflow."""
     return value.max(0.0) + (-value.unary("abs")).unary("exp").unary("log1p")
 
 
@@ -84,10 +84,10 @@ def hard_sigmoid(value: Element, alpha: float, beta: float) -> Element:
 
 
 def hard_swish(value: Element) -> Element:
-    """Return value * relu6(value + 3) / 6; the product is formed last, so that it does not overflow."""
+    """Return value * relu6(value + 3) / 6. The division precedes the last product, which then does not overflow."""
     return value * (relu6(value + 3.0) * (1.0 / 6.0))
 
 
 def shrink(value: Element, bias: float, threshold: float) -> Element:
-    """Return the value brought nearer to 0 by `bias`, and 0 where its magnitude is at most a threshold."""
+    """Return the value moved towards 0 by `bias`, or 0 if its magnitude is at most `threshold`."""
     return (value < -threshold).where(value + bias, (value > threshold).where(value - bias, 0))

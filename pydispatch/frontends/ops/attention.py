@@ -1,4 +1,4 @@
-"""Attention: products of queries and keys, their softmax, and products with values."""
+"""Scaled dot-product attention, its gradients, and its masks."""
 
 from __future__ import annotations
 
@@ -27,18 +27,28 @@ def attend(
     stage: int = 0,
     filler: float = -math.inf,
 ) -> tuple[Tensor, Tensor]:
-    """query [..., l, d], key [..., s, d], value [..., s, v] -> ([..., l, v], the products [..., l, s]).
+    """Return attention softmax(scale * Q K^T + masks) V, and intermediate scores.
 
-    Leading axes broadcast; the one before the last two may be a divisor of the query's (grouped heads). masks: added to
-    the products where they are floats, false where a key is left out. scale: of the products; 1 / sqrt(d) without it.
-    softcap: products are brought between -softcap and softcap; 0 for not. precision: of the softmax. stage: products
-    after 0 scaling, 1 masks, 2 the cap, 3 softmax. filler: the product of a key that is left out. A query all of whose
-    products are -inf gives 0.
+    Args:
+        builder: The builder.
+        query: [..., l, d].
+        key: [..., s, d]. Leading axes broadcast; the number of heads may be a divisor of that of the query (grouped
+            heads).
+        value: [..., s, v].
+        masks: Bool masks are false for keys that are left out; float masks are added to the scores.
+        scale: Factor of the scores; None for 1 / sqrt(d).
+        softcap: Scores are limited to (-softcap, softcap) by tanh; 0 for no limit.
+        precision: Type of the softmax, if wider than the default.
+        stage: Scores to return: after scaling (0), masks (1), softcap (2) or softmax (3).
+        filler: Score of a key that is left out.
+
+    Returns:
+        The attention [..., l, v] and the scores [..., l, s]. A query whose scores are all -inf gives 0.
     """
     key, value = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
     factor = usual_scale(builder, query) if scale is None else scale
     inner = normalization.wide(query.dtype)
-    scores = products.matmul(builder, query, _swapped(builder, key), inner)
+    scores = products.matmul(builder, query, _transpose_matrices(builder, key), inner)
     stages = [formula(builder, lambda e: e * factor, scores)]
 
     def masked(e: Element, *mask_elements: Element) -> Element:
@@ -60,14 +70,14 @@ def attention_gradients(
     builder: Builder, grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sums: Tensor,
     masks: Sequence[Tensor] = (), *, scale: float | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Return the gradients of query, key and value of `attend`, whose result is `out` and has the gradient `grad`.
+    """Return the gradients of query, key and value of `attend` for the gradient `grad` of its result `out`.
 
-    log_sums: for each query the logarithm of the sum of exp(products), [..., l].
+    log_sums [..., l] is, for each query, the logarithm of the sum of the exponentials of its scores.
     """
     inner = normalization.wide(query.dtype)
     keys, values = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
     factor = usual_scale(builder, query) if scale is None else scale
-    scores = products.matmul(builder, query, _swapped(builder, keys), inner)
+    scores = products.matmul(builder, query, _transpose_matrices(builder, keys), inner)
 
     def weight(e: Element, total: Element, *mask_elements: Element) -> Element:
         e = e * factor
@@ -76,25 +86,25 @@ def attention_gradients(
         return total.is_equal(-math.inf).where(0.0, (e - total.to(inner)).unary("exp"))
 
     weights = formula(builder, weight, scores, shapes.expand_dims(builder, log_sums, [log_sums.rank]), *masks)
-    of_value = products.matmul(builder, _swapped(builder, weights), grad, inner)
-    of_weights = products.matmul(builder, grad, _swapped(builder, values), inner)
+    of_value = products.matmul(builder, _transpose_matrices(builder, weights), grad, inner)
+    of_weights = products.matmul(builder, grad, _transpose_matrices(builder, values), inner)
     common = reductions.reduce(
         builder, "add", formula(builder, lambda g, o: g.to(inner) * o.to(inner), grad, out), [-1], keep=True
     )
     of_scores = formula(builder, lambda w, g, c: w * (g - c) * factor, weights, of_weights, common)
     of_query = products.matmul(builder, of_scores, keys, inner)
-    of_key = products.matmul(builder, _swapped(builder, of_scores), query, inner)
+    of_key = products.matmul(builder, _transpose_matrices(builder, of_scores), query, inner)
     gradients = zip((of_query, of_key, of_value), (query, key, value), strict=True)
-    return [ew.convert(builder, _of_groups(builder, gradient, x), x.dtype) for gradient, x in gradients]
+    return [ew.convert(builder, _sum_of_groups(builder, gradient, x), x.dtype) for gradient, x in gradients]
 
 
-def _swapped(builder: Builder, x: Tensor) -> Tensor:
-    """Return a tensor with its last two axes exchanged."""
+def _transpose_matrices(builder: Builder, x: Tensor) -> Tensor:
+    """Swap the last two axes."""
     return shapes.transpose(builder, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
 
-def _of_groups(builder: Builder, gradient: Tensor, x: Tensor) -> Tensor:
-    """Return the sums of gradients over the query heads that share a head of x, the inverse of `grouped_heads`."""
+def _sum_of_groups(builder: Builder, gradient: Tensor, x: Tensor) -> Tensor:
+    """Return the sums of gradients over the query heads that share a head of x, the adjoint of `grouped_heads`."""
     if gradient.shape == x.shape:
         return gradient
     fewer, (heads, *matrix) = x.shape[-3], gradient.shape[-3:]
@@ -103,11 +113,10 @@ def _of_groups(builder: Builder, gradient: Tensor, x: Tensor) -> Tensor:
 
 
 def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tensor = 0, window: int = -1) -> Tensor:
-    """Return a mask of the keys that each query sees, [queries, keys]: those up to its own position. Positions of
-    queries begin at `before`.
+    """Return a mask [queries, keys] of the keys up to each query's own position.
 
-    before: a tensor [batch, 1, 1, 1] gives a mask for each sequence, [batch, 1, queries, keys]. window: how many of
-    the keys, the last ones; all when it is negative.
+    The queries begin at position `before`; a tensor [batch, 1, 1, 1] gives a mask per sequence, [batch, 1, queries,
+    keys]. If `window` is not negative, only the last `window` of these keys are visible.
     """
     first = before if isinstance(before, Tensor) else reductions.size_as(builder, before, I64)
     rank = max(first.rank, 2)
@@ -128,7 +137,7 @@ def length_mask(builder: Builder, lengths: Tensor, keys: Size) -> Tensor:
 
 
 def usual_scale(builder: Builder, query: Tensor) -> float:
-    """1 / sqrt(d) for queries [..., d], whose last size must be known."""
+    """Return 1 / sqrt(d) for queries [..., d]. Raise CompileError if d is dynamic."""
     width = query.shape[-1]
     if isinstance(width, Expr):
         raise builder.fail(f"the size of the last axis of {query} must be known")
@@ -136,7 +145,7 @@ def usual_scale(builder: Builder, query: Tensor) -> float:
 
 
 def split_heads(builder: Builder, x: Tensor, heads: int) -> Tensor:
-    """[batch, length, heads * size] → [batch, heads, length, size]."""
+    """Reshape [batch, length, heads * size] to [batch, heads, length, size]."""
     width = x.shape[2]
     if isinstance(width, Expr) or heads < 1 or width % heads:
         raise builder.fail(f"{x} cannot be divided among {heads} heads")
@@ -146,13 +155,13 @@ def split_heads(builder: Builder, x: Tensor, heads: int) -> Tensor:
 
 
 def join_heads(builder: Builder, x: Tensor) -> Tensor:
-    """[batch, heads, length, size] → [batch, length, heads * size]."""
+    """Reshape [batch, heads, length, size] to [batch, length, heads * size]."""
     batch, heads, length, size = x.shape
     return shapes.reshape(builder, shapes.transpose(builder, x, [0, 2, 1, 3]), [batch, length, heads * size])
 
 
 def grouped_heads(builder: Builder, query: Tensor, x: Tensor) -> Tensor:
-    """Keys or values with a head for each of the query's, where they have one for several."""
+    """Return keys or values with one head per query head, repeating each head that several query heads share."""
     if query.rank < 4 or x.rank < 4 or x.shape[-3] in (1, query.shape[-3]):
         return x
     heads, fewer = query.shape[-3], x.shape[-3]

@@ -1,4 +1,4 @@
-"""Operations that only the user has a kernel for."""
+"""Calls of kernels that the user supplies."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pydispatch.patterns.kernels import CustomOperation
 from pydispatch.patterns.types import TensorType
 
 ASSUMED = "pyd.assumed"
-"""An attribute of a custom operation: nothing states the types of its results."""
+"""Attribute of a custom operation whose result types are assumed, because nothing states them."""
 
 Number = bool | int | float | Tensor
-"""An attribute that is a number; a tensor of rank 0 that is known says its type."""
+"""Value of a numeric attribute. A constant tensor of rank 0 also states the type."""
 
 
 def custom_call(
@@ -31,12 +31,23 @@ def custom_call(
     attributes: Mapping[str, Number] | None = None, names: Sequence[str] | None = None, float_dtype: DType = F32,
     other_names: Sequence[str] = (), is_assumed: bool = False,
 ) -> list[Tensor]:  # fmt: skip
-    """Add a call of the user's kernel `name`, given by `compile(..., kernels={name: ...})`, and return its results.
+    """Add a call of the user's kernel `name`, which `compile(..., kernels={name: ...})` supplies, and return its
+    results.
 
-    Kernels may name as arguments: each tensor (`names`, else in0, in1, ...), each attribute that is a number (a float
-    as `float_dtype`, an integer as i64), out or out0, out1, ..., each size by its symbol or as in0_size1, and `count`,
-    the number of elements of the first result. other_names: of each operand, then of each result: what the model
-    calls it, which kernels may say too. is_assumed: nothing states the types of the results.
+    A kernel may have parameters for each tensor (`names`, else in0, in1, ...), each numeric attribute, the results
+    (out, or out0, out1, ...), each dynamic size (its symbol, else in0_size1), and `count`, the number of elements of
+    the first result.
+
+    Args:
+        builder: The builder.
+        name: Name of the custom operation.
+        operands: The operands.
+        results: Types of the results.
+        attributes: Numeric attributes by name; a float is passed as `float_dtype`, an integer as i64.
+        names: Names of the operands for the kernel.
+        float_dtype: Type of float attributes.
+        other_names: What the model calls each operand, then each result; kernels may use these names too.
+        is_assumed: Whether the types of the results are assumed.
     """
     tensors = list(names) if names is not None else [f"in{i}" for i in range(len(operands))]
     known: dict[Size, str] = {}
@@ -91,10 +102,10 @@ def result_types(
     builder: Builder, kernels: Mapping[str, object], name: str, operands: Sequence[Tensor], names: Sequence[str] = (),
     other_names: Sequence[str] = (),
 ) -> list[tuple[DType, Shape]] | None:  # fmt: skip
-    """Return the types that the user states for the results of a custom operation; None where none are stated.
+    """Return the result types that the user states for a custom operation; None if the user states none.
 
-    names: what kernels call the operands, else in0, in1, ...; other_names: what the model calls them. CompileError for
-    what is no type, and whatever the user's function raises.
+    `names` are the operands' names for kernels, else in0, in1, ...; `other_names` those of the model. Raise
+    CompileError for invalid types, and for any exception of the user's function.
     """
     custom = kernels.get(name)
     if not isinstance(custom, CustomOperation):
@@ -119,6 +130,7 @@ def result_types(
 
 
 def _shown(value: object) -> str:
+    """Return an invalid result type as text for errors."""
     return f"the operand {value}" if isinstance(value, Tensor) else repr(value)
 
 
@@ -127,7 +139,9 @@ class _WrongType(Exception):
 
 
 def _type_of(stated: Any, operands: Mapping[str, Tensor]) -> tuple[DType, Shape]:
-    """Return the type that a user states for a result."""
+    """Return the type that the user states for a result: an operand or its name, "f32[n, 3]", a TensorType, or (dtype,
+    shape).
+    """
     if isinstance(stated, Tensor):
         return stated.dtype, stated.shape
     if isinstance(stated, str):
@@ -147,7 +161,7 @@ def _type_of(stated: Any, operands: Mapping[str, Tensor]) -> tuple[DType, Shape]
 
 
 def _size_of(stated: Any, operands: Mapping[str, Tensor]) -> Size:
-    """Return a size that a user states: a number, a computed size, or the size of an operand that has this name."""
+    """Return a size that the user states: a number, a computed size, or the name of an operand's size."""
     if isinstance(stated, Expr):
         return stated
     if isinstance(stated, str):
@@ -166,7 +180,7 @@ def _size_of(stated: Any, operands: Mapping[str, Tensor]) -> Size:
 
 
 def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
-    """Return the name of an operand's size: its symbol, or `fallback`; a number is its own name."""
+    """Return the name of an operand's size for kernels: its symbol, else `fallback`. A static size is its own name."""
     if not isinstance(n, Expr):
         return str(n)
     if n not in known:
@@ -177,5 +191,6 @@ def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
 
 
 def _no_complex(builder: Builder, name: str, t: Tensor) -> tuple[SSAValue, ...]:
+    """Raise CompileError for a complex operand."""
     raise builder.fail(f"custom operation '{name}' of {t}: complex tensors are not passed to kernels",
                  "pass the real and the imaginary part")  # fmt: skip

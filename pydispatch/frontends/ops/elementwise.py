@@ -1,4 +1,4 @@
-"""Functions of elements at the same index, with NumPy's broadcasting."""
+"""Elementwise functions of tensors, with NumPy's broadcasting."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 Elements = Scalar | Sequence[Scalar]
 Function = Callable[..., Elements]
-"""function(s, a, b, ...): `s` is the `Scalars` to compute with, then one element of each tensor."""
+"""Function of elements: function(scalars, one element of each tensor...) -> one element, or several."""
 
 FOLDED = 4096
-"""Elements that are computed while the program is written, at most."""
+"""Maximum number of elements of a constant for which operations are evaluated at compile time."""
 
 
 def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
-    """Return the shape that tensors of these shapes broadcast to. A size that is not known is assumed to fit."""
+    """Return the common shape to which shapes broadcast. Dynamic sizes are assumed to fit."""
     rank = max((len(s) for s in shapes), default=0)
     result: list[Size] = []
     for axis in range(rank):
@@ -45,20 +45,20 @@ def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
 
 
 def broadcast_map(shape: Shape, rank: int) -> AffineMap:
-    """Return the map from the loop indices of a result of rank `rank` to the indices of an operand broadcast to it."""
+    """Return the indexing map of an operand that is broadcast to a result of rank `rank`."""
     first = rank - len(shape)
     exprs = [AffineExpr.constant(0) if n == 1 else AffineExpr.dimension(first + d) for d, n in enumerate(shape)]
     return AffineMap(rank, 0, tuple(exprs))
 
 
 def apply(builder: Builder, function: Function, *tensors: Tensor) -> Tensor:
-    """Apply a function to one element of each tensor; the function decides the type of the result."""
+    """Apply a function to the elements of tensors at each position. The function determines the type of the result."""
     return apply_several(builder, function, *tensors)[0]
 
 
 def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape: Shape | None = None) -> list[Tensor]:
-    """Apply a function that returns several elements to one element of each tensor, and return a tensor for each.
-    shape: of the results, when operands do not say.
+    """Apply a function that returns several elements, and return a tensor for each. `shape` is that of the results if
+    there are no operands.
     """
     shape = broadcast_shape(builder, *(t.shape for t in tensors), *([shape] if shape is not None else []))
     rank = len(shape)
@@ -80,7 +80,7 @@ def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape:
 
     block = Block(arg_types=[v.type.element_type for v, _ in inputs])  # type: ignore[attr-defined]
     scalars = elements(block, block.args)
-    types = [r.dtype for r in scalars]  # which say what the outputs are
+    types = [r.dtype for r in scalars]  # these determine the types of the outputs
     identity = AffineMap.identity(rank)
     outputs = [(builder.empty(d.element, shape), identity) for d in types for _ in range(2 if d.is_complex else 1)]
     for output, _ in outputs:
@@ -91,30 +91,30 @@ def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape:
 
 
 def _is_inline(t: Tensor) -> bool:
-    """Return whether a tensor is one known number, which is written into the body."""
+    """Return whether a tensor is a single constant number, which becomes a constant in the body."""
     return t.numbers is not None and t.numbers.size == 1 and (t.dtype.has_numpy_values and not t.dtype.is_complex)
 
 
 def binary(builder: Builder, name: str, x: Tensor, y: Tensor) -> Tensor:
-    """Apply a function of `scalars.Reals.binary` by its name."""
+    """Apply a function of `scalars.Reals.binary`, by its name, to two tensors."""
     folded = _folded(builder, name, x, y)
     return folded if folded is not None else apply(builder, lambda s, u, v: s.binary(name, u, v), x, y)
 
 
 def unary(builder: Builder, name: str, x: Tensor) -> Tensor:
-    """Apply a function of `scalars.Reals.unary` by its name."""
+    """Apply a function of `scalars.Reals.unary`, by its name, to a tensor."""
     folded = _folded(builder, name, x)
     return folded if folded is not None else apply(builder, lambda s, u: s.unary(name, u), x)
 
 
 def compare(builder: Builder, order: str, x: Tensor, y: Tensor) -> Tensor:
-    """eq, ne, lt, le, gt or ge → bool."""
+    """Compare two tensors by `order`: eq, ne, lt, le, gt or ge. The result is bool."""
     folded = _folded(builder, order, x, y)
     return folded if folded is not None else apply(builder, lambda s, u, v: s.compare(order, u, v), x, y)
 
 
 def select(builder: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """x where the condition holds, else y."""
+    """Return x where the condition holds, else y."""
     if condition.numbers is not None and x.known is not None and y.known is not None:
         import numpy as np
 
@@ -123,7 +123,7 @@ def select(builder: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Convert a tensor to another type (`Reals.convert`)."""
+    """Convert a tensor to another type, as `Reals.convert` does."""
     if x.dtype == dtype:
         return x
     if x.is_symbolic and dtype.is_integer:
@@ -135,7 +135,7 @@ def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
-    """Return whether NumPy converts these numbers as `Reals.convert` does."""
+    """Return whether NumPy's conversion of these numbers equals that of `Reals.convert`."""
     import numpy as np
 
     if dtype.kind is Kind.FLOAT and dtype.name not in ("f16", "bf16", "f32", "f64"):
@@ -147,14 +147,14 @@ def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
 
 
 def bitcast(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Reinterpret the bits of each element as a type of the same width."""
+    """Reinterpret the bits of each element as another type of the same width."""
     if x.numbers is not None and x.dtype.numpy.itemsize == dtype.numpy.itemsize and not dtype.is_bool:
         return Tensor(dtype, x.shape, known=x.numbers.view(dtype.numpy))
     return apply(builder, lambda s, u: s.bitcast(u, dtype), x)
 
 
 def _floor_div(lhs: Any, rhs: Any) -> Any:
-    """Divide integers towards zero: arrays of integers, or of sizes, which are not negative."""
+    """Divide arrays of integers, rounding towards zero. Object arrays contain sizes, which are not negative."""
     import numpy as np
 
     if lhs.dtype == object or rhs.dtype == object:
@@ -164,6 +164,7 @@ def _floor_div(lhs: Any, rhs: Any) -> Any:
 
 
 def _fold_table() -> dict[str, Callable[..., Any]]:
+    """Return the NumPy functions that evaluate foldable operations."""
     import numpy as np
 
     return {
@@ -180,8 +181,9 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
 def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
-    """Compute the result now where all operands are known and few; None elsewhere. Integers and truth values are
-    folded, f32 and f64 only in operations that are the same at run time.
+    """Return the result of an operation on small constants, evaluated at compile time; None if it cannot be folded.
+
+    Integers and bools are folded; f32 and f64 only by operations that give the same result at run time.
     """
     import numpy as np
 
@@ -190,8 +192,8 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     dtype = tensors[0].dtype
     table = _fold_table()
     function = table.get(name)
-    floats_too = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
-    exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and floats_too)
+    folds_floats = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
+    exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and folds_floats)
     if function is None or not exact or (dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")):
         return None
     known = [t.known for t in tensors if t.known is not None]

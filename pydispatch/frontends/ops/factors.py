@@ -1,6 +1,6 @@
-"""Factors of matrices as LAPACK stores them: LU with pivots (getrf), QR as reflections (geqrf, orgqr).
+"""Matrix factorizations in LAPACK's storage: LU with pivots (getrf), QR as Householder reflections (geqrf, orgqr).
 
-Each is a loop over columns; a step changes all matrices of a batch at once.
+Each is a loop over columns whose steps update all matrices of a batch at once.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from pydispatch.frontends.ops.shapes import broadcast_to, full, reshape, slice_,
 
 
 def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(L below the diagonal, where it is 1, and U from it on; the row that each column's was exchanged with, from 1;
-    the column of the first pivot that is 0, from 1, or 0). x: [..., m, n] of floats or complex numbers."""
+    """Return the packed LU factors of x [..., m, n], the pivots, and the position of the first zero pivot.
+
+    U is on and above the diagonal, L below it; L's diagonal is 1. The pivots are the rows that each row was exchanged
+    with, and like the position count from 1; a position of 0 means that no pivot is zero.
+    """
     a = _matrices(builder, "LU", x)
     batch, m, n = a.shape
     count = minimum(m, n)
@@ -86,9 +89,10 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
-    """(R from the diagonal on, below it the reflections' vectors without their leading 1; the reflections' factors).
+    """Return the packed QR factors of x [..., m, n], and the factors of the reflections.
 
-    x: [..., m, n] of floats or complex numbers. A reflection is 1 - factor v adjoint(v).
+    R is on and above the diagonal; below it are the vectors v of the reflections without their leading 1. A reflection
+    is 1 - factor v adjoint(v).
     """
     a = _matrices(builder, "QR", x)
     batch, m, n = a.shape
@@ -115,20 +119,20 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
             beta = scalars.unary("neg", scalars.binary("copysign", length, scalars.real(alpha)))
             whole = scalars.convert(beta, alpha.dtype)
             factor = scalars.binary("div", scalars.binary("sub", whole, alpha), whole)
-            apart = scalars.binary("sub", alpha, whole)
+            divisor = scalars.binary("sub", alpha, whole)
             kept, one = scalars.const(0.0, alpha.dtype), scalars.const(1.0, alpha.dtype)
             return [
                 scalars.select(none, alpha, whole),
                 scalars.select(none, kept, factor),
-                scalars.select(none, one, apart),
+                scalars.select(none, one, divisor),
             ]
 
-        beta, factor, apart = ew.apply_several(builder, reflection, alpha, rest)
+        beta, factor, divisor = ew.apply_several(builder, reflection, alpha, rest)
 
         def divided(scalars: Scalars, value: Scalar, by: Scalar) -> Scalar:
             return _leading(scalars, position, scalars.binary("div", value, by))
 
-        vector = ew.apply(builder, divided, column, apart)
+        vector = ew.apply(builder, divided, column, divisor)
         reflected = _reflected(builder, a, vector, ew.apply(builder, lambda s, f: s.conj(f), factor))
 
         def element(scalars: Scalars, value: Scalar, new: Scalar, v: Scalar, beta: Scalar) -> Scalar:
@@ -151,7 +155,9 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
-    """Return the first columns of the product of reflections, as `qr` gives them. x: [..., m, n]; factors: [..., k]."""
+    """Return the first n columns of the product of reflections, in the format of `qr`. x is [..., m, n], factors [...,
+    k].
+    """
     a = _matrices(builder, "reflections", x)
     count = factors.shape[-1]
     factor_rows = reshape(builder, factors, (a.shape[0], 1, count))
@@ -171,19 +177,21 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
 
 
 def _matrices(builder: Builder, what: str, x: Tensor) -> Tensor:
-    """[..., m, n] → [rows, m, n]."""
+    """Flatten the batch axes of matrices [..., m, n] to [batch, m, n]. Raise CompileError for other operands; `what`
+    names the result.
+    """
     if x.rank < 2 or not (x.dtype.is_float or x.dtype.is_complex):
         raise builder.fail(f"{what} of {x}: expected matrices of floats or complex numbers")
     return reshape(builder, x, [product(x.shape[:-2]), *x.shape[-2:]])
 
 
 def _element(builder: Builder, x: Tensor, j: Size) -> Tensor:
-    """x[:, j, j] as [rows, 1, 1]."""
+    """Return the diagonal element x[:, j, j] as [batch, 1, 1]."""
     return slice_(builder, x, (0, j, j), (x.shape[0], j + 1, j + 1))
 
 
 def _leading(scalars: Scalars, position: Scalar, value: Scalar) -> Scalar:
-    """Return an element of a reflection's vector: 0 before `position`, where it is 1."""
+    """Return an element of a reflection's vector: 0 before `position`, 1 at it, `value` after it."""
     before = scalars.select(
         scalars.compare("eq", scalars.position(1), position),
         scalars.const(1.0, value.dtype),
@@ -193,17 +201,18 @@ def _leading(scalars: Scalars, position: Scalar, value: Scalar) -> Scalar:
 
 
 def _reflected(builder: Builder, a: Tensor, vector: Tensor, factor: Tensor) -> Tensor:
-    """(1 - factor v adjoint(v)) a, with v [rows, m, 1] and factor [rows, 1, 1]."""
-    parts = ew.apply(builder, lambda s, value, v: s.binary("mul", s.conj(v), value), a, vector)
-    along = reduce(builder, "add", parts, [1], keep=True)
+    """Return (1 - factor v adjoint(v)) a, with v [batch, m, 1] and factor [batch, 1, 1]."""
+    products = ew.apply(builder, lambda s, value, v: s.binary("mul", s.conj(v), value), a, vector)
+    projection = reduce(builder, "add", products, [1], keep=True)
 
     def element(scalars: Scalars, value: Scalar, v: Scalar, length: Scalar, factor: Scalar) -> Scalar:
         return scalars.binary("sub", value, scalars.binary("mul", scalars.binary("mul", factor, v), length))
 
-    return ew.apply(builder, element, a, vector, along, factor)
+    return ew.apply(builder, element, a, vector, projection, factor)
 
 
 def _position(builder: Builder, j: Size) -> Scalar:
+    """Return an index as an i64 element that bodies of operations can use."""
     return Scalar(I64, (builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result,))
 
 

@@ -1,4 +1,4 @@
-"""Formulas over the elements of tensors, written with Python's operators."""
+"""Formulas on the elements of tensors, written with Python's operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydispatch.frontends.ops.scalars import Scalars
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """Tensor element in a scalar formula; Python numbers are converted to constants of its type."""
+    """Element of a tensor in a formula. Python numbers in the formula become constants of its type."""
 
     s: Scalars
     scalar: Scalar
@@ -38,7 +38,7 @@ class Element:
         return Element(self.s, self.s.convert(self.scalar, dtype))
 
     def bits(self, dtype: DType) -> Element:
-        """Reinterpret the bits as a type of the same width."""
+        """Reinterpret the bits as another type of the same width."""
         return Element(self.s, self.s.bitcast(self.scalar, dtype))
 
     def position(self, axis: int, dtype: DType) -> Element:
@@ -46,7 +46,7 @@ class Element:
         return Element(self.s, self.s.position(axis, dtype))
 
     def binary(self, name: str, other: Value, swapped: bool = False) -> Element:
-        """Apply a function of two numbers by its name."""
+        """Apply a function of two numbers by its name; `swapped` exchanges the operands."""
         a, b = self.scalar, self._scalar(other)
         return Element(self.s, self.s.binary(name, *((b, a) if swapped else (a, b))))
 
@@ -55,12 +55,13 @@ class Element:
         return Element(self.s, self.s.compare(order, self.scalar, self._scalar(other)))
 
     def where(self, yes: Value, no: Value) -> Element:
-        """Return `yes` where this element, a truth value, is true, and `no` elsewhere."""
+        """Return `yes` if this element, a bool, is true, else `no`. One of them must be an element."""
         known = yes if isinstance(yes, Element) else no
         assert isinstance(known, Element)
         return Element(self.s, self.s.select(self.scalar, known._scalar(yes), known._scalar(no)))
 
     def _scalar(self, other: Value) -> Scalar:
+        """Return another operand as a scalar; a number becomes a constant of this element's type."""
         return other.scalar if isinstance(other, Element) else self.s.const(other, self.dtype)
 
     def __add__(self, other: Value) -> Element:
@@ -124,11 +125,11 @@ class Element:
         return self.compare("ne", other)
 
     def min(self, other: Value) -> Element:
-        """Return the smaller one of this element and `other`; NaN stays."""
+        """Return the smaller of this element and `other`. NaN is propagated."""
         return self.binary("min", other)
 
     def max(self, other: Value) -> Element:
-        """Return the larger one of this element and `other`; NaN stays."""
+        """Return the larger of this element and `other`. NaN is propagated."""
         return self.binary("max", other)
 
 
@@ -152,13 +153,13 @@ def formulas(builder: Builder, written: Formula, *tensors: Tensor) -> list[Tenso
 
 
 def positions(builder: Builder, written: Callable[[ResultPositions], Element], shape: Shape) -> Tensor:
-    """Compute a tensor of a shape by a formula of the positions of its elements."""
+    """Compute a tensor of a given shape by a formula of the positions of its elements."""
     return elementwise.apply_several(builder, lambda s: written(ResultPositions(s)).scalar, shape=tuple(shape))[0]
 
 
 @dataclass(frozen=True, eq=False)
 class ResultPositions:
-    """The positions of the elements of a result."""
+    """Positions of the elements of a result, for formulas without operands."""
 
     s: Scalars
 

@@ -1,7 +1,6 @@
-"""Elements and slices of a tensor at positions that other tensors hold.
+"""Selection of elements and slices at computed positions.
 
-Except in `gather`, positions count from the end when they are negative. Those outside of an axis are moved to its
-nearest element.
+Except in `gather`, negative positions count from the end, and positions outside of an axis are clamped to it.
 """
 
 from __future__ import annotations
@@ -29,13 +28,11 @@ from pydispatch.frontends.ops.indexing import (
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis
 
-# -- as NumPy has them
+# -- with NumPy's indices
 
 
-def _from_the_front(coords: CoordinateBuilder, position: Scalar, n: SSAValue) -> SSAValue:
-    """Return a position counted from the front of an axis of n elements, and clamped to it; negative ones count from
-    the end.
-    """
+def _clamped_position(coords: CoordinateBuilder, position: Scalar, n: SSAValue) -> SSAValue:
+    """Return a position, which may count from the end, clamped to an axis of n elements."""
     at = coords.index_of(position)
     if not position.dtype.is_unsigned:
         negative = coords.add_op(arith.CmpiOp(at, coords.index_constant(0), "slt"))
@@ -46,25 +43,29 @@ def _from_the_front(coords: CoordinateBuilder, position: Scalar, n: SSAValue) ->
 def _elements(
     builder: Builder, x: Tensor, shape: Sequence[Size], positions: Mapping[int, Tensor], others: Mapping[int, int]
 ) -> Tensor:
-    """Return the tensor of `shape` whose elements are the elements of x at positions.
+    """Return the tensor of `shape` whose elements are elements of x at computed positions.
 
-    positions: for axes of x tensors of integers that broadcast to `shape`. others: for the other axes of x the axes of
-    the result that they are.
+    Args:
+        builder: The builder.
+        x: The operand.
+        shape: Shape of the result.
+        positions: For some axes of x, integer tensors that broadcast to `shape`.
+        others: For the other axes of x, the axes of the result that index them.
     """
     require_elements(builder, x, positions, tuple(shape))
     sizes = {d: builder.index(x.shape[d]) for d in positions}
 
     def written(p: CoordinateBuilder) -> list[SSAValue]:
         at = dict(zip(positions, p.elements, strict=True))
-        return [_from_the_front(p, at[d], sizes[d]) if d in at else p.index(others[d]) for d in range(x.rank)]
+        return [_clamped_position(p, at[d], sizes[d]) if d in at else p.index(others[d]) for d in range(x.rank)]
 
     return elements_at(builder, x, tuple(shape), written, *positions.values())
 
 
 def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """numpy.take: the slices of x at the indices along an axis; axes of the indices replace it.
+    """Return numpy.take: the slices of x at the indices along an axis; the axes of the indices replace that axis.
 
-    Known indices outside of the axis are an error.
+    Constant indices that are out of bounds raise CompileError.
     """
     known = indices.numbers
     n = x.shape[axis]
@@ -76,21 +77,24 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     if known is not None and known.size == 1 and (known.item() >= 0 or not isinstance(n, Expr)):
         at = known.item() % n if not isinstance(n, Expr) else known.item()
         return reshape(builder, slice_axis(builder, x, axis, at, at + 1), shape)
-    after = x.rank - axis - 1
+    trailing_axes = x.rank - axis - 1
     others = {d: d if d < axis else d + indices.rank - 1 for d in range(x.rank)}
-    return _elements(builder, x, shape, {axis: reshape(builder, indices, [*indices.shape, *[1] * after])}, others)
+    return _elements(
+        builder, x, shape, {axis: reshape(builder, indices, [*indices.shape, *[1] * trailing_axes])}, others
+    )
 
 
 def take_along(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """numpy.take_along_axis: for each index the element of x there along an axis, and at its own position along the
-    other axes.
+    """Return numpy.take_along_axis: each index selects an element along one axis; its own position is that along the
+    others.
     """
     return _elements(builder, x, indices.shape, {axis: indices}, {d: d for d in range(x.rank)})
 
 
 def take_nd(builder: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
-    """Gather the slices of x at the rows of indices [..., k]. A row has the positions along the k axes of x after the
-    first `batch` ones, which x and indices share.
+    """Return the slices of x at the positions in the rows of indices [..., k].
+
+    The first `batch` axes of x and indices correspond. A row has the positions along the next k axes of x.
     """
     lead, parts = indices.shape[:-1], columns(builder, indices)
     first = batch + len(parts)
@@ -101,7 +105,7 @@ def take_nd(builder: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
 
 
 def columns(builder: Builder, indices: Tensor) -> list[Tensor]:
-    """Return indices [..., k] as k tensors [...]."""
+    """Split indices [..., k] into k tensors [...]."""
     count = indices.shape[-1]
     if isinstance(count, Expr):
         raise builder.fail(f"the last size of the indices {indices} must be known")
@@ -110,9 +114,10 @@ def columns(builder: Builder, indices: Tensor) -> list[Tensor]:
 
 
 def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
-    """NumPy's x[indices] with tensors of integers, which broadcast together, and None for a whole axis.
+    """Return NumPy's x[indices] for integer tensors that broadcast together, with None for a whole axis.
 
-    The axes of the indices come where the first of them is, or first when whole axes are between them.
+    The axes of the indices are at the position of the first indexed axis; if the indexed axes are not adjacent, they
+    are first.
     """
     by_axis = {d: i for d, i in enumerate(indices) if i is not None}
     axes = list(by_axis)
@@ -122,9 +127,9 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
         return folded
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
     first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
-    kept = [d for d in range(x.rank) if d not in by_axis]
-    before, after = kept[:first], kept[first:]
-    others = {d: n if n < first else n + len(shape) for n, d in enumerate(kept)}
+    whole_axes = [d for d in range(x.rank) if d not in by_axis]
+    before, after = whole_axes[:first], whole_axes[first:]
+    others = {d: n if n < first else n + len(shape) for n, d in enumerate(whole_axes)}
     positions = {
         d: reshape(builder, i, [*[1] * (len(shape) - i.rank), *i.shape, *[1] * len(after)]) for d, i in by_axis.items()
     }
@@ -133,6 +138,7 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
 
 
 def _folded(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
+    """Return x[indices], computed at compile time, if x is a small constant and the indices are constant; else None."""
     if x.known is None or x.known.size > FOLDED or any(i is not None and i.numbers is None for i in indices):
         return None
     positions = tuple(slice(None) if i is None else i.numbers for i in indices)
@@ -142,7 +148,7 @@ def _folded(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Te
         raise builder.fail(f"indices into {x}: {error}") from None
 
 
-# -- slices, as StableHLO has them
+# -- slices, with the semantics of StableHLO
 
 
 @dataclass(frozen=True)
@@ -170,12 +176,12 @@ class GatherAxes:
         return [d for d in range(rank) if d != self.vector]
 
     def kept(self, rank: int) -> list[int]:
-        """Return the axes of the operand that slices have."""
+        """Return the axes of the operand that slices have too."""
         return [d for d in range(rank) if d not in self.collapsed and d not in self.batching]
 
 
 def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
-    """Return slices of x of these sizes, each at the coordinates that `indices` has for it, moved to lie inside."""
+    """Return slices of x of given sizes, at the coordinates in `indices`; a slice that exceeds x is moved inside."""
     lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     kept = axes.kept(x.rank)
     rank = len(lead) + len(axes.offset)
@@ -209,18 +215,20 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
 def _slice_at(
     builder: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
 ) -> Tensor:
-    """Return the slice at coordinates that are known."""
+    """Return the single slice at constant coordinates."""
     begins: list[Size] = [0] * x.rank
     for d, start in zip(axes.indexed, known, strict=True):
         begins[d] = clamped_start(start, x.shape[d], sizes[d])
-    taken = slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
-    return reshape(builder, taken, shape)
+    selected = slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
+    return reshape(builder, selected, shape)
 
 
 def _coordinates(
     builder: Builder, indices: Tensor, axes: GatherAxes, batch_axes: Sequence[int], rank: int
 ) -> list[tuple[SSAValue, AffineMap]]:
-    """Return each coordinate as an input of loops of `rank`, of which `batch_axes` count the slices."""
+    """Return each coordinate as an operand with its indexing map, for `rank` loops of which `batch_axes` count the
+    slices.
+    """
     value = builder.value(indices)
     lead = axes.batch_of_indices(indices.rank)
     batch_exprs: dict[int, AffineExpr] = {d: AffineExpr.dimension(batch_axes[n]) for n, d in enumerate(lead)}

@@ -1,4 +1,4 @@
-"""Elements at computed positions, and slices that begin at them."""
+"""Reads of elements at computed positions, and slices that begin at computed positions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from pydispatch.ir.core.syntax import DYNAMIC
 
 
 class CoordinateBuilder(Scalars):
-    """Builder of tensor positions, values of type index, in the body of an operation.
+    """Builder of positions, SSA values of type index, in the body of an operation.
 
-    A list of coordinates has one entry per axis: entry d is the position along axis d.
+    A list of coordinates has one entry per axis. `elements` are the elements of the operation's operands.
     """
 
     def __init__(self, block: Block, elements: Sequence[Scalar]) -> None:
@@ -32,23 +32,23 @@ class CoordinateBuilder(Scalars):
         self.elements = elements
 
     def index(self, axis: int) -> SSAValue:
-        """Return the index of the element of the result along an axis."""
+        """Return the loop index along an axis: the position of the result's element."""
         return self.add_op(linalg.IndexOp(axis))
 
     def index_constant(self, value: int) -> SSAValue:
-        """Return a constant position."""
+        """Return a constant of type index."""
         return self.add_op(arith.ConstantOp(IntegerAttr(value, IndexType())))
 
     def plus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Return a + b."""
+        """Return lhs + rhs."""
         return self.add_op(arith.AddiOp(lhs, rhs))
 
     def minus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Return a - b."""
+        """Return lhs - rhs."""
         return self.add_op(arith.SubiOp(lhs, rhs))
 
     def times(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Return a * b."""
+        """Return lhs * rhs."""
         return self.add_op(arith.MuliOp(lhs, rhs))
 
     def clamped(self, a: SSAValue, last: SSAValue) -> SSAValue:
@@ -63,9 +63,9 @@ def elements_at(
     coordinates: Callable[[CoordinateBuilder], Sequence[SSAValue]],
     *tensors: Tensor,
 ) -> Tensor:
-    """Return the tensor of `shape` whose element is x at `coordinates(builder)`, which must be in bounds.
+    """Return the tensor of `shape` whose elements are those of x at `coordinates(builder)`, which must be in bounds.
 
-    tensors: broadcast to `shape`; the `elements` of the builder are their elements.
+    The further tensors are broadcast to `shape`; `elements` of the CoordinateBuilder are their elements.
     """
     identity = AffineMap.identity(len(shape))
     inputs = [(part, broadcast_map(t.shape, len(shape))) for t in tensors for part in builder.parts(t)]
@@ -94,12 +94,12 @@ def reverse(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
     return elements_at(builder, x, x.shape, coordinates)
 
 
-# -- sizes that make positions valid
+# -- checks that positions are valid
 
 
 def require_elements(builder: Builder, x: Tensor, axes: Iterable[int], shape: Shape) -> None:
-    """Refuse calls in which elements of x are read along axes of size 0. shape: of the result; one without elements
-    reads none.
+    """Add checks that x has elements along axes from which elements are read, unless the result, of shape `shape`, has
+    none.
     """
     for axis in axes:
         builder.require_positive(x.shape[axis], f"axis {axis} of {x} has the size 0: it has no element to read",
@@ -107,17 +107,16 @@ def require_elements(builder: Builder, x: Tensor, axes: Iterable[int], shape: Sh
 
 
 def require_slices(builder: Builder, x: Tensor, sizes: Sequence[Size], shape: Shape | None = None) -> None:
-    """Refuse calls in which a slice of these sizes is larger than x. shape: of the result, where one without elements
-    reads no slice.
-    """
+    """Add checks that slices of these sizes fit into x, unless the result, of shape `shape`, has no elements."""
     for axis, (n, size) in enumerate(zip(x.shape, sizes, strict=True)):
         builder.require_positive(n - size + 1, f"axis {axis} of {x}: a slice of size {size} is larger than the axis",
                                  unless_zero=1 if shape is None else product(shape))  # fmt: skip
 
 
 def with_an_element(builder: Builder, x: Tensor) -> Tensor:
-    """Return x with one element more at the end of each axis whose size may be 0, so that every axis has a position
-    which may be read where the element is not used.
+    """Return x with one element appended to each axis whose size may be 0.
+
+    Then every axis has a position that can be read, even where the element read is not used.
     """
     high = [1 if isinstance(n, Expr) or n == 0 else 0 for n in x.shape]
     return pad(builder, x, [0] * x.rank, high) if any(high) else x
@@ -127,18 +126,18 @@ def with_an_element(builder: Builder, x: Tensor) -> Tensor:
 
 
 def clamped_start(start: Size, n: Size, taken: Size) -> Size:
-    """Clamp the start of a slice of `taken` elements so that the slice lies inside of `n` elements."""
+    """Clamp the start of a slice of `taken` elements so that the slice is within `n` elements."""
     return minimum(maximum(start, 0), n - taken)
 
 
 def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
-    """Single integers as sizes, where all of them are known."""
+    """Return single integers as sizes if all of them are known; else None."""
     listed = [s.sizes() for s in starts]
     return None if any(one is None for one in listed) else [one[0] for one in listed if one is not None]
 
 
 def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
-    """Return the slice of these sizes that begins at `starts` (single integers), which are clamped to fit x."""
+    """Return the slice of x of given sizes that begins at `starts`, tensors of one integer, clamped so that it fits."""
     require_slices(builder, x, sizes)
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
@@ -156,7 +155,7 @@ def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: 
 
 
 def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
-    """Replace the slice of x that begins at `starts` by `update`; the starts are clamped so that it fits x."""
+    """Return x with the slice that begins at `starts` replaced by `update`; the starts are clamped so that it fits."""
     if update.rank == 0:
         return update
     require_slices(builder, x, update.shape)
@@ -189,7 +188,9 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
 def insert_slice(
     builder: Builder, x: Tensor, update: Tensor, begins: Sequence[Size], strides: Sequence[int] | None = None
 ) -> Tensor:
-    """x with `update`, of its rank and dtype, at x[begins[0]::strides[0], ...], in bounds."""
+    """Return x with x[begins[0]::strides[0], ...] replaced by `update`, of equal rank and dtype, which must be in
+    bounds.
+    """
     if update.shape == x.shape:
         return update
     if x.known is not None and update.known is not None and x.known.size <= FOLDED:

@@ -1,4 +1,4 @@
-"""Cholesky's factorization and triangular systems: a loop over columns, of which each step is one operation."""
+"""Cholesky factorization and triangular systems, as loops over columns whose steps are single operations."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from pydispatch.frontends.ops.shapes import rearranged, reshape, slice_, slice_a
 
 
 def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
-    """L of x = L adjoint(L), or adjoint(L) where not `lower`. x: [..., n, n] of floats or complex numbers.
+    """Return the Cholesky factor L of x = L adjoint(L); adjoint(L) if not `lower`.
 
-    Only one triangle of x is read: the lower one, or the upper one where not `lower`. Of a matrix that is not positive
-    definite there are NaN in the result.
+    x is [..., n, n] of floats or complex numbers, of which only the lower (or upper) triangle is read. The factor
+    contains NaN if x is not positive definite.
     """
     n = _order(builder, "Cholesky's factorization", x)
     a = reshape(builder, x, [product(x.shape[:-2]), n, n])
     a = a if lower else _adjoint(builder, a)
 
     def step(j: Size, position: Scalar, a: Tensor) -> Tensor:
-        """Subtract the part of column j in the product from the elements right of column j and below row j."""
+        """Subtract the outer product of column j from the elements to the right of and below the diagonal element j."""
         column, pivot = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, j)
         row = _adjoint(builder, column)
 
@@ -63,7 +63,7 @@ def _adjoint(builder: Builder, x: Tensor) -> Tensor:
 
 
 def _real(scalars: Scalars, value: Scalar) -> Scalar:
-    """Return an element of the diagonal of a Hermitian matrix, whose imaginary part is taken to be 0."""
+    """Return a diagonal element of a Hermitian matrix with its imaginary part set to 0."""
     return scalars.convert(scalars.real(value), value.dtype)
 
 
@@ -71,11 +71,10 @@ def triangular_solve(
     builder: Builder, a: Tensor, y: Tensor, *, left: bool = True, lower: bool = True, transposed: bool = False,
     conjugated: bool = False, unit: bool = False,
 ) -> Tensor:  # fmt: skip
-    """x of op(a) x = y, or of x op(a) = y where not `left`; op transposes where `transposed` and
-    conjugates where `conjugated`.
+    """Solve op(a) x = y, or x op(a) = y if not `left`. op transposes if `transposed`, and conjugates if `conjugated`.
 
-    a: [..., n, n] of floats or complex numbers, of which only the lower or upper triangle is read, without its diagonal
-    where `unit`: that is 1 then. y: [..., n, m], or [..., m, n] where not `left`.
+    a is [..., n, n] of floats or complex numbers. Only its lower or upper triangle is read; with `unit` its diagonal is
+    1 and not read. y is [..., n, m], or [..., m, n] if not `left`.
     """
     n = _order(builder, "a triangular system", a)
     if y.rank != a.rank or y.dtype != a.dtype or y.shape[-2 if left else -1] != n:
@@ -88,11 +87,11 @@ def triangular_solve(
         sides, transposed = transpose(builder, sides, [0, 2, 1]), not transposed
     if transposed:
         matrix, lower = transpose(builder, matrix, [0, 2, 1]), not lower
-    if not lower:  # from the last row on
+    if not lower:  # reversed rows and columns make the matrix lower triangular
         matrix, sides = reverse(builder, matrix, [1, 2]), reverse(builder, sides, [1])
 
     def step(j: Size, position: Scalar, x: Tensor) -> Tensor:
-        """Solve row j, and subtract its part from the rows below it."""
+        """Solve row j, and subtract its contribution from the rows below it."""
         column, row, pivot = (
             slice_axis(builder, matrix, 2, j, j + 1),
             slice_axis(builder, x, 1, j, j + 1),
@@ -117,7 +116,7 @@ def triangular_solve(
 
 
 def _order(builder: Builder, what: str, x: Tensor) -> Size:
-    """Return the order of square matrices."""
+    """Return the order of square matrices. Raise CompileError for other operands; `what` names the result."""
     if x.rank < 2 or not (x.dtype.is_float or x.dtype.is_complex):
         raise builder.fail(f"{what} of {x}: expected matrices of floats or complex numbers")
     rows, columns = x.shape[-2:]
@@ -127,18 +126,18 @@ def _order(builder: Builder, what: str, x: Tensor) -> Size:
 
 
 def _element(builder: Builder, x: Tensor, j: Size) -> Tensor:
-    """x[:, j, j] as [rows, 1, 1]."""
+    """Return the diagonal element x[:, j, j] as [batch, 1, 1]."""
     return slice_(builder, x, (0, j, j), (x.shape[0], j + 1, j + 1))
 
 
 def _diagonal(builder: Builder, x: Tensor) -> Tensor:
-    """[rows, 1, n] with the diagonals of x [rows, n, n]."""
+    """Return the diagonals of x [batch, n, n] as [batch, 1, n]."""
     row, _, position = (AffineExpr.dimension(d) for d in range(3))
     return rearranged(builder, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, position, position)))
 
 
 def _loop(builder: Builder, count: Size, step: Callable[[Size, Scalar, Tensor], Tensor], x: Tensor) -> Tensor:
-    """x after step(j, j as an element, x) for each j < count."""
+    """Return x after step(j, j as an element, x) for each j < count."""
 
     def body(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         position = builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result

@@ -1,6 +1,6 @@
-"""Elements brought to a common scale: softmax, and normalization by mean and variance over batches, layers or groups.
+"""Softmax, and normalization by mean and variance over batches, layers or groups.
 
-16-bit floats are computed with as 32-bit ones, and only results are rounded.
+16-bit floats are computed in f32; only results are rounded.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from pydispatch.frontends.ops.formulas import Element, formula, formulas
 
 
 def wide(dtype: DType) -> DType:
-    """Return the type that formulas over elements of a type are computed in."""
+    """Return the type in which formulas on elements of `dtype` are computed: f32 for smaller floats, else `dtype`
+    itself.
+    """
     return F32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
 def softmax(builder: Builder, x: Tensor, axis: int, masked_rows_are_zero: bool = False) -> Tensor:
-    """Divide exp(x) by its sum along an axis. Rows of -inf give NaN, or 0 with `masked_rows_are_zero`."""
+    """Return exp(x) divided by its sum along an axis. Rows of -inf give NaN, or 0 with `masked_rows_are_zero`."""
     (axis,) = shapes.axes_of(builder, [axis], x.rank)
     values = ew.convert(builder, x, wide(x.dtype))
     largest = reductions.reduce(builder, "max", values, [axis], keep=True)
@@ -38,7 +40,7 @@ def softmax(builder: Builder, x: Tensor, axis: int, masked_rows_are_zero: bool =
 
 
 def log_softmax(builder: Builder, x: Tensor, axis: int) -> Tensor:
-    """Return the logarithm of `softmax`, without the logarithm of a small number."""
+    """Return the logarithm of `softmax`, computed without the softmax itself, which may underflow."""
     (axis,) = shapes.axes_of(builder, [axis], x.rank)
     values = ew.convert(builder, x, wide(x.dtype))
     largest = reductions.reduce(builder, "max", values, [axis], keep=True)
@@ -49,23 +51,27 @@ def log_softmax(builder: Builder, x: Tensor, axis: int) -> Tensor:
 
 
 def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
-    """Return the logarithm of the sum of exp(x) along axes."""
-    gone = shapes.axes_of(builder, axes, x.rank)
+    """Return the logarithm of the sum of exp(x) along axes. The maximum is subtracted first, so that
+    nothing overflows.
+    """
+    reduced_axes = shapes.axes_of(builder, axes, x.rank)
     values = ew.convert(builder, x, wide(x.dtype))
-    largest = reductions.reduce(builder, "max", values, gone, keep=True)
+    largest = reductions.reduce(builder, "max", values, reduced_axes, keep=True)
 
     def power(e: Element, m: Element) -> Element:
         return (e - m.unary("is_finite").where(m, 0.0)).unary("exp")
 
-    total = reductions.reduce(builder, "add", formula(builder, power, values, largest), gone, keep=True)
+    total = reductions.reduce(builder, "add", formula(builder, power, values, largest), reduced_axes, keep=True)
     result = formula(
         builder, lambda n, m: (n.unary("log") + m.unary("is_finite").where(m, 0.0)).to(x.dtype), total, largest
     )
-    return result if keep else shapes.squeeze(builder, result, gone)
+    return result if keep else shapes.squeeze(builder, result, reduced_axes)
 
 
 def moments(builder: Builder, x: Tensor, axes: Sequence[int], less: int = 0) -> tuple[Tensor, Tensor]:
-    """Mean and variance along axes, which stay with size 1. The variance is a sum divided by n - less."""
+    """Return the mean and the variance along axes, which keep size 1. The variance divides by the count
+    minus `less`.
+    """
     values = ew.convert(builder, x, wide(x.dtype))
     return reductions.mean(builder, values, axes, keep=True), reductions.variance(
         builder, values, axes, keep=True, less=less
@@ -81,7 +87,7 @@ def normalized(
     bias: Tensor | None,
     epsilon: float,
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias; all broadcast to x."""
+    """Return (x - mean) / sqrt(variance + epsilon) * scale + bias. All operands broadcast to x."""
     inner = wide(x.dtype)
     operands = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
 
@@ -97,14 +103,16 @@ def normalized(
 def layer_norm(
     builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, bias: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize x along axes; scale and bias broadcast to x. Returns the mean and 1 / sqrt(variance + epsilon) too."""
+    """Normalize x along axes; scale and bias broadcast to x. Return the result, the mean and 1 / sqrt(variance +
+    epsilon).
+    """
     mean, variance = moments(builder, x, axes)
     result = normalized(builder, x, mean, variance, scale, bias, epsilon)
     return result, mean, formula(builder, lambda v: (v + epsilon).unary("rsqrt"), variance)
 
 
 def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, epsilon: float) -> Tensor:
-    """x by the root of its mean square along axes."""
+    """Return x divided by its root mean square along axes, times `scale`."""
     inner = wide(x.dtype)
     squares = formula(builder, lambda e: e.to(inner) * e.to(inner), x)
     mean = reductions.mean(builder, squares, axes, keep=True)
@@ -117,7 +125,7 @@ def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | N
 
 
 def along(builder: Builder, x: Tensor | None, axis: int, rank: int) -> Tensor | None:
-    """Reshape a vector to a rank, so that it broadcasts along all axes but one; None stays None."""
+    """Reshape a vector so that it broadcasts along one axis of a tensor of rank `rank`; None is returned unchanged."""
     if x is None:
         return None
     return shapes.reshape(builder, x, [x.shape[0] if d == axis else 1 for d in range(rank)])
@@ -127,14 +135,16 @@ def batch_norm(
     builder: Builder, x: Tensor, axis: int, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None,
     epsilon: float,
 ) -> Tensor:  # fmt: skip
-    """Normalize x by a mean and a variance of each position along an axis; mean, variance, scale and bias are
-    vectors.
+    """Normalize x by a mean and a variance for each position along an axis. mean, variance, scale and bias
+    are vectors.
     """
     inner = wide(x.dtype)
     vectors = [t for t in (mean, variance, scale, bias) if t is not None]
 
     def line(m: Element, value: Element, *more: Element) -> list[Element]:
-        """Return the factor and the summand of each position, computed once for a position, not for each element."""
+        """Return the factor and the summand of each position, so that they are computed once per position, not per
+        element.
+        """
         rest = [n.to(inner) for n in more]
         factor = (value.to(inner) + epsilon).unary("rsqrt")
         factor = factor * rest.pop(0) if scale is not None else factor
@@ -149,8 +159,10 @@ def batch_norm(
 def group_norm(
     builder: Builder, x: Tensor, groups: int, scale: Tensor | None, bias: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """x [n, c, ...] normalized over each of `groups` groups of channels; scale and bias: [c].
-    Gives the mean and 1 / sqrt(variance + epsilon) too, [n, groups]."""
+    """Normalize x [n, c, ...] over each of `groups` groups of channels; scale and bias are [c].
+
+    Return the result, the mean and 1 / sqrt(variance + epsilon), both [n, groups].
+    """
     channels = x.shape[1]
     if groups < 1 or not isinstance(channels, int) or channels % groups:
         raise builder.fail(f"{channels} channels of {x} cannot be normalized in {groups} group(s)")
@@ -169,9 +181,9 @@ def group_norm(
 
 
 def lp_norm(builder: Builder, x: Tensor, order: float, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
-    """(sum of |x|^order)^(1/order) along axes.
+    """Return (sum of |x|^order)^(1/order) along axes.
 
-    An infinite order gives the largest or smallest |x|, order 0 how many elements are not 0.
+    An infinite order gives the largest or smallest |x|, order 0 the number of non-zero elements.
     """
     values = ew.unary(builder, "abs", ew.convert(builder, x, wide(x.dtype)))
     if math.isinf(order):

@@ -1,4 +1,4 @@
-"""Gradients of images that are sampled at the positions of a grid."""
+"""Gradients of sampling images at the positions of a grid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from pydispatch.frontends.ops.sampling import GridSampler, grid_taps, sampled
 
 
 def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
-    """Return the gradient of the image x [n, c, ...] of `grid_sample`, whose result has the gradient `grad`."""
+    """Return the gradient of the image x [n, c, ...] of `grid_sample` for the gradient `grad` of its result.
+
+    Each sample's gradient is scattered to the elements that the sample was interpolated from.
+    """
     spatial = x.rank - 2
     last = [0, *range(2, x.rank), 1]
     values = shapes.transpose(builder, grad, last)
@@ -47,12 +50,12 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
 
 
 def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
-    """Return the gradient of the grid [n, ..., axes] of `grid_sample`, whose result has the gradient `grad`."""
+    """Return the gradient of the grid [n, ..., axes] of `grid_sample` for the gradient `grad` of its result."""
     axes = grid_taps(builder, x, grid, how, slopes=True)
     gradients = []
     for d in reversed(range(len(axes))):
-        steep = [replace(tap, weight=tap.slope) for tap in axes[d] if tap.slope is not None]
-        by_position = sampled(builder, x, grad.shape, [steep if n == d else taps for n, taps in enumerate(axes)])
+        slopes = [replace(tap, weight=tap.slope) for tap in axes[d] if tap.slope is not None]
+        by_position = sampled(builder, x, grad.shape, [slopes if n == d else taps for n, taps in enumerate(axes)])
         product_ = elementwise.binary(builder, "mul", by_position, grad)
         gradients.append(reductions.reduce(builder, "add", product_, [1]))
     return shapes.stack(builder, gradients, grid.rank - 1)

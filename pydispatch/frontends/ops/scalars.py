@@ -1,6 +1,6 @@
-"""Arithmetic on single elements of any type: what the bodies of operations on tensors are written with.
+"""Arithmetic on single elements of any type, for the bodies of operations on tensors.
 
-Formulas of complex functions are the textbook ones in real and imaginary part.
+Complex functions use the textbook formulas in real and imaginary part, rearranged where these overflow or cancel.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ class Scalars(Reals):
     # -- complex numbers and their parts
 
     def real(self, a: Scalar) -> Scalar:
-        """Return the real part; the number itself when it is not complex."""
+        """Return the real part; a number that is not complex is returned unchanged."""
         return Scalar(a.dtype.real, a.parts[:1])
 
     def imag(self, a: Scalar) -> Scalar:
-        """Return the imaginary part; 0 of a number that is not complex."""
+        """Return the imaginary part; 0 for a number that is not complex."""
         return Scalar(a.dtype.real, a.parts[1:]) if a.dtype.is_complex else self.const(0, a.dtype)
 
     def complex(self, real: Scalar, imag: Scalar) -> Scalar:
-        """Return the complex number of two floats."""
+        """Return the complex number with given real and imaginary parts."""
         return Scalar({32: C64, 64: C128}[real.dtype.bits], (real.value, imag.value))
 
     def conj(self, a: Scalar) -> Scalar:
-        """Return the conjugate."""
+        """Return the complex conjugate."""
         return self.complex(self.real(a), self.unary("neg", self.imag(a))) if a.dtype.is_complex else a
 
     def _scaled(self, a: Scalar, factor: Scalar) -> Scalar:
+        """Return a complex number times a real factor."""
         return self.complex(self.binary("mul", self.real(a), factor), self.binary("mul", self.imag(a), factor))
 
     # -- functions by name
@@ -57,7 +58,7 @@ class Scalars(Reals):
         return function(self, a)
 
     def compare(self, order: str, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Complex numbers are ordered by their real parts, those that are equal by their imaginary ones."""
+        """Compare two numbers. Complex numbers are ordered by real part, then by imaginary part."""
         if not lhs.dtype.is_complex:
             return super().compare(order, lhs, rhs)
         of_real, of_imag = (self.compare(order, part(lhs), part(rhs)) for part in (self.real, self.imag))
@@ -100,7 +101,9 @@ def _mul(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def _div(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Scaled by the larger part of the divisor, so that squares do not overflow. By 0 each part is divided."""
+    """Return lhs / rhs. Both are scaled by the larger part of the divisor, so that squares do not overflow. For a
+    divisor of 0 each part is divided by 0.
+    """
     size = scalars.binary("max", scalars.unary("abs", scalars.real(rhs)), scalars.unary("abs", scalars.imag(rhs)))
     scale = scalars.binary("div", scalars.const(1.0, size.dtype), size)
     rhs = scalars._scaled(rhs, scale)
@@ -109,9 +112,10 @@ def _div(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
         scalars.binary("mul", scalars.real(rhs), scalars.real(rhs)),
         scalars.binary("mul", scalars.imag(rhs), scalars.imag(rhs)),
     )
-    top = scalars._scaled(_mul(scalars, lhs, scalars.conj(rhs)), scale)
+    numerator = scalars._scaled(_mul(scalars, lhs, scalars.conj(rhs)), scale)
     quotient = scalars.complex(
-        scalars.binary("div", scalars.real(top), squares), scalars.binary("div", scalars.imag(top), squares)
+        scalars.binary("div", scalars.real(numerator), squares),
+        scalars.binary("div", scalars.imag(numerator), squares),
     )
     return scalars.select(
         scalars.compare("eq", size, scalars.const(0.0, size.dtype)), scalars._scaled(lhs, scale), quotient
@@ -119,7 +123,7 @@ def _div(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def _pow(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """exp(b log(a)); of 0 to the power of 0 1, to one with a positive real part 0."""
+    """Return exp(rhs log(lhs)). 0 to the power of 0 is 1, and 0 to a power with positive real part is 0."""
     zero, one = scalars.const(0.0, lhs.dtype), scalars.const(1.0, lhs.dtype)
     power = _exp(scalars, _mul(scalars, rhs, _log(scalars, lhs)))
     grows = scalars.compare("gt", scalars.real(rhs), scalars.const(0.0, lhs.dtype.real))
@@ -128,8 +132,8 @@ def _pow(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def _extremum(order: str) -> Callable[[Scalars, Scalar, Scalar], Scalar]:
-    """Return the function that selects the larger or the smaller of two numbers, ordered by real and imaginary part;
-    NaN stays.
+    """Return the function that selects the larger ("ge") or smaller ("le") of two complex numbers, ordered by real,
+    then imaginary part. NaN is propagated.
     """
 
     def chosen(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
@@ -140,7 +144,7 @@ def _extremum(order: str) -> Callable[[Scalars, Scalar, Scalar], Scalar]:
 
 
 def _atan2(scalars: Scalars, y: Scalar, x: Scalar) -> Scalar:
-    """-i log((x + iy) / sqrt(x^2 + y^2))."""
+    """Return -i log((x + iy) / sqrt(x^2 + y^2))."""
     direction = scalars.complex(
         scalars.binary("sub", scalars.real(x), scalars.imag(y)), scalars.binary("add", scalars.imag(x), scalars.real(y))
     )
@@ -154,7 +158,7 @@ def _neg(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 def _abs(scalars: Scalars, a: Scalar) -> Scalar:
-    """Return the absolute value, a float, without squares that overflow."""
+    """Return the absolute value as a float. Squares are those of a ratio of at most 1, so they do not overflow."""
     x, y = scalars.unary("abs", scalars.real(a)), scalars.unary("abs", scalars.imag(a))
     large, small = scalars.binary("max", x, y), scalars.binary("min", x, y)
     zero, one = scalars.const(0.0, x.dtype), scalars.const(1.0, x.dtype)
@@ -175,7 +179,7 @@ def _sign(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 def _polar(scalars: Scalars, length: Scalar, angle: Scalar) -> Scalar:
-    """Return the complex number that has a length and an angle."""
+    """Return the complex number with a given length and angle."""
     return scalars.complex(
         scalars.binary("mul", length, scalars.unary("cos", angle)),
         scalars.binary("mul", length, scalars.unary("sin", angle)),
@@ -183,6 +187,7 @@ def _polar(scalars: Scalars, length: Scalar, angle: Scalar) -> Scalar:
 
 
 def _exp(scalars: Scalars, a: Scalar) -> Scalar:
+    """Return the exponential; that of a real number has the imaginary part of the operand, a signed zero."""
     zero = scalars.const(0.0, a.dtype.real)
     result = _polar(scalars, scalars.unary("exp", scalars.real(a)), scalars.imag(a))
     is_real = scalars.compare("eq", scalars.imag(a), zero)
@@ -196,7 +201,7 @@ def _log(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 def _log1p(scalars: Scalars, a: Scalar) -> Scalar:
-    """Return log(1 + x) of a complex number. Its real part is log1p(x (x + 2) + y^2) / 2, which is exact near 0."""
+    """Return log(1 + z) for z = x + iy. Near 0 the real part is log1p(x (x + 2) + y^2) / 2, which does not cancel."""
     one, x, y = scalars.const(1.0, a.dtype.real), scalars.real(a), scalars.imag(a)
     whole = _log(scalars, scalars.complex(scalars.binary("add", one, x), y))
     grown = scalars.binary(
@@ -220,7 +225,9 @@ def _cbrt(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 def _expm1(scalars: Scalars, a: Scalar) -> Scalar:
-    """exp(x) cos(y) - 1 without cancellation: expm1(x) cos(y) - 2 sin(y/2)^2."""
+    """Return exp(z) - 1. The real part exp(x) cos(y) - 1 is computed as expm1(x) cos(y) - 2 sin(y/2)^2, which does not
+    cancel.
+    """
     x, y = scalars.real(a), scalars.imag(a)
     half = scalars.unary("sin", scalars.binary("mul", y, scalars.const(0.5, y.dtype)))
     lost = scalars.binary("mul", scalars.const(2.0, y.dtype), scalars.binary("mul", half, half))
@@ -229,7 +236,7 @@ def _expm1(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 def _sqrt(scalars: Scalars, a: Scalar) -> Scalar:
-    """Return the square root with a real part of at least 0."""
+    """Return the square root with non-negative real part."""
     zero, half = scalars.const(0.0, a.dtype.real), scalars.const(0.5, a.dtype.real)
     x, y = scalars.real(a), scalars.imag(a)
     large = scalars.unary(
@@ -259,17 +266,19 @@ def _cosh(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 def _tanh(scalars: Scalars, a: Scalar) -> Scalar:
-    """(t (1 + n^2) + i n (1 - t^2)) / (1 + t^2 n^2) with t = tanh(x), n = tan(y)."""
+    """Return (t (1 + n^2) + i n (1 - t^2)) / (1 + t^2 n^2), where t = tanh(x) and n = tan(y)."""
     t, n = scalars.unary("tanh", scalars.real(a)), scalars.unary("tan", scalars.imag(a))
     one = scalars.const(1.0, t.dtype)
     tt, nn = scalars.binary("mul", t, t), scalars.binary("mul", n, n)
-    below = scalars.binary("add", one, scalars.binary("mul", tt, nn))
-    real = scalars.binary("div", scalars.binary("mul", t, scalars.binary("add", one, nn)), below)
-    return scalars.complex(real, scalars.binary("div", scalars.binary("mul", n, scalars.binary("sub", one, tt)), below))
+    denominator = scalars.binary("add", one, scalars.binary("mul", tt, nn))
+    real = scalars.binary("div", scalars.binary("mul", t, scalars.binary("add", one, nn)), denominator)
+    return scalars.complex(
+        real, scalars.binary("div", scalars.binary("mul", n, scalars.binary("sub", one, tt)), denominator)
+    )
 
 
-def _rotated(function: Callable[[Scalars, Scalar], Scalar], back: bool) -> Callable[[Scalars, Scalar], Scalar]:
-    """f(ia), or -i f(ia): sines, cosines and tangents from their hyperbolic ones."""
+def _of_rotated(function: Callable[[Scalars, Scalar], Scalar], back: bool) -> Callable[[Scalars, Scalar], Scalar]:
+    """Return the function f(iz), or -i f(iz) with `back`: sines, cosines and tangents from the hyperbolic functions."""
 
     def rotated(scalars: Scalars, a: Scalar) -> Scalar:
         result = function(scalars, scalars.complex(scalars.unary("neg", scalars.imag(a)), scalars.real(a)))
@@ -284,12 +293,12 @@ def _logistic(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 def _asinh(scalars: Scalars, a: Scalar) -> Scalar:
-    """log1p(z + z^2 / (1 + sqrt(1 + z^2))) of the number with a real part from 0, an odd function."""
+    """Return log1p(z + z^2 / (1 + sqrt(1 + z^2))) for a z with non-negative real part; other numbers by oddness."""
     left = scalars.compare("lt", scalars.real(a), scalars.const(0.0, a.dtype.real))
     z, one = scalars.select(left, _neg(scalars, a), a), scalars.const(1.0, a.dtype)
     square = _mul(scalars, z, z)
-    rest = _div(scalars, square, _add(scalars, one, _sqrt(scalars, _add(scalars, one, square))))
-    result = _log1p(scalars, _add(scalars, z, rest))
+    quotient = _div(scalars, square, _add(scalars, one, _sqrt(scalars, _add(scalars, one, square))))
+    result = _log1p(scalars, _add(scalars, z, quotient))
     return scalars.select(left, _neg(scalars, result), result)
 
 
@@ -300,12 +309,13 @@ def _acosh(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 def _atanh(scalars: Scalars, a: Scalar) -> Scalar:
-    apart = _sub(scalars, _log1p(scalars, a), _log1p(scalars, _neg(scalars, a)))
-    return scalars._scaled(apart, scalars.const(0.5, a.dtype.real))
+    """Return (log1p(z) - log1p(-z)) / 2."""
+    difference = _sub(scalars, _log1p(scalars, a), _log1p(scalars, _neg(scalars, a)))
+    return scalars._scaled(difference, scalars.const(0.5, a.dtype.real))
 
 
 def _acos(scalars: Scalars, a: Scalar) -> Scalar:
-    return _sub(scalars, scalars.const(math.pi / 2, a.dtype), _rotated(_asinh, True)(scalars, a))
+    return _sub(scalars, scalars.const(math.pi / 2, a.dtype), _of_rotated(_asinh, True)(scalars, a))
 
 
 def _is_finite(scalars: Scalars, a: Scalar) -> Scalar:
@@ -324,15 +334,15 @@ _COMPLEX_BINARY = {
 }  # fmt: skip
 _COMPLEX_UNARY = {
     "neg": _neg, "abs": _abs, "sign": _sign, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "sqrt": _sqrt,
-    "cbrt": _cbrt, "rsqrt": _rsqrt, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sin": _rotated(_sinh, True),
-    "cos": _rotated(_cosh, False), "tan": _rotated(_tanh, True), "logistic": _logistic, "is_finite": _is_finite,
+    "cbrt": _cbrt, "rsqrt": _rsqrt, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sin": _of_rotated(_sinh, True),
+    "cos": _of_rotated(_cosh, False), "tan": _of_rotated(_tanh, True), "logistic": _logistic, "is_finite": _is_finite,
     "is_nan": _is_nan, "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "acos": _acos,
-    "asin": _rotated(_asinh, True), "atan": _rotated(_atanh, True),
+    "asin": _of_rotated(_asinh, True), "atan": _of_rotated(_atanh, True),
 }  # fmt: skip
 
 
 def scalars_of(dtypes: Sequence[DType], args: Sequence[SSAValue]) -> list[Scalar]:
-    """Block arguments as elements: complex ones take two."""
+    """Return block arguments as elements of these types; a complex element takes two arguments."""
     scalars, position = [], 0
     for dtype in dtypes:
         count = 2 if dtype.is_complex else 1
@@ -342,5 +352,5 @@ def scalars_of(dtypes: Sequence[DType], args: Sequence[SSAValue]) -> list[Scalar
 
 
 def elements_of(dtypes: Sequence[DType]) -> list[Attribute]:
-    """Return the MLIR types of elements: complex ones have two."""
+    """Return the MLIR types of the parts of elements; a complex element has two."""
     return [d.element for d in dtypes for _ in range(2 if d.is_complex else 1)]

@@ -1,4 +1,4 @@
-"""Powers of two that bring tensors near 1, so that squares of their elements neither overflow nor underflow."""
+"""Scaling of tensors by powers of two, so that squares of their elements neither overflow nor underflow."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pydispatch.frontends.ops.reductions import reduce
 
 
 def scaled_to_one(builder: Builder, x: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Divide x by a power of two, so that the largest magnitude along axes is from 1 up to 2.
+    """Divide x by a power of two so that the largest magnitude along axes is in [1, 2).
 
     Args:
         builder: The builder of the program.
         x: Floats of f32 or f64.
-        axes: The axes whose elements have one divisor.
+        axes: The axes whose elements share a divisor.
 
     Returns:
-        The quotients, and the divisors with the size 1 along axes. Quotients are exact unless they are subnormal. Zeros
-        stay zeros, and elements that share a divisor with an infinity or NaN are divided by 1.
+        The quotients, and the divisors, whose size along `axes` is 1. Quotients are exact unless they are subnormal.
+            Zeros remain zeros; elements that share a divisor with an infinity or NaN are divided by 1.
     """
     integer = {32: I32, 64: I64}[x.dtype.bits]
     exponents = int(np.array(np.inf, x.dtype.numpy).view(integer.numpy))

@@ -1,4 +1,4 @@
-"""Running sums and products, and other values that are computed in order along an axis."""
+"""Cumulative operations and recurrences along an axis."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from pydispatch.ir.dialects.iree_linalg_ext.ordering import ScanOp
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 Combine = Callable[[Scalars, Scalar, Scalar], Scalar]
-"""combine(s, running value, element) -> running value. An associative function."""
+"""Associative function combine(scalars, running value, element) -> new running value."""
 
 
 def cumulative(
     builder: Builder, combine: str | Combine, x: Tensor, axis: int, exclusive: bool = False, backwards: bool = False
 ) -> Tensor:
-    """Return each element combined by a function of two with those before it along an axis, or with those after it.
+    """Return each element combined with those before it along an axis; with `backwards`, with those after it.
 
-    combine: add, mul, max, min or a function. exclusive: without the element itself; then the first result is 0, or 1
-    for mul.
+    `combine` is add, mul, max, min or a function. With `exclusive` the element itself is left out; the initial value is
+    then 0, or 1 for mul.
     """
     if x.dtype.is_complex:
         raise builder.fail(f"running results of complex numbers are not supported: {x}")
@@ -60,7 +60,7 @@ def cumulative(
 
 Stepped = tuple[list[Scalar], list[Scalar]]
 Step = Callable[[Scalars, list[Scalar], list[Scalar]], Stepped]
-"""step(s, elements, carried) -> (an element of each result, what is carried to the next)."""
+"""Function step(scalars, elements, carried values) -> (one element of each result, the next carried values)."""
 
 
 def recurrence(
@@ -72,11 +72,20 @@ def recurrence(
     results: Sequence[DType],
     backwards: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return results whose elements along an axis are computed in order, with carried values; rows are independent.
+    """Return results whose elements along an axis are computed in order from elements and carried values; rows are
+    independent.
 
-    tensors: of one shape, at least one. first: what each row begins with, without the axis. results: the types of the
-    results. backwards: from the last element to the first. Returns (the results, what is carried at the end); the axis
-    has at least one element.
+    Args:
+        builder: The builder.
+        tensors: Operands of one shape, at least one. The axis must have at least one element.
+        first: Initial carried values of each row, without the axis.
+        axis: The axis.
+        step: Function of one element.
+        results: Types of the results.
+        backwards: Whether to go from the last element to the first.
+
+    Returns:
+        The results, and the final carried values.
     """
     shape, carried = tensors[0].shape, [x.dtype for x in first]
     last = builder.index(shape[axis] - 1) if backwards else None
@@ -113,5 +122,5 @@ def recurrence(
 
 
 def _elements(builder: Builder, scalars: Scalars, x: Tensor, positions: Sequence[SSAValue]) -> list[SSAValue]:
-    """Return the SSA values of one element of x, one for each part (two for a complex element)."""
+    """Return the SSA values of one element of x: one, or real and imaginary part."""
     return [scalars.add_op(tensor.ExtractOp(part, list(positions), x.dtype.element)) for part in builder.parts(x)]

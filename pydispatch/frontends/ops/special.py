@@ -1,7 +1,7 @@
-"""Special functions as formulas of single elements, and the bits of floats.
+"""Special functions as formulas of single elements, and operations on the bits of floats.
 
-The formulas are the usual ones: Giles for the inverse error function, Lanczos (g = 7, 9 terms) for the gamma function,
-Euler and Maclaurin for the zeta function, Chebyshev series (Cephes) for the Bessel function.
+The inverse error function is by Giles, the gamma function by Lanczos (g = 7, 9 terms), the zeta function by Euler and
+Maclaurin, the Bessel function by Chebyshev series (Cephes).
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from pydispatch.frontends.ops.scalars import Scalars
 
 
 class _Formula:
-    """Short names for the arithmetic of one type."""
+    """Short names for the arithmetic of one floating-point type."""
 
     def __init__(self, scalars: Scalars, dtype: DType) -> None:
         self.s = scalars
         self.dtype = dtype
 
     def c(self, value: float) -> Scalar:
+        """Return a constant."""
         return self.s.const(value, self.dtype)
 
     def add(self, lhs: Scalar, rhs: Scalar | float) -> Scalar:
@@ -40,6 +41,7 @@ class _Formula:
         return self.s.binary("pow", lhs, rhs)
 
     def f(self, name: str, a: Scalar) -> Scalar:
+        """Apply a unary function by its name."""
         return self.s.unary(name, a)
 
     def lt(self, lhs: Scalar, rhs: Scalar | float) -> Scalar:
@@ -52,6 +54,7 @@ class _Formula:
         return self.s.compare("eq", lhs, self._of(rhs))
 
     def pick(self, condition: Scalar, lhs: Scalar | float, rhs: Scalar | float) -> Scalar:
+        """Return lhs if the condition holds, else rhs."""
         return self.s.select(condition, self._of(lhs), self._of(rhs))
 
     def poly(self, x: Scalar, coefficients: Sequence[float]) -> Scalar:
@@ -62,11 +65,12 @@ class _Formula:
         return total
 
     def _of(self, value: Scalar | float) -> Scalar:
+        """Return a number as a constant; a scalar is returned unchanged."""
         return value if isinstance(value, Scalar) else self.c(value)
 
 
 def _wide(function: Callable[..., Scalar]) -> Callable[..., Scalar]:
-    """Compute in f32 at least; the result has the type of the operands."""
+    """Decorate a function of one type so that small floats are computed in f32 and rounded back."""
 
     def widened(scalars: Scalars, *operands: Scalar) -> Scalar:
         dtype = operands[0].dtype
@@ -111,7 +115,7 @@ _ERF_INV_64 = (
 
 @_wide
 def erf_inv(formula: _Formula, x: Scalar) -> Scalar:
-    """Return the number whose error function is x."""
+    """Return the inverse error function, by polynomials in w = -log(1 - x^2) or in its root."""
     w = formula.f("neg", formula.f("log1p", formula.f("neg", formula.mul(x, x))))
     root = formula.f("sqrt", w)
     if formula.dtype == F64:
@@ -153,7 +157,8 @@ def lgamma(formula: _Formula, x: Scalar) -> Scalar:
     log_t = formula.add(formula.f("log1p", formula.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
     scaled = formula.mul(formula.sub(formula.add(z, 0.5), formula.div(t, log_t)), log_t)
     above = formula.add(formula.add(scaled, 0.5 * math.log(2 * math.pi)), formula.f("log", total))
-    # Reflection: the fraction is taken to the nearest integer, where the sine is exact.
+    # For x < 0.5 the reflection formula is used. Its sine is taken of the distance to the nearest integer, which is
+    # exact.
     size = formula.f("abs", x)
     part = formula.sub(size, formula.f("floor", size))
     part = formula.pick(formula.lt(part, 0.5), part, formula.sub(1.0, part))
@@ -177,7 +182,7 @@ def digamma(formula: _Formula, x: Scalar) -> Scalar:
     t = formula.add(z, _LANCZOS_G + 0.5)
     log_t = formula.add(formula.f("log1p", formula.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
     above = formula.sub(formula.add(log_t, formula.div(slope, total)), formula.div(_LANCZOS_G, t))
-    # x + |floor(x + 0.5)| is the distance to the nearest integer, of which the cotangent is exact.
+    # x + |floor(x + 0.5)| is the signed distance to the nearest integer, whose cotangent is exact.
     part = formula.add(x, formula.f("abs", formula.f("floor", formula.add(x, 0.5))))
     angle = formula.mul(part, math.pi)
     reflected = formula.sub(above, formula.div(formula.mul(formula.f("cos", angle), math.pi), formula.f("sin", angle)))
@@ -191,18 +196,22 @@ _BERNOULLI = (
     -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15, 1.8152105401943546773e17,
     -7.1661652561756670113e18,
 )  # fmt: skip
-"""(2n)! / B(2n) for n from 1."""
+"""(2n)! / B(2n) for n from 1, where B are the Bernoulli numbers: divisors of the terms of the
+Euler-Maclaurin formula."""
 
 
 def _euler_maclaurin(
     formula: _Formula, order: Scalar, q: Scalar,
     power: Callable[[Scalar], Scalar], integral: Callable[[Scalar, Scalar], Scalar],
 ) -> Scalar:  # fmt: skip
-    """Return the sum of (q + n)^-order over all n from 0.
+    """Return the sum of (q + n)^-order over n >= 0, by the Euler-Maclaurin formula after ten explicit terms.
 
     Args:
-        power: returns a^-order.
-        integral: returns the integral of the power from a to infinity; its second argument is power(a).
+        formula: The arithmetic.
+        order: Order of the powers.
+        q: First term's base.
+        power: Returns a^-order.
+        integral: Returns the integral of the power from a to infinity; its second argument is power(a).
     """
     total, a = power(q), q
     for _ in range(9):
@@ -211,22 +220,25 @@ def _euler_maclaurin(
     a = formula.add(a, 1.0)
     last = power(a)
     total = formula.add(formula.add(total, integral(a, last)), formula.mul(last, 0.5))
-    rest = formula.c(1 / _BERNOULLI[-1])
+    correction = formula.c(1 / _BERNOULLI[-1])
     for n, divisor in reversed(list(enumerate(_BERNOULLI[:-1]))):
         ratio = formula.mul(
             formula.div(formula.add(order, 2.0 * n + 1), a), formula.div(formula.add(order, 2.0 * n + 2), a)
         )
-        rest = formula.add(formula.mul(ratio, rest), 1 / divisor)
-    # The ratios of a large order overflow, but its last power is 0.
+        correction = formula.add(formula.mul(ratio, correction), 1 / divisor)
+    # For a large order the ratios overflow, but then the last power is 0 and so is the correction.
     return formula.pick(
-        formula.eq(last, 0.0), total, formula.add(total, formula.mul(formula.mul(last, formula.div(order, a)), rest))
+        formula.eq(last, 0.0),
+        total,
+        formula.add(total, formula.mul(formula.mul(last, formula.div(order, a)), correction)),
     )
 
 
 @_wide
 def zeta(formula: _Formula, x: Scalar, q: Scalar) -> Scalar:
-    """Return the Hurwitz zeta function, the sum of (q + n)^-x, as CHLO defines it: NaN at poles of odd x, and exact for
-    q from about -5 on.
+    """Return the Hurwitz zeta function as CHLO defines it.
+
+    It is NaN at poles of odd x. It is accurate for q from about -5 on.
     """
     minus = formula.f("neg", x)
     total = _euler_maclaurin(
@@ -247,14 +259,15 @@ def zeta(formula: _Formula, x: Scalar, q: Scalar) -> Scalar:
 
 
 def _is_even(formula: _Formula, x: Scalar) -> Scalar:
+    """Return whether a whole number is even."""
     return formula.eq(formula.mul(formula.f("floor", formula.mul(x, 0.5)), 2.0), x)
 
 
 def _of_every_q(formula: _Formula, q: Scalar, is_even: Scalar, sum_from: Callable[[Scalar], Scalar]) -> Scalar:
-    """Return the sum of (q + n)^-order for positive and negative q and a whole order; inf at the poles.
+    """Return the sum of (q + n)^-order for any q and a whole order; inf at the poles.
 
-    Terms of a negative q are those of two sums that start between 0 and 1, less those from 1 - q on. The two sums are
-    added first: halfway between poles they cancel for an odd order. sum_from: returns the sum for a q above 0.
+    For negative q the terms are those of two sums that start in (0, 1], minus the terms from 1 - q on. The two sums are
+    added first: halfway between poles they cancel if the order is odd. `sum_from` returns the sum for a positive q.
     """
     size = formula.f("abs", q)
     part = formula.sub(size, formula.f("floor", size))
@@ -272,8 +285,9 @@ def _of_every_q(formula: _Formula, q: Scalar, is_even: Scalar, sum_from: Callabl
 
 @_wide
 def hurwitz_zeta(formula: _Formula, x: Scalar, q: Scalar) -> Scalar:
-    """Return the sum of (q + n)^-x: inf at every pole, NaN for x below 1, and NaN where a power of a negative number is
-    not real.
+    """Return the sum of (q + n)^-x over n >= 0.
+
+    It is inf at every pole, and NaN if x < 1 or if a power of a negative number is not real.
     """
     minus, less = formula.f("neg", x), formula.sub(x, 1.0)
 
@@ -298,8 +312,8 @@ def hurwitz_zeta(formula: _Formula, x: Scalar, q: Scalar) -> Scalar:
 
 
 def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
-    """Return the n-th derivative of digamma, n being at least 1. Poles have the sign of the derivative beside 0."""
-    # n! is scale^(n + 1). Powers of a / scale overflow only where the result does.
+    """Return the n-th derivative of digamma, for n >= 1. A pole has the sign of the derivative next to 0."""
+    # n! = scale^(n + 1), so n! / a^(n + 1) is a power of scale / a, which overflows only if the result does.
     scale = math.exp(math.lgamma(n + 1) / (n + 1))
 
     def widened(formula: _Formula, x: Scalar) -> Scalar:
@@ -330,7 +344,7 @@ def _whole_power(formula: _Formula, a: Scalar, exponent: int) -> Scalar:
 
 
 def polygamma(scalars: Scalars, n: Scalar, x: Scalar) -> Scalar:
-    """Return the n-th derivative of digamma as CHLO defines it; n is an integer value."""
+    """Return the n-th derivative of digamma as CHLO defines it. n is an element with a whole value."""
     m = _Formula(scalars, n.dtype)
     sign = m.sub(m.mul(_modulo(m, n, 2.0), 2.0), 1.0)
     above = m.add(n, 1.0)
@@ -341,6 +355,7 @@ def polygamma(scalars: Scalars, n: Scalar, x: Scalar) -> Scalar:
 
 
 def _modulo(formula: _Formula, x: Scalar, by: float) -> Scalar:
+    """Return x - floor(x / by) * by."""
     return formula.sub(x, formula.mul(formula.f("floor", formula.mul(x, 1 / by)), by))
 
 
@@ -368,6 +383,7 @@ _I1E_LARGE = (
 
 
 def _chebyshev(formula: _Formula, x: Scalar, coefficients: Sequence[float]) -> Scalar:
+    """Return the value at x of a Chebyshev series, by Clenshaw's recurrence."""
     b0, b1, b2 = formula.c(0.0), formula.c(0.0), formula.c(0.0)
     for c in coefficients:
         b2, b1 = b1, b0
@@ -377,7 +393,7 @@ def _chebyshev(formula: _Formula, x: Scalar, coefficients: Sequence[float]) -> S
 
 @_wide
 def bessel_i1e(formula: _Formula, x: Scalar) -> Scalar:
-    """exp(-|x|) times the modified Bessel function of order 1."""
+    """Return exp(-|x|) times the modified Bessel function of order 1."""
     z = formula.f("abs", x)
     small = formula.mul(_chebyshev(formula, formula.sub(formula.mul(z, 0.5), 2.0), _I1E_SMALL), z)
     large = formula.div(_chebyshev(formula, formula.sub(formula.div(32.0, z), 2.0), _I1E_LARGE), formula.f("sqrt", z))
@@ -390,6 +406,7 @@ _MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
 
 
 def _bits_of(scalars: Scalars, x: Scalar) -> tuple[Scalar, DType]:
+    """Return the bits of a float as an unsigned integer, and the type of that."""
     if x.dtype.name not in _MANTISSA:
         raise UnsupportedTypeError(f"the bits of {x.dtype} are not looked at here")
     unsigned = DTYPES[f"u{x.dtype.bits}"]
@@ -397,7 +414,7 @@ def _bits_of(scalars: Scalars, x: Scalar) -> tuple[Scalar, DType]:
 
 
 def total_order(scalars: Scalars, x: Scalar) -> Scalar:
-    """Return a signed integer; these integers are ordered as IEEE 754 orders all floats."""
+    """Return a signed integer for a float, such that comparing the integers is IEEE 754's totalOrder of the floats."""
     if x.dtype.bits < 8:
         x = scalars.convert(x, F32)
     signed = DTYPES[f"i{x.dtype.bits}"]
@@ -407,48 +424,51 @@ def total_order(scalars: Scalars, x: Scalar) -> Scalar:
 
 
 def next_after(scalars: Scalars, x: Scalar, y: Scalar) -> Scalar:
-    """Return the next float after x in the direction of y."""
+    """Return the next representable float after x in the direction of y."""
     bits, unsigned = _bits_of(scalars, x)
     sign_bit = 1 << (unsigned.bits - 1)
     y_bits, _ = _bits_of(scalars, y)
     one, zero = scalars.const(1, unsigned), scalars.const(0.0, x.dtype)
     y_sign = scalars.binary("and", y_bits, scalars.const(sign_bit, unsigned))
-    least = scalars.bitcast(scalars.binary("or", y_sign, one), x.dtype)
+    smallest = scalars.bitcast(scalars.binary("or", y_sign, one), x.dtype)
     same_sign = scalars.compare("eq", scalars.binary("and", bits, scalars.const(sign_bit, unsigned)), y_sign)
     sizes = [scalars.binary("and", v, scalars.const(sign_bit - 1, unsigned)) for v in (bits, y_bits)]
     inwards = scalars.binary("or", scalars.compare("gt", sizes[0], sizes[1]), scalars.unary("not", same_sign))
     step = scalars.select(inwards, scalars.const(-1, unsigned), one)
     result = scalars.bitcast(scalars.binary("add", bits, step), x.dtype)
-    result = scalars.select(scalars.compare("eq", x, zero), least, result)
+    result = scalars.select(scalars.compare("eq", x, zero), smallest, result)
     result = scalars.select(scalars.compare("eq", x, y), y, result)
     nan = scalars.binary("or", scalars.unary("is_nan", x), scalars.unary("is_nan", y))
     return scalars.select(nan, scalars.const(math.nan, x.dtype), result)
 
 
 def reduce_precision(scalars: Scalars, x: Scalar, exponent: int, mantissa: int) -> Scalar:
-    """Round x, ties to even, to a float with so many bits. What is too large is infinite, and so is NaN where the float
-    has no mantissa, which tells NaN from infinity (as in XLA's evaluator)."""
+    """Round x, ties to even, to a float with the given numbers of exponent and mantissa bits.
+
+    Values out of range become infinite. NaN becomes infinite too if there is no mantissa, which would distinguish it
+    (as in XLA's evaluator).
+    """
     if x.dtype.is_float and x.dtype.bits <= 8:
         return scalars.convert(reduce_precision(scalars, scalars.convert(x, F32), exponent, mantissa), x.dtype)
     bits, unsigned = _bits_of(scalars, x)
-    have_mantissa = _MANTISSA[x.dtype.name]
-    have_exponent = unsigned.bits - 1 - have_mantissa
+    mantissa_bits = _MANTISSA[x.dtype.name]
+    exponent_bits = unsigned.bits - 1 - mantissa_bits
 
     def c(value: int) -> Scalar:
         return scalars.const(value, unsigned)
 
-    if mantissa < have_mantissa:
-        lost = have_mantissa - mantissa
-        last = scalars.binary("and", scalars.binary("shift_right_logical", bits, c(lost)), c(1))
-        up = scalars.binary("add", last, c((1 << (lost - 1)) - 1))
-        bits = scalars.binary("and", scalars.binary("add", bits, up), c(-1 << lost))
-    if exponent < have_exponent:
-        bias, reduced = (1 << (have_exponent - 1)) - 1, (1 << (exponent - 1)) - 1
-        field = scalars.binary("and", bits, c(((1 << have_exponent) - 1) << have_mantissa))
+    if mantissa < mantissa_bits:
+        dropped = mantissa_bits - mantissa
+        last = scalars.binary("and", scalars.binary("shift_right_logical", bits, c(dropped)), c(1))
+        up = scalars.binary("add", last, c((1 << (dropped - 1)) - 1))
+        bits = scalars.binary("and", scalars.binary("add", bits, up), c(-1 << dropped))
+    if exponent < exponent_bits:
+        bias, reduced = (1 << (exponent_bits - 1)) - 1, (1 << (exponent - 1)) - 1
+        field = scalars.binary("and", bits, c(((1 << exponent_bits) - 1) << mantissa_bits))
         sign = scalars.binary("and", bits, c(1 << (unsigned.bits - 1)))
-        infinite = scalars.binary("or", sign, c(((1 << have_exponent) - 1) << have_mantissa))
-        over = scalars.compare("gt", field, c((bias + reduced) << have_mantissa))
-        under = scalars.compare("le", field, c((bias - reduced) << have_mantissa))
+        infinite = scalars.binary("or", sign, c(((1 << exponent_bits) - 1) << mantissa_bits))
+        over = scalars.compare("gt", field, c((bias + reduced) << mantissa_bits))
+        under = scalars.compare("le", field, c((bias - reduced) << mantissa_bits))
         bits = scalars.select(over, infinite, scalars.select(under, sign, bits))
     result = scalars.bitcast(bits, x.dtype)
     return scalars.select(scalars.unary("is_nan", x), x if mantissa else scalars.const(math.inf, x.dtype), result)
