@@ -31,7 +31,7 @@ STYLE = (
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes of a plot.
+    """Pair of axes of a plot, with the series drawn on them.
 
     Attributes:
         series: Points (x, y) of each series by name; positive on a logarithmic axis.

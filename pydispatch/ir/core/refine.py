@@ -29,7 +29,7 @@ Seen = set[tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Refinement:
-    """Changes to an operation of xDSL; None means that xDSL's own function is used."""
+    """Replacement of an xDSL operation's parser, printer and verifier; None means that xDSL's own function is used."""
 
     parse: Parse | None
     print: Print | None

@@ -11,10 +11,20 @@ from xdsl.printer import Printer
 
 
 class Quantization(NamedTuple):
-    """bits, signed: the stored integers; low, high: their range; expressed: the type of the numbers.
+    """Parameters of a quantized type.
 
-    axes: dimensions along which scales differ. blocks: for each of them how many elements share one; empty where each
-    element along the only axis has its own. shape: of the scales, row-major in `scales` and `zero_points`.
+    Attributes:
+        bits: Width of the stored integers.
+        signed: Whether they are signed.
+        low: Smallest stored integer.
+        high: Largest stored integer.
+        expressed: Type of the represented numbers.
+        axes: Dimensions along which the scales differ.
+        blocks: For each of these dimensions, how many elements share a scale; empty if each index along the
+            only axis has its own.
+        shape: Shape of the scales.
+        scales: Scales in row-major order.
+        zero_points: Zero points in row-major order.
     """
 
     bits: int
@@ -30,13 +40,16 @@ class Quantization(NamedTuple):
 
 
 def _limits(bits: int, signed: bool) -> tuple[int, int]:
+    """Return the smallest and the largest integer of a type."""
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
 
 
 @irdl_attr_definition
 class UniformType(Data[Quantization], TypeAttribute):
-    """`!quant.uniform<i8:f32, 0.5:-3>`, with an axis `<u8<1:255>:f32:1, {0.1, 0.2:128}>`, or with blocks
-    `<i8:f32:{0:1, 1:2}, {{0.1, 0.2}, {0.3, 0.4}}>`.
+    """Uniformly quantized type `!quant.uniform<i8:f32, 0.5:-3>`.
+
+    With scales per axis: `<u8<1:255>:f32:1, {0.1, 0.2:128}>`; per block: `<i8:f32:{0:1, 1:2}, {{0.1, 0.2}, {0.3,
+    0.4}}>`.
     """
 
     name = "quant.uniform"
@@ -94,6 +107,7 @@ def _nested(shape: tuple[int, ...], texts: list[str]) -> str:
 
 
 def _parse_storage(parser: AttrParser) -> tuple[int, bool, int, int]:
+    """Parse the storage type with its optional range; return bits, signedness, smallest and largest integer."""
     start = parser.pos
     word = parser.parse_identifier()
     if word[0] not in "iu" or not word[1:].isdecimal() or not 1 <= int(word[1:]) <= 32:
@@ -118,6 +132,7 @@ def _parse_block(parser: AttrParser, axes: list[int], blocks: list[int]) -> None
 
 
 def _parse_scales(parser: AttrParser) -> tuple[tuple[int, ...], list[tuple[float, int]]]:
+    """Parse nested braces of scales with optional zero points; return their shape and the pairs in row-major order."""
     start = parser.pos
     parts: Any = parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, lambda: _parse_scales(parser))
     if parts is None:

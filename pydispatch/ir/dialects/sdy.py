@@ -12,7 +12,7 @@ from xdsl.traits import Pure, SymbolOpInterface
 
 @irdl_op_definition
 class MeshOp(IRDLOperation):
-    """`mesh @m = <["a"=2]>`."""
+    """Device mesh, `mesh @m = <["a"=2]>`."""
 
     name = "sdy.mesh"
     sym_name = prop_def(StringAttr)
@@ -37,7 +37,7 @@ class MeshOp(IRDLOperation):
 
 @irdl_op_definition
 class ShardingConstraintOp(IRDLOperation):
-    """`sharding_constraint %a <@m, [{"a"}, {}]> : T`: its operand."""
+    """Identity that constrains the sharding of a tensor, `sharding_constraint %a <@m, [{"a"}, {}]> : T`."""
 
     name = "sdy.sharding_constraint"
     input = operand_def()
@@ -68,7 +68,7 @@ class ShardingConstraintOp(IRDLOperation):
 
 
 def _kept(parser: Parser) -> StringAttr:
-    """`<...>` as text."""
+    """Parse balanced angle brackets and return their text."""
     if parser._current_token.text != "<":
         parser.raise_error("expected '<'")
     return StringAttr(parser._parse_dialect_symbol_body())

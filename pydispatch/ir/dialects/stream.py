@@ -39,13 +39,13 @@ from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 @irdl_attr_definition
 class BindingType(ParametrizedAttribute, TypeAttribute):
-    """A buffer that a dispatch passes, without shape or offset."""
+    """Type of a buffer that a dispatch binds, without shape and offset."""
 
     name = "stream.binding"
 
 
 class ExecutableLikeOp(IRDLOperation):
-    """A named body of exports and one module; the syntax of `stream.executable` and `flow.executable`."""
+    """Base of `stream.executable` and `flow.executable`: a named body of exports and one module."""
 
     sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
@@ -60,7 +60,7 @@ class ExecutableLikeOp(IRDLOperation):
 
 @directive
 class ExportedName(CustomDirective):
-    """`@name`, `@name(@function)`, or `@function as("name")` with the name that users see."""
+    """Directive for `@name`, `@name(@function)`, or `@function as("name")`, where name is the one that users see."""
 
     export: AttributeVariable
     function: AttributeVariable
@@ -85,7 +85,8 @@ class ExportedName(CustomDirective):
 
 
 class ExportLikeOp(IRDLOperation):
-    """`@name workgroups(%w: index) -> (index, index, index) {...}`; the region is empty when it is not given."""
+    """Base of exports, `@name workgroups(%w: index) -> (index, index, index) {...}`; the region is empty if it is
+    omitted."""
 
     sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
@@ -105,12 +106,14 @@ class ExportLikeOp(IRDLOperation):
 
 @op_definition
 class ExecutableOp(ExecutableLikeOp):
+    """Executable: exports and one module of kernels."""
+
     name = "stream.executable"
 
 
 @op_definition
 class ExecutableEndOp(IRDLOperation):
-    """Older releases end the body of an executable with this; it has no meaning."""
+    """Terminator of an executable's body in older releases."""
 
     name = "stream.executable.end"
     assembly_format = "attr-dict"
@@ -118,12 +121,14 @@ class ExecutableEndOp(IRDLOperation):
 
 @op_definition
 class ExecutableExportOp(ExportLikeOp):
+    """Export of an executable."""
+
     name = "stream.executable.export"
 
 
 @op_definition
 class BindingSubspanOp(IRDLOperation):
-    """The memref that starts `byte_offset` bytes into a binding."""
+    """View of a binding as a memref, starting at `byte_offset` bytes."""
 
     name = "stream.binding.subspan"
     binding = operand_def(BindingType)
@@ -146,16 +151,22 @@ class BindingSubspanOp(IRDLOperation):
 
 @op_definition
 class DispatchWorkgroupIDOp(WorkgroupOp):
+    """Workgroup id along a dimension."""
+
     name = "stream.dispatch.workgroup.id"
 
 
 @op_definition
 class DispatchWorkgroupCountOp(WorkgroupOp):
+    """Number of workgroups along a dimension."""
+
     name = "stream.dispatch.workgroup.count"
 
 
 @op_definition
 class DispatchWorkgroupSizeOp(WorkgroupOp):
+    """Workgroup size along a dimension."""
+
     name = "stream.dispatch.workgroup.size"
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @irdl_attr_definition
 class HostArray(Data[Any]):
-    """The array itself, compared by identity."""
+    """NumPy array of this process, compared by identity."""
 
     name = "pyd.host_array"
 
@@ -40,11 +40,11 @@ class HostArray(Data[Any]):
 
 @irdl_attr_definition
 class NumPyArrayAttr(ParametrizedAttribute):
-    """The value of a global or constant: `NumPyArrayAttr.of("layer1.weight", type, array)`.
+    """Value of a constant or global that is a NumPy array: `NumPyArrayAttr.of("layer1.weight", type, array)`.
 
-    The array may be a read-only map of a file. It is used in place, so it must not change as long as the artifact is
-    used. Its bytes, in C order, are those of a tensor of `type`, one byte for each i1 and each element of less than a
-    byte; its NumPy type does not matter. Text has the name and the type only.
+    The array, which may be a read-only mapping of a file, is used without a copy: it must not change while the artifact
+    is in use. Its bytes in C order are those of a tensor of `type`, with one byte per i1 and per sub-byte element; its
+    NumPy dtype is ignored. Printed text contains only the name and the type.
     """
 
     name = "pyd.array"
@@ -54,7 +54,7 @@ class NumPyArrayAttr(ParametrizedAttribute):
 
     @classmethod
     def of(cls, name: str, type: TensorType[Attribute], array: NDArray[Any]) -> NumPyArrayAttr:
-        """VerifyException for an array that is not as large as the type."""
+        """Create the attribute; raise VerifyException if the size of the array does not match the type."""
         return cls(StringAttr(name), type, HostArray(array))
 
     @property
@@ -64,7 +64,7 @@ class NumPyArrayAttr(ParametrizedAttribute):
 
     @property
     def count(self) -> int:
-        """Elements of the type."""
+        """Return the number of elements of the type."""
         return math.prod(self.type.get_shape())
 
     def verify(self) -> None:
@@ -83,13 +83,13 @@ class NumPyArrayAttr(ParametrizedAttribute):
             )
 
     def raw(self) -> NDArray[Any]:
-        """Return the bytes of the array in row-major order; a copy only where the array is not contiguous."""
+        """Return the bytes of the array in C order, copied only if the array is not contiguous."""
         import numpy as np
 
         return np.ascontiguousarray(self.array).reshape(-1).view(np.uint8)
 
     def dense(self) -> DenseIntOrFPElementsAttr[Any]:
-        """Return the constant as a dense attribute, which the program stores."""
+        """Return the constant as a dense attribute, which copies the elements into the program."""
         return DenseIntOrFPElementsAttr(self.type, BytesAttr(self.raw().tobytes()))
 
     @classmethod

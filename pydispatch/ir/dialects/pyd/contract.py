@@ -15,16 +15,18 @@ GROUPED = ((i16, i16, i32, 2), (bf16, bf16, f32, 2), (i8, i8, i32, 4), (i8, i8, 
 
 @op_definition
 class ContractOp(IRDLOperation):
-    """`pyd.contract %a, %b, %c accumulate unsigned_a : memref<MxK…>, memref<KxN…>, memref<MxN…>`: C = A·B, or C += A·B.
+    """Product of one register block in kernel IR: C = A·B, or C += A·B with `accumulate`.
 
-    M and N are static: the block lives in registers while K, which may be dynamic, runs. K may be several dimensions,
-    the last one innermost, such as the rows and the columns of a window: `memref<Mx3xK…>, memref<3xKxN…>`. Strides are
-    read from the types: vectors run along N when B's rows are contiguous, along K, which is one dimension then, when
-    that is contiguous in A and B. All three have one element type; next to f32, rows of B may have f16 or bf16, which
-    are widened in registers where the target has instructions for that. The grouped form multiplies i16 into i32 or
-    bf16 into f32, two steps of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>,
-    memref<MxNxi32>`, or eight, the groups contiguous. `unsigned_a`, `unsigned_b`: bytes of A, or of B, are unsigned;
-    else they are signed. `prefetch n`: rows of B are fetched into the first cache n bytes before they are multiplied.
+    Syntax: `pyd.contract %a, %b, %c accumulate unsigned_a : memref<MxK…>, memref<KxN…>, memref<MxN…>`.
+
+    - M and N are static: the block stays in registers while the loop over K runs. K may be dynamic, and may consist of
+    several dimensions, innermost last, such as the rows and columns of a window: `memref<Mx3xK…>, memref<3xKxN…>`. -
+    Strides are those of the types. Vectors run along N if rows of B are contiguous; else along K, which is then one
+    dimension that is contiguous in A and B. - All operands have one element type. With f32, B may have f16 or bf16,
+    widened in registers where the target can. - The grouped form multiplies several steps of K at once into wider sums:
+    two for i16 into i32 or bf16 into f32, four or eight for i8 into i32: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>,
+    memref<MxNxi32>`. Groups of eight are contiguous. - `unsigned_a` and `unsigned_b` state that the bytes of A or B are
+    unsigned. - `prefetch n`: rows of B are prefetched into the L1 cache, n bytes ahead.
     """
 
     name = "pyd.contract"
@@ -43,7 +45,7 @@ class ContractOp(IRDLOperation):
 
     @property
     def grouped(self) -> bool:
-        """Whether several steps of K are multiplied at once, into wider sums."""
+        """Return whether several steps of K are multiplied at once into wider sums."""
         assert isinstance(self.a.type, MemRefType) and isinstance(self.c.type, MemRefType)
         return self.a.type.element_type != self.c.type.element_type  # B alone may be narrower: it is widened
 

@@ -13,12 +13,15 @@ from pydispatch.ir.core.assembly import op_definition
 
 @op_definition
 class CustomOp(IRDLOperation):
-    """`%y = pyd.custom "mylib::swish"(%x, %beta) ["x", "beta"] [["n", "4"], [], ["n", "4"]] : (T, f32) -> U`.
+    """Custom operation of a model, for which the user supplies a kernel.
 
-    operand_names: what kernels call the operands: tensors, then numbers, then sizes (index) that are sizes of no
-    operand; such an operand is the size of its name. shapes: for each operand and each result the sizes of its axes: a
-    number, or the name of a size; equal names are equal sizes. other_names: of each operand and each result the name
-    that the model has for it, or "".
+    Syntax: `%y = pyd.custom "mylib::swish"(%x, %beta) ["x", "beta"] [["n", "4"], [], ["n", "4"]] : (T, f32) -> U`.
+
+    Attributes:
+        operand_names: Names of the operands in kernels: tensors, then scalars, then sizes of type index that
+            are no dimension of an operand.
+        shapes: For each operand and result, its sizes: numbers or names. Equal names are equal sizes.
+        other_names: For each operand and result, its name in the model, or "".
     """
 
     name = "pyd.custom"
@@ -35,7 +38,7 @@ class CustomOp(IRDLOperation):
     )
 
     def sizes_of(self, index: int) -> list[str]:
-        """Return the sizes of an operand or of a result; results are numbered after the operands."""
+        """Return the sizes of an operand or result; results are numbered after the operands."""
         return [n.data for n in self.shapes.data[index]]
 
     def verify_(self) -> None:

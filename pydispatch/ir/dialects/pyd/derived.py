@@ -13,8 +13,12 @@ from xdsl.printer import Printer
 
 @irdl_attr_definition
 class DerivedAttr(ParametrizedAttribute):
-    """The value of a constant. function: a private function of the module without arguments; result: which of its
-    results."""
+    """Constant that a function of the program computes once.
+
+    Attributes:
+        function: Private function of the module, without arguments.
+        result: Index of its result.
+    """
 
     name = "pyd.derived"
     function: StringAttr

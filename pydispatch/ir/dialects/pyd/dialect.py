@@ -23,9 +23,10 @@ from pydispatch.ir.dialects.pyd import (
 
 @op_definition
 class ImportAvailableOp(IRDLOperation):
-    """`%has = pyd.import.available @my_mul : i1`: whether an import was found when the program was loaded.
+    """Query whether an import was resolved when the program was loaded, `%has = pyd.import.available @my_mul : i1`.
 
-    The symbol is that of a declaration in the module of the calling function. True for everything that is not optional.
+    The symbol is declared in the module of the calling function. The result is always true for imports that are not
+    optional.
     """
 
     name = "pyd.import.available"

@@ -31,7 +31,7 @@ FORMS = ("fma", "tensor")
 class LaneLayout:
     """Distribution of the elements of a matrix block C over the lanes.
 
-    Slot s of lane l is C[rows[s] + (l / across) * down, columns[s] + (l mod across) * right].
+    Slot s of lane l holds C[rows[s] + (l / across) * down, columns[s] + (l mod across) * right].
     """
 
     across: int
@@ -42,10 +42,10 @@ class LaneLayout:
 
 
 def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
-    """Return how the elements of a block of height x width are distributed over the lanes.
+    """Return the distribution of a block of height x width over 32 lanes.
 
-    fma: four by eight lanes, each with runs of `run` neighbours in both directions (`run_of`), so that the lanes
-    together read whole lines of A and B. tensor: as the accumulators of 16x8 products are distributed.
+    Form "fma": 4 x 8 lanes, each with `run` x `run` adjacent elements (see `run_of`), so that the lanes together read
+    whole cache lines of A and B. Form "tensor": the layout of the accumulators of 16x8 matrix instructions.
     """
     if form == "tensor":
         coordinates = [
@@ -61,16 +61,13 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
 
 
 def run_of(bits: int) -> int:
-    """Return the number of adjacent elements in a lane: as many as fit in 16 bytes, from 1 to 4.
-
-    bits: of an element.
-    """
+    """Return the number of adjacent elements of a lane: as many elements of `bits` bits as fit in 16 bytes, 1 to 4."""
     return max(1, min(4, 128 // bits))
 
 
 @directive
 class Form(KeywordChoice):
-    """Instruction form of a matrix product: fused multiply-adds or matrix units."""
+    """Directive for the form of a matrix product: `fma` (fused multiply-adds) or `tensor` (matrix units)."""
 
     WORDS: ClassVar[Sequence[str]] = FORMS
     WHAT: ClassVar[str] = "form"
@@ -78,13 +75,15 @@ class Form(KeywordChoice):
 
 @op_definition
 class MmaOp(IRDLOperation):
-    """`pyd.mma %lane, %a, %b, %c tensor : memref<MxK…>, memref<KxN…>, memref<S…, 5>`: C += A·B by a group of 32
-    invocations that all run it, each with its number in the group as %lane.
+    """Product of a matrix block by a group of 32 invocations in kernel IR: C += A·B.
 
-    A and B are in workgroup memory and are the same for all 32; their rows or columns are contiguous, and begin at
-    multiples of 16 bytes. C is distributed over the private memory of the invocations: `lane_layout` says which element
-    a slot is. `fma`: all have one type, products are fused with the sums, in order of K. `tensor`: A and B are f16
-    or bf16, C is f32, K is a multiple of 16, and the sums of 16 products have the order and rounding of the machine.
+    Syntax: `pyd.mma %lane, %a, %b, %c tensor : memref<MxK…>, memref<KxN…>, memref<S…, 5>`. All 32 invocations execute
+    it; %lane is their index in the group.
+
+    A and B are in workgroup memory and the same for all lanes; their rows or columns are contiguous and 16-byte
+    aligned. C is distributed over the private memory of the lanes, as `lane_layout` defines. With `fma` all operands
+    have one type, and products are fused with the sums in the order of K. With `tensor` A and B are f16 or bf16, C is
+    f32, K is a multiple of 16, and the hardware determines order and rounding within 16 products.
     """
 
     name = "pyd.mma"
@@ -128,8 +127,11 @@ def _bits(type_: Attribute) -> int:
 
 @op_definition
 class RematerializeOp(IRDLOperation):
-    """`%y = pyd.rematerialize %x : index`: %x, which is below 2^32. What is computed from %y is computed there, though
-    the same may have been computed from %x before, so that it need not be kept in registers meanwhile."""
+    """Identity on an index below 2^32, `%y = pyd.rematerialize %x : index`, which common subexpression elimination does
+    not merge.
+
+    Values computed from %y are computed again, so that earlier values need not stay in registers.
+    """
 
     name = "pyd.rematerialize"
     value = operand_def(IndexType)

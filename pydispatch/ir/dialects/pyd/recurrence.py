@@ -15,12 +15,12 @@ from pydispatch.ir.core.assembly import op_definition
 
 @op_definition
 class RecurrenceOp(IRDLOperation):
-    """`pyd.recurrence (%n) dimension(1) first {…} next {…} : tensor<?x4xf32>`: rows, each from its first element on.
+    """Recurrence along one dimension: `pyd.recurrence (%n) dimension(1) first {…} next {…} : tensor<?x4xf32>`.
 
-    All results have the same shape, and as dynamic sizes the operands. The elements along `dimension` are computed in
-    order, with values that are carried from each to the next; rows are independent. `first` takes the index of a row,
-    which lacks `dimension`, and yields the values that its first element is computed with. `next` takes the index of
-    an element and the carried values; it yields the values to carry on, then the element of each result.
+    All results have the same shape, with the operands as dynamic sizes. The elements along `dimension` are computed in
+    order, with values that are carried from one to the next; rows along the other dimensions are independent. `first`
+    maps the index of a row, without `dimension`, to the initial carried values. `next` maps the index of an element and
+    the carried values to the next carried values, followed by the element of each result.
     """
 
     name = "pyd.recurrence"
@@ -36,12 +36,12 @@ class RecurrenceOp(IRDLOperation):
 
     @property
     def along(self) -> int:
-        """The dimension."""
+        """Return the dimension along which the recurrence runs."""
         return int(self.dimension.value.data)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes of the results."""
+        """Return the shape of the results."""
         type_ = self.res[0].type
         assert isinstance(type_, TensorType)
         return tuple(type_.get_shape())
@@ -71,6 +71,7 @@ def _yielded(body: Region) -> list[Attribute]:
 
 
 def _check(what: str, body: Region, arguments: list[Attribute], results: list[Attribute]) -> None:
+    """Check the argument types of a region and the types that it yields; raise VerifyException otherwise."""
     for verb, actual, wanted in (
         ("takes", [a.type for a in body.block.args], arguments), ("yields", _yielded(body), results)
     ):  # fmt: skip

@@ -15,10 +15,10 @@ MOST_ROWS, MOST_STEPS = 32, 16
 
 @op_definition
 class ConfigureTilesOp(IRDLOperation):
-    """`pyd.configure_tiles rows, columns, steps`: sets the matrix registers up for blocks of rows x columns.
+    """Configuration of the matrix registers (AMX tiles), `pyd.configure_tiles rows, columns, steps`.
 
-    Until `pyd.release_tiles`, which is in the same block, `pyd.contract` with groups of four bytes and a block of this
-    shape multiplies `steps` groups of K in one instruction. At most 32 rows, 32 columns and 16 steps.
+    Until the `pyd.release_tiles` of the same block, a `pyd.contract` with groups of four bytes and a block of rows x
+    columns multiplies `steps` groups of K per instruction. At most 32 rows, 32 columns and 16 steps.
     """
 
     name = "pyd.configure_tiles"
@@ -29,7 +29,7 @@ class ConfigureTilesOp(IRDLOperation):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(rows, columns, steps)."""
+        """Return rows, columns and steps."""
         return self.rows.value.data, self.columns.value.data, self.steps.value.data
 
     def verify_(self) -> None:
@@ -41,7 +41,7 @@ class ConfigureTilesOp(IRDLOperation):
 
 @op_definition
 class ReleaseTilesOp(IRDLOperation):
-    """`pyd.release_tiles`: the matrix registers are no longer used, so that the system need not save them."""
+    """Release of the matrix registers, after which the operating system need not save them."""
 
     name = "pyd.release_tiles"
     assembly_format = "attr-dict"

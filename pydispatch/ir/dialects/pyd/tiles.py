@@ -21,10 +21,11 @@ from pydispatch.ir.core.assembly import op_definition
 
 @op_definition
 class ReadTileOp(IRDLOperation):
-    """`pyd.read_tile %view[%i, %j], %tile turned : memref<?x?xf32>, memref<RxCxf32, …>`: a part of a view as a tile.
+    """Load of a tile into workgroup memory, `pyd.read_tile %view[%i, %j], %tile turned : memref<?x?xf32>,
+    memref<RxCxf32, …>`.
 
-    tile[r, c] = view[i + r, j + c], zero where that is outside of the view; `turned`: tile[r, c] = view[i + c, j + r].
-    The tile is static, in memory of the workgroup, which does it together, outside of parallel loops.
+    tile[r, c] = view[i + r, j + c], or zero out of bounds; with `turned` (transposed) tile[r, c] = view[i + c, j + r].
+    The shape of the tile is static. The workgroup executes the load together, outside of parallel loops.
     """
 
     name = "pyd.read_tile"
@@ -48,11 +49,12 @@ class ReadTileOp(IRDLOperation):
 
 @op_definition
 class MatmulOp(IRDLOperation):
-    """`pyd.matmul %a, %b, %c : memref<MxKxf32, …>, memref<KxNxf32, …>, memref<MxNxf32, …>`: C += A·B.
+    """Product of tiles in workgroup memory, C += A·B: `pyd.matmul %a, %b, %c : memref<MxKxf32, …>, memref<KxNxf32, …>,
+    memref<MxNxf32, …>`.
 
-    All are static tiles in memory of the workgroup, which does it together, outside of parallel loops. They have one
-    element type, or A and B are f16 or bf16 and C f32, or A and B are i8 and C i32. Products and sums of floats may be
-    fused; sums are in order of K but with tensor cores, which do sixteen steps at a time.
+    The tiles are static; the workgroup computes the product together, outside of parallel loops. All have one element
+    type, or A and B are f16 or bf16 and C is f32, or A and B are i8 and C is i32. Floating-point products and sums may
+    be fused. Sums are in the order of K, except that tensor cores add sixteen steps at a time.
     """
 
     name = "pyd.matmul"
@@ -74,7 +76,7 @@ class MatmulOp(IRDLOperation):
 
 
 def sums_of(element: Attribute) -> tuple[Attribute, ...]:
-    """Return the types that products of two elements are accumulated in."""
+    """Return the types in which products of two elements of this type may be accumulated."""
     if isinstance(element, Float16Type | BFloat16Type):
         return (Float32Type(),)
     if element == IntegerType(8):

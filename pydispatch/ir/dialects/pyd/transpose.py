@@ -12,9 +12,10 @@ from pydispatch.ir.core.assembly import op_definition
 
 @op_definition
 class TransposeOp(IRDLOperation):
-    """`pyd.transpose %from, %to : memref<RxC…>, memref<CxR…>`: to[j, i] = from[i, j].
+    """Transposition of a small static block in kernel IR for CPUs, `pyd.transpose %from, %to : memref<RxC…>,
+    memref<CxR…>`.
 
-    Both are static, rows are contiguous in both, and they do not overlap. Elements are whole bytes.
+    to[j, i] = from[i, j]. Rows are contiguous in both memrefs, which do not overlap. Elements are whole bytes.
     """
 
     name = "pyd.transpose"

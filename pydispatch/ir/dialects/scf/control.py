@@ -50,7 +50,7 @@ def _verify_while(op: scf.WhileOp) -> None:
 
 
 def _verify_execute(op: scf.ExecuteRegionOp) -> None:
-    """Whichever block ends the region yields the results."""
+    """Check that every terminator of scf.execute_region yields the types of its results."""
     first = op.region.blocks.first
     if first is None:
         raise VerifyException("scf.execute_region needs a block")
@@ -71,14 +71,14 @@ def _print_execute(op: scf.ExecuteRegionOp, printer: Printer) -> None:
 
 
 def _parse_execute(cls: type[scf.ExecuteRegionOp], parser: Parser) -> scf.ExecuteRegionOp:
-    """`-> (T, ...) {...}`; a single type needs no parentheses."""
+    """Parse `-> (T, ...) {...}`; a single type needs no parentheses."""
     types = syntax.parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
     body = parser.parse_region()
     return cls.create(result_types=types, regions=[body], attributes=parser.parse_optional_attr_dict())
 
 
 def _parse_if(cls: type[scf.IfOp], parser: Parser) -> scf.IfOp:
-    """`%c -> (T, ...) {...} else {...}`; a single type needs no parentheses."""
+    """Parse `%c -> (T, ...) {...} else {...}`; a single type needs no parentheses."""
     condition = parser.parse_operand(i1)
     types = syntax.parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
     then = cls.parse_region_with_yield(parser)
@@ -87,7 +87,8 @@ def _parse_if(cls: type[scf.IfOp], parser: Parser) -> scf.IfOp:
 
 
 def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
-    """`unsigned %i = %a to %b step %c iter_args(%x = %y) -> (T) : U {...}`; a single type needs no parentheses."""
+    """Parse `unsigned %i = %a to %b step %c iter_args(%x = %y) -> (T) : U {...}`; a single type needs no
+    parentheses."""
     unsigned = parser.parse_optional_keyword("unsigned") is not None
     variable = parser.parse_argument(expect_type=False)
     parser.parse_punctuation("=")
@@ -118,7 +119,7 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
 
 
 def _parse_while(cls: type[scf.WhileOp], parser: Parser) -> scf.WhileOp:
-    """`(%x = %y) : (T) -> (T) {...} do {...}`; a loop that carries nothing needs no first parentheses."""
+    """Parse `(%x = %y) : (T) -> (T) {...} do {...}`; the first list is omitted if the loop carries no values."""
     pairs = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_initial(parser)) or []
     parser.parse_punctuation(":")
     start = parser.pos

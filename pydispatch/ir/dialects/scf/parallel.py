@@ -30,13 +30,13 @@ from pydispatch.ir.dialects.scf.shared import check_types, parse_initial
 
 
 def _index_arguments(parser: Parser) -> list[Parser.Argument]:
-    """`(%i, %j)`, of type index."""
+    """Parse block arguments of type index, `(%i, %j)`."""
     names = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False))
     return [name.resolve(IndexType()) for name in names]
 
 
 def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp:
-    """`(%i, %j) = (...) to (...) step (...) init (...) -> T {...}`."""
+    """Parse `(%i, %j) = (...) to (...) step (...) init (...) -> T {...}`."""
     arguments = _index_arguments(parser)
     parser.parse_punctuation("=")
     lower = syntax.parse_index_operands(parser, "(", ")")
@@ -141,7 +141,10 @@ class InParallelOp(IRDLOperation):
 
 @irdl_op_definition
 class ForallOp(IRDLOperation):
-    """Iterations that are independent of each other. static_* have the dynamic index for each operand."""
+    """Loop nest whose iterations are independent.
+
+    static_lower, static_upper and static_step have the dynamic marker for each bound that is an operand.
+    """
 
     name = "scf.forall"
     dynamic_lower = var_operand_def(IndexType)
@@ -157,7 +160,7 @@ class ForallOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def bounds(self, which: str) -> list[int | SSAValue]:
-        """Return the bounds called `which`, "lower", "upper" or "step"."""
+        """Return the bounds named "lower", "upper" or "step": integers and values."""
         values = iter(getattr(self, f"dynamic_{which}"))
         static = getattr(self, f"static_{which}")
         return [next(values) if a.value.data == syntax.DYNAMIC else a.value.data for a in static]
@@ -261,6 +264,7 @@ def _constant(rank: int, value: int) -> tuple[list[SSAValue], ArrayAttr[Attribut
 
 
 def _parse_bounds(parser: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]:
+    """Parse bounds in parentheses; return the values, and the integers with the dynamic marker for each value."""
     values: list[SSAValue] = []
     static: list[Attribute] = []
 

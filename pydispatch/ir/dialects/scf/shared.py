@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 
 def check_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attribute]) -> None:
-    """Refuse values of other types than the expected ones. what: how the message begins."""
+    """Raise VerifyException, prefixed with `what`, unless values have the expected types."""
     actual = [value.type for value in values]
     if actual != list(expected):
         texts = [", ".join(map(str, types)) for types in (actual, expected)]
@@ -19,7 +19,7 @@ def check_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attrib
 
 
 def parse_initial(parser: Parser) -> tuple[Parser.UnresolvedArgument, Any]:
-    """`%variable = %value`."""
+    """Parse the initial value of a loop-carried variable, `%variable = %value`."""
     argument = parser.parse_argument(expect_type=False)
     parser.parse_punctuation("=")
     return argument, parser.parse_unresolved_operand()

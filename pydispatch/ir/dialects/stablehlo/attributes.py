@@ -19,9 +19,8 @@ from xdsl.printer import Printer
 
 
 def integers(attribute: Attribute | None) -> tuple[int, ...]:
-    """Return the numbers of `array<i64: ...>` or, as older releases write them, of `dense<...>`; () for a
-    missing one.
-    """
+    """Return the integers of `array<i64: ...>`, or of `dense<...>` as older releases write it; () for a missing
+    attribute."""
     match attribute:
         case None:
             return ()
@@ -54,42 +53,56 @@ class KeywordAttr(Data[str], SpacedOpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class ComparisonDirection(KeywordAttr):
+    """Comparison predicate."""
+
     name = "stablehlo.comparison_direction"
     WORDS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 
 
 @irdl_attr_definition
 class ComparisonType(KeywordAttr):
+    """Type of a comparison: signed, unsigned, float or total order."""
+
     name = "stablehlo.comparison_type"
     WORDS = ("NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED")
 
 
 @irdl_attr_definition
 class Precision(KeywordAttr):
+    """Precision of a product."""
+
     name = "stablehlo.precision"
     WORDS = ("DEFAULT", "HIGH", "HIGHEST")
 
 
 @irdl_attr_definition
 class FftType(KeywordAttr):
+    """Kind of a Fourier transform."""
+
     name = "stablehlo.fft_type"
     WORDS = ("FFT", "IFFT", "RFFT", "IRFFT")
 
 
 @irdl_attr_definition
 class RngAlgorithm(KeywordAttr):
+    """Algorithm of a random bit generator."""
+
     name = "stablehlo.rng_algorithm"
     WORDS = ("DEFAULT", "THREE_FRY", "PHILOX")
 
 
 @irdl_attr_definition
 class RngDistribution(KeywordAttr):
+    """Distribution of random numbers."""
+
     name = "stablehlo.rng_distribution"
     WORDS = ("UNIFORM", "NORMAL")
 
 
 @irdl_attr_definition
 class Transpose(KeywordAttr):
+    """Transposition of an operand."""
+
     name = "stablehlo.transpose"
     WORDS = ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 
@@ -98,10 +111,10 @@ class Transpose(KeywordAttr):
 
 
 class Record(Data[Any]):
-    """`<field = value, ...>` in any order; fields that have their default are left out.
+    """Base of attributes `<field = value, ...>` in any order, where fields with their default values are omitted.
 
-    VALUE: a class of named tuples with a default for each field. The default says what is read: a list of numbers, a
-    number, a truth value, or a type.
+    `VALUE` is a NamedTuple whose defaults determine the kinds of the fields: list of integers, integer, boolean or
+    type.
     """
 
     VALUE: ClassVar[type[tuple[Any, ...]]]
@@ -125,12 +138,12 @@ class Record(Data[Any]):
 
 
 def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Read `field = value, ...` up to a closing `>`, which a comma may precede.
+    """Parse `field = value, ...` up to a closing `>`, which a comma may precede.
 
     Args:
-        parser: after the opening `<`.
-        defaults: the names of the fields, each with a value of the kind that is read.
-        where: the location in messages of errors.
+        parser: Parser, positioned after the opening `<`.
+        defaults: A default for each field; its type determines the kind of the value.
+        where: Name of the attribute in error messages.
     """
     fields: dict[str, Any] = {}
     while parser._current_token.text != ">":
@@ -147,7 +160,7 @@ def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) ->
 
 
 def parse_integers(parser: AttrParser) -> tuple[int, ...]:
-    """`[1, 2]`."""
+    """Parse a list of integers, `[1, 2]`."""
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
 
 
@@ -160,7 +173,7 @@ _READ: dict[type, Callable[[AttrParser], Any]] = {
 
 
 def print_value(printer: Printer, value: Any) -> None:
-    """Print a list of numbers, a number, a boolean or a type."""
+    """Print a list of integers, an integer, a boolean or a type."""
     if isinstance(value, Attribute):
         printer.print_attribute(value)
     elif isinstance(value, tuple):
@@ -170,6 +183,8 @@ def print_value(printer: Printer, value: Any) -> None:
 
 
 class GatherNumbers(NamedTuple):
+    """Dimension numbers of a gather."""
+
     offset_dims: tuple[int, ...] = ()
     collapsed_slice_dims: tuple[int, ...] = ()
     operand_batching_dims: tuple[int, ...] = ()
@@ -179,6 +194,8 @@ class GatherNumbers(NamedTuple):
 
 
 class ScatterNumbers(NamedTuple):
+    """Dimension numbers of a scatter."""
+
     update_window_dims: tuple[int, ...] = ()
     inserted_window_dims: tuple[int, ...] = ()
     input_batching_dims: tuple[int, ...] = ()
@@ -188,6 +205,8 @@ class ScatterNumbers(NamedTuple):
 
 
 class DotNumbers(NamedTuple):
+    """Dimension numbers of a dot product."""
+
     lhs_batching_dimensions: tuple[int, ...] = ()
     rhs_batching_dimensions: tuple[int, ...] = ()
     lhs_contracting_dimensions: tuple[int, ...] = ()
@@ -195,6 +214,8 @@ class DotNumbers(NamedTuple):
 
 
 class DotAlgorithmValue(NamedTuple):
+    """Algorithm of a dot product: types and number of its internal operations."""
+
     lhs_precision_type: Attribute = NoneAttr()
     rhs_precision_type: Attribute = NoneAttr()
     accumulation_type: Attribute = NoneAttr()
@@ -209,24 +230,32 @@ _READ[type(None)] = _READ[bool]
 
 @irdl_attr_definition
 class Gather(Record):
+    """Attribute with the dimension numbers of a gather."""
+
     name = "stablehlo.gather"
     VALUE = GatherNumbers
 
 
 @irdl_attr_definition
 class Scatter(Record):
+    """Attribute with the dimension numbers of a scatter."""
+
     name = "stablehlo.scatter"
     VALUE = ScatterNumbers
 
 
 @irdl_attr_definition
 class Dot(Record):
+    """Attribute with the dimension numbers of a dot product."""
+
     name = "stablehlo.dot"
     VALUE = DotNumbers
 
 
 @irdl_attr_definition
 class DotAlgorithm(Record):
+    """Attribute with the algorithm of a dot product."""
+
     name = "stablehlo.dot_algorithm"
     VALUE = DotAlgorithmValue
 
@@ -243,7 +272,10 @@ class Layout(NamedTuple):
 
 
 class ConvNumbers(NamedTuple):
-    """Image and result: batch and feature. Kernel: input and output feature."""
+    """Dimension numbers of a convolution.
+
+    The named dimensions are batch and feature of the image and the result, input and output feature of the kernel.
+    """
 
     image: Layout
     kernel: Layout
@@ -252,7 +284,10 @@ class ConvNumbers(NamedTuple):
 
 @irdl_attr_definition
 class Conv(Data[ConvNumbers]):
-    """`<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`, or `<raw input_batch_dimension = 0, ...>` with each dimension."""
+    """Attribute with the dimension numbers of a convolution.
+
+    Syntax: `<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`, or `<raw input_batch_dimension = 0, ...>`.
+    """
 
     name = "stablehlo.conv"
 
@@ -269,7 +304,7 @@ class Conv(Data[ConvNumbers]):
 
 
 def parse_convolution(parser: AttrParser) -> ConvNumbers:
-    """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
+    """Parse `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
     image = _parse_layout(parser, "b", "f")
     parser.parse_keyword("x")
     kernel = _parse_layout(parser, "i", "o")
@@ -278,6 +313,7 @@ def parse_convolution(parser: AttrParser) -> ConvNumbers:
 
 
 def _parse_layout(parser: AttrParser, first: str, second: str) -> Layout:
+    """Parse the dimension order of one operand; `first` and `second` are the letters of its named dimensions."""
     start = parser.pos
     entries: list[str | int] = []
 
@@ -302,7 +338,7 @@ _RAW = {
 
 
 def _parse_raw_convolution(parser: AttrParser) -> ConvNumbers:
-    """Read `input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2], ...`."""
+    """Parse `input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2], ...`."""
     start = parser.pos
     defaults = {name: () if name.endswith("s") else 0 for names in _RAW.values() for name in names}
     fields = defaults | parse_fields(parser, defaults, "#stablehlo.conv<raw>")

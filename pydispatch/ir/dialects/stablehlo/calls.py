@@ -23,7 +23,7 @@ from pydispatch.ir.dialects.stablehlo.syntax import FUNCTIONAL, make, parse_attr
 
 @irdl_op_definition
 class CustomCallOp(IRDLOperation):
-    """`custom_call @target(%a, %b) {...} : (T, U) -> V`."""
+    """Call of an external function by name, `custom_call @target(%a, %b) {...} : (T, U) -> V`."""
 
     name = "stablehlo.custom_call"
     inputs = var_operand_def()
@@ -58,7 +58,7 @@ class CustomCallOp(IRDLOperation):
 
 @irdl_op_definition
 class CompositeOp(IRDLOperation):
-    """`composite "my.op" %a {decomposition = @f} : (T) -> U`: what `@f` computes, under a name."""
+    """Named operation that a function of the module defines, `composite "my.op" %a {decomposition = @f} : (T) -> U`."""
 
     name = "stablehlo.composite"
     inputs = var_operand_def()

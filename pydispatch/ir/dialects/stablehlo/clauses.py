@@ -26,7 +26,7 @@ NUMBER = IntegerAttr
 
 
 class Clause:
-    """`word = value`, which is the property `name`."""
+    """Clause `word = value` of an operation's syntax, which stores the property `name`."""
 
     constraint: ClassVar[Any] = AnyAttr()
 
@@ -37,14 +37,14 @@ class Clause:
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        """What the clause holds: names -> what they are."""
+        """Return the constraints of the properties that the clause stores, by name."""
         return {self.name: self.constraint}
 
     def is_present(self, op: Operation) -> bool:
         return self.name in op.properties
 
     def opens(self, parser: Parser) -> bool:
-        """Return whether the clause begins at the current token."""
+        """Return whether the current token starts the clause."""
         return parser._current_token.text == self.word
 
     def parse(self, parser: Parser, properties: Properties) -> None:
@@ -64,7 +64,7 @@ class Clause:
 
 
 class IntegersClause(Clause):
-    """`dims = [0, 1]`."""
+    """Clause with a list of integers, `dims = [0, 1]`."""
 
     constraint = NUMBERS
 
@@ -76,7 +76,7 @@ class IntegersClause(Clause):
 
 
 class IntegerClause(Clause):
-    """`dim = 0`."""
+    """Clause with an integer, `dim = 0`."""
 
     constraint = NUMBER
 
@@ -88,7 +88,7 @@ class IntegerClause(Clause):
 
 
 class Flag(Clause):
-    """`lower = true`."""
+    """Clause with a boolean, `lower = true`."""
 
     constraint = BoolAttr
 
@@ -100,7 +100,7 @@ class Flag(Clause):
 
 
 class OneWord(Clause):
-    """`type = RFFT`."""
+    """Clause with a keyword, `type = RFFT`."""
 
     def __init__(
         self, word: str, kind: type[attributes.KeywordAttr], name: str | None = None, optional: bool = False
@@ -116,7 +116,7 @@ class OneWord(Clause):
 
 
 class Precisions(Clause):
-    """`precision = [DEFAULT, HIGHEST]`."""
+    """Clause with the precision of each operand, `precision = [DEFAULT, HIGHEST]`."""
 
     constraint = ArrayAttr
 
@@ -135,7 +135,7 @@ class Precisions(Clause):
 
 
 class RecordClause(Clause):
-    """`algorithm = <...>`."""
+    """Clause with a record of fields, `algorithm = <...>`."""
 
     def __init__(self, word: str, kind: type[attributes.Record], optional: bool = False) -> None:
         super().__init__(word, optional=optional)

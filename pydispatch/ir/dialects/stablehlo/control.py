@@ -37,7 +37,7 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
 
 @irdl_op_definition
 class ReturnOp(IRDLOperation):
-    """`return %a, %b : T, U`."""
+    """Terminator of a region, `return %a, %b : T, U`."""
 
     name = "stablehlo.return"
     results_ = var_operand_def()
@@ -69,7 +69,7 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class WhileOp(IRDLOperation):
-    """`while(%iterArg = %c, %iterArg_0 = %x) : T, U attributes {...} cond {...} do {...}`."""
+    """While loop, `while(%iterArg = %c, %iterArg_0 = %x) : T, U attributes {...} cond {...} do {...}`."""
 
     name = "stablehlo.while"
     operand = var_operand_def()
@@ -126,7 +126,7 @@ class WhileOp(IRDLOperation):
 
 @irdl_op_definition
 class TupleElementOp(IRDLOperation):
-    """`get_tuple_element %t[0] : (tuple<T, U>) -> T`."""
+    """Element of a tuple, `get_tuple_element %t[0] : (tuple<T, U>) -> T`."""
 
     name = "stablehlo.get_tuple_element"
     operand = operand_def()
@@ -153,7 +153,7 @@ class TupleElementOp(IRDLOperation):
 
 
 class TupleOf(TypeSignature):
-    """`tuple<T, U>`, the result of a `T` and a `U`."""
+    """Type syntax `tuple<T, U>`, which is the result type and implies the operand types T and U."""
 
     def parse(self, parser: Parser, count: int) -> Types:
         if parser._current_token.text == "(":

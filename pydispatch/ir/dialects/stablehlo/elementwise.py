@@ -38,7 +38,7 @@ BINARY = (
 
 
 class Chosen(TypeSignature):
-    """`P, T`: what decides, and the choices and the result."""
+    """Type syntax `P, T` of a select: the type of the predicate, then that of the operands and the result."""
 
     def parse(self, parser: Parser, count: int) -> Types:
         if parser._current_token.text == "(":
@@ -57,7 +57,7 @@ class Chosen(TypeSignature):
 
 
 class OfParts(TypeSignature):
-    """`tensor<4xcomplex<f32>>`, the result of two `tensor<4xf32>`."""
+    """Type syntax `tensor<4xcomplex<f32>>`, the result type, which implies two operands of type `tensor<4xf32>`."""
 
     def parse(self, parser: Parser, count: int) -> Types:
         start = parser.pos
@@ -75,7 +75,7 @@ class OfParts(TypeSignature):
 
 
 class Format(Clause):
-    """`format = e5m10`: the bits of the exponent and of the mantissa."""
+    """Clause `format = e5m10`: the numbers of exponent and mantissa bits."""
 
     def __init__(self) -> None:
         super().__init__("format", "exponent_bits")
@@ -102,7 +102,7 @@ class Format(Clause):
 
 @irdl_op_definition
 class CompareOp(IRDLOperation):
-    """`compare GT, %a, %b, FLOAT : (T, T) -> tensor<i1>`."""
+    """Comparison, `compare GT, %a, %b, FLOAT : (T, T) -> tensor<i1>`."""
 
     name = "stablehlo.compare"
     lhs = operand_def(TensorType)

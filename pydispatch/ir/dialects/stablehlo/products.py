@@ -53,7 +53,7 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
 
 
 class Pairs(Clause):
-    """`contracting_dims = [1] x [0]`: a part of the dimension numbers."""
+    """Clause with a part of the dimension numbers, `contracting_dims = [1] x [0]`."""
 
     constraint = Dot
 
@@ -95,9 +95,8 @@ _WINDOW = {
 
 @irdl_op_definition
 class ConvolutionOp(IRDLOperation):
-    """`convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], ...} {...} :
-    (T, U) -> V`.
-    """
+    """Convolution, `convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], ...}
+    {...} : (T, U) -> V`."""
 
     name = "stablehlo.convolution"
     lhs = operand_def()
@@ -155,6 +154,7 @@ class ConvolutionOp(IRDLOperation):
 
 
 def _window(parser: Parser, words: dict[str, str], properties: Properties) -> None:
+    """Parse the entries of `window = {...}` into properties; `words` maps a keyword to its property."""
     start = parser.pos
     word = parser.parse_identifier()
     if word not in words or words[word] in properties:
@@ -175,7 +175,7 @@ def _window(parser: Parser, words: dict[str, str], properties: Properties) -> No
 
 
 def dense_pairs(values: list[int]) -> DenseIntOrFPElementsAttr:
-    """`dense<[[0, 1], ...]> : tensor<nx2xi64>` of the values in their order."""
+    """Return the constant `dense<[[0, 1], ...]> : tensor<nx2xi64>` of a flat list of values."""
     return DenseIntOrFPElementsAttr.from_list(TensorType(i64, (len(values) // 2, 2)), values)
 
 

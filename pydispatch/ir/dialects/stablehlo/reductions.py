@@ -35,9 +35,9 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
 
 @irdl_op_definition
 class ReduceOp(IRDLOperation):
-    """`reduce(%a init: %c), ... across dimensions = [1] : (T, U) -> V reducer(%x: W, %y: W) {...}`.
+    """Reduction: `reduce(%a init: %c), ... across dimensions = [1] : (T, U) -> V reducer(%x: W, %y: W) {...}`.
 
-    A region of one operation on its arguments is written `applies stablehlo.add` before `across`.
+    A region of one operation on its arguments is abbreviated as `applies stablehlo.add` before `across`.
     """
 
     name = "stablehlo.reduce"
@@ -92,7 +92,7 @@ class ReduceOp(IRDLOperation):
             _print_reducer(printer, self.body.blocks[0])
 
     def _single(self) -> Operation | None:
-        """Return the only operation of the region, when its name alone says what the region does."""
+        """Return the only operation of the region if its name determines the region; else None."""
         block = self.body.blocks.first
         if block is None or len(block.args) != 2 or len(block.ops) != 2:
             return None
@@ -104,6 +104,7 @@ class ReduceOp(IRDLOperation):
 
 
 def _combiner(parser: Parser) -> type[Operation]:
+    """Parse the name of the operation after `applies`."""
     start = parser.pos
     name = parser.parse_identifier()
     op_type = parser.ctx.get_optional_op(name)
@@ -113,7 +114,7 @@ def _combiner(parser: Parser) -> type[Operation]:
 
 
 def _region_of(parser: Parser, combiner: type[Operation], types: Types) -> Region:
-    """Create a region of one operation, on elements of the type of the first input."""
+    """Return a region of one operation on elements of the first input's type."""
     first = types.operands[0] if types.operands else None
     if not isinstance(first, TensorType):
         parser.raise_error("a reduction is of tensors")
@@ -125,7 +126,10 @@ def _region_of(parser: Parser, combiner: type[Operation], types: Types) -> Regio
 
 
 def _parse_reducer(parser: Parser) -> Region:
-    """`reducer(%x: T, %y: T) (%i: U, %j: U) {...}`: a pair for each input; the block has all first ones first."""
+    """Parse `reducer(%x: T, %y: T) (%i: U, %j: U) {...}`.
+
+    There is one pair per input; the block has the first arguments of all pairs before the second ones.
+    """
     parser.parse_keyword("reducer")
     pairs = []
     while parser._current_token.text == "(":

@@ -25,7 +25,8 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
 
 @irdl_op_definition
 class ConstantOp(IRDLOperation):
-    """`constant dense<...> : T`; the result may have another type than the elements, such as a quantized one."""
+    """Constant, `constant dense<...> : T`. The result type may differ from that of the elements, as for quantized
+    types."""
 
     name = "stablehlo.constant"
     value = prop_def(Attribute)
@@ -66,7 +67,7 @@ class ConstantOp(IRDLOperation):
 
 @irdl_op_definition
 class SliceOp(IRDLOperation):
-    """`slice %a [0:4:2, 1:5] : (T) -> U`: start, limit and, unless it is 1, stride of each dimension."""
+    """Slice, `slice %a [0:4:2, 1:5] : (T) -> U`: start, limit, and stride (if not 1) of each dimension."""
 
     name = "stablehlo.slice"
     operand = operand_def()

@@ -36,12 +36,14 @@ from pydispatch.ir.dialects.stablehlo.clauses import Clause, Properties
 
 
 class Types(NamedTuple):
+    """Operand and result types of an operation."""
+
     operands: Sequence[Attribute]
     results: Sequence[Attribute]
 
 
 class TypeSignature:
-    """`(T, U) -> V`."""
+    """Type syntax `(T, U) -> V`; base of the other forms."""
 
     def parse(self, parser: Parser, count: int) -> Types:
         start = parser.pos
@@ -58,7 +60,7 @@ class TypeSignature:
 
 
 class Same(TypeSignature):
-    """`T` when operands and results have one type, the whole signature otherwise."""
+    """Type syntax `T` if all operands and results have one type, else `(T, U) -> V`."""
 
     def parse(self, parser: Parser, count: int) -> Types:
         if parser._current_token.text == "(":
@@ -74,7 +76,7 @@ class Same(TypeSignature):
 
 
 class Arrow(TypeSignature):
-    """`T, U -> V`."""
+    """Type syntax `T, U -> V`."""
 
     def parse(self, parser: Parser, count: int) -> Types:
         if parser._current_token.text == "(":
@@ -90,7 +92,7 @@ class Arrow(TypeSignature):
 
 
 class Pairwise(TypeSignature):
-    """`T, U`: as many results as operands, of the same types."""
+    """Type syntax `T, U` for as many results as operands, of the same types."""
 
     def parse(self, parser: Parser, count: int) -> Types:
         if parser._current_token.text == "(":
@@ -106,7 +108,7 @@ class Pairwise(TypeSignature):
 
 
 class ResultOnly(TypeSignature):
-    """`T`, for an operation without operands."""
+    """Type syntax `T` for an operation without operands."""
 
     def parse(self, parser: Parser, count: int) -> Types:
         if parser._current_token.text == "(":
@@ -118,7 +120,7 @@ class ResultOnly(TypeSignature):
 
 
 def print_results(printer: Printer, types: Sequence[Attribute]) -> None:
-    """`T` or `(T, U)` or `()`."""
+    """Print result types as `T`, `(T, U)` or `()`."""
     print_types(printer, types)
 
 
@@ -129,7 +131,7 @@ FUNCTIONAL, SAME, ARROW, PAIRWISE, RESULT = TypeSignature(), Same(), Arrow(), Pa
 
 
 class RegularOp(IRDLOperation):
-    """An operation of the form that this file describes."""
+    """Base of operations with the regular form described in this file."""
 
     CLAUSES: ClassVar[tuple[Clause, ...]] = ()
     SIGNATURE: ClassVar[TypeSignature] = FUNCTIONAL
@@ -192,9 +194,7 @@ class RegularOp(IRDLOperation):
 
 
 def parse_attributes(parser: Parser, kind: type[Operation], properties: Properties) -> dict[str, Attribute]:
-    """Parse an optional dictionary of attributes, and return them. Those that are properties of `kind` are added to
-    `properties` instead.
-    """
+    """Parse an optional attribute dictionary and return it; move properties of `kind` into `properties`."""
     assert issubclass(kind, IRDLOperation)
     attributes = parser.parse_optional_attr_dict()
     known = kind.get_irdl_definition().properties
@@ -203,7 +203,7 @@ def parse_attributes(parser: Parser, kind: type[Operation], properties: Properti
 
 
 def print_attributes(printer: Printer, op: Operation, written: Iterable[str]) -> None:
-    """Print the dictionary of the attributes, and of the properties that are not `written` by other syntax."""
+    """Print the attribute dictionary, including the properties that are not in `written`."""
     skipped = {*written, "operandSegmentSizes"}
     rest = {name: value for name, value in op.properties.items() if name not in skipped}
     printer.print_op_attributes(rest | op.attributes)
@@ -213,10 +213,7 @@ def make(
     kind: type[Any], parser: Parser, operands: Sequence[UnresolvedOperand], types: Types, properties: Properties,
     attributes: Mapping[str, Attribute], regions: Sequence[Region] = (),
 ) -> Any:  # fmt: skip
-    """Create the operation, with its operands resolved.
-
-    Raises ParseError when their number is not that of their types.
-    """
+    """Create an operation and resolve its operands; raise ParseError if their number does not match their types."""
     if len(operands) != len(types.operands):
         parser.raise_error(f"{len(operands)} operand(s) are given, but {len(types.operands)} operand type(s)")
     return kind.create(
@@ -231,10 +228,21 @@ def operation(
     regions: str = "", pure: bool = True, parens: bool = False, base: type[IRDLOperation] = RegularOp,
     operand_type: Any = TensorType,
 ) -> type[IRDLOperation]:  # fmt: skip
-    """Create the class of an operation.
+    """Create the class of an operation with the regular form.
 
-    operands, results, regions: names in their order; one that ends in `*` is a list, and all lists have one length.
-    required, optional: properties that are no clauses -> what they are.
+    Args:
+        name: Name of the operation.
+        operands: Names in order; a name that ends in `*` is a list. All lists have one length.
+        results: Names in order, as for operands.
+        clauses: Clauses after the operands.
+        signature: Syntax of the types.
+        required: Constraints of required properties without a clause, by name.
+        optional: Constraints of optional properties without a clause, by name.
+        regions: Names in order, as for operands.
+        pure: Whether the operation has no side effects.
+        parens: Whether the operands are in parentheses.
+        base: Base class.
+        operand_type: Constraint of the operand types.
     """
     lists = [word for word in operands.split() if word.endswith("*")]
     members: dict[str, Any] = {"name": name}
@@ -261,11 +269,11 @@ def operation(
 
 
 def parse_equals(parser: Parser, word: str) -> None:
-    """`word =`."""
+    """Parse `word =`."""
     parser.parse_keyword(word)
     parser.parse_punctuation("=")
 
 
 def parse_record(parser: Parser, kind: type[Any]) -> Any:
-    """`<...>`, or an attribute of this kind with its name."""
+    """Parse an attribute of class `kind`, whose name may be omitted: `<...>`."""
     return parse_attr_of(parser, kind)
