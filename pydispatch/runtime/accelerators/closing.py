@@ -1,4 +1,4 @@
-"""The end of a device: programs lose what they hold of it at once, and it is destroyed when no buffer is left."""
+"""Closing of devices: programs release what they hold at once, and the device is destroyed with its last buffer."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ from pydispatch.errors import DeviceUnavailableError
 
 
 class Releasable(Protocol):
-    """Commands that were recorded over blocks."""
+    """Recorded commands that hold blocks."""
 
     def release(self) -> None:
-        """Give back blocks and objects of the driver; the device is idle."""
+        """Release blocks and driver objects; the device is idle."""
 
 
 class Closing:
-    """A device that is destroyed after its last block. executors: of its programs. recordings: each live one.
-    is_forked: whether it belongs to the parent of this process, where its driver has threads."""
+    """Device that is destroyed after its last block.
+
+    Attributes:
+        executors: Executors of its programs.
+        recordings: Live recordings.
+        is_forked: Whether the device belongs to the parent process of a fork; its driver threads do not exist here.
+    """
 
     lock: Any
     name: str
@@ -34,8 +39,10 @@ class Closing:
         self._is_over = self._is_destroyed = False
 
     def end(self) -> None:
-        """Release what programs hold, and destroy the device as soon as it has no live block. It is idle and refuses
-        work. Under the lock."""
+        """Release what programs hold, and destroy the device once no block is live.
+
+        The caller holds the lock; the device is idle and refuses work.
+        """
         for executor in list(self.executors):
             executor.forget()
         for recorded in list(self.recordings):
@@ -54,7 +61,7 @@ class Closing:
         self.is_forked, self.lock = True, threading.RLock()
 
     def require_own(self) -> None:
-        """DeviceUnavailableError in the child of a fork."""
+        """Raise DeviceUnavailableError in a forked child process."""
         if self.is_forked:
             raise DeviceUnavailableError(
                 f"{self.name} was opened before this process was forked, and cannot be used here; open it again with "
@@ -77,7 +84,7 @@ class Closing:
 
     @abstractmethod
     def _destroy(self) -> None:
-        """Give everything back to the driver."""
+        """Return all memory and objects to the driver."""
 
 
 _contexts: weakref.WeakSet[Closing] = weakref.WeakSet()

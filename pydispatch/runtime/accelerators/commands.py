@@ -1,4 +1,4 @@
-"""Plans with host commands, which are cut where a device cannot run them by itself."""
+"""Execution of plans with host commands, split where the device cannot run a host command itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydispatch.runtime.accelerators.plan import Blocks, Record
 
 
 class CommandExecutor:
-    """An executor of a program with host commands: cuts plans where the device runs nothing by itself meanwhile."""
+    """Executor of a program with host commands. It splits plans into device plans and host commands."""
 
     def __init__(self, inner: Executor, calls: HostCalls) -> None:
         self.inner, self.calls = inner, calls
@@ -65,18 +65,20 @@ class CommandExecutor:
         return timings
 
     def _call(self, record: Record, command: Custom, blocks: Blocks, constants: bytes) -> None:
+        """Call a host command with the state of the device."""
         synchronous = self.calls.commands[command.command].synchronous
         around = self.inner.surroundings(synchronous)
         self.calls.call(record.data.function, command, blocks, constants, around)
 
     def _cuts(self, command: Any) -> bool:
+        """Return whether a command splits the plan."""
         if not isinstance(command, Custom):
             return False
         return self.inner.cuts_at(self.calls.commands[command.command].synchronous)
 
     def _pieces(self, record: Record) -> list[tuple[int, Any]] | None:
-        """Split a plan at its host commands: (number of the first command, a Custom or a Record), in order; None for a
-        plan that is not cut.
+        """Return (index of the first command, host command or device plan) in order; None for a plan without a
+        split.
         """
         if record.pieces is not None:
             return record.pieces or None
@@ -95,7 +97,7 @@ class CommandExecutor:
 
 
 def _part(record: Record, first: int, end: int) -> Record:
-    """Return commands `first` to `end` of a plan as a plan of their own, over the same blocks."""
+    """Return commands `first` to `end` - 1 of a plan as a plan over the same blocks."""
     part = copy.copy(record)
     part.commands, part.state, part.pieces = record.commands[first:end], None, []
     part.numbers, part.patterns = record.numbers[first:end], record.patterns[first:end]

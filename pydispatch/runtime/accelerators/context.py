@@ -1,4 +1,4 @@
-"""Memory of a device, as calls see it."""
+"""Interface of an open device: memory and copies."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Source = Any
 POISON_BYTE = 0xFF
 """PYD_POISON_BYTE of pydispatch/pool.h."""
 
-PLAIN = (Buffer, np.ndarray, np.generic, int, float, complex)
+NATIVE_TYPES = (Buffer, np.ndarray, np.generic, int, float, complex)
 """Arguments that `Context.convert` is not asked for."""
 
 
 class Block(Protocol):
-    """A range of device memory. number: tells it from every other block of the context that there was."""
+    """Range of device memory. number: identifies it among all blocks of the context."""
 
     @property
     def number(self) -> int: ...
@@ -46,17 +46,16 @@ class Transfers:
             self._counts[direction + "_bytes"] += size
 
     def counts(self) -> dict[str, int]:
-        """Copy and bytes each way since the device was opened."""
+        """Return the number of copies and of bytes in each direction since the device was opened."""
         with self._lock:
             return dict(self._counts)
 
 
 class Context(Protocol):
-    """An open device. Work that it is given is done in the order of giving, as far as anybody can see: a device may
-    finish it before a method returns, or keep it in a queue.
+    """Open device. Work takes effect in the order in which it is submitted; a device may complete it later.
 
-    Blocks that come back may be handed out again at once, those that came last first: work that was given before may
-    still use them, and work that is given later runs after it.
+    The most recently released block is handed out first, possibly at once. This is safe because later work runs after
+    earlier work that still uses the block.
     """
 
     name: str
@@ -77,7 +76,7 @@ class Context(Protocol):
     buffers, nor numbers: it returns a buffer over memory of this device that others own, or the value."""
 
     def acquire(self, size: int) -> Any:
-        """Return a block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
+        """Return a block of at least `size` bytes with undefined content. OutOfMemoryError names the size."""
         block = self.allocate(size)
         if self.is_poisoned and size:
             try:
@@ -88,46 +87,44 @@ class Context(Protocol):
         return block
 
     def allocate(self, size: int) -> Any:
-        """Allocate a block, whose content `acquire` may set."""
+        """Allocate a block; `acquire` initializes it if memory is poisoned."""
 
     def release(self, block: Any) -> None:
-        """Take a block back. Called from any thread and by the garbage collector: it blocks on nothing."""
+        """Release a block to its pool. Never blocks, because any thread and the garbage collector may call it."""
 
     def copy_in(self, block: Any, source: Source, size: int) -> None:
-        """Copy `size` bytes of the process to the start of a block. They may change when it returns."""
+        """Copy `size` bytes of host memory to the start of a block. The source may change when the call returns."""
         if size:
             self.transfers.add("to_device", size)
             self.upload(block, source, size)
 
     def upload(self, block: Any, source: Source, size: int) -> None:
-        """Do the work of `copy_in`, which counts it, for a size that is not 0."""
+        """Implement `copy_in`, which counts transfers, for a size greater than 0."""
 
     def copy_out(self, block: Any, target: Source, size: int, at: int = 0) -> None:
-        """Copy `size` bytes from byte `at` of a block to `target`, which holds them on return."""
+        """Copy `size` bytes from byte `at` of a block to host memory; the copy is complete on return."""
 
     def copy(self, source: Any, target: Any, size: int, at: int = 0, to: int = 0) -> None:
         """Copy `size` bytes from byte `at` of a block to byte `to` of another block."""
 
     def view(self, block: Any, size: int) -> memoryview | None:
-        """Return the bytes of a block in place, writable, or None when the processor cannot access them. Waits for work
-        on them.
-        """
+        """Wait for work on a block, and return its bytes as writable memory; None if the CPU cannot access them."""
 
     def require_usable(self) -> None:
-        """DeviceUnavailableError when the device is closed or lost."""
+        """Raise DeviceUnavailableError if the device is closed or lost."""
 
     def stats(self) -> dict[str, int]:
-        """live_bytes, free_bytes, peak_bytes and live_blocks."""
+        """Return live_bytes, free_bytes, peak_bytes and live_blocks."""
 
     def trim(self) -> None:
-        """Give memory that no block uses back to the driver."""
+        """Return unused memory to the driver."""
 
     def close(self) -> None:
-        """Wait for what runs, and refuses what comes. Buffers keep their content as long as they live."""
+        """Wait for work in flight, and refuse further work. Live buffers keep their content."""
 
 
 class DeviceMemory:
-    """A block in use: pydispatch.runtime.buffer.Memory."""
+    """Block in use, released with this object; implements `pydispatch.runtime.buffer.Memory`."""
 
     __slots__ = ("__weakref__", "block", "context", "size")
 
@@ -153,14 +150,14 @@ class DeviceMemory:
 
 
 def bytes_of(array: Any) -> Source:
-    """Return an array itself, or its address where NumPy offers no buffer (types of ml_dtypes)."""
+    """Return an array itself, or its address if NumPy exposes no buffer for it (types of ml_dtypes)."""
     if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
         return array
     return array.__array_interface__["data"][0]
 
 
 def view_of(source: Source, size: int, writable: bool = False) -> memoryview:
-    """`size` bytes of the process as a flat view, whatever `Source` they are."""
+    """Return the first `size` bytes of a `Source` as a flat memoryview."""
     if type(source) is int:
         return memory_at(source, size, writable)
     if size == 0:

@@ -1,4 +1,4 @@
-"""Derived constants of a program, as its device computes them."""
+"""Derived constants of a program on an accelerator."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 
 
 class Derivations:
-    """The table of derived constants. runs: of each record the plan of its function and the first of its constants.
-    makers: the record of each derived constant. shared: the memory, also that of equal programs. Holds no module."""
+    """Table of derived constants. It holds no reference to the module.
+
+    Attributes:
+        runs: (plan, first derived constant) of each derivation.
+        makers: Index of the derivation of each derived constant.
+        shared: Memory of the constants, shared with equal programs.
+    """
 
     def __init__(self, module: Module) -> None:
         self.shared: Shared = module.derived
@@ -24,9 +29,7 @@ class Derivations:
         self.makers = {c: n for n, (_, first, count) in enumerate(records) for c in range(first, first + count)}
 
     def order(self, constant: int) -> list[int]:
-        """Return the records that a constant needs, in the order in which they run: each reads constants of earlier
-        ones.
-        """
+        """Return the derivations that a constant depends on, in the order of execution."""
         last = self.makers[constant]
         needed = {last}
         for run in range(last, -1, -1):

@@ -65,7 +65,7 @@ class AcceleratorDevice(MakesBuffers, Device):
 
     @abstractmethod
     def _host(self) -> HostProperties:
-        """Return the host that variants are chosen for."""
+        """Return the properties by which variants are selected."""
 
     @abstractmethod
     def _executor(self) -> Executor:
@@ -98,13 +98,13 @@ class AcceleratorDevice(MakesBuffers, Device):
             raise InvalidArgumentError(
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
-        resolution = Resolution(self._dialect, self._libraries.asked())
+        resolution = Resolution(self._dialect, self._libraries.in_search_order())
         linker = _Linker(self._executor(), dict(self._supplied), resolution, self._registry, dict(self._synchronous))
         sharing = _sharing.setdefault(self._context, Sharing())
         module = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), linker, parameters, sharing)
         self._loaded()
         program = self._program(module, file.name, linker.executor, resolution.imports)
-        if not self._supplied and self._registry is None and not self._libraries.asked():
+        if not self._supplied and self._registry is None and not self._libraries.in_search_order():
             remember(program, self.spec, source, parameters)
         return program
 
@@ -118,7 +118,7 @@ class AcceleratorDevice(MakesBuffers, Device):
 
     @abstractmethod
     def _check_code(self, data: bytes, where: str) -> None:
-        """ArtifactError, which begins with `where`, unless bytes are kernels for this device."""
+        """Raise ArtifactError, which begins with `where`, unless the bytes are kernels for this device."""
 
     def add_plugin(self, plugin: Any, /, *, priority: int = 0, **params: object) -> Provider:
         return self._libraries.add(plugin, priority, params)
@@ -200,6 +200,7 @@ class _Linker:
             self._link(module, file, chosen)
 
     def _link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
+        """Load one executable with the code of its chosen variant, or with code that was supplied for it."""
         index, variant = chosen.index, chosen.entry
         code: bytes | memoryview = file.find(variant["member"], True)
         source = None
@@ -229,6 +230,7 @@ class _Linker:
         Runner(module, self.executor)
 
     def _link_commands(self, module: Module, commands: Commands) -> None:
+        """Resolve the host commands of the program, and wrap the executor in one that calls them."""
         resolution, providers = provide(self.registry, commands)
         module.hold(resolution)
         linked = [
@@ -239,8 +241,11 @@ class _Linker:
 
 
 class AcceleratorProgram(Program):
-    """The public functions of an artifact on a device of its own; see Program. They return buffers of the device, and
-    take such buffers where they lie. `program.f.profile(a, b)` says how long each dispatch takes."""
+    """Public functions of an artifact on an accelerator; see Program. They take device buffers in place and return
+    such.
+
+    `program.f.profile(a, b)` measures each dispatch.
+    """
 
     FUNCTION: type[AcceleratorFunction] = AcceleratorFunction
     PROCEDURE: type[AcceleratorProcedure] = AcceleratorProcedure

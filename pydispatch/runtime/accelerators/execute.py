@@ -1,4 +1,4 @@
-"""Runs the plans of one program: what every device does around its own way of running commands."""
+"""Execution of the plans of one program: the part that all devices share."""
 
 from __future__ import annotations
 
@@ -25,11 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Executable:
-    """The variant of an executable that a device loads for one program.
+    """Variant of an executable that a device loads for one program.
 
-    index: of the executable in the program. code: of the variant; source: where it came from when the program only
-    declares it, else None. variant: its entry of the manifest. exports: those that host code dispatches. constants:
-    executable constants, words. resolution: gives the functions that it imports. file: of the artifact, for messages.
+    Attributes:
+        index: Index of the executable in the program.
+        code: Code of the variant.
+        source: File of an executable that is supplied at load time; None for one in the artifact.
+        variant: Entry of the variant in the manifest.
+        exports: Exports that host code dispatches.
+        constants: Values of executable constants, as 32-bit words.
+        resolution: Resolver of the functions that the executable imports.
+        file: File of the artifact, for messages.
     """
 
     index: int
@@ -44,10 +50,10 @@ class Executable:
 
 
 class Fixed(Protocol):
-    """A run of a plan over memory that stays: what a prepared call keeps."""
+    """Run of a plan over fixed memory; prepared calls hold one."""
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Take other memory, constants or patterns; the next run uses them."""
+        """Bind other memory, constants or fill patterns for the next runs."""
 
     def run(self) -> None:
         """Run the plan as `Executor.run` does. The caller ensures that no other run or update is active."""
@@ -58,12 +64,15 @@ Observer = Callable[[Record, bytes, list[Timing]], None]
 
 
 class Executor(ABC):
-    """The executables and constants of one program on a device. Holds no module: the module holds it.
+    """Executables and constants of one program on a device. It is owned by the module, and holds no reference to it.
 
-    alignments: bytes that bindings are aligned to, by executable that needs any. constants: the bytes of the constants
-    of the program that are given, valid as long as the module. derivations: those that it derives. raised: by
-    thread the exception that ends a procedure. calls: of host commands, when the program has any. observers: by thread
-    what is told of each plan that a procedure runs there.
+    Attributes:
+        alignments: Alignment in bytes that an executable requires of bindings, by executable.
+        constants: Bytes of the constants in the artifact, valid as long as the module.
+        derivations: Constants that are computed from others at load time.
+        raised: Exception that ends a procedure, by thread.
+        calls: Caller of host commands, if the program has any.
+        observers: Observer of the plans that a procedure runs, by thread.
     """
 
     def __init__(self, context: Context) -> None:
@@ -79,23 +88,32 @@ class Executor(ABC):
 
     @abstractmethod
     def load(self, executable: Executable) -> int | None:
-        """Load its kernels. Returns the alignment in bytes, at most 64, that bindings need (None: the device takes
-        them as they lie); the plan copies those that lie otherwise. ArtifactError, DeviceUnavailableError,
-        MissingImportError."""
+        """Load the kernels of an executable.
+
+        Returns:
+            Alignment in bytes, at most 64, that its bindings need; plans copy operands that are less aligned. None: any
+                alignment.
+
+        Raises:
+            ArtifactError: The code is invalid.
+            DeviceUnavailableError: The device lacks a feature.
+            MissingImportError: An imported function is not found.
+        """
 
     @abstractmethod
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Run all commands, or puts them in a queue. constants: the words of this call; patterns: one per command."""
+        """Run or enqueue all commands of a plan.
+
+        constants: 32-bit words of this call. patterns: fill pattern of each command.
+        """
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        """Return a run over fixed memory, to be started again and again: it calls `run` each time, unless a device has
-        more.
-        """
+        """Return a repeatable run over fixed memory. The default implementation calls `run` each time."""
         return _UnfixedRun(self, record, blocks, constants, patterns)
 
     @abstractmethod
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
-        """Run once, one command after the other, and says how long each took; waits for it."""
+        """Run the commands one at a time, wait for each, and return their device times."""
 
     def keep(self, data: PlanData) -> Record:
         """Return the record of a plan, which is cached for its calls."""
@@ -104,26 +122,28 @@ class Executor(ABC):
     # For programs with host commands
 
     def cuts_at(self, synchronous: bool) -> bool:
-        """Return whether plans are cut at a host command, so that `run` never gets it. synchronous: all commands before
-        it have to be complete.
+        """Return whether plans are split at a host command, so that `run` never sees it.
+
+        synchronous: whether all earlier commands must be complete before the host command.
         """
         return True
 
     def surroundings(self, synchronous: bool) -> Surroundings:
-        """Return the surroundings that a host command is passed, at which plans are cut. When it is synchronous, all
-        work that was submitted is complete when this returns.
+        """Return the device state that a host command receives.
+
+        With `synchronous`, first wait for all submitted work.
         """
         raise DeviceUnavailableError(f"{self.context.name} has no host commands")
 
     def constant(self, index: int) -> Any:
-        """Return the block of a constant, filled when it is first used."""
+        """Return the block of a constant, uploaded or derived on first use."""
         with self._uploading:
             if self.derivations is not None and index in self.derivations.makers:
                 self._derive(index)
             return self._block(index)
 
     def forget(self) -> None:
-        """Release the memory of constants: the device is closed."""
+        """Release the memory of constants, because the device was closed."""
         self._uploaded.clear()
         if self.derivations is not None:
             self.derivations.shared.blocks.clear()
@@ -139,7 +159,7 @@ class Executor(ABC):
         return memory.block
 
     def _derive(self, index: int) -> None:
-        """Take over a derived constant of a program that is equal to this one, or runs what computes it."""
+        """Compute a derived constant and the constants that it depends on, or share them with an equal program."""
         assert self.derivations is not None
         shared, known = self.derivations.shared, set(self._uploaded)
         with shared.lock:
@@ -154,9 +174,7 @@ class Executor(ABC):
             del self._uploaded[uploaded]
 
     def _results(self, data: PlanData) -> list[DeviceMemory]:
-        """Run a function without arguments, whose constants are uploaded on first use or derived, and return its
-        results.
-        """
+        """Run a function that has no arguments, and return the memory of its results."""
         record, context = self.keep(data), self.context
         results = {i: DeviceMemory(context, context.acquire(size), size) for _, i, size in record.results}
         blocks: Blocks = [None] * record.count
@@ -168,7 +186,7 @@ class Executor(ABC):
         return [results[i] for i in range(len(results))]
 
     def _run_once(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Run the commands of a plan, whose transients are in memory that is taken for this run."""
+        """Run a plan, with transients in memory that is acquired for this run."""
         arena = self.context.acquire(record.arena_bytes) if record.transients else None
         try:
             if record.transients:
@@ -241,8 +259,8 @@ class Executor(ABC):
         """Copy `size` bytes from a host address to the start of device memory."""
         self.context.copy_in(target.block, address, size)
 
-    def takes(self, block: Any) -> bool:
-        """Return whether kernels can use a block of the device where it lies."""
+    def can_use_in_place(self, block: Any) -> bool:
+        """Return whether kernels can access a block in place."""
         return True
 
     def run_blocks(
@@ -261,7 +279,7 @@ class Executor(ABC):
 
 
 class _UnfixedRun:
-    """A `Fixed` that runs its plan as if for the first time."""
+    """`Fixed` that calls `Executor.run` each time."""
 
     def __init__(
         self, executor: Executor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]

@@ -1,4 +1,4 @@
-"""Functions of a program on a device that runs plans by itself."""
+"""Functions of a program on an accelerator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydispatch._core.profile import Profile, timing_of
 from pydispatch._core.trace import Kind
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators import traced
-from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory, bytes_of
+from pydispatch.runtime.accelerators.context import NATIVE_TYPES, DeviceMemory, bytes_of
 from pydispatch.runtime.accelerators.outputs import check_apart, check_out, share_memory
 from pydispatch.runtime.accelerators.plan import Blocks, Record
 from pydispatch.runtime.accelerators.prepared import Prepared
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class AcceleratorFunction(Submitted, Callee):
-    """`f(*args, out=None, workers=None, **named)`. Arguments are buffers of the device, which are used where they lie,
-    or arrays, which are copied to it. The value is a `pydispatch.Buffer` or number for one result, a tuple for several,
-    None for none.
+    """`f(*args, out=None, workers=None, **named)`. Arguments are device buffers, used in place, or arrays, which are
+    copied.
 
-    `out=` takes buffers of the device or arrays, one per result. `workers=` changes nothing. Any thread may call.
+    The call returns a `pydispatch.Buffer` or number for one result, a tuple for several and None for none. `out=` takes
+    one device buffer or array per result. `workers=` has no effect. Calls are thread-safe.
     """
 
     def __init__(self, module: Module, index: int, executor: Executor) -> None:
@@ -47,7 +47,7 @@ class AcceleratorFunction(Submitted, Callee):
 
     @property
     def results(self) -> list[tuple[ElementType, int | None]]:
-        """Per result (element type, rank, or None for a number)."""
+        """(element type, rank) of each result; the rank of a number is None."""
         return self._results
 
     def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
@@ -61,6 +61,7 @@ class AcceleratorFunction(Submitted, Callee):
         return self._call(args, out)
 
     def _call(self, args: tuple[Any, ...], out: Any) -> Any:
+        """Run a call with arguments in order, and return its value."""
         plan, inputs, scalars = self._bind(args)
         record = plan.device
         if record is None:
@@ -73,17 +74,17 @@ class AcceleratorFunction(Submitted, Callee):
     def _bind_converted(
         self, args: tuple[Any, ...], known: Plan | None = None, copies: bool = True
     ) -> tuple[Plan, list[Any], bytes]:
-        """Bind arguments, after converting objects of other libraries that are located on the device to buffers."""
+        """Bind arguments, after converting device arrays of other libraries to buffers."""
         convert = self._context.convert
-        return self._core.bind(tuple(a if isinstance(a, PLAIN) else convert(a) for a in args), known, copies)
+        return self._core.bind(tuple(a if isinstance(a, NATIVE_TYPES) else convert(a) for a in args), known, copies)
 
     def _run(
         self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, outputs: list[Buffer | None] | None
     ) -> list[Any]:
-        """Run a plan and return its results, in the buffers of `outputs` where there are some.
+        """Run a plan and return its results, in the buffers of `outputs` where those are not None.
 
-        What lives longest is acquired first, and given back last: the pool hands out again what came back last, so that
-        a loop of equal calls sees equal blocks.
+        Blocks are released in reverse order of acquisition. The pool hands out the most recently released block first,
+        so that a loop of equal calls gets equal blocks.
         """
         constants, patterns, values = record.data.constants, record.patterns, None
         if scalars or not self._is_simple:
@@ -121,12 +122,16 @@ class AcceleratorFunction(Submitted, Callee):
         return tuple(results) if results else None
 
     def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any:
-        outs, buffers = self._outs(record, out)
+        """Run a plan with `out=`, and return the value of the call.
+
+        Results are written directly to outputs on this device that share no memory with an argument; others are copied.
+        """
+        outs, buffers = self._checked_outputs(record, out)
         used = [output for output in inputs if isinstance(output, Buffer)]
         direct: list[Buffer | None] = []
         for output in buffers:
             # An argument is not overwritten while it is read.
-            fits = self._is_here(output) and not any(share_memory(output, other) for other in used)
+            fits = self._is_usable_in_place(output) and not any(share_memory(output, other) for other in used)
             if fits:
                 used.append(output)
             direct.append(output if fits else None)
@@ -135,20 +140,24 @@ class AcceleratorFunction(Submitted, Callee):
             if output is None:
                 continue
             if result is not output:
-                self._hand_over(result, output)
+                self._copy_to_output(result, output)
             results[i] = outs[i]
         return self._value(results)
 
-    def _outs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
-        """Return the output that the caller passed for each result, unchanged and as a buffer or array that fits.
-        InvalidArgumentError when it does not fit.
+    def _checked_outputs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
+        """Return two lists with one item per result: the `out` objects as passed, and the same as buffers or arrays.
+
+        Raises:
+            InvalidArgumentError: An output has the wrong type or shape, or shares memory with another one.
         """
         outs = list(out) if isinstance(out, tuple) else [out]
         if len(outs) != len(self._results) or (len(outs) != 1 and not isinstance(out, tuple)):
             raise InvalidArgumentError(f"@{self.name}: out: expected {len(self._results)} buffers, got {len(outs)}")
         buffers: list[Any] = outs
         if self._context.convert is not None:
-            buffers = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o, True) for o in outs]
+            buffers = [
+                o if o is None or isinstance(o, NATIVE_TYPES) else self._context.convert(o, is_out=True) for o in outs
+            ]
         for i, (output, (element, rank)) in enumerate(zip(buffers, self._results, strict=True)):
             expected = record.data.results[i]  # None for a number
             shape = None if expected is None else expected.shape
@@ -156,49 +165,56 @@ class AcceleratorFunction(Submitted, Callee):
         check_apart(self.name, buffers)
         return outs, buffers
 
-    def _hand_over(self, result: Buffer, output: Any) -> None:
-        """Copy a result into the output that the caller supplied."""
-        if self._is_ours(output):
+    def _copy_to_output(self, result: Buffer, output: Any) -> None:
+        """Copy a result into the output that the caller passed for it."""
+        if self._is_on_device(output):
             self._context.copy(result.memory.block, output.memory.block, result.nbytes)  # type: ignore[attr-defined]
         elif isinstance(output, Buffer):
             output.upload(result.numpy())
         else:
             result.download(output)
 
-    def _is_here(self, value: Any) -> bool:
-        """Return whether kernels can use a buffer where it lies."""
-        return self._is_ours(value)
+    def _is_usable_in_place(self, value: Any) -> bool:
+        """Return whether kernels can access a value without a copy."""
+        return self._is_on_device(value)
 
-    def _is_ours(self, value: Any) -> bool:
-        """Return whether a buffer is on the device."""
+    def _is_on_device(self, value: Any) -> bool:
+        """Return whether a value is a buffer in the memory of this device."""
         if not isinstance(value, Buffer):
             return False
         memory = value.memory
         return isinstance(memory, DeviceMemory) and memory.context is self._context
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
+        """Return the buffer of a result over device memory."""
         result = record.data.results[index]
         assert result is not None
         return Buffer(memory, result.shape, self._results[index][0], result.size)
 
     def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
+        """Return the constants, the fill patterns by command, and the numbers among the results, for the scalars of
+        a call.
+        """
         constants, patterns, values = self._core.compute(plan, scalars)
         return constants, [patterns[i] for i in record.numbers], values
 
-    def _take(self, block: Any, source: Buffer) -> None:
+    def _copy_in_buffer(self, block: Any, source: Buffer) -> None:
         """Copy a buffer that kernels cannot access in place into a block of device memory."""
-        if self._is_ours(source):
+        if self._is_on_device(source):
             self._context.copy(source.memory.block, block, source.nbytes)  # type: ignore[attr-defined]
         else:
             self._context.copy_in(block, raw_bytes(source), source.nbytes)
 
     def _argument(self, argument: Any, size: int, staged: list[Any]) -> Any:
-        """Return the block of an argument; one that is not on the device is copied there, or lent to it."""
+        """Return the block of an argument. One that is not on the device is borrowed if possible, else copied.
+
+        staged: receives the blocks to release after the run.
+        """
         if isinstance(argument, Buffer):
-            if self._is_here(argument):
+            if self._is_usable_in_place(argument):
                 return argument.memory.block  # type: ignore[attr-defined]
             staged.append(block := self._acquire(size))
-            self._take(block, argument)
+            self._copy_in_buffer(block, argument)
             return block
         if self._borrow is not None:
             block = self._borrow(argument, size)
@@ -212,9 +228,14 @@ class AcceleratorFunction(Submitted, Callee):
     def prepare(
         self, *args: Any, out: Any = None, workers: int | None = None, fresh: bool = False, **named: Any
     ) -> Any:
-        """Fix the shapes of the arguments. Each run returns the same buffers: `out`, or its own, which the next run
-        overwrites. fresh: each run gives new buffers, as a call does. workers: a number from 1 to 1024, which changes
-        nothing on this device."""
+        """Return a prepared call for arguments of these shapes.
+
+        Args:
+            out: Buffers or arrays for the results; without it the call owns result buffers, which the next run
+                overwrites.
+            workers: Number from 1 to 1024, which has no effect on this device.
+            fresh: Whether each run returns new buffers, as a call does.
+        """
         check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)
         bound = self._arranged(args, named)
@@ -224,8 +245,10 @@ class AcceleratorFunction(Submitted, Callee):
         return Prepared(self, bound, out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
-        """Run one command after the other, and returns how long each took on the device. runs: whose medians are
-        taken."""
+        """Run one command at a time, and return the device time of each.
+
+        runs: number of runs, of which the median is reported.
+        """
         if type(runs) is not int or runs < 1:
             raise InvalidArgumentError(f"profile: runs: expected a number of 1 or more, got {runs!r}")
         plan, inputs, scalars = self._bind(self._arranged(args, named))
@@ -261,12 +284,12 @@ class AcceleratorFunction(Submitted, Callee):
         return self._bind(self._arranged(args, named))[0].describe()
 
     def close(self) -> None:
-        """Forget every plan."""
+        """Release all plans."""
         self._core.close()
 
 
 def raw_bytes(buffer: Buffer) -> bytearray:
-    """Return the bytes of a buffer of another device."""
+    """Return a copy of the bytes of a buffer of any device."""
     data = bytearray(buffer.nbytes)
     buffer.memory.read(memoryview(data))
     return data

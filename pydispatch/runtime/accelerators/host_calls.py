@@ -1,4 +1,4 @@
-"""Host commands on devices that run plans by themselves: what they are given, and how they are called."""
+"""Host commands on accelerators: their operands, and the call."""
 
 from __future__ import annotations
 
@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LinkedCommand:
-    """A host command of a loaded program. function: of Python, or None; then address and context are those of C.
-    synchronous: everything before it is complete when it is called."""
+    """Host command of a loaded program.
+
+    Attributes:
+        function: Python function, or None for a C function.
+        address, context: Address and context pointer of a C function.
+        synchronous: Whether all earlier work is complete when it is called.
+    """
 
     name: str
     operands: Sequence[HostOperand]
@@ -40,7 +45,10 @@ class LinkedCommand:
 
 
 class OperandMemory:
-    """Memory that a command uses during its call: runtime.buffer.Memory. handle, offset: of the driver."""
+    """Memory of an operand, valid during the call of a host command; implements `runtime.buffer.Memory`.
+
+    handle, offset: the driver's handle of the memory, and the offset in it in bytes.
+    """
 
     def __init__(self, context: Any, block: Any, at: int, size: int, address: tuple[int, int], access: Access) -> None:
         self.size, self.handle, self.offset = size, *address
@@ -52,11 +60,11 @@ class OperandMemory:
         return str(self._context.name)
 
     def view(self) -> memoryview | None:
-        """None: arrays are copies, since they may outlive the command."""
+        """Return None: arrays of operands are copies, because they may outlive the call."""
         return None
 
     def read(self, target: memoryview) -> None:
-        self._require()
+        self._require_valid()
         whole = self._context.view(self._block, self._at + self.size)
         if whole is None:
             data = bytearray(self._at + len(target))
@@ -65,7 +73,7 @@ class OperandMemory:
         target[:] = whole[self._at : self._at + len(target)]
 
     def write(self, source: memoryview) -> None:
-        self._require()
+        self._require_valid()
         if self._access is Access.READ:
             raise InvalidArgumentError("upload: the program gives this operand to the command to be read only")
         whole = self._context.view(self._block, self._at + self.size)
@@ -77,17 +85,18 @@ class OperandMemory:
         data[self._at :] = source
         self._context.copy_in(self._block, memoryview(data), len(data))
 
-    def _require(self) -> None:
+    def _require_valid(self) -> None:
+        """Raise InvalidArgumentError if the host command has returned."""
         if self._is_over:
             raise InvalidArgumentError("the host command that this buffer was given to has returned; keep a copy")
 
     def end(self) -> None:
-        """Mark the host command as returned."""
+        """Invalidate the memory: the host command has returned."""
         self._is_over = True
 
 
 class OperandBuffer(Buffer):
-    """A tensor of a host command. Arrays of it are copies; `upload` writes it."""
+    """Tensor operand of a host command. Its arrays are copies; `upload` writes it."""
 
     __slots__ = ("is_written",)
 
@@ -96,7 +105,7 @@ class OperandBuffer(Buffer):
         self.is_written = operand.access is not Access.READ
 
     def numpy(self) -> NDArray[Any]:
-        """Return a copy of the content, which cannot be written where the operand is read only."""
+        """Return a copy of the content, read-only if the operand is."""
         array = self.download()
         array.flags.writeable = self.is_written
         return array
@@ -121,24 +130,25 @@ class Surroundings:
 
 
 class HostCalls:
-    """The host commands of one program. names: of its public functions, by number."""
+    """Host commands of one program. names: names of its public functions by number."""
 
     def __init__(self, commands: Sequence[LinkedCommand], names: dict[int, str]) -> None:
         self.commands, self.names = commands, names
         self._inside: set[int] = set()  # threads
 
     def require_outside(self) -> None:
-        """InvalidArgumentError in a command of the program."""
+        """Raise InvalidArgumentError if this thread is running a host command of the program."""
         if threading.get_ident() in self._inside:
             raise InvalidArgumentError(
                 "the program was called by a host command of its own; a command may call other programs"
             )
 
     def label(self, command: Custom) -> str:
+        """Return the name of a host command for messages."""
         return f"host command '{self.commands[command.command].name}'"
 
     def call(self, function: int, command: Custom, blocks: Blocks, constants: bytes, around: Surroundings) -> None:
-        """Call a command. CommandError, which names it and the function."""
+        """Call a host command. Raise CommandError, which names the command and the function, if it fails."""
         linked, here = self.commands[command.command], threading.get_ident()
         tensors, scalars = self._operands(linked, command, blocks, constants, around)
         context = CommandContext(around.kind, linked.name, around.stream, around.command_buffer, around.handle)
@@ -164,6 +174,7 @@ class HostCalls:
     def _operands(
         self, linked: LinkedCommand, command: Custom, blocks: Blocks, constants: bytes, around: Surroundings
     ) -> tuple[list[Any], list[Any]]:
+        """Return the tensors and the scalars of a host command, each in order."""
         slots, sizes, at = iter(command.slots), iter(command.sizes), 4 * command.first_constant
         tensors: list[Any] = []
         scalars: list[Any] = []
@@ -181,7 +192,7 @@ class HostCalls:
         return tensors, scalars
 
     def _call_native(self, linked: LinkedCommand, tensors: list[Any], scalars: list[Any], around: Surroundings) -> None:
-        """C code gets memory of the process where everything before is complete, else what the driver knows."""
+        """Call a C function with host copies of the tensors if it is synchronous, else with driver handles."""
         native = Native(around.kind, linked.name, around.stream, around.command_buffer, around.handle)
         rest, numbers = iter(tensors), iter(scalars)
         staged: list[tuple[Any, Any]] = []

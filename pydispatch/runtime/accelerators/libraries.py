@@ -1,4 +1,4 @@
-"""Libraries of functions that arrive at load time: the plugins of a device that links code by itself."""
+"""Libraries of device functions that are linked at load time, and the resolution of imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydispatch.suggestions import did_you_mean
 
 
 class Library(Protocol):
-    """An opened library. name: for messages."""
+    """Open library of device functions. name: for messages."""
 
     @property
     def name(self) -> str: ...
@@ -26,7 +26,13 @@ class Library(Protocol):
 
 
 class Linked(Protocol):
-    """data: the module. providers: symbol → name of the library that has it. unresolved: those that no library has."""
+    """Result of linking a module.
+
+    Attributes:
+        data: Linked module.
+        providers: Name of the providing library by symbol.
+        unresolved: Symbols that no library provides.
+    """
 
     @property
     def data(self) -> bytes: ...
@@ -62,11 +68,18 @@ class Dialect(Protocol):
         """Return whether bytes look like code in the dialect's language."""
 
     def open_library(self, data: bytes, name: str) -> Library:
-        """ArtifactError when it is broken, InvalidArgumentError when it is no library."""
+        """Open a library. Raise ArtifactError if it is broken, InvalidArgumentError if it is no library."""
 
     def link(self, module: bytes, libraries: Sequence[Any], optional: Collection[str], where: str) -> Linked:
-        """Link a module with the functions of libraries that it imports. optional: symbols that may be missing. where:
-        for messages. ArtifactError, InvalidArgumentError for a function that does not fit.
+        """Link a module with the library functions that it imports.
+
+        Args:
+            optional: Symbols that may stay unresolved.
+            where: Begins error messages.
+
+        Raises:
+            ArtifactError: The module is broken.
+            InvalidArgumentError: A function does not match its call.
         """
 
 
@@ -112,16 +125,14 @@ class Libraries:
         return Provider(ordinal, label, dialect.kind)
 
     def remove(self, provider: Provider) -> None:
-        """Take a registration back, for programs that are loaded from now on."""
+        """Remove a registration. Programs that are already loaded keep the library."""
         numbers = [ordinal for _, ordinal, _ in self._added]
         if not isinstance(provider, Provider) or provider.id not in numbers:
             raise InvalidArgumentError("remove_plugin: expected what add_plugin of this device returned, once")
         self._added = [entry for entry in self._added if entry[1] != provider.id]
 
-    def asked(self) -> list[Library]:
-        """Return the libraries in the order in which they are queried: by falling priority, the last one added first
-        among equals.
-        """
+    def in_search_order(self) -> list[Library]:
+        """Return the libraries in search order: by falling priority, the most recently added first among equals."""
         return [library for _, _, library in sorted(self._added, key=lambda entry: entry[:2], reverse=True)]
 
 
@@ -156,19 +167,20 @@ class Resolution:
             raise self._missing(name, unresolved, calls)
         for symbol in (entry.removeprefix("?") for entry in stated):
             provider = providers.get(symbol)
-            asked = []
+            searched = []
             for library in self.libraries:
-                asked.append(library.name)
+                searched.append(library.name)
                 if library.name == provider:
                     break
             calls_of_symbol = tuple(call for call in calls if call.symbol == symbol)
             exports = tuple(dict.fromkeys(export for call in calls_of_symbol for export in call.exports))
             self.imports.append(
-                Import(symbol, name, exports, symbol in optional, provider, tuple(asked), calls_of_symbol)
+                Import(symbol, name, exports, symbol in optional, provider, tuple(searched), calls_of_symbol)
             )
         return linked_modules
 
     def _missing(self, name: str, symbols: Sequence[str], calls: Sequence[Call]) -> MissingImportError:
+        """Return the error for unresolved symbols, with the calls of each and similar names."""
         symbols = list(dict.fromkeys(symbols))
         plural = "s" if len(symbols) != 1 else ""
         lines = [f"executable '@{name}' has {len(symbols)} unresolved function{plural}:"]
@@ -178,8 +190,8 @@ class Resolution:
             hint, users = did_you_mean(symbol, known), ", ".join(dict.fromkeys(exports)) or "it"
             lines.append(f"  '{symbol}', which {users} calls{'; ' * bool(hint)}{hint}".rstrip())
             lines += [f"    {call.c}" for call in calls if call.symbol == symbol]
-        asked = ", ".join(library.name for library in self.libraries)
-        lines.append(f"asked: {asked}" if asked else "no library is registered")
+        searched = ", ".join(library.name for library in self.libraries)
+        lines.append(f"asked: {searched}" if searched else "no library is registered")
         file = f"lib{self.dialect.suffix}"
         lines.append(
             f"supply it with device.add_plugin('{file}') before loading, or --plugin={file} on the command line; "
@@ -188,7 +200,7 @@ class Resolution:
         return MissingImportError("\n".join(lines), tuple(symbols))
 
     def _calls(self, variant: Mapping[str, Any], where: str) -> Iterator[Call]:
-        """Yield the calls that the manifest lists for a variant. ArtifactError when they cannot be read."""
+        """Yield the calls that the manifest lists for a variant. Raise ArtifactError if they cannot be read."""
         try:
             for entry in listed(variant.get("calls", [])):
                 exports = tuple(map(text, listed(table(entry)["exports"])))

@@ -24,8 +24,8 @@ def share_memory(one: Buffer, other: Buffer) -> bool:
     return bool(first < second + other.nbytes and second < first + one.nbytes)
 
 
-def _is_shared(one: Any, other: Any) -> bool:
-    """Return whether two buffers or contiguous arrays share memory."""
+def _outputs_share_memory(one: Any, other: Any) -> bool:
+    """Return whether two outputs, buffers or contiguous arrays, share memory."""
     if isinstance(one, Buffer) and isinstance(other, Buffer):
         return share_memory(one, other)
     arrays = [value.numpy() if isinstance(value, Buffer) and value.is_mapped else value for value in (one, other)]
@@ -33,10 +33,10 @@ def _is_shared(one: Any, other: Any) -> bool:
 
 
 def check_apart(function: str, outs: Sequence[Any]) -> None:
-    """InvalidArgumentError when two of the buffers and arrays that are given for results share memory."""
+    """Raise InvalidArgumentError if two outputs share memory."""
     for i, one in enumerate(outs):
         for k, other in enumerate(outs[:i]):
-            if one is not None and other is not None and _is_shared(one, other):
+            if one is not None and other is not None and _outputs_share_memory(one, other):
                 raise InvalidArgumentError(
                     f"@{function}: out {k} and out {i} share memory, but results {k} and {i} are different arrays; "
                     "pass separate buffers or arrays"
@@ -44,9 +44,9 @@ def check_apart(function: str, outs: Sequence[Any]) -> None:
 
 
 def check_out(where: str, output: Any, element: ElementType, is_number: bool, shape: tuple[int, ...] | None) -> None:
-    """InvalidArgumentError, which begins with `where`, unless a result fits the caller's output.
+    """Raise InvalidArgumentError, which begins with `where`, unless an output fits its result.
 
-    is_number: it is no array. shape: its sizes, None where they are not known yet.
+    is_number: whether the result is a number. shape: sizes of the result; None if they are not known yet.
     """
     if output is None:
         return

@@ -1,4 +1,4 @@
-"""A plan as a device keeps it."""
+"""Plans as an accelerator caches them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,22 @@ Blocks = list[Any]
 
 
 class Record:
-    """A plan, and what its device keeps with it.
+    """Plan of a call as an accelerator caches it.
 
-    commands: as in PlanData, with transients as ranges of one more buffer, the last: the arena; a binding that lies
-    less aligned than its executable needs (alignments: bytes by executable) is copied to one that is aligned, and back.
-    arguments, results: (buffer, index, bytes); constants: (buffer, index). numbers: of the commands in the plan;
-    patterns: one per command. count: buffers. has_deferred: whether constants and patterns depend on
-    the scalars of a call.
-    state: whatever the device wants. pieces: what it is cut into around host commands, once known (commands.py).
-    updates: the plan where results have the memory of arguments, by (argument's buffer, result's buffer).
+    Transients are ranges of one additional buffer, the arena, which is the last one. An operand that is less aligned
+    than its executable requires is copied to an aligned transient, and back if it is written.
+
+    Attributes:
+        commands: Commands as in PlanData, with these changes.
+        arguments, results: (buffer, index, bytes) of each.
+        constants: (buffer, index) of each.
+        numbers: Numbers of the commands in the plan.
+        patterns: Fill pattern of each command; 0 for other commands.
+        count: Number of buffers.
+        has_deferred: Whether constants and patterns depend on the scalars of a call.
+        state: State of the device for this plan.
+        pieces: Device plans and host commands that the plan is split into, once computed (commands.py).
+        updates: Plans for calls with results in the memory of arguments, by (argument's buffer, result's buffer).
     """
 
     __slots__ = (
@@ -52,8 +59,8 @@ class Record:
         self.state: Any = None
         self.updates: dict[tuple[tuple[int, int], ...], Record] = {}
         self.pieces: list[tuple[int, Any]] | None = None
-        if alignments and any(_unaligned(command, alignments) for command in data.commands):
-            self._stage(alignments)
+        if alignments and any(_unaligned_slots(command, alignments) for command in data.commands):
+            self._insert_alignment_copies(alignments)
         self.patterns = [c.pattern if isinstance(c, Fill) else 0 for c in self.commands]
         self.count = len(self.sizes)
         self._commands_with_arena()
@@ -63,8 +70,8 @@ class Record:
         return patterns if self.origins is None else [patterns[i] for i in self.origins]
 
     def updating(self, memories: Sequence[Any]) -> Record:
-        """Return the plan for calls over `memories`, one per buffer of the data: where a result has the memory of an
-        argument, copies from the one to the other are left out.
+        """Return the plan for calls over `memories`, one per buffer, without copies of arguments to results in the
+        same memory.
         """
         if len(self.results) == 0 or len(self.arguments) == 0:
             return self
@@ -78,7 +85,7 @@ class Record:
         return record
 
     def _without_copies(self, results: dict[int, int]) -> Record:
-        """Return the plan without copies of arguments onto results that have their memory. results: by argument."""
+        """Return the plan without copies from an argument to the result in its memory. results: result by argument."""
 
         def moves(command: Command) -> bool:
             if not isinstance(command, Copy) or command.source.offset != command.target.offset:
@@ -93,8 +100,11 @@ class Record:
         record.state = record.pieces = None
         return record
 
-    def _stage(self, alignments: Mapping[int, int]) -> None:
-        """Put copies around the dispatches with bindings that are not aligned. Regions become three each."""
+    def _insert_alignment_copies(self, alignments: Mapping[int, int]) -> None:
+        """Insert copies before and after dispatches with unaligned operands.
+
+        A region becomes three: copies in, dispatches, copies out.
+        """
         commands: list[Command] = []
         origins: list[int] = []
         for index, command in enumerate(self.data.commands):
@@ -102,7 +112,7 @@ class Record:
             after: list[Command] = []
             first = 3 * command.region
             staged: dict[Slot, Slot] = {}
-            for slot in _unaligned(command, alignments):
+            for slot in _unaligned_slots(command, alignments):
                 if slot not in staged:
                     own = staged[slot] = Slot(self._new_transient(slot.size), 0, slot.size)
                     before.append(Copy(first, (slot, own)))
@@ -116,6 +126,7 @@ class Record:
         self.numbers = [self.data.numbers[i] for i in self.origins]
 
     def _new_transient(self, size: int) -> int:
+        """Append a transient to the arena and return its buffer index."""
         offset = -(-self.arena_bytes // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
         self.arena_bytes = offset + size
         self.transients.append((len(self.sizes), offset))
@@ -123,6 +134,7 @@ class Record:
         return len(self.sizes) - 1
 
     def _commands_with_arena(self) -> None:
+        """Rewrite the operands of commands from transients to ranges of the arena."""
         if not self.transients:
             return
         moved, arena = dict(self.transients), self.count
@@ -135,8 +147,8 @@ class Record:
         self.commands = [replace(c, slots=tuple(map(in_arena, c.slots))) for c in self.commands]
 
 
-def _unaligned(command: Command, alignments: Mapping[int, int]) -> list[Slot]:
-    """Return the bindings of a dispatch that its executable does not take in place, because of their alignment."""
+def _unaligned_slots(command: Command, alignments: Mapping[int, int]) -> list[Slot]:
+    """Return the operands of a dispatch that are less aligned than its executable requires."""
     if not isinstance(command, Dispatch):
         return []
     alignment = alignments.get(command.executable, 1)
@@ -144,7 +156,7 @@ def _unaligned(command: Command, alignments: Mapping[int, int]) -> list[Slot]:
 
 
 def label(command: Command, kernel: str) -> str:
-    """Return the description of a command; kernel: the name of the kernel that a dispatch runs."""
+    """Return a description of a command. kernel: name of the kernel that a dispatch runs."""
     if isinstance(command, Dispatch):
         return f"{kernel} {'x'.join(map(str, command.grid))}"
     if isinstance(command, Custom):

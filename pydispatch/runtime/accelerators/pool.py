@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class SizedBlock(Protocol):
-    """A block of a pool. size: in bytes, a multiple of the granule of the pool."""
+    """Block of a pool. size: size in bytes, a multiple of the pool's granule."""
 
     size: int
 

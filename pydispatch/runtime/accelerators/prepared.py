@@ -1,4 +1,4 @@
-"""Calls with fixed shapes."""
+"""Prepared calls, whose shapes are fixed."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ class Preparable(Protocol):
     def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]: ...
     def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any: ...
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer: ...
-    def _is_here(self, value: Any) -> bool: ...
-    def _outs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]: ...
+    def _is_usable_in_place(self, value: Any) -> bool: ...
+    def _checked_outputs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]: ...
     def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]: ...
     def _value(self, results: list[Any]) -> Any: ...
-    def _take(self, block: Any, source: Buffer) -> None: ...
+    def _copy_in_buffer(self, block: Any, source: Buffer) -> None: ...
 
 
 class Prepared:
-    """A call with fixed shapes. `p()` runs it on the same arguments, reading arrays again; `p(c, d)` takes others of
-    the same shapes first. It owns its results unless it was given some: the next run overwrites them."""
+    """Call with fixed shapes. `p()` runs it on the same arguments; `p(c, d)` first binds others of the same shapes.
+
+    Array arguments are read again in each run. Results that it owns are overwritten by the next run.
+    """
 
     def __init__(self, function: Preparable, args: tuple[Any, ...], out: Any) -> None:
         self._function, self._context = function, function._context
@@ -51,7 +53,7 @@ class Prepared:
         self._out, self._is_bound = out, True
         self._running: dict[str, object] = {}
         if out is not None:
-            function._outs(self._plan.device, out)
+            function._checked_outputs(self._plan.device, out)
         self._run: Run | None = None
         if out is None:
             self._run = Run(function, self._plan, self._plan.device)
@@ -87,6 +89,7 @@ class Prepared:
         return self._run()
 
     def _rebind(self, args: tuple[Any, ...]) -> None:
+        """Bind other arguments of the same shapes. Raise InvalidArgumentError if they need another plan."""
         plan, *inputs = self._function._bind(args, self._plan, copies=False)
         if plan is not self._plan:
             raise InvalidArgumentError(
@@ -98,7 +101,7 @@ class Prepared:
 
     @property
     def commands(self) -> list[str]:
-        """What a run does, one line per command."""
+        """Commands of a run, one line each."""
         return self._plan.describe()
 
 
@@ -123,8 +126,7 @@ class Run:
         self.bound: tuple[Any, ...] | None = None
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:
-        """Take other arguments of the same shapes; the fixed run hears of it where their memory, or what follows the
-        scalars, is another."""
+        """Bind arguments. The fixed run is updated only if a block, a constant or a fill pattern has changed."""
         record, function = self.record, self.function
         self.copies = []
         blocks: Blocks = [None] * record.count
@@ -132,7 +134,7 @@ class Run:
             blocks[buffer_index] = self.executor.constant(index)
         for buffer_index, index, size in record.arguments:
             argument = inputs[index]
-            if function._is_here(argument):
+            if function._is_usable_in_place(argument):
                 blocks[buffer_index] = argument.memory.block
                 continue
             if buffer_index not in self.own:
@@ -162,7 +164,7 @@ class Run:
     def __call__(self) -> Any:
         for block, source, size in self.copies:
             if isinstance(source, Buffer):
-                self.function._take(block, source)
+                self.function._copy_in_buffer(block, source)
             else:
                 self.context.copy_in(block, source, size)
         if self.fixed is not None and traced.is_on():

@@ -1,4 +1,4 @@
-"""Functions whose steps the host runs."""
+"""Functions with control flow, state or checks: the host runs their steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydispatch._core.commands import Command
 from pydispatch._core.flops import flops_of
 from pydispatch._core.profile import Profile, Timing, check_runs, timing_of
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory
+from pydispatch.runtime.accelerators.context import NATIVE_TYPES, DeviceMemory
 from pydispatch.runtime.accelerators.outputs import check_apart, check_out
 from pydispatch.runtime.accelerators.public import Callee
 from pydispatch.runtime.accelerators.submit import Submitted, check_workers
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class _CommandTime:
-    """A command of a plan that a procedure ran several times. record: keeps it, while others are compared with it."""
+    """Accumulated time of a command that a procedure runs several times.
+
+    record: the plan of the command; the reference keeps its id, which is part of a key, from being reused.
+    """
 
     record: Record
     command: Command
@@ -38,15 +41,16 @@ class _CommandTime:
     times: int = 0
 
     def timing(self, stated: Mapping[int, list[Any]], runs: int) -> Timing:
+        """Return the mean time of the command in one of `runs` calls."""
         flops = flops_of(self.command, stated, self.constants)
         return timing_of(self.text, self.seconds / runs, self.command, flops, max(1, round(self.times / runs)))
 
 
 class AcceleratorProcedure(Submitted, Callee):
-    """A function with control flow, state or checks: the host runs its steps, the device its pieces.
+    """Function with control flow, state or checks: the host runs its steps, the device the dispatches between them.
 
-    Tensors stay on the device between steps; the host reads the elements that it decides by. Arguments and results are
-    as for `AcceleratorFunction`.
+    Tensors stay on the device; the host reads only elements that decide control flow. Arguments and results are those
+    of `AcceleratorFunction`.
     """
 
     BUFFER: type[Buffer] = Buffer
@@ -61,7 +65,7 @@ class AcceleratorProcedure(Submitted, Callee):
 
     def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
         check_workers(self.name, workers)
-        outs = self._outs(out)
+        outs = self._checked_outputs(out)
         values = self._values(tuple(map(self._argument, self._arranged(args, named))))
         for i, (value, (kind, rank), output) in enumerate(zip(values, self.results, outs, strict=True)):
             check_out(f"@{self.name}: out {i}", output, kind, rank is None, None if rank is None else value[1])
@@ -69,8 +73,10 @@ class AcceleratorProcedure(Submitted, Callee):
         return (results[0] if len(results) == 1 else tuple(results)) if results else None
 
     def _values(self, args: tuple[Any, ...]) -> list[Any]:
-        """Run a call on the device and return its results. An exception that the device, a host command or a signal's
-        handler raised in it is raised here unchanged: C sees a status, which holds no exception.
+        """Run a call and return its results.
+
+        An exception from the device, a host command or a signal handler is raised unchanged: the C core passes only a
+        status, so `raised` holds the exception meanwhile.
         """
         raised, here = self._executor.raised, threading.get_ident()
         try:
@@ -87,9 +93,11 @@ class AcceleratorProcedure(Submitted, Callee):
         finally:
             raised.pop(here, None)
 
-    def _outs(self, out: Any) -> list[Any]:
-        """Return the output that the caller passed for each result, checked before anything runs; None for one that was
-        not passed. InvalidArgumentError when it does not fit.
+    def _checked_outputs(self, out: Any) -> list[Any]:
+        """Return one output per result, checked before anything runs; None for a result without output.
+
+        Raises:
+            InvalidArgumentError: An output has the wrong type, or shares memory with another one.
         """
         count = len(self.results)
         if out is None:
@@ -103,34 +111,32 @@ class AcceleratorProcedure(Submitted, Callee):
         return outs
 
     def _argument(self, argument: Any) -> Any:
-        """Convert an argument to a buffer of the device that kernels can use in place, an array or a number."""
+        """Convert an argument to a device buffer that kernels can access in place, an array or a number."""
         context = self._context
-        if context.convert is not None and not isinstance(argument, PLAIN):
+        if context.convert is not None and not isinstance(argument, NATIVE_TYPES):
             argument = context.convert(argument)
         if not isinstance(argument, Buffer):
             return argument
-        if not self._is_ours(argument):
+        if not self._is_on_device(argument):
             return argument.numpy()
-        if self._executor.takes(argument.memory.block):  # type: ignore[attr-defined]
+        if self._executor.can_use_in_place(argument.memory.block):  # type: ignore[attr-defined]
             return argument
         memory = self._executor.acquire(argument.nbytes)
         context.copy(argument.memory.block, memory.block, argument.nbytes)  # type: ignore[attr-defined]
         return Buffer(memory, argument.shape, argument.element, argument.nbytes)
 
-    def _is_ours(self, buffer: Buffer) -> bool:
-        """Return whether a buffer is on the device."""
+    def _is_on_device(self, buffer: Buffer) -> bool:
+        """Return whether a buffer is in the memory of this device."""
         return isinstance(buffer.memory, DeviceMemory) and buffer.memory.context is self._context
 
     def _result(self, value: Any, out: Any) -> Any:
-        """Return the value of one result of a call: a number, or a buffer; `out`, filled with the result, when there is
-        one.
-        """
+        """Return one result of a call, copied into `out` unless that is None."""
         if not isinstance(value, tuple):
             return value
         result = self.BUFFER(*value)
         if isinstance(out, np.ndarray):
             np.copyto(out, result.numpy(), casting="no")
-        elif isinstance(out, Buffer) and self._is_ours(out):
+        elif isinstance(out, Buffer) and self._is_on_device(out):
             self._context.copy(result.memory.block, out.memory.block, result.nbytes)  # type: ignore[attr-defined]
         elif isinstance(out, Buffer):
             out.upload(result.numpy())
@@ -139,18 +145,21 @@ class AcceleratorProcedure(Submitted, Callee):
     def prepare(
         self, *args: Any, out: Any = None, workers: int | None = None, fresh: bool = False, **named: Any
     ) -> Any:
-        """Prepare a call with these arguments. Its results are new in every run, fresh or not, unless given `out`.
-        workers: a number from 1 to 1024, which changes nothing on this device.
+        """Return a prepared call with these arguments.
+
+        Results are new in each run unless `out` is passed. workers: a number from 1 to 1024, which has no effect on
+        this device.
         """
         check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)
-        self._outs(out)
+        self._checked_outputs(out)
         return self._repeated(self._arranged(args, named), out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
-        """Measure how long each command of a call takes on the device. A command that runs several times has one
-        timing. runs: whose means are taken, after one that is not counted; each changes the state of the program as a
-        call does.
+        """Measure the device time of each command of a call.
+
+        A command that runs several times has one timing. runs: number of measured runs, of which the mean is reported,
+        after one warm-up run. Each run changes the state of the program.
         """
         check_runs(self.name, runs)
         command_times: dict[tuple[int, int], _CommandTime] = {}
@@ -178,5 +187,5 @@ class AcceleratorProcedure(Submitted, Callee):
         return Profile(timings, None, max(0.0, whole - busy) / runs)
 
     def close(self) -> None:
-        """Forget every plan."""
+        """Release all plans."""
         self._procedure.close()

@@ -1,4 +1,4 @@
-"""PTX as the code of a device: what variants are chosen by, and its libraries of functions."""
+"""PTX as the code of a device: capabilities for variant selection, and libraries of device functions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ FORMAT = "cuda-nvptx-fb"
 
 
 def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> HostProperties:
-    """Return the host that variants are chosen for on a device of a compute capability. has_cubins: it runs machine
-    code.
+    """Return the properties for variant selection on a device of a compute capability.
+
+    has_cubins: whether the device executes machine code, not only PTX.
     """
     major, minor = capability
     known = capabilities(major, minor)
@@ -34,7 +35,7 @@ def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> 
 
 @dataclass(frozen=True)
 class LinkedPtx:
-    """pydispatch.runtime.accelerators.libraries.Linked."""
+    """Linked PTX module; implements `libraries.Linked`."""
 
     data: bytes
     providers: Mapping[str, str]
@@ -42,7 +43,7 @@ class LinkedPtx:
 
 
 class Ptx:
-    """pydispatch.runtime.accelerators.libraries.Dialect."""
+    """PTX; implements `libraries.Dialect`."""
 
     kind = "ptx"
     language = "PTX"

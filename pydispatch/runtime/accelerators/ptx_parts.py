@@ -23,8 +23,13 @@ Block = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Facts:
-    """A kernel as its module states it. parameters: sizes in bytes; required, maximum: of a block, when stated."""
+class DeclaredKernel:
+    """Kernel as its module declares it.
+
+    Attributes:
+        parameters: Size of each parameter in bytes.
+        required, maximum: Required and maximum block size, if declared.
+    """
 
     name: str
     parameters: tuple[int, ...]
@@ -58,21 +63,23 @@ class KernelEntry:
 
 
 def kind_of(data: bytes | memoryview) -> str:
-    """Return the kind of code in a file without a description: cubin for an ELF, else PTX."""
+    """Return the kind of code: cubin for an ELF file, else PTX."""
     return CUBIN if is_elf(data) else PTX
 
 
-def facts_of(data: bytes, kind: str, where: str) -> list[Facts]:
-    """Return the kernels of a module. ArtifactError when it is broken."""
+def declared_kernels(data: bytes, kind: str, where: str) -> list[DeclaredKernel]:
+    """Return the kernels that a module declares. Raise ArtifactError if the module is broken."""
     if kind == CUBIN:
         from pydispatch.formats.elf import cubin
 
-        return [Facts(e.name, tuple(e.parameters), e.required, e.maximum) for e in cubin.read(data, where).entries]
+        return [
+            DeclaredKernel(e.name, tuple(e.parameters), e.required, e.maximum) for e in cubin.read(data, where).entries
+        ]
     from pydispatch.formats.ptx import interface, read
 
     module = read.read(data, where)
     return [
-        Facts(
+        DeclaredKernel(
             entry.name, tuple(interface.parameter_sizes(entry)), entry.directives.get("reqntid"),
             entry.directives.get("maxntid"),
         )
@@ -81,7 +88,10 @@ def facts_of(data: bytes, kind: str, where: str) -> list[Facts]:
 
 
 class PtxParts:
-    """The key "ptx" of a variant in the manifest; a file that was given for a declared executable is one module."""
+    """Contents of the key "ptx" of a variant: modules, entry points and launch metadata.
+
+    A file that is supplied for a declared executable counts as one module.
+    """
 
     def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
         """where: for messages. ArtifactError when the notes do not fit the code."""
@@ -101,6 +111,7 @@ class PtxParts:
             raise ArtifactError(f'{where}: manifest.json: the key "ptx" of its variant: {error}') from None
 
     def _read(self, notes: Any, size: int) -> None:
+        """Read the notes. Raise KeyError or ValueError if they do not describe `size` bytes of code."""
         notes = table(notes)
         self.blocks = [None if block is None else _block(block) for block in listed(notes["blocks"])]
         self.shared = [count(n) for n in listed(notes["shared"])]
@@ -123,19 +134,21 @@ class PtxParts:
             raise ValueError("a parameter has 1, 2, 4 or 8 bytes")
 
     def pieces(self, code: bytes | memoryview) -> list[bytes]:
-        """Return the bytes of each module."""
+        """Return the code of each module."""
         return [bytes(code[offset : offset + length]) for offset, length, _ in self.modules]
 
     def plan(self, modules: Sequence[bytes], exports: Sequence[Export]) -> list[KernelEntry]:
-        """Return an entry per export; `modules` are the pieces, with their imports resolved.
+        """Return the kernel of each export. modules: the pieces, with imports resolved.
 
-        ArtifactError when one is missing or takes other parameters than the program gives.
+        Raises:
+            ArtifactError: A kernel is missing or its parameters do not match the program.
         """
         if self.entries is not None:
-            return [self._stated(export, self.entries) for export in exports]
-        return [self._found(export, modules) for export in exports]
+            return [self._kernel_from_notes(export, self.entries) for export in exports]
+        return [self._kernel_by_name(export, modules) for export in exports]
 
-    def _stated(self, export: Export, entries: Sequence[tuple[int, str]]) -> KernelEntry:
+    def _kernel_from_notes(self, export: Export, entries: Sequence[tuple[int, str]]) -> KernelEntry:
+        """Return the kernel of an export by the entries of the notes."""
         ordinal, name = export.ordinal, export.name
         if ordinal >= min(len(entries), len(self.blocks), len(self.shared), len(self.parameters)):
             raise ArtifactError(
@@ -159,11 +172,11 @@ class PtxParts:
     def _described(self, ordinal: int) -> Parameters | None:
         return self.described[ordinal] if ordinal < len(self.described) else None
 
-    def _found(self, export: Export, modules: Sequence[bytes]) -> KernelEntry:
-        """Return the kernel of an export in a file without a description: the one of its name, or the only one."""
+    def _kernel_by_name(self, export: Export, modules: Sequence[bytes]) -> KernelEntry:
+        """Return the kernel of an export in a module without entries: the one with its name, or the only one."""
         ordinal, name, bindings = export.ordinal, export.name, export.bindings
         kind = self.modules[0][2]
-        kernels = facts_of(modules[0], kind, self.where)
+        kernels = declared_kernels(modules[0], kind, self.where)
         kernel = next((k for k in kernels if k.name == name), kernels[0] if len(kernels) == 1 else None)
         if kernel is None:
             have = ", ".join(k.name for k in kernels) or "none"
@@ -172,12 +185,15 @@ class PtxParts:
         sizes = kernel.parameters[bindings:] if described is None else ()
         self._check(export, kernel, sizes, modules[0] if kind == PTX else None)
         block = self.blocks[ordinal] if ordinal < len(self.blocks) else None
-        if block is None or (kernel.required is not None and block != _three(kernel.required)):
-            block = self._stated_block(export, kernel, block)
+        if block is None or (kernel.required is not None and block != _padded_block(kernel.required)):
+            block = self._required_block(export, kernel, block)
         shared = self.shared[ordinal] if ordinal < len(self.shared) else 0
         return KernelEntry(ordinal, name, 0, kernel.name, block, shared, bindings, sizes, described, export.constants)
 
-    def _check(self, export: Export, kernel: Facts, sizes: Sequence[int], text: bytes | None) -> None:
+    def _check(self, export: Export, kernel: DeclaredKernel, sizes: Sequence[int], text: bytes | None) -> None:
+        """Raise ArtifactError if the parameters of a kernel do not match its export. text: PTX of the module, if it
+        is PTX.
+        """
         constants, bindings = export.constants, export.bindings
         problem: str | None = None
         described = self._described(export.ordinal)
@@ -202,21 +218,29 @@ class PtxParts:
         if problem is not None:
             raise ArtifactError(f"{self.where}, export '@{export.name}', entry '{kernel.name}': {problem}")
 
-    def _stated_block(self, export: Export, kernel: Facts, wanted: Block | None) -> Block:
+    def _required_block(self, export: Export, kernel: DeclaredKernel, wanted: Block | None) -> Block:
+        """Return the block size that a kernel requires.
+
+        Raise ArtifactError if there is none, or it differs from `wanted`.
+        """
         where = f"{self.where}, export '@{export.name}', entry '{kernel.name}'"
         if kernel.required is None:
             raise ArtifactError(
                 f"{where}: nothing states the size of its blocks; write workgroup_size = [64 : index, 1 : index, "
                 "1 : index] at the export, or .reqntid (__launch_bounds__ does not fix it) in the kernel"
             )
-        block = _three(kernel.required)
+        block = _padded_block(kernel.required)
         if wanted is not None and wanted != block:
-            raise ArtifactError(f"{where}: the program has blocks of {_text(wanted)}, its .reqntid {_text(block)}")
+            raise ArtifactError(
+                f"{where}: the program has blocks of {_block_text(wanted)}, its .reqntid {_block_text(block)}"
+            )
         return block
 
     def constant_values(self, words: Sequence[int]) -> list[tuple[str, int]]:
-        """(variable of the modules, value) per executable constant: a word, or two, the low one first, of a name that
-        stands twice."""
+        """Return (variable, value) of each executable constant.
+
+        A name that is listed twice is 64 bits wide, low word first.
+        """
         values: dict[str, int] = {}
         for name, word in zip(self.constants, words, strict=False):
             low = values.get(name)
@@ -246,7 +270,9 @@ class Packer:
         self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct("<" + reads).unpack_from
 
     def pack(self, addresses: Sequence[int], constants: bytes, first: int = 0) -> bytes:
-        """Return the parameters as bytes. addresses: of the bindings; constants: words, from number `first` on."""
+        """Return the parameters as bytes. addresses: of the bindings. constants: 32-bit words. first: index of the
+        first word.
+        """
         data = bytearray(self.size)
         self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first))
         return bytes(data)
@@ -289,16 +315,19 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 def _block(value: Any) -> Block:
+    """Return a checked block size of three positive numbers."""
     x, y, z = map(count, listed(value, 3))
     if not 1 <= x * y * z <= MAX_THREADS:
         raise ValueError(f"a block has 1 to {MAX_THREADS} threads, got {x}x{y}x{z}")
     return x, y, z
 
 
-def _three(numbers: Sequence[int]) -> Block:
+def _padded_block(numbers: Sequence[int]) -> Block:
+    """Return a block size as three numbers, padded with 1."""
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
 
 
-def _text(block: Block) -> str:
+def _block_text(block: Block) -> str:
+    """Return a block size as text, such as "64x1x1"."""
     return "x".join(map(str, block))

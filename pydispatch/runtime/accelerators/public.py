@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Documentation:
-    """The docstring of a class, and what its objects say of themselves."""
+    """Descriptor of `__doc__`: the docstring of a class, or the help text of a function object."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -60,7 +60,7 @@ class Callee:
 
     @property
     def outputs(self) -> tuple[ValueInfo, ...]:
-        """The results, as `inputs`."""
+        """Results, described like `inputs`."""
         return self._public.outputs
 
     @property
@@ -68,7 +68,7 @@ class Callee:
         return self._public.described().signature()
 
     def _repeated(self, bound: tuple[Any, ...], out: Any = None) -> Callable[..., Any]:
-        """Call with these arguments, or with others."""
+        """Return a function that calls with these arguments, or with others if any are passed."""
         call = cast("Callable[..., Any]", self)
 
         def run(*others: Any, **more: Any) -> Any:
@@ -77,12 +77,18 @@ class Callee:
         return run
 
     def batched(self, max_batch: int = 64, max_delay: float = 0.001, **options: Any) -> Batched:
-        """Collect requests of threads and coroutines into calls with up to `max_batch` rows, as `batched` of functions
-        on the CPU does. Results are arrays."""
+        """Combine requests of threads and coroutines into calls with up to `max_batch` rows, like `batched` on the
+        CPU.
+
+        Results are arrays.
+        """
         return self._public.batched(max_batch, max_delay, **options, caller=self)
 
     def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Return all arguments in order, of which `named` are given by name. InvalidArgumentError."""
+        """Return all arguments in order, with `named` ones inserted.
+
+        Raise InvalidArgumentError if they do not match.
+        """
         return self._public.arranged(args, named) if named else args
 
     def __repr__(self) -> str:

@@ -14,13 +14,13 @@ R = TypeVar("R")
 
 
 class RecordingCache(Generic[R]):
-    """Recordings of one plan, of which the least recently used one is dropped.
+    """LRU cache of the recordings of one plan.
 
-    A recording is taken out while it is used, so that no other thread submits it. Each method is one operation of a
-    dictionary, so none needs a lock.
+    A recording is removed while it is in use, so that no other thread submits it. Each method is one atomic dictionary
+    operation, so no lock is needed.
 
-    capacity: recordings of one plan. A loop over more sets of blocks records each time; each recording holds memory of
-    the driver.
+    capacity: maximum number of recordings. With fewer than the sets of blocks that a loop cycles through, every run
+    records; each recording holds driver memory.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -73,7 +73,9 @@ class RecordingExecutor(Executor, Generic[R]):
 
     @staticmethod
     def key_of(record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Any:
-        """Return the key of a recording: the numbers of its blocks, and the constants that only a call decides."""
+        """Return the cache key of a recording: block numbers, and the constants and patterns if they depend on the
+        call.
+        """
         numbers = tuple([block.number if block is not None else 0 for block in blocks])
         return (numbers, constants, tuple(patterns)) if record.has_deferred else numbers
 

@@ -20,7 +20,7 @@ is_on = recorder.is_on
 
 
 class _Span:
-    """An event of this thread."""
+    """Context manager that records a trace event of this thread."""
 
     __slots__ = ("begin", "kind", "name")
 
@@ -38,29 +38,32 @@ _OFF = nullcontext()
 
 
 def span(kind: Kind, name: str = "") -> AbstractContextManager[None]:
-    """Record a `with` block as an event of this thread when a trace is on."""
+    """Return a context manager that records the `with` block as a trace event of this thread, if a trace is on."""
     return _Span(kind, name) if is_on() else _OFF
 
 
 def run(executor: Any, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-    """`Executor.run`; while a trace is on one command after another, with the device's time of each."""
+    """Run a plan. While a trace is on, commands run one at a time, and the device time of each is recorded."""
     if not is_on():
         executor.run(record, blocks, constants, patterns)
         return
     times = executor.time(record, blocks, constants, patterns)
-    _add(executor.context.name, record, times, time.monotonic_ns())
+    _add_events(executor.context.name, record, times, time.monotonic_ns())
 
 
-def _add(queue: str, record: Record, times: Sequence[Timing], end: int) -> None:
-    """Devices count from a moment of their own: the last command ended when the wait for it did, at the latest."""
+def _add_events(queue: str, record: Record, times: Sequence[Timing], end: int) -> None:
+    """Record the device times of commands, with `end` as the end of the last one.
+
+    Device clocks have another origin; the last command ended at the latest when the wait for it returned.
+    """
     for command, timing in zip(reversed(record.commands), reversed(times), strict=True):
         begin = end - round(timing.seconds * 1e9)
         if not isinstance(command, Custom):  # those are events of the thread that calls them
             grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
-            recorder.add_queued(queue, _name(timing.command), begin, end, grid[0] * grid[1] * grid[2])
+            recorder.add_queued(queue, _event_name(timing.command), begin, end, grid[0] * grid[1] * grid[2])
         end = begin
 
 
-def _name(text: str) -> str:
-    """Return the name of the export in the text of a dispatch; "fill" or "copy" for these commands."""
+def _event_name(text: str) -> str:
+    """Return the export name in a dispatch's text; "fill" or "copy" for these commands."""
     return text.rpartition("::@")[2].partition(" ")[0]

@@ -1,4 +1,4 @@
-"""A device as this process has it: the primary context, one stream, memory, and what was put on the stream."""
+"""Open CUDA device: the primary context of this process, one stream, and memory."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ _ATTRIBUTES = {
 
 
 class Current:
-    """`with context.current:` the calls of the driver in this thread are about this device. Whoever had another context
-    in this thread, as PyTorch does with several devices, has it again afterwards."""
+    """Context manager that makes this device current in the thread, and restores the previous context at the end.
+
+    Other libraries, such as PyTorch with several devices, may have made another context current.
+    """
 
     __slots__ = ("_context", "_handle", "_pop", "_push")
 
@@ -87,7 +89,7 @@ class Context(base.Context):
         self.lock = threading.RLock()
         self.recent: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_REMEMBERED)
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
-        self.attributes = self._facts()
+        self.attributes = self._device_attributes()
         self.version = int(self.check(driver.cuDriverGetVersion(), "cuDriverGetVersion"))
         self.total_bytes = int(self.check(driver.cuDeviceTotalMem(self.device), "cuDeviceTotalMem"))
         name = self.check(driver.cuDeviceGetName(128, self.device), "cuDeviceGetName")
@@ -114,7 +116,8 @@ class Context(base.Context):
             raise
         self.stream_number = int(self.stream)
 
-    def _facts(self) -> dict[str, int]:
+    def _device_attributes(self) -> dict[str, int]:
+        """Return the device attributes that are needed, by the keys of `_ATTRIBUTES`; 0 for unknown ones."""
         names, facts = self.driver.CUdevice_attribute, {}
         for key, name in _ATTRIBUTES.items():
             attribute = getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}", None)
@@ -123,8 +126,10 @@ class Context(base.Context):
         return facts
 
     def retry(self, work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Call the driver again, which refused because this thread has the context of another device, or none. The
-        first device then stays current where there was none, as with the CUDA runtime."""
+        """Repeat a driver call that failed because another context, or none, was current in this thread.
+
+        Device 0 stays current afterwards if there was no context, as with the CUDA runtime.
+        """
         status, before = self.driver.cuCtxGetCurrent()
         if self.index == 0 and not status and int(before) == 0:
             self.driver.cuCtxPushCurrent(self.handle)
@@ -141,7 +146,7 @@ class Context(base.Context):
         return result[1] if len(result) == 2 else result[1:]
 
     def failed(self, status: Any, what: str) -> None:
-        """Raise the error of a status. One of the hardware names what ran since the device was last waited for."""
+        """Raise the error of a driver status. A hardware error lists the dispatches since the last synchronization."""
         error = cuda.failure(self.driver, status, f"{self.name}: {what}")
         if not isinstance(error, cuda.DeviceLostError):
             raise error
@@ -172,7 +177,7 @@ class Context(base.Context):
         )  # fmt: skip
 
     def require_usable(self) -> None:
-        """DeviceUnavailableError when the device is closed or lost."""
+        """Raise DeviceUnavailableError if the device is closed or lost."""
         if self.lost:
             raise cuda.DeviceLostError(
                 f"{self.name} is lost for this process: {self.lost}; start a new process to use it again"
@@ -181,7 +186,7 @@ class Context(base.Context):
             raise DeviceUnavailableError(f"{self.name} was closed; open it again with pydispatch.device()")
 
     def synchronize(self) -> None:
-        """Wait until everything that was given is done. Ctrl-C is heard, also when a kernel never ends."""
+        """Wait until all enqueued work is complete. Ctrl-C interrupts the wait, even if a kernel never ends."""
         if self.lost:
             self.require_usable()
         with traced.span(Kind.WAIT):
@@ -193,7 +198,7 @@ class Context(base.Context):
         self.recent.clear()
 
     def _wait(self) -> tuple[Any, ...]:
-        """Ask until the stream is done, as the driver would: at once for a while, then now and then."""
+        """Poll the stream until it is idle: continuously for `_EAGER_SECONDS`, then every `_POLL_SECONDS`."""
         query, stream = self.driver.cuStreamQuery, self.stream
         result: tuple[Any, ...] = query(stream)
         start = time.perf_counter() if result[0] else 0.0
@@ -286,6 +291,7 @@ class Context(base.Context):
         self._order(self.stream, stream)
 
     def _order(self, first: Any, then: Any) -> None:
+        """Make stream `then` wait, on the device, for the work that stream `first` has now."""
         self.require_usable()
         driver = self.driver
         with self.lock, self.current:
@@ -313,6 +319,10 @@ class Context(base.Context):
                 self._events.append(event)
 
     def _destroy_garbage(self) -> None:
+        """Destroy unused driver objects.
+
+        Before a module is unloaded, wait for the stream, which may be running its code.
+        """
         is_idle = False
         while self.garbage:
             destroy, handle = self.garbage.popleft()
@@ -322,7 +332,7 @@ class Context(base.Context):
             destroy(handle)
 
     def close(self) -> None:
-        """Wait for what runs, and refuses what comes. When no buffer is left everything goes back to the driver."""
+        """Wait for work in flight, and refuse further work. The device is released after its last buffer."""
         with self.lock:
             if self.is_shut:
                 return
@@ -348,7 +358,7 @@ class Context(base.Context):
 
 
 def _address(source: Source, size: int) -> tuple[int, Any]:
-    """Return the address of bytes of the process, and the object that keeps them alive; None for a bare address."""
+    """Return the address of host memory, and the object that keeps it alive (None for a bare address)."""
     if type(source) is int:
         return source, None
     if isinstance(source, np.ndarray):

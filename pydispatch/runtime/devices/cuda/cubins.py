@@ -1,4 +1,4 @@
-"""PTX → cubin, by the compiler of the driver, kept as files between processes."""
+"""Compilation of PTX to cubins by the driver, with a cache of files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORMAT = b"pydispatch cubin 1\0"
 
 
 class Log:
-    """Options for the compiler of the driver, with memory for what it says."""
+    """Options of the driver's compiler, with buffers for its messages."""
 
     def __init__(self, driver: Any) -> None:
         kind = driver.CUjit_option
@@ -36,11 +36,13 @@ class Log:
 
 
 def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) -> tuple[bytes, bool]:
-    """Compile a PTX text for the device, and return the cubin and whether it is from the cache. fresh: compile even
-    when it is cached.
+    """Compile PTX for the device; return the cubin, and whether it is from the cache.
 
-    ArtifactError with the log of the compiler when it refuses the text, DeviceUnavailableError when the driver is too
-    old for it.
+    fresh: ignore a cached cubin.
+
+    Raises:
+        ArtifactError: The compiler rejects the PTX; the message has its log.
+        DeviceUnavailableError: The driver is too old for the PTX.
     """
     major, minor = context.capability
     key = f"{context.version} sm_{major}{minor} ".encode()
@@ -73,7 +75,7 @@ def _compile(context: Context, text: bytes, where: str) -> bytes:
 
 
 def refused(context: Context, status: Any, where: str, text: bytes, log: str) -> Error:
-    """Return the error for PTX that the driver's compiler refuses."""
+    """Return the error for PTX that the driver's compiler rejects. log: messages of the compiler."""
     code, driver = int(status), context.driver
     said = "".join(f"\n  {line}" for line in log.splitlines() if line.strip())
     what = f"{where}: {context.name} ({context.model}) cannot compile its PTX: {cuda.describe(driver, status)}{said}"

@@ -14,7 +14,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.interface import capabilities
 from pydispatch.runtime.accelerators.device import AcceleratorDevice
 from pydispatch.runtime.accelerators.ptx import FORMAT, Ptx, host_of
-from pydispatch.runtime.accelerators.ptx_parts import CUBIN, facts_of, kind_of
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, declared_kernels, kind_of
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.context import Context
@@ -67,7 +67,7 @@ class CudaDevice(AcceleratorDevice):
 
     def _check_code(self, data: bytes, where: str) -> None:
         kind = kind_of(data)
-        if not facts_of(data, kind, where):
+        if not declared_kernels(data, kind, where):
             raise ArtifactError(f"{where}: it has no kernels" if kind == CUBIN else f"{where}: it has no .entry")
 
     def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:

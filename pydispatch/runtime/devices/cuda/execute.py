@@ -1,4 +1,4 @@
-"""Runs the plans of one program: single dispatches straight on the stream, other plans as cached graphs."""
+"""Execution of plans on CUDA: a plan of one dispatch is launched on the stream, other plans are cached graphs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PlanState:
 
 
 class CudaExecutor(Executor):
-    """The executables and constants of one program on a CUDA device."""
+    """Executables and constants of one program on a CUDA device."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -66,7 +66,7 @@ class CudaExecutor(Executor):
         self.alignment = max(self.alignment, alignment)
         return alignment
 
-    def takes(self, block: Any) -> bool:
+    def can_use_in_place(self, block: Any) -> bool:
         """Return whether kernels can access a block with wide loads; borrowed memory may be less aligned."""
         return bool(block.address % self.alignment == 0)
 
@@ -84,7 +84,7 @@ class CudaExecutor(Executor):
     # Running
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Put all commands on the stream."""
+        """Enqueue all commands of a plan on the stream."""
         context = self.context
         context.tidy()
         with context.lock:
@@ -102,6 +102,7 @@ class CudaExecutor(Executor):
                 self._graph(record, state, addresses, constants, patterns).launch()
 
     def _state(self, record: Record) -> PlanState:
+        """Create and cache the state of a plan."""
         steps, scratch = self._steps(record)
         flat = [step for command in steps for step in command]
         single = flat[0] if len(flat) == 1 and not scratch and isinstance(flat[0], Dispatch) else None
@@ -109,14 +110,17 @@ class CudaExecutor(Executor):
         return state
 
     def _name(self, record: Record) -> str:
+        """Return the name of the public function that a plan belongs to; "" for plans of procedures."""
         return self.names.get(record.data.function, "")
 
     def _steps(self, record: Record) -> tuple[list[list[Step]], int]:
+        """Return the steps of each command of a plan, and the bytes of scratch memory that they need."""
         return steps_of(self.context, record.commands, record.has_deferred, self.modules, record.count)
 
     def _run_single(
         self, state: PlanState, step: Dispatch, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> None:
+        """Launch a plan that consists of one dispatch."""
         context = self.context
         step.bind(addresses, constants, patterns)
         result = step.launch(context.stream)
@@ -129,8 +133,8 @@ class CudaExecutor(Executor):
     def _graph(
         self, record: Record, state: PlanState, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> Graph:
-        """Return a graph over these addresses: the one that ran on them last, a new one, or the least recently used
-        one, updated.
+        """Return a graph over these addresses: a cached one, a new one, or the least recently used one after an
+        update.
         """
         key = (tuple(addresses), constants, tuple(patterns))
         graph = state.graphs.take(key)
@@ -146,6 +150,7 @@ class CudaExecutor(Executor):
     def _new_graph(
         self, record: Record, function: str, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> Graph:
+        """Build a graph of a plan, with scratch memory of its own."""
         steps, bytes_ = self._steps(record)
         context = self.context
         scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
@@ -156,6 +161,7 @@ class CudaExecutor(Executor):
         return Graph(context, function, steps, scratch)
 
     def _with_scratch(self, addresses: list[int], scratch: DeviceMemory | None) -> list[int]:
+        """Return the buffer addresses followed by that of the scratch memory, if any."""
         return addresses if scratch is None else [*addresses, scratch.block.address]
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
@@ -177,7 +183,7 @@ class CudaExecutor(Executor):
     def _bound_steps(
         self, record: Record, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> list[Step]:
-        """Place the steps of a plan over these addresses, and return them in order."""
+        """Return the steps of a plan in order, bound to these addresses."""
         steps, bytes_ = self._steps(record)
         context = self.context
         scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
@@ -188,7 +194,7 @@ class CudaExecutor(Executor):
         return flat
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
-        """Run once, one command after the other, with an event around each."""
+        """Run the commands in order with an event between them, and return their device times."""
         context = self.context
         context.require_usable()
         context.tidy()
@@ -216,7 +222,7 @@ class CudaExecutor(Executor):
 
 
 class Fixed:
-    """A run of a plan over memory that stays: pydispatch.runtime.accelerators.execute.Fixed."""
+    """Run of a plan over fixed memory, as a graph; implements `accelerators.execute.Fixed`."""
 
     def __init__(
         self, executor: CudaExecutor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
@@ -246,7 +252,10 @@ class Fixed:
         self.run = self.graph.launch  # type: ignore[method-assign]
 
     def run(self) -> None:
-        """Put it on the stream. (The launch of the graph, once there is one.)"""
+        """Run the plan step by step.
+
+        Unless the device is checked, `update` replaces this method by the graph's launch.
+        """
         context = self.context
         with context.lock:
             context.require_usable()

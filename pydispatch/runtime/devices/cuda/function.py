@@ -52,8 +52,8 @@ class CudaFunction(AcceleratorFunction):
         assert result is not None
         return CudaBuffer(memory, result.shape, self._results[index][0], result.size)
 
-    def _is_here(self, value: Any) -> bool:
-        return self._is_ours(value) and self._executor.takes(value.memory.block)
+    def _is_usable_in_place(self, value: Any) -> bool:
+        return self._is_on_device(value) and self._executor.can_use_in_place(value.memory.block)
 
 
 class CudaProcedure(AcceleratorProcedure):

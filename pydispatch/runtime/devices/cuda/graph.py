@@ -1,4 +1,4 @@
-"""A plan as a CUDA graph: made once, updated for other memory and constants, launched."""
+"""Plan as a CUDA graph, which is built once, updated for other memory and constants, and launched."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Graph:
-    """An instantiated graph over the steps of a plan. Used by one thread at a time.
+    """Instantiated graph over the steps of a plan, for one thread at a time.
 
-    Steps of one region run side by side, after all steps of the region before.
+    Steps of one region run concurrently, after all steps of the previous region.
     """
 
     def __init__(self, context: Context, function: str, steps: Sequence[Sequence[Step]], scratch: Any = None) -> None:
@@ -31,6 +31,7 @@ class Graph:
         self._build()
 
     def _build(self) -> None:
+        """Build and instantiate the graph. The steps of a copy through scratch memory form a chain."""
         context, driver = self.context, self.context.driver
         self._forget()
         what = f"the graph of @{self.function}"
@@ -62,14 +63,17 @@ class Graph:
                 driver.cuGraphDestroy(graph)
 
     def _joined(self, graph: Any, nodes: list[Any], what: str) -> list[Any]:
-        """Return the nodes to depend on instead of all `nodes`: one added empty node, where edges would be many."""
+        """Return the nodes to depend on: `nodes`, or one empty node after them, which saves edges."""
         if len(nodes) <= 2:
             return nodes
         context = self.context
         return [context.check(context.driver.cuGraphAddEmptyNode(graph, nodes, len(nodes)), what)]
 
     def update(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> None:
-        """Take other memory, constants and patterns for the launches that come."""
+        """Bind other memory, constants and patterns for the next launches.
+
+        A change that the driver rejects rebuilds the graph.
+        """
         changed = [i for i, step in enumerate(self.steps) if step.bind(addresses, constants, patterns)]
         if not changed:
             return
@@ -86,7 +90,7 @@ class Graph:
         self._build()  # the driver does not take this change
 
     def launch(self) -> None:
-        """Put it on the stream."""
+        """Launch the graph on the stream."""
         context = self.context
         if context.is_shut:
             context.require_usable()
@@ -104,6 +108,7 @@ class Graph:
             context.failed(status, f"launching the graph of @{self.function}")
 
     def _forget(self) -> None:
+        """Hand the instantiated graph to the context's garbage."""
         executable, self.executable = self.executable, None
         if executable is not None and not self.context.lost:
             self.context.garbage.append((self.context.driver.cuGraphExecDestroy, executable))

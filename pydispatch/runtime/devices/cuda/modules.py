@@ -1,4 +1,4 @@
-"""Executables on a device: modules of one loaded program, and their kernels."""
+"""Modules and kernels of one loaded program on a CUDA device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executable
     from pydispatch.runtime.devices.cuda.context import Context
 
-_PLAIN_SHARED = 48 << 10
+_MAX_DEFAULT_SHARED_BYTES = 48 << 10
 """Bytes of dynamic workgroup memory that need no leave."""
 
 
@@ -35,7 +35,7 @@ class CudaKernel:
 
 
 class Modules:
-    """The kernels of a program by (executable, ordinal of the export), and what has to be unloaded with them."""
+    """Kernels of a program by (executable, ordinal of the export), and the modules that contain them."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -47,9 +47,11 @@ class Modules:
         self.destroy()
 
     def load(self, executable: Executable, parts: PtxParts, pieces: Sequence[bytes]) -> None:
-        """Load an executable. pieces: its modules, imports resolved.
+        """Load an executable. pieces: its modules, with imports resolved.
 
-        ArtifactError when the driver refuses it, DeviceUnavailableError when the device lacks something.
+        Raises:
+            ArtifactError: The driver rejects the code.
+            DeviceUnavailableError: The device lacks a feature.
         """
         context = self.context
         entries = parts.plan(pieces, executable.exports)
@@ -71,6 +73,7 @@ class Modules:
         return self.kernels[command.executable, command.ordinal]
 
     def _check_entry(self, entry: KernelEntry, where: str) -> None:
+        """Raise DeviceUnavailableError if the device cannot launch a kernel's blocks."""
         facts, (x, y, z) = self.context.attributes, entry.block
         if x * y * z > facts["threads"] or x > facts["block_x"] or y > facts["block_y"] or z > facts["block_z"]:
             raise DeviceUnavailableError(
@@ -85,13 +88,14 @@ class Modules:
             )
 
     def _load(self, data: bytes, kind: str, where: str) -> Any:
+        """Load a module, compiled from PTX if needed. A cached cubin that the driver rejects is compiled again."""
         context = self.context
         code, is_kept = (data, False) if kind == CUBIN else compile_ptx(context, data, where)
         log = Log(context.driver)
-        result = self._give(code, log)
+        result = self._load_data(code, log)
         if result[0] and is_kept:  # the file is not what this driver would write
             code, _ = compile_ptx(context, data, where, fresh=True)
-            result = self._give(code, log)
+            result = self._load_data(code, log)
         status = result[0]
         if status:
             if int(status) in cuda.STICKY or int(status) == cuda.OUT_OF_MEMORY:
@@ -100,7 +104,8 @@ class Modules:
         self.handles.append(result[1])
         return result[1]
 
-    def _give(self, code: bytes, log: Log) -> tuple[Any, ...]:
+    def _load_data(self, code: bytes, log: Log) -> tuple[Any, ...]:
+        """Pass code to the driver and return its result. log: receives the messages of the compiler."""
         with self.context.current:
             result: tuple[Any, ...] = self.context.driver.cuModuleLoadDataEx(
                 code, len(log.options), log.options, log.values
@@ -108,6 +113,7 @@ class Modules:
         return result
 
     def _kernel(self, loaded: Sequence[Any], entry: KernelEntry, name: str, where: str) -> CudaKernel:
+        """Return the loaded kernel of an export, with its shared memory limit raised if needed."""
         context, driver = self.context, self.context.driver
         label = f"@{name}::@{entry.name}"
         result = driver.cuModuleGetFunction(loaded[entry.module], entry.symbol.encode() + b"\0")
@@ -116,7 +122,7 @@ class Modules:
                 raise ArtifactError(f"{where}, export '@{entry.name}': its module has no entry '{entry.symbol}'")
             context.failed(result[0], f"{label}: cuModuleGetFunction")
         function, names = result[1], driver.CUfunction_attribute
-        if entry.shared > _PLAIN_SHARED:
+        if entry.shared > _MAX_DEFAULT_SHARED_BYTES:
             attribute = names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             what = f"{label}: {entry.shared} bytes of dynamic workgroup memory"
             context.check(driver.cuFuncSetAttribute(function, attribute, entry.shared), what)
@@ -133,7 +139,7 @@ class Modules:
         return CudaKernel(name, function, entry)
 
     def _set_constant(self, loaded: Sequence[Any], variable: str, word: int, where: str) -> bool:
-        """Write an executable constant wherever a module has the variable; whether one has."""
+        """Write an executable constant to every module that has the variable; return whether one has."""
         context, driver, is_set = self.context, self.context.driver, False
         for module in loaded:
             result = driver.cuModuleGetGlobal(module, variable.encode() + b"\0")
@@ -149,7 +155,7 @@ class Modules:
         return is_set
 
     def _check_named(self, pieces: Sequence[bytes], variable: str, where: str) -> None:
-        """ArtifactError unless the modules name a variable, which a compiler left out because nothing reads it."""
+        """Raise ArtifactError unless a module mentions the variable. A compiler may have removed an unused one."""
         if not any(variable.encode() in piece for piece in pieces):
             raise ArtifactError(
                 f"{where}: no module has a variable '{variable}' for the executable constant of that name; declare it "
@@ -157,7 +163,7 @@ class Modules:
             )
 
     def check_grid(self, kernel: CudaKernel, grid: Sequence[int]) -> None:
-        """InvalidArgumentError for a grid that the device cannot start."""
+        """Raise InvalidArgumentError for a grid that the device cannot launch."""
         facts = self.context.attributes
         limit = facts["grid_x"], facts["grid_y"], facts["grid_z"]
         if any(have > limit for have, limit in zip(grid, limit, strict=True)):
@@ -167,7 +173,7 @@ class Modules:
             )
 
     def destroy(self) -> None:
-        """Let go of the code. What runs is not touched: the driver unloads when the stream comes to it."""
+        """Hand the modules to the context's garbage. They are unloaded after the work in flight is complete."""
         handles, self.handles, self.kernels = self.handles, [], {}
         if not self.context.lost:
             self.context.garbage.extend((self.context.unload, handle) for handle in handles)

@@ -1,7 +1,7 @@
-"""Commands of a plan as the driver takes them: each can be put on the stream, or be a node of a graph.
+"""Commands of a plan as driver operations, which are launched on a stream or added to a graph as nodes.
 
-A step knows what never changes (kernel, grid, sizes); `bind` fills in addresses, constants and patterns, and says
-whether that changed anything. A step belongs to one graph, or to one plan under the lock of the context.
+A step is created with its constant properties (kernel, grid, sizes). `bind` sets addresses, constants and patterns, and
+returns whether they changed. A step belongs to one graph, or to one plan under the context's lock.
 """
 
 from __future__ import annotations
@@ -32,28 +32,30 @@ class Step(ABC):
 
     @property
     def label(self) -> str:
-        """What it is, in words."""
+        """Description for messages."""
         return self.name.label
 
     @abstractmethod
     def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
-        """addresses: of the buffers of the plan. Whether a node has to be updated."""
+        """Set the addresses of the plan's buffers, constants and patterns; return whether a graph node must be
+        updated.
+        """
 
     @abstractmethod
     def launch(self, stream: Any) -> Result:
-        """Put it on a stream; the result of the driver. The context is current, or the call fails for that."""
+        """Enqueue the step on a stream and return the driver's result. The context must be current."""
 
     @abstractmethod
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
-        """Make a node of it, which depends on others; the result of the driver."""
+        """Add the step to a graph as a node that depends on the nodes `after`, and return the driver's result."""
 
     @abstractmethod
     def update(self, executable: Any, node: Any) -> Result:
-        """Tell a node of an instantiated graph what `bind` filled in; the result of the driver."""
+        """Update the node of an instantiated graph to the bound values, and return the driver's result."""
 
 
 class Dispatch(Step):
-    """A kernel. Its parameters lie in memory of this step, where the driver reads them when it is called."""
+    """Kernel launch. The driver reads the parameters from `memory`, which this object owns."""
 
     def __init__(self, context: Context, command: commands.Dispatch, kernel: CudaKernel) -> None:
         driver, packer = context.driver, kernel.packer
@@ -103,7 +105,7 @@ class Dispatch(Step):
 
 
 class Copy(Step):
-    """Bytes from one place to another that does not overlap it. source, target: (buffer, offset)."""
+    """Copy between ranges that do not overlap. source, target: (buffer, offset)."""
 
     def __init__(
         self, context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int
@@ -144,8 +146,12 @@ class Copy(Step):
 
 
 class Fill(Step):
-    """Elements of 1, 2 or 4 bytes, `pitch` bytes apart where they are not neighbours. part: bytes of the pattern that
-    are left out in front."""
+    """Fill with elements of 1, 2 or 4 bytes.
+
+    Args:
+        part: Number of low bytes of the pattern that are skipped.
+        pitch: Distance between elements in bytes; 0 if they are adjacent.
+    """
 
     def __init__(
         self, context: Context, region: int, command_index: int, target: tuple[int, int], element: int, count: int,
@@ -193,10 +199,9 @@ class Fill(Step):
 
 
 def fills(context: Context, command: commands.Fill, index: int, is_deferred: bool) -> list[Fill]:
-    """Return the fills that one fill command becomes, with whole patterns of 1, 2, 4 or 8 bytes, which start at a
-    multiple of themselves or anywhere.
+    """Return the fills that implement a fill command whose pattern has 1, 2, 4 or 8 bytes, at any alignment.
 
-    is_deferred: whether the pattern depends on the call, so that its bytes are not known.
+    is_deferred: whether the pattern depends on the call, so that it cannot be simplified here.
     """
     offset, length = command.target.offset, command.target.size
     region, size = command.region, command.pattern_size
@@ -214,7 +219,7 @@ def fills(context: Context, command: commands.Fill, index: int, is_deferred: boo
 
 
 def copies(context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int) -> list[Step]:
-    """Return the pieces of a copy: a node of a graph copies no more bytes than a row of an image has."""
+    """Return copies of at most `MAX_COPY_BYTES` each, which is the limit of a graph's copy node."""
     (first, at), (then, to) = source, target
     return [
         Copy(context, region, (first, at + done), (then, to + done), min(MAX_COPY_BYTES, size - done))
@@ -225,8 +230,10 @@ def copies(context: Context, region: int, source: tuple[int, int], target: tuple
 def steps_of(
     context: Context, plan: Sequence[commands.Command], is_deferred: bool, modules: Modules, scratch: int
 ) -> tuple[list[list[Step]], int]:
-    """Return (the steps of each command, bytes of scratch memory), in the order of the plan. Steps of one command
-    follow each other where they are a copy through scratch memory, buffer number `scratch`.
+    """Return the steps of each command, and the bytes of scratch memory that they need.
+
+    A copy between overlapping ranges of a buffer becomes two copies through the scratch memory. scratch: buffer index
+    of that memory.
     """
     steps: list[list[Step]] = []
     scratch_bytes = 0

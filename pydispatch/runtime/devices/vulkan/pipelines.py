@@ -1,4 +1,4 @@
-"""Executables on a device: shader modules, layouts and pipelines of one loaded program."""
+"""Shader modules, layouts and pipelines of one loaded program on a Vulkan device."""
 
 from __future__ import annotations
 
@@ -56,11 +56,12 @@ class VulkanKernel:
 
     @property
     def label(self) -> str:
+        """Executable and export, for messages."""
         return f"@{self.executable}::@{self.export}"
 
 
 class Executables:
-    """The kernels of a program by (executable, ordinal of the export), and what has to be freed with them."""
+    """Kernels of a program by (executable, ordinal of the export), with the driver objects that they need."""
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
@@ -69,9 +70,14 @@ class Executables:
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def load(self, executable: Executable, parts: SpirvParts, modules: Sequence[bytes]) -> None:
-        """Make the pipelines of one executable. modules: SPIR-V, with imports linked in.
+        """Create the pipelines of one executable. All checks precede the first call of a driver.
 
-        Raises ArtifactError, or DeviceUnavailableError when the device lacks something, before a driver sees anything.
+        Args:
+            modules: SPIR-V modules, with imports linked.
+
+        Raises:
+            ArtifactError: A module is invalid or does not fit the program.
+            DeviceUnavailableError: The device lacks a feature or a limit.
         """
         name = executable.name
         where = f"executable '{name}'{f' ({executable.source})' if executable.source else ''}"
@@ -143,12 +149,14 @@ class Executables:
         return module, entry
 
     def _explain(self, need: str) -> str:
+        """Return a text for a missing feature or limit."""
         limit, is_limit, minimum = need.partition(">=")
         if not is_limit:
             return f"{need}, which is missing,"
         return f"{limit} of {minimum}, where {self.context.features.limits.get(limit, 0)} is there,"
 
     def _module(self, data: bytes, label: str) -> Any:
+        """Create a shader module. label: its name in debuggers and messages."""
         context, arena = self.context, api.Arena()
         code = arena.array("uint32_t", list(struct.unpack(f"<{len(data) // 4}I", data)))
         create = arena.new("VkShaderModuleCreateInfo", codeSize=len(data), pCode=code)
@@ -161,6 +169,9 @@ class Executables:
         return handle[0]
 
     def _layout(self, bindings: int, constants: int) -> tuple[Any, Any]:
+        """Return (descriptor set layout, pipeline layout) for numbers of bindings and constants, created on first
+        use.
+        """
         cached = self.layouts.get((bindings, constants))
         if cached is not None:
             return cached
@@ -188,7 +199,7 @@ class Executables:
         return sets[0], handle[0]
 
     def _refused(self, result: int, code: bytes, what: str) -> None:
-        """Raise the error of a driver that takes no shader: what spirv-val finds, if it is installed."""
+        """Raise the error for a shader that the driver rejects, with the findings of spirv-val if it is installed."""
         if result not in api.SHADER_ERRORS:
             api.check(result, what)
         problem = validate(code)
@@ -201,6 +212,7 @@ class Executables:
     def _pipeline(
         self, module: Any, code: bytes, entry: EntryPoint, kernel: VulkanKernel, chosen: dict[int, tuple[int, int]]
     ) -> Any:
+        """Create the compute pipeline of a kernel. chosen: (value, bytes) of specialization constants by id."""
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         create = arena.new("VkComputePipelineCreateInfo", layout=kernel.layout, basePipelineIndex=-1)
         create.stage.sType, create.stage.stage, create.stage.module = 18, _COMPUTE_STAGE, module

@@ -1,4 +1,4 @@
-"""Commands of a plan → a command buffer that is submitted again and again."""
+"""Recording of a plan as a command buffer, which is submitted repeatedly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TOP, _BOTTOM = 0x1, 0x2000
 
 
 class RecordedBuffer:
-    """A recorded command buffer with what it refers to. Whoever runs it holds it until it is done."""
+    """Recorded command buffer with the resources that it refers to. The submitting call holds it until it completes."""
 
     __slots__ = ("__weakref__", "blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
 
@@ -58,8 +58,11 @@ class RecordedBuffer:
                 )  # fmt: skip
 
     def release(self) -> None:
-        """Give back what it refers to; nothing of it is running. The collector may come while any lock is held: the
-        command buffer is freed when the next one is recorded."""
+        """Release the resources of a recording that is not running.
+
+        The garbage collector may call this under any lock, so the command buffer is only queued and freed with the next
+        recording.
+        """
         buffer, self.buffer = self.buffer, None
         if buffer is not None:
             self.context.garbage.append(partial(_free, self.context, buffer, self.sets, self.queries))
@@ -72,6 +75,7 @@ class RecordedBuffer:
 
 
 def _free(context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], queries: Any) -> None:
+    """Free a command buffer, its descriptor sets and its query pool."""
     ffi, calls, handle = context.ffi, context.calls, context.handle
     calls.vkFreeCommandBuffers(handle, context.command_pool, 1, ffi.new("VkCommandBuffer[]", [buffer]))
     for pool, members, count in sets:
@@ -81,7 +85,7 @@ def _free(context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]],
 
 
 def free_garbage(context: LogicalDevice) -> None:
-    """Free what dead recordings and programs held. Used under the context's lock."""
+    """Free the resources of destroyed recordings and programs. The caller holds the context's lock."""
     while context.garbage:
         context.garbage.popleft()()
 
@@ -117,13 +121,17 @@ class CommandBufferRecorder:
         if not self.stages:
             return
         target, reads = (_HOST, _HOST_READ) if host else (_COMPUTE | _TRANSFER, _READS | _WRITES)
-        memory = self.arena.new("VkMemoryBarrier", srcAccessMask=_WRITES & _access(self.stages), dstAccessMask=reads)
+        memory = self.arena.new(
+            "VkMemoryBarrier", srcAccessMask=_WRITES & _write_access_of(self.stages), dstAccessMask=reads
+        )
         null = self.ffi.NULL
         self.calls.vkCmdPipelineBarrier(self.buffer, self.stages, target, 0, 1, memory, 0, null, 0, null)
         self.stages = 0
 
     def copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
-        """`size` bytes from one block to another, or to another place that does not overlap."""
+        """Record a copy of `size` bytes from byte `at` of a block to byte `to` of a block; the ranges do not
+        overlap.
+        """
         region = self.arena.array("VkBufferCopy", 1)
         region[0].srcOffset, region[0].dstOffset, region[0].size = source.offset + at, target.offset + to, size
         self.calls.vkCmdCopyBuffer(self.buffer, source.buffer, target.buffer, 1, region)
@@ -195,7 +203,7 @@ class CommandBufferRecorder:
         words = self.arena.array("char", constants or b"\0")
         self._descriptors(commands, blocks, executables, constants)
         if timed:
-            self._time(len(commands))
+            self._begin_timestamps(len(commands))
         region = None
         for index, command in enumerate(commands):
             if command.region != region or timed or isinstance(command, Custom):
@@ -218,7 +226,8 @@ class CommandBufferRecorder:
             if timed:
                 self.calls.vkCmdWriteTimestamp(self.buffer, _BOTTOM, self.queries, index + 1)
 
-    def _time(self, count: int) -> None:
+    def _begin_timestamps(self, count: int) -> None:
+        """Create a query pool for `count` commands, and record the first timestamp."""
         create = self.arena.new("VkQueryPoolCreateInfo", queryType=2, queryCount=count + 1)
         handle = self.ffi.new("VkQueryPool*")
         api.check(self.calls.vkCreateQueryPool(self.context.handle, create, self.ffi.NULL, handle), "vkCreateQueryPool")
@@ -231,7 +240,7 @@ class CommandBufferRecorder:
     ) -> None:
         """Allocate one descriptor set per dispatch, and write all sets at once.
 
-        Bindings with offsets that the device cannot bind are added to `moved`, and get memory of their own.
+        A binding at an offset that the device cannot bind is added to `moved`, and bound to a temporary block.
         """
         self.bound: dict[int, Any] = {}
         self.moved: dict[int, list[tuple[Block, Block, int, int, bool]]] = {}
@@ -249,7 +258,7 @@ class CommandBufferRecorder:
         for (index, command, kernel), set_ in zip(dispatches, sets, strict=True):
             executables.check_grid(kernel, command.grid)
             self.bound[index] = set_
-            ranges = [self._placed(index, slot, blocks, kernel, i) for i, slot in enumerate(command.slots)]
+            ranges = [self._bindable_range(index, slot, blocks, kernel, i) for i, slot in enumerate(command.slots)]
             if kernel.is_spilled:
                 first = command.first_constant
                 ranges.append(self._spilled(constants[4 * first : 4 * (first + command.constant_count)]))
@@ -271,8 +280,9 @@ class CommandBufferRecorder:
         return block, 0, len(words)
 
     def _watched(self, kernel: VulkanKernel) -> tuple[Block, int, int]:
-        """Acquire two words for a dispatch alone, and return (block, offset, bytes); see `emit/spirv/iterations.py` of
-        the compiler for what the words mean.
+        """Acquire the two words by which a dispatch reports loops that ended early; return (block, offset, bytes).
+
+        `emit/spirv/iterations.py` of the compiler defines the words.
         """
         block = self.context.staging.acquire(8)
         self.blocks.append(block)
@@ -282,11 +292,13 @@ class CommandBufferRecorder:
             self.watches.append((words, kernel))
         return block, 0, 8
 
-    def _placed(
+    def _bindable_range(
         self, index: int, slot: Slot, blocks: Sequence[Block | None], kernel: VulkanKernel, binding: int
     ) -> tuple[Block, int, int]:
-        """Return the (block, offset, bytes) of a binding of command `index`: in place, or moved to where the device
-        can bind it.
+        """Return the (block, offset, bytes) to bind for an operand of command `index`.
+
+        An operand at an unaligned offset is moved to a temporary block. Raise InvalidArgumentError if it exceeds
+        maxStorageBufferRange.
         """
         block, offset, length = _block(blocks, slot.buffer), slot.offset, slot.size
         bound = max(4, -(-length // 4) * 4)
@@ -321,6 +333,7 @@ class CommandBufferRecorder:
     def _dispatch(
         self, index: int, command: Dispatch, blocks: Sequence[Block | None], words: Any, executables: Executables
     ) -> None:
+        """Record a dispatch, with copies of its moved operands before and after it."""
         calls, buffer, kernel = self.calls, self.buffer, executables.kernel_of(command)
         moved = self.moved.get(index, ())
         if moved:
@@ -343,7 +356,7 @@ class CommandBufferRecorder:
                     self.copy(temporary, 0, block, offset, length)
 
     def finish(self) -> RecordedBuffer:
-        """End the recording and return it. The processor sees the results when the command buffer has run."""
+        """End the recording and return it. Its last barrier makes the results visible to the host."""
         self.barrier(host=True)
         api.check(self.calls.vkEndCommandBuffer(self.buffer), "vkEndCommandBuffer")
         recorded = RecordedBuffer(self.context, self.buffer, self.sets, self.blocks)
@@ -357,24 +370,26 @@ class CommandBufferRecorder:
 
 
 def _block(blocks: Sequence[Block | None], buffer: int) -> Block:
+    """Return the block of a buffer that a command names."""
     block = blocks[buffer]
     assert block is not None, "every buffer that a command names has memory"
     return block
 
 
-def _access(stages: int) -> int:
+def _write_access_of(stages: int) -> int:
+    """Return the write access mask of pipeline stages."""
     return (_SHADER_WRITE if stages & _COMPUTE else 0) | (_COPY_WRITE if stages & _TRANSFER else 0)
 
 
 class Descriptors:
-    """Descriptor pools of a context; a new one when the others are full. Used under the context's lock."""
+    """Descriptor pools of a context. A new pool is created when the others are full. Used under the context's lock."""
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
         self.pools: list[Any] = []
 
     def allocate(self, layouts: list[Any], sets: Any, descriptors: int) -> Any:
-        """Fill `sets`; returns the pool that they are from."""
+        """Allocate descriptor sets into `sets`, and return the pool that they are from."""
         context, arena = self.context, api.Arena()
         array = arena.array("VkDescriptorSetLayout", layouts)
         info = arena.new("VkDescriptorSetAllocateInfo", descriptorSetCount=len(layouts), pSetLayouts=array)

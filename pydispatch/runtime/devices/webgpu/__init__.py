@@ -1,4 +1,4 @@
-"""WebGPU devices: "webgpu:0" is the first adapter that wgpu finds. Nothing of wgpu is loaded before that."""
+"""WebGPU devices: "webgpu:0" is the first adapter that wgpu finds. The `wgpu` package is loaded on first use."""
 
 from __future__ import annotations
 

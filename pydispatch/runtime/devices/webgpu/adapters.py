@@ -1,4 +1,4 @@
-"""The adapters that wgpu finds: names, limits, features."""
+"""Adapters that wgpu finds, with their names, limits and features."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class Adapter:
 
 
 def limits_of(limits: Any) -> dict[str, int]:
-    """Return the fields of a WGPULimits."""
+    """Return the fields of a WGPULimits structure by name."""
     ffi, _ = api.binding()
     return {name: int(getattr(limits, name)) for name, _ in ffi.typeof("WGPULimits").fields if name != "nextInChain"}
 
 
 @cache
 def _instance(owner: int, backends: int) -> Any:
-    """Return an instance, one for each process: a child of fork cannot use the parent's."""
+    """Return the wgpu instance of a process, which is part of the key: a forked child cannot use its parent's."""
     ffi, lib = api.binding()
     extras = ffi.new("WGPUInstanceExtras*", {"chain": {"sType": api.INSTANCE_EXTRAS}, "backends": backends})
     descriptor = ffi.new("WGPUInstanceDescriptor*", {"nextInChain": ffi.addressof(extras, "chain")})
@@ -66,7 +66,10 @@ def _instance(owner: int, backends: int) -> Any:
 
 @contextmanager
 def _without_messages() -> Iterator[None]:
-    """Drivers look for a Wayland display, whose library writes to standard error where this variable is missing."""
+    """Set XDG_RUNTIME_DIR during the `with` block.
+
+    Drivers look for a Wayland display; its library prints a warning to standard error if the variable is missing.
+    """
     if "XDG_RUNTIME_DIR" in os.environ:
         yield
         return
@@ -89,13 +92,16 @@ def _adapters(owner: int, backends: int) -> list[Adapter]:
 
 
 def instance_of(backend: str) -> Any:
-    """Return the instance that the adapters of a back end belong to."""
+    """Return the wgpu instance that owns the adapters of a back end."""
     return _instance(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
 
 
 def adapters(backend: str, text: str = "") -> list[Adapter]:
-    """Return the adapters of a back end, all but OpenGL for "", whose model has `text`. InvalidArgumentError for an
-    unknown back end, DeviceUnavailableError without wgpu.
+    """Return the adapters of a back end whose model contains `text`; "" stands for all back ends but OpenGL.
+
+    Raises:
+        InvalidArgumentError: There is no such back end.
+        DeviceUnavailableError: wgpu is not installed.
     """
     if backend and backend not in BACKENDS:
         raise InvalidArgumentError(f"device 'webgpu': backend: expected one of {', '.join(BACKENDS)}, got '{backend}'")
@@ -104,7 +110,7 @@ def adapters(backend: str, text: str = "") -> list[Adapter]:
 
 
 def select_adapter(index: int, backend: str, text: str) -> Adapter:
-    """Return the adapter with a number. DeviceUnavailableError when there is none."""
+    """Return the adapter with an index. Raise DeviceUnavailableError if there is none."""
     candidates = adapters(backend, text)
     if index < len(candidates):
         return candidates[index]

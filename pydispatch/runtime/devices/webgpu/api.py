@@ -1,6 +1,7 @@
-"""The one place that touches the `wgpu` package: its C interface through cffi, errors as exceptions.
+"""The C interface of the `wgpu` package through cffi, with its errors as exceptions. No other module imports the
+package.
 
-The package's own classes are not used: they cost more than the calls themselves.
+The Python classes of the package are not used, since they take longer than the calls themselves.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ TIMESTAMPS = 2  # WGPUQueryType
 
 
 class DeviceLostError(DeviceUnavailableError):
-    """The device is gone, with what was on it: a driver reset it, or it was removed."""
+    """Loss of a device with all its memory, because a driver reset it or it was removed."""
 
 
 @cache
 def binding() -> tuple[Any, Any]:
-    """(ffi, lib) of the `wgpu` package. DeviceUnavailableError when it is missing."""
+    """Return (ffi, lib) of the `wgpu` package. Raise DeviceUnavailableError if it is not installed."""
     with importing("WebGPU", "webgpu", DeviceUnavailableError):
         from wgpu.backends.wgpu_native import ffi, lib
     return ffi, lib
@@ -48,7 +49,9 @@ def text_of(view: Any) -> str:
 
 
 class Arena:
-    """Structures that live together: cffi frees what is not referenced, and structures point at each other."""
+    """Owner of C structures that point at each other: cffi frees a structure as soon as Python does not reference
+    it.
+    """
 
     def __init__(self) -> None:
         self.ffi, self.lib = binding()
@@ -110,10 +113,11 @@ class Errors:
     def lost(self) -> str | None:
         """Why the device was lost, or None."""
         if self.box:
-            self._hear()
+            self._read_mailbox()
         return self._lost
 
-    def _hear(self) -> None:
+    def _read_mailbox(self) -> None:
+        """Read the mailbox: record errors, the reason of a device loss, and that of a failed mapping."""
         for kind, code, _, text in self.box.take():
             if kind == LOST:
                 self._lost = text or "no reason is known"
@@ -127,13 +131,16 @@ class Errors:
         self._push_scope(self.device, VALIDATION_FILTER)
 
     def end(self, what: str) -> None:
-        """Raise the first of them. what: begins the message."""
+        """Close the error scope, and raise its first error. what: begins the message."""
         self._pop_scope(self.device, self._scope[0])
         if self.lost or self.said:
             self.fail(what)
 
     def take(self) -> tuple[int, str] | None:
-        """End a scope, and return the first error instead."""
+        """Close the error scope, and return its first error as (kind, message), or None.
+
+        Raise DeviceLostError if lost.
+        """
         self._pop_scope(self.device, self._scope[0])
         is_lost = self.lost
         error = self.said[0] if self.said else None
@@ -143,7 +150,7 @@ class Errors:
         return error
 
     def fail(self, what: str) -> None:
-        """Raise what was said."""
+        """Raise the first recorded error, or DeviceLostError. what: begins the message."""
         is_lost = self.lost
         kind, message = self.said[0] if self.said else (0, "")
         self.said.clear()
@@ -156,14 +163,14 @@ class Errors:
 
 
 def error_of(kind: int, text: str) -> Exception:
-    """Return the exception for an error of wgpu."""
+    """Return the exception for an error kind of wgpu."""
     if kind == OUT_OF_MEMORY:
         return OutOfMemoryError(text)
     return InvalidArgumentError(text) if kind == VALIDATION else InternalError(text)
 
 
 def without_frame(message: str) -> str:
-    """Return a message of wgpu without the lines that all messages begin with."""
+    """Return a message of wgpu without the lines that are common to all its messages."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     return "; ".join(line for line in lines if line not in _FRAME and not line.startswith("In wgpu"))
 

@@ -1,4 +1,4 @@
-"""An open WebGPU device: its queue, memory, and the copies between it and the process."""
+"""Open WebGPU device: its queue, its memory, and copies between device and host memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pydispatch.runtime.devices.webgpu.moves import Moves
 from pydispatch.runtime.devices.webgpu.pipelines import Pipelines
 from pydispatch.runtime.devices.webgpu.record import PassRecorder
 
-_IN_FLIGHT = 64  # submissions that nobody waits for
+_MAX_IN_FLIGHT = 64  # submissions that nobody waits for
 
 
 class Context(Closing, base.Context):
@@ -72,13 +72,14 @@ class Context(Closing, base.Context):
         self._index = ffi.new("WGPUSubmissionIndex*")
 
     def _open(self, backend: str, standard: bool) -> Any:
+        """Request the WGPUDevice of the adapter. Raise DeviceUnavailableError if the adapter gives none."""
         ffi, lib, arena, adapter = self.ffi, self.lib, api.Arena(), self.adapter
         wanted = FEATURES | OPTIONAL_FEATURES
         self.enabled = set() if standard else adapter.features
         features = arena.array("WGPUFeatureName", [wanted[name] for name in sorted(self.enabled)])
         create = arena.new(
             "WGPUDeviceDescriptor", requiredFeatureCount=len(self.enabled), requiredFeatures=features,
-            requiredLimits=_standard(adapter.supported_limits) if standard else adapter.supported_limits,
+            requiredLimits=_guaranteed_limits(adapter.supported_limits) if standard else adapter.supported_limits,
         )  # fmt: skip
         create.deviceLostCallbackInfo = self.errors.on_lost
         create.uncapturedErrorCallbackInfo = self.errors.on_error
@@ -103,7 +104,7 @@ class Context(Closing, base.Context):
             raise DeviceUnavailableError(f"{self.name} was closed")
 
     def encoder(self) -> Any:
-        """Return a new command encoder, in an error scope that `submit` ends."""
+        """Return a new command encoder. It opens an error scope, which `submit` or `abandon` closes."""
         self.require_own()
         if self.errors.lost is not None:
             self.errors.fail("")
@@ -113,7 +114,7 @@ class Context(Closing, base.Context):
         return self.lib.wgpuDeviceCreateCommandEncoder(self.device, self.ffi.NULL)
 
     def submit(self, encoder: Any, what: str) -> None:
-        """Put what was recorded on the queue. what: for messages."""
+        """Finish an encoder and submit its commands to the queue. what: begins error messages."""
         lib, commands = self.lib, self._commands
         commands[0] = lib.wgpuCommandEncoderFinish(encoder, self.ffi.NULL)
         lib.wgpuCommandEncoderRelease(encoder)
@@ -125,14 +126,14 @@ class Context(Closing, base.Context):
             lib.wgpuCommandBufferRelease(commands[0])
         self._submissions.append(index)
         self._has_writes = False
-        if len(self._submissions) > _IN_FLIGHT:
-            self._index[0] = self._submissions[_IN_FLIGHT // 2]
+        if len(self._submissions) > _MAX_IN_FLIGHT:
+            self._index[0] = self._submissions[_MAX_IN_FLIGHT // 2]
             lib.wgpuDevicePoll(self.device, 1, self._index)
-            for _ in range(_IN_FLIGHT // 2 + 1):
+            for _ in range(_MAX_IN_FLIGHT // 2 + 1):
                 self._submissions.popleft()
 
     def abandon(self, encoder: Any) -> None:
-        """Drop what was recorded."""
+        """Discard an encoder and its commands, and close its error scope."""
         self.lib.wgpuCommandEncoderRelease(encoder)
         self.errors.take()
 
@@ -145,7 +146,7 @@ class Context(Closing, base.Context):
             self.require_usable()
 
     def _free(self) -> None:
-        """Release what nobody uses: the collector may come while the lock is held."""
+        """Release the objects in `garbage`. The garbage collector appends to it, also while a thread holds the lock."""
         while self.garbage:
             release, handle = self.garbage.popleft()
             release(handle)
@@ -163,7 +164,7 @@ class Context(Closing, base.Context):
             pool.lock = self.lock
 
     def view(self, block: Block, size: int) -> memoryview | None:
-        """None: mapped memory is out of reach of the device."""
+        """Return None: mapped memory cannot be used by the device, so there is no memory that both access."""
         return None
 
     def stats(self) -> dict[str, int]:
@@ -185,7 +186,7 @@ class Context(Closing, base.Context):
         If the device is busy, the bytes are copied first, and written to the block in the order of the queue.
         """
         if self.is_mapped and not self._submissions and not self._has_writes:
-            self._move(block, False, 0, _words(size), 0, source, size)
+            self._copy_mapped(block, False, 0, _rounded_to_words(size), 0, source, size)
             return
         whole = size & ~3
         if whole:
@@ -197,12 +198,16 @@ class Context(Closing, base.Context):
             self._write_tail(block, self.ffi.buffer(source, size)[whole:], whole)
 
     def _bytes(self, source: base.Source, writable: bool = False) -> Any:
+        """Return host memory as a `char*` or a cffi buffer. writable: raise if the memory is read-only."""
         if type(source) is int:
             return self.ffi.cast("char*", source)
         return self.ffi.from_buffer(source, require_writable=writable)
 
     def _write_tail(self, block: Block, data: bytes, at: int) -> None:
-        """Up to three bytes of a word, of which the others stay."""
+        """Write the last one to three bytes of an upload at byte `at`, through a staging block.
+
+        wgpuQueueWriteBuffer takes whole words only, and the other bytes of the word must not change.
+        """
         stage = self.pool.acquire(4)
         try:
             self.lib.wgpuQueueWriteBuffer(self.queue, stage.buffer, 0, data.ljust(4, b"\0"), 4)
@@ -211,35 +216,54 @@ class Context(Closing, base.Context):
             self.release(stage)
 
     def copy_out(self, block: Block, target: base.Source, size: int, at: int = 0) -> None:
+        """Copy `size` bytes from byte `at` of a block to host memory.
+
+        The mapped range starts at a multiple of 8 bytes, as WebGPU requires. A block that cannot be mapped is copied to
+        a staging block first.
+        """
         if size == 0:
             return
         self.transfers.add("from_device", size)
         target = self._bytes(target, writable=True)
         first = at & ~7
-        length = _words(at + size - first)
+        length = _rounded_to_words(at + size - first)
         with self.lock:
             if self.is_mapped:
-                self._read(block, target, size, first, at - first, length)
+                self._read_range(block, target, size, first, at - first, length)
                 return
             stage = self.readback.acquire(length)
             try:
                 encoder = self.encoder()
                 self.lib.wgpuCommandEncoderCopyBufferToBuffer(encoder, block.buffer, first, stage.buffer, 0, length)
                 self.submit(encoder, f"{self.name}: a download of {size} bytes")
-                self._read(stage, target, size, 0, at - first, length)
+                self._read_range(stage, target, size, 0, at - first, length)
             finally:
                 self.release(stage)
 
     def read_mapped(self, block: Block, target: Any, size: int) -> None:
         """Copy the first `size` bytes of a `readback` block to host memory; the caller holds the lock."""
-        self._read(block, self._bytes(target, writable=True), size, 0, 0, size)
+        self._read_range(block, self._bytes(target, writable=True), size, 0, 0, size)
 
-    def _read(self, block: Block, target: Any, size: int, first: int, skip: int, length: int) -> None:
-        self._move(block, True, first, length, skip, target, size)
+    def _read_range(
+        self, block: Block, target: Any, size: int, map_offset: int, copy_offset: int, map_length: int
+    ) -> None:
+        """Copy from a mappable block to host memory. Arguments are those of `_copy_mapped`."""
+        self._copy_mapped(block, True, map_offset, map_length, copy_offset, target, size)
 
-    def _move(self, block: Block, is_read: bool, at: int, length: int, skip: int, host: Any, size: int) -> None:
-        """Copy between the process and a block that is mapped meanwhile, when everything that was submitted is done.
-        No exception comes in between: wgpu ends the process when a mapped buffer is used."""
+    def _copy_mapped(
+        self, block: Block, is_read: bool, map_offset: int, map_length: int, copy_offset: int, host: Any, size: int
+    ) -> None:
+        """Wait for all submitted work, map a block, copy `size` bytes between it and host memory, and unmap it.
+
+        The C function `copy_mapped` does this in one call, so that no Python exception is raised while the block is
+        mapped: wgpu aborts the process if a mapped buffer is used.
+
+        Args:
+            is_read: Whether to copy from the block to host memory, else from host memory to the block.
+            map_offset: First byte of the mapped range, a multiple of 8.
+            map_length: Length of the mapped range in bytes, a multiple of 4.
+            copy_offset: First byte to copy, counted from `map_offset`.
+        """
         self.require_own()
         if self.errors.lost is not None:
             self.errors.fail("")
@@ -248,8 +272,8 @@ class Context(Closing, base.Context):
             self._has_writes = False
         self.errors.begin()
         status = copy_mapped(
-            self._mapping[is_read], _number(self.device), _number(block.buffer), is_read, at, length, skip,
-            _number(host), size, self.errors.box,
+            self._mapping[is_read], _number(self.device), _number(block.buffer), is_read, map_offset, map_length,
+            copy_offset, _number(host), size, self.errors.box,
         )  # fmt: skip
         self._submissions.clear()
         self.errors.end(f"{self.name}: mapping {size} bytes")
@@ -266,8 +290,11 @@ class Context(Closing, base.Context):
             recorder.finish().run(f"{self.name}: a copy of {size} bytes")
 
     def close(self) -> None:
-        """Wait for work in flight and refuse more. Programs lose their kernels, recordings and constants. Buffers keep
-        their content as long as they live; the device is destroyed after the last one."""
+        """Wait for work in flight and refuse further work.
+
+        Programs lose their kernels, recordings and constants. Buffers keep their content; the device is destroyed after
+        the last one.
+        """
         with self.lock:
             if self.closed or self.is_forked:
                 self.closed = True
@@ -293,22 +320,23 @@ class Context(Closing, base.Context):
 
 
 def _number(pointer: Any) -> int:
-    """Return the address that a pointer of cffi has."""
+    """Return the address in a cffi pointer."""
     return int(api.binding()[0].cast("uintptr_t", pointer))
 
 
 def _address(function: str) -> int:
-    """Return the address of a function of wgpu."""
+    """Return the address of a C function of wgpu."""
     ffi, lib = api.binding()
     return _number(ffi.addressof(lib, function))
 
 
-def _words(size: int) -> int:
+def _rounded_to_words(size: int) -> int:
+    """Return a number of bytes rounded up to whole 4-byte words."""
     return size + 3 & ~3
 
 
-def _standard(supported: Any) -> Any:
-    """Return the limits of an adapter, no better than those that every device has."""
+def _guaranteed_limits(supported: Any) -> Any:
+    """Return limits that every WebGPU device supports, in the structure of an adapter's limits."""
     ffi, _ = api.binding()
     limits = ffi.new("WGPULimits*", supported[0])
     for name, guaranteed in LEAST.items():

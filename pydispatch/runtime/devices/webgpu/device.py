@@ -1,4 +1,4 @@
-"""A WebGPU device as `pydispatch.device` gives it."""
+"""WebGPU device, as `pydispatch.device` returns it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _contexts: dict[tuple[Any, ...], Context] = {}
 
 
 def open_device(index: int, adapter: str, backend: str, staging: bool, standard: bool) -> WebGPUDevice:
-    """Open the device with a number. Devices of one process that are named alike share memory and queue."""
+    """Open a device. Devices with equal options share memory and queue within a process."""
     with _opening:
         key = (os.getpid(), index, adapter, backend, staging, standard)
         context = _contexts.get(key)
@@ -34,8 +34,7 @@ def open_device(index: int, adapter: str, backend: str, staging: bool, standard:
 
 
 class WebGPUDevice(AcceleratorDevice):
-    """A device that wgpu reaches. Functions of its programs take and return `pydispatch.Buffer`; kernels and libraries
-    are WGSL, docs/webgpu.md."""
+    """Device that wgpu reaches. Its kernels and libraries are WGSL, see docs/webgpu.md."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context.name, context, Wgsl())
@@ -54,7 +53,7 @@ class WebGPUDevice(AcceleratorDevice):
             raise ArtifactError(f"{where} has no entry point: a kernel is a function with @compute")
 
     def synchronize(self) -> None:
-        """Wait until everything that calls have put in the queue is done."""
+        """Wait until all submitted work is complete."""
         self._context.wait()
 
     def describe(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs plans of one program: what they do is recorded by the memory that they refer to, and encoded for each run."""
+"""Execution of plans on WebGPU: recordings are cached by the buffers that they bind, and encoded for each run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
         return Plan(data, self.context.alignment)
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Submit it."""
+        """Submit the commands of a plan."""
         with self._with_temporaries(record, blocks) as blocks:
             self._run(record, blocks, constants, patterns)
 
@@ -68,6 +68,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
                 self.context.release(block)
 
     def _run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        """Submit the cached recording for these blocks, or record one first."""
         key = self.key_of(record, blocks, constants, patterns)
         recordings = self.recordings(record)
         recorded = recordings.take(key)
@@ -90,16 +91,17 @@ class Executor(RecordingExecutor[RecordedPlan]):
         return recorder.finish()
 
     def submit(self, recorded: RecordedPlan, record: Record, blocks: Blocks, constants: bytes) -> None:
-        """Run a recording over the blocks that it was made for."""
+        """Submit a recording over the blocks that it was recorded for."""
         if self.context.closed:
             self.context.require_usable()
         recorded.run(self.context.name, self._host(record, blocks, constants))
 
     def _host(self, record: Record, blocks: Blocks, constants: bytes) -> _Host | None:
+        """Return the caller of host commands for one run; None if the program has none."""
         return None if self.calls is None else _Host(self, record.data.function, blocks, constants)
 
     def cuts_at(self, synchronous: bool) -> bool:
-        """Return whether a recording is split at this command."""
+        """Return False: submissions are split inside the recording, so plans are not cut."""
         return False
 
     def surroundings(self, synchronous: bool, encoder: Any = None) -> Surroundings:
@@ -132,7 +134,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
 
 
 class _Host:
-    """The host commands of one run of a plan: pydispatch.runtime.devices.webgpu.record.HostCommands."""
+    """Caller of the host commands of one run of a plan; implements `record.HostCommands`."""
 
     def __init__(self, executor: Executor, function: int, blocks: Blocks, constants: bytes) -> None:
         assert executor.calls is not None

@@ -1,4 +1,4 @@
-"""Executables on a device: the kernels of one loaded program."""
+"""Kernels of one loaded program on a WebGPU device."""
 
 from __future__ import annotations
 
@@ -66,16 +66,17 @@ class WebGPUKernel:
 
     @property
     def where(self) -> str:
-        """For messages about the text."""
+        """Module and export, for messages about the WGSL text."""
         return f"{self.module.where}, export '@{self.export}'"
 
     @property
     def label(self) -> str:
+        """Executable and export, for messages."""
         return f"@{self.executable}::@{self.export}"
 
 
 class Kernels:
-    """The kernels of a program by (executable, ordinal of the export)."""
+    """Kernels of a program by (executable, ordinal of the export)."""
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
@@ -83,7 +84,7 @@ class Kernels:
         self.handles: list[tuple[Any, Any]] = []  # (release function, object)
 
     def release(self) -> None:
-        """Have shaders and pipelines released with the garbage of the device."""
+        """Hand shaders and pipelines to the garbage of the device, which releases them later."""
         handles, self.handles, self.kernels = self.handles, [], {}
         self.context.garbage.extend(handles)
 
@@ -91,10 +92,15 @@ class Kernels:
         self.release()
 
     def load(self, executable: Executable, parts: WgslParts, codes: Sequence[bytes]) -> None:
-        """Make the shader modules of one executable; pipelines, which may take a driver long, are made when they are
-        first used. codes: its modules, with imports linked in.
+        """Create the shader modules of one executable; pipelines are created on first use, because drivers compile
+        slowly.
 
-        Raises ArtifactError, or DeviceUnavailableError when the device lacks something.
+        Args:
+            codes: WGSL modules, with imports linked.
+
+        Raises:
+            ArtifactError: A module is invalid or does not fit the program.
+            DeviceUnavailableError: The device lacks a feature or a limit.
         """
         name = executable.name
         where = f"executable '{name}'"
@@ -115,7 +121,7 @@ class Kernels:
 
     @staticmethod
     def _adapted(module: WgslModule, executable: Executable, parts: WgslParts) -> WgslModule:
-        """Put the resources of a module that was given at run time where the layouts have them."""
+        """Return a user-supplied module with the bindings renumbered to match the program's layouts."""
         only = module.entry_points[0].name if len(module.entry_points) == 1 else ""
         layouts: dict[str, list[bool]] = {}
         for export in executable.exports:
@@ -158,15 +164,20 @@ class Kernels:
         return kernel
 
     def _explain(self, need: str) -> str:
+        """Return a text for a missing feature or limit."""
         limit, is_limit, least = need.partition(">=")
         if not is_limit:
             return f"the feature {need}"
         return f"{limit} of {least} (it has {self.context.limits.get(limit, 0)})"
 
     def pipeline(self, kernel: WebGPUKernel, read_only: tuple[bool, ...], is_folded: bool = False) -> tuple[Any, Any]:
-        """(pipeline, layout of its bindings). read_only: as the kernel has it, or all False: then it is made of the
-        same text with every buffer declared read_write, since no buffer is bound both ways in one dispatch. is_folded:
-        for a grid of another form, see `formats.wgsl.grid`."""
+        """Return the pipeline and bind group layout of a kernel, created on first use.
+
+        Args:
+            read_only: The kernel's own flags, or all False: a buffer cannot be bound both read-only and writable in one
+                dispatch, so every buffer is then declared read_write.
+            is_folded: Whether the grid exceeds the device's limit and is folded, see `formats.wgsl.grid`.
+        """
         cached = kernel.variants.get((read_only, is_folded))
         if cached is None:
             context, pipelines = self.context, self.context.pipelines
@@ -182,8 +193,12 @@ class Kernels:
     def _shader(
         self, kernel: WebGPUKernel, is_same: bool, is_folded: bool = False, merged: Merged | None = None
     ) -> Any:
-        """Return the shader module of a kernel. is_same: with its buffers as they are declared. is_folded: of its own,
-        for grids of another form. merged: of its own, over fewer buffers.
+        """Return the shader module of a kernel, created on first use.
+
+        Args:
+            is_same: Whether buffers keep their declared access; else all are read_write.
+            is_folded: Whether the module computes workgroup ids from a folded grid.
+            merged: Text of the kernel with merged buffers; None for the original one.
         """
         key = is_same, is_folded, merged is not None, kernel.entry.name if is_folded or merged is not None else ""
         shader = kernel.shaders.get(key)
@@ -204,8 +219,10 @@ class Kernels:
         return self.kernels[command.executable, command.ordinal]
 
     def form_of(self, kernel: WebGPUKernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Return the grid that the device is started with. InvalidArgumentError for one that it cannot start in any
-        form.
+        """Return the grid to dispatch for a kernel: its own, or one folded to the device's limits.
+
+        Raises:
+            InvalidArgumentError: No folded grid fits, or the kernel cannot be folded.
         """
         limit = self.context.limits["maxComputeWorkgroupsPerDimension"]
         if max(grid) <= limit:
@@ -269,12 +286,12 @@ class WgslParts:
             raise ValueError("an entry point is in a module that is not there")
 
     def read_only_of(self, export: Export) -> list[bool] | None:
-        """Return for each binding of an export whether it is only read; None if this was checked before."""
+        """Return for each binding of an export whether it is only read; None if the compiler has checked it."""
         known = self.read_only[export.ordinal : export.ordinal + 1]
         return known[0] if known and len(known[0]) == export.bindings else None
 
     def module_of(self, export: Export, modules: Sequence[WgslModule], where: str) -> int:
-        """Return the number of the module with the entry point of an export."""
+        """Return the index of the module that has the entry point of an export."""
         if self.entries is None:
             return next((i for i, module in enumerate(modules) if module.entry(export.name) is not None), 0)
         if export.ordinal >= len(self.entries):
@@ -284,5 +301,5 @@ class WgslParts:
         return self.entries[export.ordinal][0]
 
     def entry_name(self, export: Export) -> str:
-        """Return the entry point of an export."""
+        """Return the name of the entry point of an export."""
         return export.name if self.entries is None else self.entries[export.ordinal][1]

@@ -1,4 +1,4 @@
-"""An open device, as those who record and make pipelines see it: pydispatch.runtime.devices.webgpu.context.Context."""
+"""Interface of an open WebGPU device for code that records commands and creates pipelines; `context.Context` has it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from pydispatch.runtime.devices.webgpu.memory import Block, BufferPool
 
 
 class LogicalDevice(Protocol):
-    """A WGPUDevice. Everything of wgpu is called under `lock`.
+    """WGPUDevice. All functions of wgpu are called under `lock`.
 
-    enabled: features of the device. names: what variants may require. garbage: (release function, object) of what
-    nobody uses, which the collector may add to while the lock is held. pipelines, moves: those of these files.
+    Attributes:
+        enabled: Features of the device.
+        names: Features and limits that variants may require.
+        garbage: (release function, object) of unused objects; the garbage collector appends to it at any time.
+        pipelines: `pipelines.Pipelines` of the device.
+        moves: `moves.Moves` of the device.
     """
 
     name: str
@@ -42,10 +46,10 @@ class LogicalDevice(Protocol):
         """Return a new command encoder, in an error scope that `submit` or `abandon` ends."""
 
     def submit(self, encoder: Any, what: str) -> None:
-        """Put what was recorded on the queue. what: for messages."""
+        """Finish an encoder and submit its commands to the queue. what: begins error messages."""
 
     def abandon(self, encoder: Any) -> None:
-        """Drop what was recorded."""
+        """Discard an encoder and its commands."""
 
     def wait(self) -> None:
         """Wait until all submitted work is complete."""
@@ -57,4 +61,4 @@ class LogicalDevice(Protocol):
         """Copy the first `size` bytes of a `readback` block to host memory."""
 
     def release(self, block: Block) -> None:
-        """Take a block back."""
+        """Release a block to its pool."""

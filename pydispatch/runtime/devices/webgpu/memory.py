@@ -1,7 +1,6 @@
-"""Device memory: one buffer of wgpu for each block, used again and again.
+"""WebGPU memory: one wgpu buffer per block, reused by a pool.
 
-Blocks are no parts of larger buffers, since a dispatch cannot read one part of a buffer through a read-only binding and
-write another.
+Blocks are not suballocated, because a dispatch cannot bind one part of a buffer as read-only and write another part.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ USAGE = api.STORAGE_BUFFER | api.UNIFORM_BUFFER | api.COPY_SOURCE | api.COPY_TAR
 
 
 class Block:
-    """A buffer. number: tells it from every other block that there was."""
+    """Buffer of wgpu. number: identifies it among all blocks of the pool."""
 
     __slots__ = ("buffer", "number", "pool", "size")
 
@@ -52,16 +51,16 @@ class BufferPool(BlockPool[Block]):
             raise OutOfMemoryError(
                 f"{self.name}: no memory for {size} bytes; {self.live_bytes} are in use of {self.total}"
             )
-        buffer = self._buffer(size)
+        buffer = self._create_buffer(size)
         if buffer is None:
             self._free_blocks()
-            buffer = self._buffer(size)
+            buffer = self._create_buffer(size)
         if buffer is None:
             raise OutOfMemoryError(f"{self.name}: no memory for {size} bytes; {self.live_bytes} are in use")
         return Block(self, buffer, size, self._next_number())
 
-    def _buffer(self, size: int) -> Any:
-        """Return a new buffer; None without memory for it."""
+    def _create_buffer(self, size: int) -> Any:
+        """Create a buffer; return None if the device has no memory for it."""
         create = self.ffi.new("WGPUBufferDescriptor*", {"usage": self.usage, "size": size})
         errors, lib = self.errors, self.lib
         lib.wgpuDevicePushErrorScope(errors.device, api.OUT_OF_MEMORY_FILTER)

@@ -1,4 +1,4 @@
-"""Copies and fills that the commands of WebGPU cannot express: they take whole words, and no copy within a buffer."""
+"""Shaders for copies and fills that WebGPU commands cannot express: unaligned ones, and copies within one buffer."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class Moves:
         self._made: dict[str, tuple[Any, Any]] = {}
 
     def release(self) -> None:
-        """Release them."""
+        """Release the pipelines."""
         pipelines, self._made = self._made, {}
         self.context.garbage.extend(
             (self.context.lib.wgpuComputePipelineRelease, pipeline) for pipeline, _ in pipelines.values()
         )
 
     def pipeline(self, name: str) -> tuple[Any, Any]:
-        """(pipeline, layout of its bindings) of "fill", which has one binding, or "copy", which has two."""
+        """Return the pipeline and the bind group layout of "fill" (one binding) or "copy" (two bindings)."""
         cached = self._made.get(name)
         if cached is None:
             pipelines = self.context.pipelines

@@ -22,7 +22,7 @@ class Pipelines:
         self._layouts: dict[tuple[tuple[bool, ...], frozenset[int]], tuple[Any, Any]] = {}
 
     def release(self) -> None:
-        """Release the layouts, and what copies and fills are made of."""
+        """Release all layouts, and the pipelines of copies and fills."""
         lib, garbage = self.lib, self.context.garbage
         garbage.extend((lib.wgpuPipelineLayoutRelease, layout) for _, layout in self._layouts.values())
         garbage.extend((lib.wgpuBindGroupLayoutRelease, group) for group in self._groups.values())
@@ -30,7 +30,7 @@ class Pipelines:
         self.context.moves.release()
 
     def module(self, code: str, where: str) -> Any:
-        """Create a shader module. ArtifactError with what wgpu says of the text, line and column included."""
+        """Create a shader module. Raise ArtifactError with the message of wgpu, including line and column."""
         arena, context = api.Arena(), self.context
         source = arena.new("WGPUShaderSourceWGSL", code=code)
         source.chain.sType = api.WGSL_SOURCE
@@ -44,8 +44,10 @@ class Pipelines:
         return module
 
     def layout(self, read_only: tuple[bool, ...], uniforms: frozenset[int]) -> tuple[Any, Any]:
-        """(layout of group 0, pipeline layout) of a kernel with these bindings. uniforms: the groups that are a uniform
-        buffer each."""
+        """Return the layout of bind group 0 and the pipeline layout of a kernel, created on first use.
+
+        uniforms: indices of the bind groups that consist of one uniform buffer.
+        """
         cached = self._layouts.get((read_only, uniforms))
         if cached is None:
             storage = tuple(api.READ_ONLY_STORAGE if flag else api.STORAGE for flag in read_only)
@@ -87,8 +89,9 @@ class Pipelines:
     def pipeline(
         self, module: Any, entry: str, layout: Any, values: Mapping[str, float], label: str, where: str
     ) -> Any:
-        """Create a compute pipeline. values: of overridable constants. where: for messages. ArtifactError when wgpu
-        refuses it.
+        """Create a compute pipeline. Raise ArtifactError if wgpu rejects it.
+
+        values: values of overridable constants. where: begins error messages.
         """
         arena, context = api.Arena(), self.context
         create = arena.new("WGPUComputePipelineDescriptor", label=label, layout=layout)
@@ -118,10 +121,7 @@ class Pipelines:
 
 
 def _shader_error(message: str, where: str) -> str:
-    """Return the message of wgpu about a shader, after the place, with the lines that show it.
-
-    where: names the text.
-    """
+    """Return the message of wgpu about a shader, preceded by its location. where: names the text."""
     lines = [line.rstrip() for line in message.splitlines() if line.strip()]
     lines = [line for line in lines if line not in ("Validation Error", "Caused by:")]
     said = "\n".join(line for line in lines if not line.strip().startswith("In wgpu")).strip()

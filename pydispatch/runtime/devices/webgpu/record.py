@@ -1,4 +1,4 @@
-"""Commands of a plan → calls of wgpu, which are made again for each run: command buffers run once."""
+"""Recording of a plan as a list of wgpu calls. It is encoded anew for each run, since command buffers run once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.kernels import Kernels, WebGPUKernel
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
 
-_PIECE = 64 << 20  # bytes of one move
+_MAX_MOVE_BYTES = 64 << 20  # bytes of one move
 _INVOCATIONS = 64
 MIN_BINDING_BYTES = 16  # bytes that are bound: one element of any type
 
@@ -30,10 +30,10 @@ class HostCommands(Protocol):
     """Interface for calls of the host commands of a plan."""
 
     def waits(self, command: Custom) -> bool:
-        """Return whether everything before a command has to be complete when it is called."""
+        """Return whether all earlier work must be complete before a host command is called."""
 
     def call(self, command: Custom, encoder: Any) -> None:
-        """Call it. encoder: what it records into, None for one that everything before is complete for."""
+        """Call a host command. encoder: command encoder to record into; None if all earlier work is complete."""
 
 
 class RecordedPlan:
@@ -54,7 +54,7 @@ class RecordedPlan:
         context.recordings.add(self)
 
     def release(self) -> None:
-        """Give back what it refers to; it does not run again."""
+        """Release the bind groups and blocks of the recording, which cannot run afterwards."""
         release, groups, blocks = self.context.lib.wgpuBindGroupRelease, self.groups, self.blocks
         self.groups, self.blocks = [], []
         self.context.garbage.extend((release, group) for group in groups)
@@ -65,12 +65,14 @@ class RecordedPlan:
         self.release()
 
     def run(self, what: str, host: HostCommands | None = None) -> None:
-        """Submit all of it. host: calls host commands. what: for messages."""
+        """Submit the whole recording. host: calls host commands. what: begins error messages."""
         self.submit(self.pieces, what, host)
 
     def submit(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
-        """Submit some pieces: at once, except that host commands which need everything before them complete come
-        between two submissions."""
+        """Submit some pieces of the recording.
+
+        They are one submission, split before each host command that requires all earlier work to be complete.
+        """
         first = 0
         for index, piece in enumerate(pieces):
             if type(piece) is Custom and host is not None and host.waits(piece):
@@ -82,6 +84,7 @@ class RecordedPlan:
             self._encode(pieces[first:], what, host)
 
     def _encode(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
+        """Encode pieces into one command encoder and submit it."""
         context = self.context
         with context.lock:
             encoder = context.encoder()
@@ -100,6 +103,7 @@ class RecordedPlan:
             context.submit(encoder, what)
 
     def _launch(self, launches: list[Launch], encoder: Any) -> None:
+        """Encode a compute pass with these launches."""
         lib, null = self.context.lib, self.context.ffi.NULL
         bind, start = lib.wgpuComputePassEncoderSetBindGroup, lib.wgpuComputePassEncoderDispatchWorkgroups
         use = lib.wgpuComputePassEncoderSetPipeline
@@ -129,7 +133,10 @@ class PassRecorder:
     # Copies and fills
 
     def copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
-        """`size` bytes from one block to another, or to another place in it; the ranges may overlap."""
+        """Record a copy of `size` bytes from byte `at` of a block to byte `to` of a block; the ranges may overlap.
+
+        Copies that are not aligned to words, or within one block, run as a shader.
+        """
         if size == 0 or (source is target and at == to):
             return
         if source is not target and (at | to | size) & 3 == 0:
@@ -140,8 +147,8 @@ class PassRecorder:
             self.copy(source, at, intermediate, 0, size)
             self.copy(intermediate, 0, target, to, size)
         else:
-            for first in range(0, size, _PIECE):
-                self._move("copy", target, to + first, min(_PIECE, size - first), source, at + first)
+            for first in range(0, size, _MAX_MOVE_BYTES):
+                self._dispatch_move("copy", target, to + first, min(_MAX_MOVE_BYTES, size - first), source, at + first)
 
     def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
         """Record a fill with a pattern of 1, 2, 4 or 8 bytes; `size` is a multiple of the pattern's size."""
@@ -151,13 +158,22 @@ class PassRecorder:
         if not any(word) and (at | size) & 3 == 0:
             self.recording.pieces.append((self.lib.wgpuCommandEncoderClearBuffer, target.buffer, at, size))
             return
-        for first in range(0, size, _PIECE):
-            self._move("fill", target, at + first, min(_PIECE, size - first), pattern=word)
+        for first in range(0, size, _MAX_MOVE_BYTES):
+            self._dispatch_move("fill", target, at + first, min(_MAX_MOVE_BYTES, size - first), pattern=word)
 
-    def _move(
+    def _dispatch_move(
         self, name: str, target: Block, to: int, size: int, source: Block | None = None, at: int = 0,
         pattern: bytes = b"\0" * 8,
     ) -> None:  # fmt: skip
+        """Record a dispatch of the shader that copies or fills ranges that are not aligned to words.
+
+        Args:
+            name: "copy" or "fill", see `moves`.
+            to: First byte in the target.
+            source: Source of a copy; None for a fill.
+            at: First byte in the source.
+            pattern: Eight bytes to fill with.
+        """
         pipeline, layout = self.context.moves.pipeline(name)
         window, skip = self._window(target, to, size)
         ranges, first = [window], 0
@@ -172,7 +188,11 @@ class PassRecorder:
         self._add(pipeline, group, (min(max(1, count), 65535), 1, 1), {CONSTANTS[0]: words})
 
     def _window(self, block: Block, at: int, size: int) -> tuple[tuple[Any, int, int], int]:
-        """Return the (buffer, offset, bytes) to bind for a range of a block, and where the range begins in it."""
+        """Return the (buffer, offset, bytes) to bind for a range of a block, and the start of the range in that
+        binding.
+
+        The offset is rounded down to the alignment that the device requires of bindings.
+        """
         start = at & -self.context.alignment
         return (block.buffer, start, min(block.size, at + size + 3 & ~3) - start), at - start
 
@@ -233,6 +253,7 @@ class PassRecorder:
                 self.recording.marks.append(len(self.recording.pieces))
 
     def _dispatch(self, command: Dispatch, blocks: Sequence[Block | None], constants: bytes, kernels: Kernels) -> None:
+        """Record a dispatch: bind its buffers and constants, and copy back the bindings that had to be copied."""
         kernel = kernels.kernel_of(command)
         if 0 in command.grid:
             return
@@ -240,11 +261,11 @@ class PassRecorder:
         back: list[tuple[Block, int, Block, int, int]] = []
         uniforms: dict[int, bytes] = {}
         if kernel.merged is not None:
-            ranges, offsets = self._merged(command, blocks, kernel, kernel.merged, back)
+            ranges, offsets = self._merged_ranges(command, blocks, kernel, kernel.merged, back)
             uniforms[OFFSETS[0]] = struct.pack(f"<{len(offsets)}I", *offsets) or bytes(16)
             read_only = (False,) * len(ranges)
         else:
-            ranges = [self._placed(slot, blocks, kernel, i, back) for i, slot in enumerate(command.slots)]
+            ranges = [self._bindable_range(slot, blocks, kernel, i, back) for i, slot in enumerate(command.slots)]
             read_only = kernel.read_only
             if any(read_only):
                 written = {range_[0] for range_, flag in zip(ranges, read_only, strict=True) if not flag}
@@ -262,18 +283,19 @@ class PassRecorder:
         for temporary, start, block, at, size in back:
             self.copy(temporary, start, block, at, size)
 
-    def _merged(
+    def _merged_ranges(
         self, command: Dispatch, blocks: Sequence[Block | None], kernel: WebGPUKernel, merged: Merged,
         back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[list[tuple[Any, int, int]], list[int]]:  # fmt: skip
-        """Return the (buffer, offset, bytes) of each binding of a kernel over fewer buffers, and the first element of
-        each original buffer in its binding: several are copied to memory of their own.
+        """Return the bindings of a kernel with merged buffers, and the first element of each original buffer.
+
+        Merged buffers are copied into one temporary block. back: receives the copies to record after the dispatch.
         """
         ranges, offsets = [], []
         for group, size in zip(merged.bindings, merged.bytes, strict=True):
             if len(group) == 1:
                 offsets.append(0)
-                ranges.append(self._placed(command.slots[group[0]], blocks, kernel, group[0], back))
+                ranges.append(self._bindable_range(command.slots[group[0]], blocks, kernel, group[0], back))
                 continue
             starts, total = [], 0
             for binding in group:
@@ -293,7 +315,7 @@ class PassRecorder:
         return ranges, offsets
 
     def _check_size(self, kernel: WebGPUKernel, what: str, size: int) -> None:
-        """InvalidArgumentError for more than the device binds."""
+        """Raise InvalidArgumentError if a binding exceeds maxStorageBufferBindingSize. what: names the binding."""
         limit = self.context.limits["maxStorageBufferBindingSize"]
         if size > limit:
             raise InvalidArgumentError(
@@ -301,11 +323,15 @@ class PassRecorder:
                 "(maxStorageBufferBindingSize)"
             )
 
-    def _placed(
+    def _bindable_range(
         self, slot: Slot, blocks: Sequence[Block | None], kernel: WebGPUKernel, binding: int,
         back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[Any, int, int]:  # fmt: skip
-        """Return the (buffer, offset, bytes) of a binding: in place, or copied to where the device can bind it."""
+        """Return the (buffer, offset, bytes) to bind for an operand.
+
+        An operand at an unaligned offset, or at the end of its block, is copied to a temporary block. back: receives
+        the copies to record after the dispatch.
+        """
         context, block, at = self.context, _block(blocks, slot), slot.offset
         declared = kernel.entry.buffers.get(binding)
         min_bytes = MIN_BINDING_BYTES if declared is None else max(MIN_BINDING_BYTES, declared.bytes + 3 & ~3)
@@ -327,7 +353,9 @@ class PassRecorder:
         return temporary.buffer, 0, size
 
     def finish(self) -> RecordedPlan:
-        """Finish the recording and return it, with constants in memory of its own."""
+        """Finish the recording: write the constants of all dispatches to one uniform buffer, and return the
+        recording.
+        """
         recorded, context = self.recording, self.context
         if self.words:
             block = self.temporary(len(self.words))
@@ -339,6 +367,7 @@ class PassRecorder:
 
 
 def _block(blocks: Sequence[Block | None], slot: Slot) -> Block:
+    """Return the block of a buffer that a command names."""
     block = blocks[slot.buffer]
     assert block is not None, "a buffer that a command names has memory"
     return block
