@@ -1,4 +1,4 @@
-"""Models of PyTorch in a process that has it: compiled into artifacts, and as a backend of `torch.compile`."""
+"""PyTorch models in a process that has PyTorch: compiled into artifacts, and through a `torch.compile` backend."""
 
 from __future__ import annotations
 
@@ -35,13 +35,16 @@ def from_torch(
     model: Any, args: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None, *, dynamic_shapes: Any = None,
     **options: Any,
 ) -> Artifact:  # fmt: skip
-    """Compile a model of PyTorch.
+    """Compile a PyTorch model into an artifact with the function `main`.
 
-    model: a `torch.nn.Module`, exported for arguments like args and keywords, or a `torch.export.ExportedProgram`.
-    dynamic_shapes: as for `torch.export.export`. options: as for `pydispatch.compile`. The artifact's function is
-    `main`.
+    Args:
+        model: `torch.nn.Module`, which is exported with example arguments, or `torch.export.ExportedProgram`.
+        args, keywords: Example arguments of a module.
+        dynamic_shapes: As for `torch.export.export`.
+        options: As for `pydispatch.compile`.
 
-    Raises CompileError for what cannot be compiled, and whatever PyTorch raises when it exports the model.
+    Raises:
+        CompileError: The model cannot be compiled. Errors of PyTorch's export are raised unchanged.
     """
     with importing("from_torch", "torch"):
         import torch
@@ -59,7 +62,7 @@ def from_torch(
 
 
 def _is_known(operator: Any) -> bool:
-    """Return whether an operator has a conversion, and so is not decomposed."""
+    """Return whether an operator has a conversion, so that it need not be decomposed."""
     name = str(operator)
     return name in CONVERSIONS or name.rpartition(".")[0] in CONVERSIONS
 
@@ -68,9 +71,9 @@ def _is_known(operator: Any) -> bool:
 
 
 def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
-    """Compile a graph for `torch.compile`, as its backend "pydispatch", and return the compiled function.
+    """Compile a graph for `torch.compile`, as the backend "pydispatch", and return the compiled function.
 
-    options: of `pydispatch.compile`, and "device", the name of the device that runs the program ("cpu").
+    options: options of `pydispatch.compile`, and "device": name of the device that runs the program (default "cpu").
     """
     import torch
     from functorch.compile import make_boxed_func
@@ -101,11 +104,13 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
 
 @dataclass(frozen=True)
 class _Traced:
-    """A graph as a model.
+    """Graph as a model.
 
-    passed: the numbers of the inputs that are arguments of the program. results: what each output of the graph is: a
-    result of the program, or what the call knows without it; after the first `count` of them tensors of which outputs
-    are views. inputs: the nodes of the inputs.
+    Attributes:
+        passed: Positions of the graph's inputs that are arguments of the program.
+        results: Origin of each output of the graph, followed by tensors whose views are outputs.
+        count: Number of outputs of the graph.
+        inputs: Nodes of the inputs.
     """
 
     model: Model
@@ -117,8 +122,11 @@ class _Traced:
 
 @dataclass(frozen=True)
 class _Result:
-    """kind: "tensor" and "number" are results of the program; "input" has a place, "constant" a value. A "view" is a
-    node, `value`, whose memory `root` made, the node of the result at a place."""
+    """Origin of an output of a graph.
+
+    kind: "tensor" and "number" are results of the program. "input" is the input at `position`, "constant" is `value`.
+    "view" is the view `value` of the tensor `root`, which is the result at `position`.
+    """
 
     kind: str
     position: int = 0
@@ -143,7 +151,7 @@ class _Layout:
 
 
 def _traced(module: Any) -> _Traced:
-    """Read a graph of AOTAutograd. Sizes of tensors, which are inputs of the graph, are no arguments of the program."""
+    """Read a graph of AOTAutograd. Inputs that are sizes of tensors are not passed to the program."""
     try:
         graph, constants = fx.graph_of(module)
     except ProgramFault as fault:
@@ -185,6 +193,7 @@ def _outputs(module: Any) -> Sequence[Any]:
 
 
 def _result(output: Any, names: Sequence[str], graph: ExportedGraph, node: Any) -> _Result:
+    """Return the origin of an output that is no view."""
     if not isinstance(output, ValueName):
         return _Result("constant", value=output)
     if output.name in graph.tensors:
@@ -193,6 +202,7 @@ def _result(output: Any, names: Sequence[str], graph: ExportedGraph, node: Any) 
 
 
 def _view(node: Any, root: Any, nodes: Sequence[Any]) -> _Result:
+    """Return the origin of an output that is a view of `root`."""
     return _Result("view", nodes.index(root), node, root=root)
 
 
@@ -216,17 +226,20 @@ class _Runner:
         self.traced = traced
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        outputs = self.function(*(self._given(inputs[position]) for position in self.traced.passed))
+        outputs = self.function(*(self._program_argument(inputs[position]) for position in self.traced.passed))
         remaining = iter(outputs if isinstance(outputs, (tuple, list)) else (outputs,))
         results = self.traced.results
-        received = [None if result.kind == "view" else self._received(result, inputs, remaining) for result in results]
+        received = [
+            None if result.kind == "view" else self._graph_output(result, inputs, remaining) for result in results
+        ]
         known = dict(zip(self.traced.inputs, inputs, strict=True))
         for position, result in enumerate(results):
             if result.kind == "view":
                 received[position] = computed(result.value, {**known, result.root: received[result.position]})
         return received[: self.traced.count]
 
-    def _given(self, value: Any) -> Any:
+    def _program_argument(self, value: Any) -> Any:
+        """Return an input as an argument: a contiguous tensor without gradient, or an int64 number."""
         if not isinstance(value, self.torch.Tensor):
             import numpy as np
 
@@ -236,7 +249,8 @@ class _Runner:
             tensor = tensor.resolve_conj().resolve_neg()
         return tensor if tensor.is_contiguous() else tensor.contiguous()
 
-    def _received(self, result: _Result, inputs: Sequence[Any], remaining: Iterator[Any]) -> Any:
+    def _graph_output(self, result: _Result, inputs: Sequence[Any], remaining: Iterator[Any]) -> Any:
+        """Return an output of the graph. remaining: results of the program that are not taken yet."""
         if result.kind == "constant":
             return result.value
         if result.kind == "input":
@@ -247,9 +261,7 @@ class _Runner:
         return self._tensor(next(remaining), result.layout)
 
     def _tensor(self, array: Any, layout: _Layout) -> Any:
-        """Return a result as the tensor that PyTorch expects: with its element type, and its order of axes in
-        memory.
-        """
+        """Return a result as a tensor with the dtype and memory layout that PyTorch expects."""
         import numpy as np
 
         values = np.asarray(array)

@@ -1,4 +1,4 @@
-"""Functions of programs as operators of PyTorch, which calls them without Python."""
+"""Functions of programs as PyTorch operators, which PyTorch calls without Python."""
 
 from __future__ import annotations
 
@@ -44,25 +44,30 @@ class _Operator:
 
 
 def to_torch(function: Any, name: str) -> TorchFunction:
-    """Register `function`, a function of a program on the CPU, or a kernel or a program in Python, which is compiled
-    for this CPU, as the operator `name` of PyTorch, and return it as a callable.
+    """Register a function as a PyTorch operator, and return a callable for it.
 
-    name: "library::operator", then `torch.ops.library.operator`. It takes tensors of the function's element types and
-    ranks, contiguous or not, and numbers; the object returned here takes numbers for tensors of rank 0, too. Results
-    are new tensors, of rank 0 for numbers. `torch.compile` and `torch.export` know the shapes of its results;
-    `torch.vmap` calls it for one element after another. It has the
-    derivative that `pydispatch.vjp` stated, which is the operator `name` with `_vjp` behind it; without one,
-    derivatives are errors until `torch.library.register_autograd` gives it one. The program stays alive until `close`.
+    The operator takes tensors of the function's dtypes and ranks, contiguous or not, and numbers. The callable also
+    takes numbers for tensors of rank 0. Results are new tensors, of rank 0 for numbers. `torch.compile` and
+    `torch.export` know the result shapes; `torch.vmap` calls the operator once per element.
 
-    Raises InvalidArgumentError for another object, a closed program, element types that PyTorch does not have, and a
-    name that is in use.
+    The operator has the derivative that `pydispatch.vjp` sets, which is the operator `name` with the suffix `_vjp`.
+    Without one, differentiation raises an error until `torch.library.register_autograd` registers a derivative. The
+    program stays alive until `close`.
+
+    Args:
+        function: Function of a program on the CPU, or a kernel or program in Python, which is compiled for this CPU.
+        name: "library::operator", which becomes `torch.ops.library.operator`.
+
+    Raises:
+        InvalidArgumentError: The object is no such function, its program is closed, PyTorch lacks one of its element
+            types, or the name is in use.
     """
     callee, gradient = loaded(function)
     return TorchFunction(callee, name, gradient)
 
 
 class TorchFunction:
-    """A function of a program as an operator of PyTorch, a `torch._ops.OpOverload` in `op`; see `to_torch`."""
+    """Function of a program as a PyTorch operator; `op` is its `torch._ops.OpOverload`. See `to_torch`."""
 
     def __init__(
         self, function: PublicFunction, name: str, gradient: Gradient | None = None, is_rule: bool = False
@@ -87,11 +92,12 @@ class TorchFunction:
         self.op = getattr(getattr(torch.ops, match[1]), match[2]).default
 
     def _register(self, torch: Any, match: re.Match[str], is_differentiable: bool) -> None:
+        """Register the operator, unless an operator with the same schema was closed, which is then reused."""
         function, name = self._function, self._name
         with _lock:
             library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / _LIBRARY))
             torch_load(lambda symbol: _address(library, symbol))
-            check_types(function, _has, "PyTorch")
+            check_types(function, _is_type_supported, "PyTorch")
             if name in _functions:
                 raise InvalidArgumentError(f"the operator {name} is {_functions[name]!r}; close that one first")
             schema = f"{match[2]}{_schema(function)}"
@@ -125,6 +131,7 @@ class TorchFunction:
         )
 
     def _tensor(self, key: int | str, value: Any) -> Any:
+        """Return an argument; a number becomes a tensor of rank 0 if the operator takes one."""
         argument = self._rank_0.get(key)
         return value if argument is None else argument.tensor(self._torch, value)
 
@@ -132,7 +139,10 @@ class TorchFunction:
         return f"<{self._name}: {self._function.text()} for PyTorch>"
 
     def close(self) -> None:
-        """Let the program go. Later calls of the operator fail; `to_torch` may give it a function like this one."""
+        """Release the program.
+
+        Calls of the operator then fail; `to_torch` can register a function with the same schema.
+        """
         self._target.close()
         if self.rule is not None:
             self.rule.close()
@@ -164,9 +174,7 @@ class TorchFunction:
 
 
 def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_state: bool) -> Any:
-    """Register an operator, its kernel, and the function that computes the shapes of its results. Return the library
-    object that keeps the operator registered.
-    """
+    """Register an operator, its kernel and its shape function. Return the library object that keeps it registered."""
     namespace, _, operator = name.partition("::")
     tags = [torch.Tag.pt2_compliant_tag]
     if has_state:
@@ -176,9 +184,11 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
         defined.define(schema, tags=tags)
     except (RuntimeError, ValueError) as cause:
         raise InvalidArgumentError(f"PyTorch refuses the operator {name}: {cause}") from cause
-    torch.library.register_fake(name, lambda *args: _fake(name, args), lib=defined)
+    torch.library.register_fake(name, lambda *args: _fake_results(name, args), lib=defined)
     if not has_state:
-        torch.library.register_vmap(name, lambda info, dims, *args: _mapped(torch, name, info, dims, args), lib=defined)
+        torch.library.register_vmap(
+            name, lambda info, dims, *args: _vmap_by_loop(torch, name, info, dims, args), lib=defined
+        )
     if has_state:  # calls are not left out, and in their order
         effects = importlib.import_module("torch._higher_order_ops.effects")
         effects._register_effectful_op(name, effects._EffectType.ORDERED)
@@ -191,7 +201,7 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
 
 
 def _differentiable(torch: Any, name: str, library: Any) -> None:
-    """Register a derivative that functional transforms take too, unlike that of `torch.library.register_autograd`."""
+    """Register a derivative that also works in functional transforms, unlike `torch.library.register_autograd`."""
     namespace, _, operator = name.partition("::")
     op = getattr(getattr(torch.ops, namespace), operator).default
 
@@ -204,7 +214,7 @@ def _differentiable(torch: Any, name: str, library: Any) -> None:
         return _backward(name, context, gradients)
 
     # Functional transforms come here once for each of their levels, so that a call is differentiated for one level.
-    methods = {"forward": forward, "setup_context": _keep, "backward": backward}
+    methods = {"forward": forward, "setup_context": _save_arguments, "backward": backward}
     members = {key: staticmethod(value) for key, value in methods.items()}
     call: Any = type(operator, (torch.autograd.function._SingleLevelFunction,), members)
     single_level = importlib.import_module("torch._functorch.autograd_function").enable_single_level_autograd_function
@@ -221,12 +231,12 @@ def _differentiable(torch: Any, name: str, library: Any) -> None:
 
 
 def _let_users_differentiate(torch: Any, name: str) -> None:
-    """Let `torch.library.register_autograd` replace the derivative that refuses."""
+    """Allow `torch.library.register_autograd` to replace the derivative, which raises an error."""
     torch.library._impls.discard(f"{name.replace('::', '/')}/Autograd")
 
 
-def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    """Save the arguments of a call, which its derivative needs; PyTorch passes the parameters by name."""
+def _save_arguments(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    """Save the arguments of a call for its derivative. PyTorch passes `inputs` and `output` by name."""
     del output
     is_tensor = [hasattr(value, "dtype") for value in inputs]
     ctx.save_for_backward(*(value for value, kept in zip(inputs, is_tensor, strict=True) if kept))
@@ -234,7 +244,7 @@ def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
 
 
 def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the gradients of the arguments of a call for those of its results."""
+    """Return the gradients of a call's arguments, from those of its results."""
     function = _functions.get(name)
     if function is None or function.rule is None:
         raise InvalidArgumentError(
@@ -250,8 +260,8 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
     return tuple(gradient_of.get(position) for position in range(len(args)))
 
 
-def _mapped(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:
-    """Call the operator for each element of a batch, and return the stacked results and their batch dimensions."""
+def _vmap_by_loop(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:
+    """Call the operator for each element of a batch; return the stacked results and their batch dimensions."""
     function = _functions.get(name)
     if function is None:
         raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
@@ -269,7 +279,8 @@ def _mapped(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: 
     return tuple(map(torch.stack, zip(*results, strict=True))), (0,) * len(results[0])
 
 
-def _fake(name: str, args: Sequence[Any]) -> Any:
+def _fake_results(name: str, args: Sequence[Any]) -> Any:
+    """Return results without data for tracing: tensors of the right shapes and types."""
     function = _functions.get(name)
     if function is None:
         raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
@@ -278,7 +289,7 @@ def _fake(name: str, args: Sequence[Any]) -> Any:
 
 
 def _schema(function: PublicFunction) -> str:
-    """Return the schema of an operator: its arguments and results."""
+    """Return the schema of an operator in PyTorch's syntax."""
     names = [value.name for value in function.inputs]
     usable = [n.isidentifier() and n.isascii() and not keyword.iskeyword(n) and names.count(n) == 1 for n in names]
     arguments = [
@@ -289,11 +300,13 @@ def _schema(function: PublicFunction) -> str:
     return f"({', '.join(arguments)}) -> {results if len(function.results) == 1 else f'({results})'}"
 
 
-def _has(kind: ElementType, is_number: bool) -> bool:
+def _is_type_supported(kind: ElementType, is_number: bool) -> bool:
+    """Return whether PyTorch has an element type, as a number or as a tensor."""
     return bool(torch_scalar_type(kind.word) if is_number else torch_dtype(kind.word))
 
 
 def _address(library: Any, symbol: str) -> int:
+    """Return the address of a symbol in a library; 0 if it is missing."""
     try:
         return ctypes.cast(library[symbol], ctypes.c_void_p).value or 0
     except AttributeError:

@@ -102,7 +102,7 @@ When = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Replacement:
-    """A kernel and its predicate; `when` may return a string, the reason why it does not hold."""
+    """Kernel that replaces a match, and its predicate. `when` may return a string: the reason why it does not hold."""
 
     kernel: Kernel
     when: When | None = None
@@ -110,11 +110,15 @@ class Replacement:
 
 @dataclass(eq=False)
 class Pattern:
-    """A computation to find. Patterns with a higher benefit are applied first, equal ones in the order of their list.
+    """Computation to find in a program. Patterns with a higher benefit are applied first, equal ones in list order.
 
-    inputs: (name, type) of each parameter. outputs: the traced results, () for a matcher over operations. phase: where
-    the pattern is applied, see `pydispatch.compile`. replacements: the first whose predicate holds is used. program: of
-    a pattern that is one, its module, and the outputs have types alone.
+    Attributes:
+        inputs: (name, type) of each parameter.
+        outputs: Traced results; () for a matcher over operations.
+        phase: Phase of the compiler that applies the pattern, see `pydispatch.compile`.
+        match_op: Function of a matcher over operations.
+        replacements: Replacements, of which the first one whose predicate holds is used.
+        program: Module of a pattern that is a program; its outputs have types only.
     """
 
     name: str
@@ -127,7 +131,7 @@ class Pattern:
     program: Any = None
 
     def replace(self, kernel: object = None, *, when: When | None = None) -> Any:
-        """Replace matches for which `when(match)` holds by a kernel; returns the pattern.
+        """Replace matches for which `when(match)` holds by a kernel, and return the pattern.
 
         kernel: a CFunction, a WholeKernel, or a function over the same inputs that is traced. Without a kernel this is
         a decorator of such a function.
@@ -164,9 +168,15 @@ def pattern(function: Callable[..., Any], /) -> Pattern: ...
 @overload
 def pattern(*, benefit: int = 1, phase: str = "preprocessing") -> Callable[[Callable[..., Any]], Pattern]: ...
 def pattern(function: Callable[..., Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing") -> Any:
-    """Traces a function over typed parameters into the computation to find. InvalidArgumentError when it cannot be.
+    """Trace a function over typed parameters into the computation to find.
 
-    function: or a program, `@pydispatch.pattern` over `@pydispatch.program`; raises what tracing that raises, too.
+    Args:
+        function: The function, or a program: `@pydispatch.pattern` over `@pydispatch.program`.
+        benefit: Patterns with a higher benefit are applied first.
+        phase: Phase of the compiler that applies the pattern.
+
+    Raises:
+        InvalidArgumentError: The function cannot be traced. Errors of tracing a program are raised unchanged.
     """
     _check("pattern", function, benefit, phase)
     if function is None:
@@ -175,7 +185,7 @@ def pattern(function: Callable[..., Any] | None = None, /, *, benefit: int = 1, 
 
 
 def _check(what: str, function: object, benefit: object, phase: object) -> None:
-    """Raise InvalidArgumentError for another type. The compiler checks the names of phases."""
+    """Raise InvalidArgumentError for arguments of the wrong type. The compiler checks the names of phases."""
     if function is not None and not (callable(function) and hasattr(function, "__name__")):
         raise InvalidArgumentError(f"{what}: expected a function, got {function!r}; write @pydispatch.{what} over one")
     if not isinstance(benefit, int) or isinstance(benefit, bool):
@@ -186,15 +196,15 @@ def _check(what: str, function: object, benefit: object, phase: object) -> None:
 
 def _traced(function: Callable[..., Any], benefit: int, phase: str) -> Pattern:
     if hasattr(function, "module") and hasattr(function, "parameters"):
-        return _of_program(function, benefit, phase)
+        return _pattern_of_program(function, benefit, phase)
     name = function.__name__
-    inputs = tuple(_typed(function))
+    inputs = tuple(_typed_parameters(function))
     values = [Value("input", type, (), i) for i, (_, type) in enumerate(inputs)]
     outputs = tuple(outputs_of(function(*values), name))
     return Pattern(name, inputs, outputs, benefit, phase)
 
 
-def _of_program(program: Any, benefit: int, phase: str) -> Pattern:
+def _pattern_of_program(program: Any, benefit: int, phase: str) -> Pattern:
     """Return the pattern that matches the computation of a program."""
     module = program.module()
     function = next(op for op in module.body.block.ops if op.name == "func.func" and op.sym_name.data == program.name)
@@ -209,7 +219,8 @@ def _of_program(program: Any, benefit: int, phase: str) -> Pattern:
     return Pattern(program.name, inputs, tuple(outputs), benefit, phase, program=module)
 
 
-def _typed(function: Callable[..., Any]) -> Sequence[tuple[str, TensorType]]:
+def _typed_parameters(function: Callable[..., Any]) -> Sequence[tuple[str, TensorType]]:
+    """Return the (name, type) of each parameter of a function."""
     annotations = dict(function.__annotations__)
     for key, value in annotations.items():
         if isinstance(value, str):  # from __future__ import annotations
@@ -220,7 +231,7 @@ def _typed(function: Callable[..., Any]) -> Sequence[tuple[str, TensorType]]:
 
 
 def _check_names(inputs: Sequence[tuple[str, TensorType]]) -> None:
-    """InvalidArgumentError for names that kernels give to something else."""
+    """Raise InvalidArgumentError for names that have another meaning in kernels, such as `out` and `first`."""
     sizes = {size for _, type in inputs for size in type.shape or () if isinstance(size, str)}
     for name in (*(p for p, _ in inputs), *sizes):
         if name in ("first", "id") or (name.startswith("out") and (name[3:] or "0").isdigit()):
@@ -230,6 +241,7 @@ def _check_names(inputs: Sequence[tuple[str, TensorType]]) -> None:
 
 
 def _closure(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the variables of enclosing functions that a function refers to, by name."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     cells = getattr(function, "__closure__", None) or ()
     return {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
@@ -248,7 +260,10 @@ def matcher(function: Callable[[Any], Any] | None = None, /, *, benefit: int = 1
 
 
 def exp(x: Any) -> Any:
-    """e to the power of x, elementwise: in patterns and in kernels, as the functions below."""
+    """Return e to the power of x, elementwise.
+
+    Like all elementwise functions below, it is for patterns, kernels and arrays.
+    """
     return elementwise("exp", x)
 
 
@@ -263,7 +278,7 @@ def sqrt(x: Any) -> Any:
 
 
 def rsqrt(x: Any) -> Any:
-    """1 / sqrt(x), elementwise."""
+    """Return 1 / sqrt(x), elementwise."""
     return elementwise("rsqrt", x)
 
 
@@ -273,7 +288,7 @@ def tanh(x: Any) -> Any:
 
 
 def exp2(x: Any) -> Any:
-    """2 to the power of x, elementwise."""
+    """Return 2 to the power of x, elementwise."""
     return elementwise("exp2", x)
 
 
@@ -298,10 +313,10 @@ def erf(x: Any) -> Any:
 
 
 def floor(x: Any) -> Any:
-    """Return the largest whole number that is not above x, elementwise."""
+    """Return the largest integer that is not greater than x, elementwise."""
     return elementwise("floor", x)
 
 
 def ceil(x: Any) -> Any:
-    """Return the smallest whole number that is not below x, elementwise."""
+    """Return the smallest integer that is not less than x, elementwise."""
     return elementwise("ceil", x)

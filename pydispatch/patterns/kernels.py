@@ -1,4 +1,4 @@
-"""Replacements for matches: C functions, whole kernels for each target, or another computation."""
+"""Replacements for matches: C functions, kernels for each target, or another computation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydispatch.files import SOURCE_SUFFIXES, path_of, read
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a kernel. name: its suffix is its kind."""
+    """Source file of a kernel. name: file name, whose suffix determines the language or format."""
 
     name: str
     data: bytes
@@ -24,19 +24,21 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class CFunction:
-    """A function of C source, an object or bitcode, called once for each workgroup.
+    """Function in C source, an object or bitcode, called once per workgroup.
 
-    source: a path, the text of a C file, or the bytes of an object or of bitcode. symbol: its name.
-    arguments: names of what is passed: an input of the
-    pattern (a pointer, or the scalar itself), 'out' or 'out0', 'out1', ... (pointers), a size of the pattern ("n", a
-    size_t), 'first' (the first element of this workgroup along the tiled size) or 'id' (the index of the workgroup).
-    Default: the names of the parameters, when all of them are such names; else inputs, outputs, sizes in order of their
-    first use, and 'first' when tiled. Count, types and names are checked against C source, against an object with debug
-    information, and against bitcode, whose pointers have no element type; nothing that an object without debug
-    information is passed is checked. tile:
-    {size: count} starts one workgroup for each `count` elements along a size; without it, one workgroup does
-    everything. defines: macros of a C source, "NAME" or "NAME=VALUE". include_dirs: folders of its includes, after its
-    own.
+    Args:
+        source: Path, text of a C file, or bytes of an object or of bitcode.
+        symbol: Name of the function.
+        arguments: What each parameter receives: an input of the pattern (a pointer, or the scalar itself), 'out' or
+            'out0', 'out1', ... (pointers), a size of the pattern ("n", a size_t), 'first' (first element of this
+            workgroup along the tiled size) or 'id' (index of the workgroup). Default: the parameter names, if all of
+            them are such names; else inputs, outputs, sizes in the order of first use, and 'first' if tiled.
+        tile: {size: count} starts one workgroup per `count` elements along a size; without it there is one workgroup.
+        defines: Macros of a C source, "NAME" or "NAME=VALUE".
+        include_dirs: Include folders, searched after the folder of the source.
+
+    Count, types and names of the arguments are checked against C source, against debug information of an object, and
+    against bitcode, whose pointers have no element type. An object without debug information is not checked.
     """
 
     source: str | os.PathLike[str] | bytes
@@ -68,8 +70,8 @@ class CFunction:
         object.__setattr__(self, "symbol", symbol)
         object.__setattr__(self, "arguments", arguments)
         object.__setattr__(self, "tile", None if tile is None else next(iter(tile.items())))
-        object.__setattr__(self, "defines", _strings("CFunction: defines", defines))
-        object.__setattr__(self, "include_dirs", _folders("CFunction: include_dirs", include_dirs))
+        object.__setattr__(self, "defines", _checked_strings("CFunction: defines", defines))
+        object.__setattr__(self, "include_dirs", _checked_folders("CFunction: include_dirs", include_dirs))
 
     def source_file(self) -> SourceFile:
         """Return the source as a file, whose suffix is its kind."""
@@ -82,14 +84,18 @@ class CFunction:
 
 @dataclass(frozen=True)
 class WholeKernel:
-    """A whole kernel for each target: an embedded library, PTX, SPIR-V, GLSL or WGSL, with its own interface.
+    """Kernel with an interface of its own for each target: an embedded library, PTX, SPIR-V, GLSL or WGSL.
 
-    files: format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb', 'webgpu-wgsl-fb') -> path,
-    text or bytes; text for Vulkan is GLSL. entry: the name of the kernel. constants: the sizes of the pattern passed to
-    it, 32 bits each. workgroups: numbers, or sizes of the pattern to divide: ("n", 64) means ceil(n / 64). defines:
-    macros of the files that are sources (C, CUDA C++, GLSL, WGSL), "NAME" or "NAME=VALUE". include_dirs: folders of
-    their includes, after their own. parameters: what a CUDA kernel takes, where that is not the bindings and then the
-    constants: strings, and lists of them for structs, as pydispatch.parameters has them in programs.
+    Args:
+        files: Path, text or bytes by format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb',
+            'webgpu-wgsl-fb'). Text for Vulkan is GLSL.
+        entry: Name of the kernel.
+        constants: Sizes of the pattern that are passed to the kernel, 32 bits each.
+        workgroups: Numbers, or sizes of the pattern with a divisor: ("n", 64) means ceil(n / 64).
+        defines: Macros of source files (C, CUDA C++, GLSL, WGSL), "NAME" or "NAME=VALUE".
+        include_dirs: Include folders of source files, searched after the folder of the file.
+        parameters: Parameters of a CUDA kernel that takes others than bindings followed by constants: strings, and
+            lists of strings for structs, as pydispatch.parameters in programs.
     """
 
     files: Mapping[str, str | os.PathLike[str] | bytes]
@@ -113,13 +119,13 @@ class WholeKernel:
         _check_list("workgroups", self.workgroups, _is_extent, "numbers, or (size, divisor)")
         if self.workgroup_size is not None:
             _check_list("workgroup_size", self.workgroup_size, _is_count, "three numbers", 3)
-        object.__setattr__(self, "defines", _strings("WholeKernel: defines", self.defines))
+        object.__setattr__(self, "defines", _checked_strings("WholeKernel: defines", self.defines))
         if self.parameters is not None:
             _check_list("parameters", self.parameters, _is_parameter, "strings, or lists of them")
-        object.__setattr__(self, "include_dirs", _folders("WholeKernel: include_dirs", self.include_dirs))
+        object.__setattr__(self, "include_dirs", _checked_folders("WholeKernel: include_dirs", self.include_dirs))
 
     def objects(self) -> list[tuple[str, SourceFile]]:
-        """Return the format and the file of each target."""
+        """Return (format, file) of each target."""
         defines, folders = tuple(self.defines), tuple(map(str, self.include_dirs))
         result = []
         for format, source in self.files.items():
@@ -137,12 +143,14 @@ class WholeKernel:
 
 
 def _check_source(what: str, source: object) -> None:
+    """Raise InvalidArgumentError unless an object is bytes, a text or a path."""
     if isinstance(source, bytes) or (isinstance(source, str) and ("\n" in source or "{" in source)):
         return
     path_of(what, source, "the path of a kernel, its text or its bytes")
 
 
-def _strings(what: str, values: object) -> tuple[str, ...]:
+def _checked_strings(what: str, values: object) -> tuple[str, ...]:
+    """Return a checked list of strings. what: begins error messages."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidArgumentError(f"{what}: expected a list of strings, got {values!r}")
     texts = tuple(values)
@@ -151,13 +159,15 @@ def _strings(what: str, values: object) -> tuple[str, ...]:
     return texts
 
 
-def _folders(what: str, paths: object) -> tuple[str, ...]:
+def _checked_folders(what: str, paths: object) -> tuple[str, ...]:
+    """Return a checked list of folders as absolute paths. what: begins error messages."""
     if isinstance(paths, (str, bytes, os.PathLike)) or not isinstance(paths, Iterable):
         raise InvalidArgumentError(f"{what}: expected a list of folders, got {paths!r}")
     return tuple(str(Path(path_of(what, path, "the path of a folder")).absolute()) for path in paths)
 
 
 def _check_name(what: str, name: object) -> None:
+    """Raise InvalidArgumentError unless an object is a printable name."""
     if not isinstance(name, str) or not name or not name.isprintable():
         raise InvalidArgumentError(f"{what}: expected a name, got {name!r}")
 
@@ -165,19 +175,23 @@ def _check_name(what: str, name: object) -> None:
 def _check_list(
     what: str, values: object, fits: Callable[[Any], bool], expected: str, count: int | None = None
 ) -> None:
+    """Raise InvalidArgumentError unless `values` is a list whose items fit. count: its length; None for any."""
     if not isinstance(values, (tuple, list)) or not all(map(fits, values)) or len(values) != (count or len(values)):
         raise InvalidArgumentError(f"WholeKernel: {what}: expected a tuple of {expected}, got {values!r}")
 
 
 def _is_parameter(value: object) -> bool:
+    """Return whether a value is a string or a nested list of strings."""
     return isinstance(value, str) or (isinstance(value, (tuple, list)) and all(map(_is_parameter, value)))
 
 
 def _is_count(value: object) -> bool:
+    """Return whether a value is an int from 1 to 2^31 - 1."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 1 << 31
 
 
 def _is_extent(value: object) -> bool:
+    """Return whether a value is a count, or a (size, divisor) pair."""
     if isinstance(value, (tuple, list)):
         return len(value) == 2 and isinstance(value[0], str) and _is_count(value[1])
     return _is_count(value)
@@ -188,12 +202,14 @@ _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb":
 
 
 def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options: Any) -> WholeKernel:
-    """Create a kernel for Vulkan: the path of SPIR-V or GLSL, bytes of SPIR-V, or GLSL; options as for WholeKernel."""
+    """Return a kernel for Vulkan. file: path of SPIR-V or GLSL, bytes of SPIR-V, or GLSL text. options: of
+    WholeKernel.
+    """
     return WholeKernel({"vulkan-spirv-fb": file}, entry, **options)
 
 
 def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> WholeKernel:
-    """Create a CUDA kernel from PTX, a path or its text; options as for WholeKernel."""
+    """Return a kernel for CUDA. file: path of PTX or its text. options: of WholeKernel."""
     return WholeKernel({"cuda-nvptx-fb": file}, entry, **options)
 
 

@@ -1,4 +1,4 @@
-"""Sizes for predicates: numbers, or the known range and divisor of a size that is known at run time."""
+"""Sizes in predicates: numbers, or ranges and divisors of sizes that are dynamic."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 
 class Undecided(Exception):
-    """A predicate depends on a size that is only known at run time."""
+    """Signal that a predicate depends on a dynamic size."""
 
 
 @dataclass(frozen=True)
 class Dynamic:
-    """A size between `low` and `high` that is a multiple of `multiple`. Undecided comparisons raise Undecided."""
+    """Dynamic size from `low` to `high`, a multiple of `multiple`.
+
+    Comparisons that these do not decide raise Undecided.
+    """
 
     name: str
     low: int = 0
@@ -53,6 +56,7 @@ class Dynamic:
         raise Undecided(f"{self.name} is dynamic")
 
     def _decide(self, yes: bool, no: bool, what: str) -> bool:
+        """Return `yes`. Raise Undecided if neither `yes` nor `no` is known. what: describes the comparison."""
         if not yes and not no:
             raise Undecided(f"{self.name} is dynamic, and not known to be {what}")
         return yes

@@ -1,4 +1,4 @@
-"""Values that record the operations on them: running a function on them traces the computation to find."""
+"""Values that record the operations on them; calling a function with such values traces it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _is_float(dtype: str) -> bool:
 
 
 def constant(value: float, dtype: str) -> Value:
-    """Return a constant of the pattern. InvalidArgumentError for anything else, or a fraction with an integer type."""
+    """Return a number as a constant of the pattern. Raise InvalidArgumentError if the type cannot represent it."""
     try:
         literal = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -96,7 +96,7 @@ def constant(value: float, dtype: str) -> Value:
 
 
 def value_of(what: str, x: object) -> Value:
-    """Return a value of a pattern. InvalidArgumentError for anything else."""
+    """Return `x` if it is a value of a pattern, else raise InvalidArgumentError. what: names the operation."""
     if not isinstance(x, Value):
         raise InvalidArgumentError(
             f"{what}: expected a value of the pattern, got {x!r}; operations are written in a function under "
@@ -118,8 +118,8 @@ def unary(name: str, x: Value) -> Value:
 
 
 def elementwise(name: str, x: Any) -> Any:
-    """Apply a function of one operand to a value of a pattern, or to what NumPy takes: arrays, and arrays
-    of programs.
+    """Apply a function of one operand to a value of a pattern, an array of a program, or anything that NumPy
+    accepts.
     """
     if isinstance(x, Value) or not (hasattr(x, "__array_ufunc__") or isinstance(x, (int, float))):
         return unary(name, x)
@@ -135,7 +135,10 @@ def elementwise(name: str, x: Any) -> Any:
 
 
 def binary(name: str, lhs: Value | float, rhs: Value | float) -> Value:
-    """Return an elementwise operation of two operands; a number gets the type of the other."""
+    """Return an elementwise operation of two operands.
+
+    A number becomes a constant with the type of the other operand.
+    """
     if not isinstance(lhs, Value):
         lhs = constant(lhs, value_of(name, rhs).type.dtype)
     if not isinstance(rhs, Value):
@@ -160,7 +163,7 @@ def broadcast(lhs: Value, rhs: Value) -> tuple[Size, ...] | None:
 
 
 def matmul(lhs: Value, rhs: Value) -> Value:
-    """Return a [m, k] @ b [k, n], accumulated from zero."""
+    """Return the matrix product of lhs [m, k] and rhs [k, n], accumulated from zero."""
     lhs, rhs = value_of("@", lhs), value_of("@", rhs)
     if len(lhs.shape) != 2 or len(rhs.shape) != 2 or lhs.shape[1] != rhs.shape[0] or lhs.type.dtype != rhs.type.dtype:
         raise InvalidArgumentError(f"cannot multiply {lhs.type} and {rhs.type}: write f32['m', 'k'] @ f32['k', 'n']")
@@ -178,7 +181,7 @@ def minimum(lhs: Value | float, rhs: Value | float) -> Value:
 
 
 def reduce(op: str, x: Value, axis: int = -1) -> Value:
-    """'add' or 'maximum' over one axis, which is removed."""
+    """Return the reduction of a value by "add" or "maximum" along one axis, which is removed."""
     if op not in ("add", "maximum"):
         raise InvalidArgumentError(f"a reduction is 'add' or 'maximum', got {op!r}")
     axis = _axis("reduce", x, axis)
@@ -205,7 +208,10 @@ def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
 
 
 def outputs_of(result: object, name: str) -> Sequence[Value]:
-    """Return the outputs of a traced function."""
+    """Return the results of a traced function as a list.
+
+    Raise InvalidArgumentError for results that compute nothing.
+    """
     values = result if isinstance(result, (tuple, list)) else (result,)
     for value in values:
         if not isinstance(value, Value):

@@ -12,14 +12,14 @@ Size = int | str | None
 
 
 class ComputedSize:
-    """A size of a model that calls decide, and terms over such sizes; `frontends/graph/sizes.py` has them."""
+    """Dynamic size of a model, or term over such sizes; subclassed in `frontends/graph/sizes.py`."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """The type of a value. shape: () for a tensor without dimensions, None for a scalar."""
+    """Type of a value. shape: () for a tensor of rank 0, None for a scalar."""
 
     dtype: str
     shape: tuple[Size, ...] | None
@@ -31,7 +31,7 @@ class TensorType:
 
     @property
     def mlir(self) -> str:
-        """The type in MLIR syntax."""
+        """Type in MLIR syntax."""
         if self.shape is None:
             return self.dtype
         return f"tensor<{''.join(f'{s}x' if isinstance(s, int) else '?x' for s in self.shape)}{self.dtype}>"
@@ -39,7 +39,7 @@ class TensorType:
 
 @dataclass(frozen=True)
 class DType:
-    """An element type. Used alone as an annotation, it is a scalar."""
+    """Element type. As an annotation it denotes a scalar."""
 
     name: str
 
@@ -83,7 +83,7 @@ u8, u16, u32, u64 = DType("u8"), DType("u16"), DType("u32"), DType("u64")
 
 
 def type_of(annotation: object, name: str) -> TensorType:
-    """Return the type that an annotation means."""
+    """Return the type that an annotation denotes. Raise InvalidArgumentError for others. name: of the parameter."""
     dtype = getattr(annotation, "dtype", getattr(annotation, "name", ""))
     if isinstance(annotation, (DType, TensorType)) and dtype.startswith("u"):
         raise InvalidArgumentError(

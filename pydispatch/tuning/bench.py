@@ -1,4 +1,4 @@
-"""The clock: programs of one function → microseconds of a call. Nothing else of tuning knows the runtime."""
+"""Timing of functions of programs on this machine. It is the only part of tuning that uses the runtime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ BATCH = 2e-4
 
 
 class Bench:
-    """Times programs on a CPU device. device: None for all CPUs of this machine; InvalidArgumentError for another."""
+    """Timer of programs on a CPU device. device: None for all CPUs of this machine.
+
+    Raise InvalidArgumentError for a GPU.
+    """
 
     def __init__(self, device: Any = None) -> None:
         self._device = open_device() if device is None else device
@@ -33,12 +36,12 @@ class Bench:
 
     @property
     def machine(self) -> str:
-        """What measurements depend on besides the code, in words."""
+        """Description of the device on which measurements depend."""
         return f"{self._device.describe()['model'] or 'a CPU without a name'}, {self._device.workers} workers"
 
     def load(self, built: Trial) -> Call | None:
-        """Load a function and return a call with arguments of its own; None where the device cannot run it or lacks a
-        function that it calls.
+        """Load a trial and return a call with generated arguments; None if the device cannot run it or lacks an
+        import.
         """
         try:
             if self._loaded is None or self._loaded[0] is not built.artifact:
@@ -54,7 +57,9 @@ class Bench:
         return call
 
     def microseconds(self, call: Call, seconds: float) -> float:
-        """Return the least time of a call, measured for about so many seconds: what disturbs a call makes it longer."""
+        """Return the minimum time of a call over about `seconds` of measurement, since disturbances only increase
+        times.
+        """
         clock = time.perf_counter
         begin = start = clock()
         call()
@@ -71,7 +76,9 @@ class Bench:
 
 
 def _argument(kind: ElementType, shape: tuple[int, ...] | None) -> Any:
-    """Floats between -1 and 1, whole numbers 0 and 1, which are indices almost anywhere; zeros of odd types."""
+    """Return an argument: floats from -1 to 1, integers 0 and 1 (valid as indices almost anywhere), zeros for other
+    types.
+    """
     if shape is None:
         return 0
     rng = np.random.default_rng(len(shape))

@@ -1,4 +1,4 @@
-"""`compile(tune=...)`: a program compiled with what is the fastest on this machine."""
+"""`compile(tune=...)`: compilation with the configurations that are fastest on this machine."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ if TYPE_CHECKING:
 
 
 def compile(source: Any, *, tune: float | None = None, tune_on: Any = None, **options: Any) -> Artifact:
-    """`pydispatch.compiler.driver.pipeline.compile`, with choices by measurement (docs/tuning.md).
+    """Compile like `pydispatch.compiler.driver.pipeline.compile`, with choices by measurement (docs/tuning.md).
 
-    tune, tune_on: as of `pydispatch.compile`. What was measured stays in the cache folder of the compiler and holds for
-    this machine. Lines on standard error tell what was gained.
+    Measurements are stored in the compiler's cache folder and apply to this machine. Standard error reports the gains.
 
-    Raises what `pipeline.compile` does, InvalidArgumentError for a bad time or device, and CompileError where the
-    program is compiled for more than one CPU.
+    Args:
+        tune: Seconds to measure at most; 0 uses stored measurements only.
+        tune_on: CPU device to measure on.
+
+    Raises:
+        InvalidArgumentError: The time or device is invalid.
+        CompileError: The program is compiled for more than one CPU. Errors of `pipeline.compile` are raised, too.
     """
     if tune is None:
         if tune_on is not None:

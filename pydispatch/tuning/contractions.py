@@ -1,4 +1,4 @@
-"""Dispatches of one contraction, whose schedules are tried."""
+"""Tunables of dispatches that consist of one contraction; their configurations are schedules."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ContractionTunable(DispatchTunable):
 def contraction_tunable(
     executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], backend: Backend, machine: Machine
 ) -> ContractionTunable | None:
-    """Return the tunable of an export that is one contraction of known sizes without a schedule; None for others."""
+    """Return the tunable of an export that is one contraction with static sizes and no schedule; else None."""
     module, use = ModuleOp([]), fewest_constants(uses)
     entry = add_standalone(module, executable.clone(), export, use, 0)
     levels = [level_of(machine)]
@@ -63,5 +63,5 @@ def contraction_tunable(
 
 
 def function_named(holder: Operation, name: str) -> func.FuncOp:
-    """Return the function of an export."""
+    """Return the function with a name in a module or executable."""
     return next(op for op in walk(holder) if isinstance(op, func.FuncOp) and symbol_name(op) == name)

@@ -1,4 +1,4 @@
-"""Convolutions that may be computed as they are, or as products of columns."""
+"""Tunables of convolutions: direct, or as a matrix product of im2col panels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ COLUMNS, DIRECT = "a product of columns", "the convolution itself"
 
 
 class ConvolutionTunable(Tunable):
-    """program: of the convolution alone, with the padding of its image. columns: what is chosen."""
+    """Convolution with two configurations: direct and im2col.
+
+    Attributes:
+        program: Program of this convolution alone, with the padding of its image.
+        columns: Whether im2col is chosen.
+    """
 
     def __init__(self, convolution: Convolution, program: ModuleOp, key: str, calls: int) -> None:
         self.subject, self.program, self.key, self.calls = describe_location(convolution.op), program, key, calls
@@ -43,7 +48,7 @@ class ConvolutionTunable(Tunable):
 
 @dataclass
 class FixedChooser:
-    """The `pipeline.Chooser` of programs that are measured."""
+    """`pipeline.Chooser` of trial programs, with one fixed choice."""
 
     columns: bool
     choices: list[Choice] = field(default_factory=list)
@@ -55,11 +60,11 @@ class FixedChooser:
         return [self.columns] * len(candidates)
 
     def dispatches(self, compilation: Pipeline) -> None:
-        """Leave them as they are."""
+        """Leave dispatches unchanged."""
 
 
 class ConvolutionPrograms(TrialBuilder):
-    """options: of the compilation that the convolutions are of."""
+    """Builder of trials of convolutions. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
         self._options = replace(options, dump=None, progress=None)
@@ -76,9 +81,9 @@ class ConvolutionPrograms(TrialBuilder):
 
 
 def convolution_tunables(convolutions: Sequence[Convolution]) -> Mapping[ConvolutionTunable, Sequence[int]]:
-    """Return the tunables of convolutions that can be measured alone, with the indices of the equal `convolutions`.
+    """Return the tunables of convolutions that can be measured alone, each with the indices of equal `convolutions`.
 
-    A convolution of a dynamic number of images cannot be measured alone.
+    A convolution with a dynamic batch size cannot be measured alone.
     """
     tunables: dict[str, tuple[ConvolutionTunable, list[int]]] = {}
     for index, convolution in enumerate(convolutions):

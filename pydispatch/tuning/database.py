@@ -42,14 +42,18 @@ class Measurement:
 
 
 class Database:
-    """The entries of one machine. machine: text that is equal where measurements hold. note: takes sentences about
-    entries that cannot be used."""
+    """Measurements of one machine.
+
+    Args:
+        machine: Text that identifies machines to which the same measurements apply.
+        note: Receives sentences about entries that cannot be used.
+    """
 
     def __init__(self, machine: str, note: Callable[[str], object]) -> None:
         self.machine, self._note = machine, note
 
     def load(self, key: str) -> Measurement | None:
-        """Return the entry of a tunable, None where there is none or it is damaged."""
+        """Return the entry of a tunable; None if there is none or it is damaged."""
         parts = self._parts(key)
         data = cache.load(*parts)
         if data is None:
@@ -64,17 +68,18 @@ class Database:
             return None
 
     def store(self, key: str, entry: Measurement) -> None:
-        """Keep an entry, when the cache folder can be written."""
+        """Store an entry if the cache folder is writable."""
         data = json.dumps({"version": VERSION, "machine": self.machine, **asdict(entry)}, sort_keys=True)
         cache.store(data.encode(), *self._parts(key), folders=256)
 
     def _parts(self, key: str) -> tuple[str, str, str]:
-        """Another release may generate other code for the same text, so its entries are others."""
+        """Return the path of an entry. It depends on the release, which may generate other code for the same text."""
         digest = hashlib.sha256("\0".join((package_version(), self.machine, key)).encode()).hexdigest()
         return FOLDER, digest[:2], digest[2:]
 
 
 def _entry(fields: dict[str, Any]) -> Measurement:
+    """Return the measurement that a JSON object describes. Raise KeyError or ValueError if it is malformed."""
     if fields["version"] != VERSION:
         raise ValueError(f"expected version {VERSION}, got {fields['version']!r:.60}")
     times = [fields[key] for key in ("us", "default_us")]

@@ -1,4 +1,4 @@
-"""Dispatches with several configurations, and programs that compute one dispatch alone."""
+"""Tunables that are dispatches, and trial programs that run one dispatch alone."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ from pydispatch.tuning.tunable import Trial, TrialBuilder, Tunable
 
 
 class DispatchTunable(Tunable):
-    """An export of an executable. use: the dispatch of it that is measured. needs: symbols that are imported when
-    it is loaded; tunables without any share a program."""
+    """Export of an executable.
+
+    Attributes:
+        use: Dispatch of the export that is measured.
+        needs: Symbols that are imported at load time; tunables without any share a program.
+    """
 
     needs: Sequence[str] = ()
 
@@ -34,13 +38,13 @@ class DispatchTunable(Tunable):
 
     @abstractmethod
     def prepare(self, executable: Operation, config: str) -> None:
-        """Change the executable, or a copy of it, so that it has a configuration."""
+        """Apply a configuration to the executable or to a copy of it."""
 
     def apply(self, name: str) -> None:
         self.prepare(self.executable, name)
 
     def _text(self) -> str:
-        """Return the text of the executable without names, followed by the types of its operands."""
+        """Return the executable's text with canonical names, and the types of its operands; it is the tunable's key."""
         copy = self.executable.clone()
         for op in walk(copy):
             for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
@@ -52,14 +56,15 @@ class DispatchTunable(Tunable):
 
 
 class Programs(TrialBuilder):
-    """Programs of dispatches that are formed. options: of the compilation that they come from."""
+    """Builder of trial programs of dispatches. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
         self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None, chooser=None)
 
     def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
-        """Build one program for all dispatches that import nothing, and where that does not compile one for each; and
-        one for each other dispatch.
+        """Build one program for all dispatches without imports, and one for each other dispatch.
+
+        If the common program does not compile, each dispatch gets its own.
         """
         pairs = [(tunable, config) for tunable, config in wanted if isinstance(tunable, DispatchTunable)]
         assert len(pairs) == len(wanted), "only dispatches are built here"

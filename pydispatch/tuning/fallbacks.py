@@ -1,4 +1,4 @@
-"""Dispatches that call functions of users where these are there, and generated ones where not."""
+"""Tunables of dispatches that call imported functions with generated fallbacks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pydispatch.tuning.dispatches import DispatchTunable
 
 
 class FallbackTunable(DispatchTunable):
-    """An export that calls functions with `hal.import.fallback`: its configurations call them, or their fallbacks."""
+    """Export that calls functions with `hal.import.fallback`. Its configurations call these, or their fallbacks."""
 
     def __init__(self, executable: Operation, export: str, uses: Sequence[flow.DispatchOp]) -> None:
         super().__init__(executable, export, uses)
-        declared = _declarations(executable)
+        declared = _functions_with_fallbacks(executable)
         called = {name for call in _calls(executable, export) if (name := symbol(call, "callee")) in declared}
         self.needs = [import_symbol(declared[name]) for name in called if is_import(declared[name])]
         self.default = f"calls {', '.join(sorted(import_symbol(declared[name]) for name in called))}" if called else ""
@@ -37,7 +37,7 @@ class FallbackTunable(DispatchTunable):
     def prepare(self, executable: Operation, config: str) -> None:
         if config == self.default:
             return
-        declared = _declarations(executable)
+        declared = _functions_with_fallbacks(executable)
         for call in _calls(executable, self.subject):
             if (name := symbol(call, "callee")) in declared:
                 call.properties["callee"] = SymbolRefAttr(symbol(declared[name], FALLBACK))
@@ -47,8 +47,8 @@ class FallbackTunable(DispatchTunable):
                 function.erase()
 
 
-def _declarations(executable: Operation) -> dict[str, FuncOp]:
-    """Return the functions of users that have fallbacks, by name."""
+def _functions_with_fallbacks(executable: Operation) -> dict[str, FuncOp]:
+    """Return the imported functions that have fallbacks, by name."""
     functions = (op for op in walk(executable) if isinstance(op, FuncOp))
     return {symbol_name(f): f for f in functions if FALLBACK in f.attributes}
 

@@ -1,4 +1,4 @@
-"""Matches of patterns: the kernel that may take their place, or what is generated for them."""
+"""Tunables of pattern matches: computed by the kernel of the pattern, or by generated code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MatchTunable(Tunable):
 
 
 class MatchPrograms(TrialBuilder):
-    """options: of the compilation that the matches are of."""
+    """Builder of trials of matches. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
         self._options = replace(options, dump=None, progress=None, chooser=None)
@@ -59,19 +59,16 @@ class MatchPrograms(TrialBuilder):
             return None
 
 
-def _code_of(artifact: Artifact) -> str:
-    """Return a text that identifies the code of an artifact.
-
-    The manifest is left out: it has positions in the source.
-    """
+def _code_key(artifact: Artifact) -> str:
+    """Return a text that identifies the code of an artifact. The manifest is excluded, as it has source positions."""
     members = (name for name in artifact.members if name != "manifest.json")
     return "\0".join(f"{name} {bytes(artifact.read(name)).hex()}" for name in members)
 
 
 def match_tunables(candidates: Sequence[Candidate], programs: MatchPrograms) -> Mapping[MatchTunable, Sequence[int]]:
-    """Return the tunables of matches that can be measured alone, each with the indices of the equal `candidates`.
+    """Return the tunables of matches that can be measured alone, each with the indices of equal `candidates`.
 
-    What is known of one is known of what compiles to the same code with the kernel, whatever file that comes from.
+    Matches are equal if they compile to the same code with their kernels, whatever files these are from.
     """
     tunables: dict[str, tuple[MatchTunable, list[int]]] = {}
     for index, candidate in enumerate(candidates):
@@ -80,7 +77,7 @@ def match_tunables(candidates: Sequence[Candidate], programs: MatchPrograms) -> 
         tunable = None if module is None else MatchTunable(candidate, module, 1)
         built = None if tunable is None else programs.build([(tunable, tunable.default)])[0]
         if tunable is not None and built is not None:
-            tunable.key = _code_of(built.artifact)
+            tunable.key = _code_key(built.artifact)
             known, indices = tunables.setdefault(tunable.key, (tunable, []))
             indices.append(index)
             known.calls = len(indices)

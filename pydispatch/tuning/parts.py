@@ -1,4 +1,4 @@
-"""Some operations of a program as a program of their own."""
+"""Extraction of operations from a program into a program of their own."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ FILLS = ("arith.constant", "flow.tensor.constant", "tensor.empty", "tensor.splat
 
 
 def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> ModuleOp | None:
-    """Return a module with a function `trial` of operations that returns some of their results; None where sizes are
-    not known, nothing is generated for an operation, or they are not in one block.
+    """Return a module with a function `trial` that consists of `ops` and returns `results`.
+
+    Return None if a size is dynamic, an operation has no generated code, or the operations are in several blocks.
     """
     block = next(iter(ops)).parent
     if block is None or any(op.parent is not block or op.name == "pyd.custom" for op in ops):
@@ -29,7 +30,7 @@ def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Modul
     for op in block.ops:
         if op in ops:
             for value in op.operands:
-                _give(body, value, mapping)
+                _map_operand(body, value, mapping)
             body.add_op(_copy(op, mapping))
     returned = [mapping[value] for value in results]
     body.add_op(func.ReturnOp(*returned))
@@ -37,15 +38,15 @@ def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Modul
     return ModuleOp([func.FuncOp("trial", signature, Region(body), visibility="public")])
 
 
-def _give(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
-    """Make a value known in the body: fills and constants again, others as arguments."""
+def _map_operand(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
+    """Map an operand to the new body: fills and constants are copied, other values become arguments."""
     if value in mapping:
         return
     if not isinstance(value, OpResult) or value.op.name not in FILLS or _is_derived(value.op):
         mapping[value] = body.insert_arg(value.type, len(body.args))
         return
     for operand in value.op.operands:
-        _give(body, operand, mapping)
+        _map_operand(body, operand, mapping)
     body.add_op(_copy(value.op, mapping))
 
 

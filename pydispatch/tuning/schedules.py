@@ -1,4 +1,4 @@
-"""Schedules of contractions by name, and which to try."""
+"""Schedules of contractions by name, and the neighbours of a schedule in the search space."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ STEP = 8
 
 
 def name_of(schedule: Schedule) -> str:
-    """`14x32, tile 112x256, K 512, packs B, batch 4`: register block, tile, steps of K, operands that are copied into
-    the order of the blocks, tiles that share such columns of B."""
+    """Return the name of a schedule, such as `14x32, tile 112x256, K 512, packs B, batch 4`.
+
+    It states the register block, the tile, the block size of K, the packed operands, and the number of tiles that share
+    packed columns of B.
+    """
     s = schedule
     packed = " and ".join(name for name, packs in (("A", s.pack_a), ("B", s.pack_b)) if packs)
     batch = f", batch {s.batch}" if s.batch > 1 else ""
@@ -28,7 +31,7 @@ def name_of(schedule: Schedule) -> str:
 
 
 def schedule_named(name: str) -> Schedule | None:
-    """Return the schedule of a name, as the inverse of `name_of`; None for text that is no name."""
+    """Return the schedule with a name, as the inverse of `name_of`; None for a malformed name."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -38,7 +41,7 @@ def schedule_named(name: str) -> Schedule | None:
 
 
 def neighbours(level: Level, problem: Problem, schedule: Schedule) -> list[Schedule]:
-    """Legal schedules that differ from one in one respect: what is packed, the tile, the steps of K or the block."""
+    """Return the legal schedules that differ from one in one property: packing, tile, block of K or register block."""
     candidates = (_fitted(problem, candidate) for candidate in _moves(level, problem, schedule))
     return [
         candidate
@@ -48,6 +51,7 @@ def neighbours(level: Level, problem: Problem, schedule: Schedule) -> list[Sched
 
 
 def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
+    """Yield the schedules that differ in one property, whether legal or not, likely improvements first."""
     yield replace(schedule, pack_b=not schedule.pack_b, batch=1)
     yield replace(schedule, pack_a=not schedule.pack_a)
     for height, width in ((2, 1), (1, 2), (0.5, 1), (1, 0.5), (0.5, 2), (2, 0.5)):
@@ -67,11 +71,14 @@ def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Sched
 
 
 def _blocks(level: Level, problem: Problem, schedule: Schedule) -> Iterator[tuple[int, int]]:
-    """Register blocks of whole vectors that use most of the registers, and the neighbours of the one there is."""
+    """Yield register blocks of whole vectors that use most registers.
+
+    For the current width, slightly smaller heights follow: they leave registers for operands.
+    """
     lanes = level.vector // problem.size
     for vectors in (1, 2, 3, 4):
-        most = min(level.accumulators // vectors, problem.m or level.accumulators)
-        for mr in (most, most - 1, most - 2) if vectors * lanes == schedule.nr else (most,):
+        max_rows = min(level.accumulators // vectors, problem.m or level.accumulators)
+        for mr in (max_rows, max_rows - 1, max_rows - 2) if vectors * lanes == schedule.nr else (max_rows,):
             if mr >= 1:
                 yield mr, vectors * lanes
 
@@ -82,7 +89,7 @@ def _multiple(size: float, block: int) -> int:
 
 
 def _fitted(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the schedule with tiles and steps clipped to the sizes of the problem."""
+    """Return a schedule with tile and K block clipped to the sizes of the problem."""
     mt = schedule.mt if problem.m is None else min(schedule.mt, _multiple(problem.m, schedule.mr))
     nt = schedule.nt if problem.n is None else min(schedule.nt, _multiple(problem.n, schedule.nr))
     kc = schedule.kc if problem.k is None else min(schedule.kc, max(1, problem.k))

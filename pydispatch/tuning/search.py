@@ -59,7 +59,13 @@ class SearchState:
 
 @dataclass
 class Search:
-    """say: takes a line for people about each tunable. clock: seconds. spent: seconds of the last run that count."""
+    """Search over tunables.
+
+    Attributes:
+        say: Receives one line of text about each tunable.
+        clock: Returns the time in seconds.
+        spent: Seconds that the last run measured.
+    """
 
     builder: TrialBuilder
     timer: Timer
@@ -69,13 +75,12 @@ class Search:
     spent: float = 0.0
 
     def run(self, tunables: Sequence[Tunable], seconds: float) -> dict[Tunable, Measurement]:
-        """Measure tunables, and return the entries of those that are measured now or were before; `apply` is called on
-        each.
+        """Measure tunables, apply the best configurations, and return the measurements, including stored ones.
 
-        seconds: how long is measured at most, besides compiling what the defaults are; 0 for what the database has.
-        However short it is, the tunable that takes most of the time is measured.
+        seconds: time limit, without the compilation of the defaults; 0 uses stored measurements only. The tunable that
+        takes most of the time is measured even if the limit is shorter.
         """
-        entries = {tunable: entry for tunable in tunables if (entry := self._known(tunable)) is not None}
+        entries = {tunable: entry for tunable in tunables if (entry := self._stored_measurement(tunable)) is not None}
         states = (
             self._begin([s for s in tunables if s not in entries or not entries[s].complete], entries)
             if seconds
@@ -98,14 +103,15 @@ class Search:
             )
             entries[state.tunable] = entry
             self.database.store(state.tunable.key, entry)
-            self.say(_line(state, weight / total if total else 0))
+            self.say(_report_line(state, weight / total if total else 0))
         self.spent = self.clock() - begin
         for tunable, entry in entries.items():
             if entry.chosen != tunable.default:
                 tunable.apply(entry.chosen)
         return {tunable: entries[tunable] for tunable in tunables if tunable in entries}
 
-    def _known(self, tunable: Tunable) -> Measurement | None:
+    def _stored_measurement(self, tunable: Tunable) -> Measurement | None:
+        """Return the stored measurement of a tunable; None if the compiler has changed its configurations since."""
         entry = self.database.load(tunable.key)
         if entry is not None and (entry.default != tunable.default or not tunable.is_legal(entry.chosen)):
             return None  # the compiler has changed its configurations since
@@ -130,7 +136,7 @@ class Search:
         return states
 
     def _resume(self, state: SearchState, entry: Measurement) -> None:
-        """Goes on where the time was over."""
+        """Continue from the best configuration of an earlier search that ran out of time."""
         (built,) = self.builder.build([(state.tunable, entry.chosen)])
         call = None if built is None else self.timer.load(built)
         if call is not None:
@@ -138,6 +144,10 @@ class Search:
             state.tried.add(entry.chosen)
 
     def _improve(self, state: SearchState, end: float) -> None:
+        """Search the neighbours of the best configuration until none is faster or the time is over.
+
+        The search also ends early if the next batch would probably exceed the limit.
+        """
         while True:
             names = [n for n in dict.fromkeys(state.tunable.neighbours(state.chosen)) if n not in state.tried]
             fast: list[tuple[float, str, Call]] = []
@@ -165,7 +175,9 @@ class Search:
         return fast
 
     def _compare(self, state: SearchState, fast: Sequence[tuple[float, str, Call]]) -> bool:
-        """Measure the calls that looked faster, and return whether one of them is; it is the best then."""
+        """Compare the fastest candidates with the best configuration in turns; adopt the first faster one and return
+        whether one was.
+        """
         for _, name, call in sorted(fast, key=lambda timed: timed[0])[:FINALISTS]:
             best, us, faster = self._in_turns(state.call, call)
             state.us = min(state.us, best)
@@ -175,7 +187,9 @@ class Search:
         return False
 
     def _confirm(self, state: SearchState) -> None:
-        """Compare what was chosen with the default once more; what is not faster now was so by chance."""
+        """Compare the best configuration with the default again, and return to the default unless it is still
+        faster.
+        """
         if state.chosen != state.tunable.default:
             state.default_us, state.us, faster = self._in_turns(state.default_call, state.call)
             if not faster:
@@ -184,8 +198,11 @@ class Search:
             state.default_us = state.us
 
     def _in_turns(self, first: Call, second: Call) -> tuple[float, float, bool]:
-        """Measure two calls in turns, so that what else the machine does affects both. Return the least microseconds of
-        each, and whether the second is faster: by the margin, and in most turns.
+        """Measure two calls alternately, so that disturbances affect both.
+
+        Returns:
+            Minimum microseconds of each call, and whether the second is faster: by `MARGIN`, and in at least 3/4 of the
+                turns.
         """
         turns = [[self.timer.microseconds(call, SLICE) for call in (first, second)] for _ in range(ROUNDS)]
         before, after = (min(times) for times in zip(*turns, strict=True))
@@ -193,8 +210,8 @@ class Search:
         return before, after, usually and after <= before * (1 - MARGIN)
 
 
-def _line(state: SearchState, share: float) -> str:
-    """`41.2 %  main_dispatch_3_matmul: 1004.1 -> 812.3 us (-19.1 %): 8x48, ..., 14 tried`."""
+def _report_line(state: SearchState, share: float) -> str:
+    """Return a report line, such as `41.2 %  dispatch_3_matmul: 1004.1 -> 812.3 us (-19.1 %): 8x48, ..., 14 tried`."""
     line, tried = (
         f"{share * 100:4.1f} %  {state.tunable.subject}: {state.default_us:.1f}",
         f"{len(state.tried) - 1} tried",

@@ -37,9 +37,7 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def dispatches_of(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
-    """Return the dispatches of each (executable, export) in host functions, apart from those that run once after
-    loading.
-    """
+    """Return the dispatches in host functions by (executable, export), except those of load-time initializers."""
     dispatches: dict[tuple[str, str], list[flow.DispatchOp]] = {}
     for host in module.body.block.ops:
         if host.name in FUNCTIONS and DERIVED not in host.attributes:
@@ -60,7 +58,7 @@ def fewest_constants(uses: Sequence[flow.DispatchOp]) -> flow.DispatchOp:
 
 
 def can_run_standalone(dispatch: flow.DispatchOp) -> bool:
-    """Return whether all sizes are known, so that a call can be made up."""
+    """Return whether all sizes of a dispatch are static, so that arguments can be generated."""
     values = (*dispatch.arguments, *dispatch.results)
     static = all(v.type.has_static_shape() for v in values if isinstance(v.type, TensorType))
     sizes = (*dispatch.workload, *dispatch.argument_dims, *dispatch.result_dims)
@@ -70,9 +68,10 @@ def can_run_standalone(dispatch: flow.DispatchOp) -> bool:
 def add_standalone(
     module: ModuleOp, executable: Operation, export: str, use: flow.DispatchOp, trial: int
 ) -> DispatchEntry:
-    """Add the function `trial_NUMBER` with a dispatch, and its executable, which becomes the module's.
+    """Add the function `trial_NUMBER` with a copy of a dispatch, and move the executable into the module.
 
-    The function takes what the dispatch reads, apart from constants; what these hold decides no time.
+    The function's arguments are those of the dispatch. Constants are replaced by others, as their values do not affect
+    the time.
     """
     name, own = f"executable_{trial}", export
     executable.properties["sym_name"] = StringAttr(name)
@@ -87,11 +86,12 @@ def add_standalone(
 
 
 def _host(use: flow.DispatchOp, entry: SymbolRefAttr, name: str) -> func.FuncOp:
+    """Return the host function of a trial."""
     block = Block()
     mapping: dict[SSAValue, SSAValue] = {}
     for value in use.operands:
         if value not in mapping:
-            mapping[value] = _given(block, value)
+            mapping[value] = _replacement_operand(block, value)
     dispatch = use.clone(mapping)
     dispatch.properties["entry_points"] = ArrayAttr([entry])
     block.add_op(dispatch)
@@ -100,28 +100,29 @@ def _host(use: flow.DispatchOp, entry: SymbolRefAttr, name: str) -> func.FuncOp:
     return func.FuncOp(name, types, Region(block), visibility="public")
 
 
-def _given(block: Block, value: SSAValue) -> SSAValue:
-    """Return the replacement for a value that a dispatch is given: an argument of the function, or a constant."""
+def _replacement_operand(block: Block, value: SSAValue) -> SSAValue:
+    """Return the replacement for an operand of a dispatch: an argument of the function, or a constant."""
     if isinstance(value.type, TensorType):
         if not is_constant(value):
             return block.insert_arg(value.type, len(block.args))
-        return _put(block, _splat(value.type))
+        return _insert(block, _splat(value.type))
     if isinstance(value, OpResult) and value.op.name in CONSTANTS:
-        return _put(block, value.op.clone())
-    return _put(block, _one(value.type))
+        return _insert(block, value.op.clone())
+    return _insert(block, _scalar_one(value.type))
 
 
-def _put(block: Block, op: Operation) -> SSAValue:
+def _insert(block: Block, op: Operation) -> SSAValue:
     block.add_op(op)
     return op.results[0]
 
 
 def _splat(type_: TensorType[Any]) -> Operation:
+    """Return a constant tensor of 0.5 or 1: values that neither vanish nor overflow."""
     value = 0.5 if isinstance(type_.element_type, AnyFloat) else 1
     return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)
 
 
-def _one(type_: Attribute) -> Operation:
+def _scalar_one(type_: Attribute) -> Operation:
     if isinstance(type_, AnyFloat):
         return arith.ConstantOp(FloatAttr(1.0, type_))
     assert isinstance(type_, IntegerType | IndexType)

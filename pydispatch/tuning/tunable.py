@@ -26,11 +26,11 @@ class Tunable(ABC):
 
     @abstractmethod
     def neighbours(self, name: str) -> Sequence[str]:
-        """Return the configurations to try where `name` is the best so far, likely ones first."""
+        """Return the configurations to try when `name` is the best so far, likely improvements first."""
 
     @abstractmethod
     def is_legal(self, name: str) -> bool:
-        """Return whether a name, which may come from a file, is a configuration of this."""
+        """Return whether a name, which may be read from a file, is a configuration of this tunable."""
 
     @abstractmethod
     def apply(self, name: str) -> None:
