@@ -22,11 +22,15 @@ from pydispatch.ir.dialects.iree_linalg_ext.ordering import Scan, Sort, Topk
 
 @op_definition
 class YieldOp(Yield):
+    """Terminator of a body."""
+
     name = "tm_tensor.yield"
 
 
 @op_definition
 class ScanOp(Scan):
+    """Prefix scan along a dimension."""
+
     name = "tm_tensor.scan"
 
 
@@ -40,20 +44,24 @@ class ScatterOp(ScatterLike):
 
 @op_definition
 class SortOp(Sort):
+    """Stable sort along a dimension."""
+
     name = "tm_tensor.sort"
 
 
 @op_definition
 class TopkOp(Topk):
+    """Selection of the first k elements along a dimension."""
+
     name = "tm_tensor.topk"
 
 
 @op_definition
 class AttentionOp(OnTensorsOp):
-    """softmax(query * transpose(key) / sqrt(d) + mask) * value, of matrices of d columns; all before is a batch.
+    """Attention over batches of matrices: softmax(query * transpose(key) / sqrt(d) + mask) * value.
 
-    inputs: query [..., m, d], key [..., k, d], value [..., k, n] and perhaps a mask [..., m, k], as that of
-    `iree_linalg_ext.attention`. output: [..., m, n].
+    Inputs are query [..., m, d], key [..., k, d], value [..., k, n], and optionally a mask [..., m, k] as in
+    `iree_linalg_ext.attention`. The output is [..., m, n].
     """
 
     name = "tm_tensor.attention"

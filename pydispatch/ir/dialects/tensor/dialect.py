@@ -37,7 +37,7 @@ from pydispatch.ir.dialects.tensor.verify import CHECKS, element_of, shape_of, v
 
 @op_definition
 class GenerateOp(IRDLOperation):
-    """A tensor whose elements the body computes from their index."""
+    """Tensor whose elements the body computes from their indices."""
 
     name = "tensor.generate"
     dynamic_extents = var_operand_def(IndexType)
@@ -67,7 +67,7 @@ class RankOp(IRDLOperation):
 
 @op_definition
 class BitcastOp(IRDLOperation):
-    """The same bits in elements of another type of the same width."""
+    """Reinterpretation of elements as another type of the same width."""
 
     name = "tensor.bitcast"
     source = operand_def(TensorType)
@@ -84,7 +84,7 @@ class BitcastOp(IRDLOperation):
 
 @directive
 class OutputShape(Mixed):
-    """`output_shape [%n, 4]`, which older programs leave out where the result type has all sizes."""
+    """Directive for `output_shape [%n, 4]`, which older programs omit if the result type is static."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         if parser.parse_optional_keyword("output_shape") is not None:
@@ -99,7 +99,7 @@ class OutputShape(Mixed):
 
 @directive
 class ExpandedType(CustomDirective):
-    """`T`, which gives the sizes when they are left out."""
+    """Directive for the result type `T`, from which an omitted output shape is taken."""
 
     type: TypeDirective
     numbers: AttributeVariable

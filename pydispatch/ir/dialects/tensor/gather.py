@@ -16,9 +16,10 @@ from pydispatch.ir.dialects.tensor.verify import element_of, shape_of
 
 @op_definition
 class GatherOp(IRDLOperation):
-    """result[i..., :] = source at the coordinates indices[i..., :], which pick in `gather_dims`.
+    """Gather of slices: result[i..., :] is the slice of `source` at the coordinates indices[i..., :].
 
-    source: any rank. indices: (..., number of gather_dims), index or integers.
+    `gather_dims` lists the dimensions of `source` that the coordinates index. `indices` has the shape (..., number of
+    gather_dims) and integer or index elements.
     """
 
     name = "tensor.gather"
@@ -40,7 +41,10 @@ class GatherOp(IRDLOperation):
 
 @op_definition
 class ScatterOp(IRDLOperation):
-    """`dest` with the slices of `source` written at the coordinates of `indices`, which pick in `scatter_dims`."""
+    """Scatter of slices: `dest` with the slices of `source` written at the coordinates in `indices`.
+
+    `scatter_dims` lists the dimensions of `dest` that the coordinates index.
+    """
 
     name = "tensor.scatter"
     source = operand_def(TensorType)

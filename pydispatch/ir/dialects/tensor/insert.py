@@ -19,7 +19,10 @@ from pydispatch.ir.dialects.linalg.shape import numbers
 
 @op_definition
 class ParallelInsertSliceOp(IRDLOperation):
-    """`%source into %dest[offsets] [sizes] [strides] : T into U`."""
+    """Insertion of an iteration's slice into a shared output of scf.forall.
+
+    Syntax: `%source into %dest[offsets] [sizes] [strides] : T into U`.
+    """
 
     name = "tensor.parallel_insert_slice"
     source = operand_def(TensorType)
@@ -37,9 +40,7 @@ class ParallelInsertSliceOp(IRDLOperation):
     )
 
     def lists(self) -> list[tuple[tuple[SSAValue, ...], list[int]]]:
-        """Return the dynamic values and all entries of offsets, sizes and strides; DYNAMIC in place of a
-        dynamic value.
-        """
+        """Return for offsets, sizes and strides the values, and all entries with DYNAMIC in place of each value."""
         return [
             (tuple(self.offsets), numbers(self.static_offsets)),
             (tuple(self.sizes), numbers(self.static_sizes)),

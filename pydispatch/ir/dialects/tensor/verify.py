@@ -19,7 +19,7 @@ from pydispatch.ir.dialects.linalg.shape import numbers
 
 
 def shape_of(value: SSAValue) -> tuple[int | None, ...]:
-    """Return the sizes of a tensor, None for those that are not known."""
+    """Return the sizes of a tensor, None for dynamic ones."""
     assert isinstance(value.type, TensorType)
     return tuple(None if n < 0 else n for n in value.type.get_shape())
 
@@ -31,7 +31,7 @@ def element_of(value: SSAValue) -> Attribute:
 
 
 def known(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], what: str) -> list[int | None]:
-    """Return a list of static and dynamic numbers, with None for dynamic ones."""
+    """Return a list of static numbers, with None for dynamic ones; raise VerifyException if the values do not match."""
     values = [None if n == DYNAMIC else n for n in numbers(static)]
     if values.count(None) != len(dynamic):
         raise VerifyException(f"{values.count(None)} dynamic {what} in the list, got {len(dynamic)} value(s)")
@@ -63,6 +63,7 @@ def _same_element(op: Operation, lhs: SSAValue, rhs: SSAValue) -> None:
 
 
 def _pad(op: tensor.PadOp) -> None:
+    """Verify a tensor.pad: its padding and its body."""
     source, result = shape_of(op.source), shape_of(op.result)
     low, high = known(op.static_low, op.low, "amounts"), known(op.static_high, op.high, "amounts")
     for amounts in (low, high):
@@ -81,6 +82,7 @@ def _pad(op: tensor.PadOp) -> None:
 
 
 def _slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue, part: SSAValue) -> None:
+    """Verify a slice of `whole` with the type of `part`: ranks, sizes and bounds."""
     offsets = known(op.static_offsets, op.offsets, "offset(s)")
     sizes = known(op.static_sizes, op.sizes, "size(s)")
     strides = known(op.static_strides, op.strides, "stride(s)")
@@ -101,6 +103,7 @@ def _slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue, pa
 
 
 def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int | None, n: int | None) -> None:
+    """Check that a slice is inside a dimension of size `n`, as far as the numbers are static (not None)."""
     if offset is not None and offset < 0:
         raise VerifyException(f"the offset {offset} of dimension {axis} is negative")
     if stride is not None and stride == 0 and size is not None and size > 1:
@@ -114,7 +117,7 @@ def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int |
 
 
 def _drops_ones(sizes: Sequence[int | None], shape: Sequence[int | None]) -> bool:
-    """Return whether `shape` is `sizes` without some of its sizes of 1."""
+    """Return whether `shape` is `sizes` without some of its unit sizes (rank reduction)."""
     if not sizes:
         return not shape
     first, *rest = sizes
@@ -139,6 +142,7 @@ def _collapse(op: tensor.CollapseShapeOp) -> None:
 
 
 def _expand(op: tensor.ExpandShapeOp) -> None:
+    """Verify a tensor.expand_shape."""
     source, result = shape_of(op.src), shape_of(op.result)
     sizes = known(op.static_output_shape, op.dynamic_output_shape, "size(s)")
     if len(sizes) != len(result) or not all(_agree(s, r) for s, r in zip(sizes, result, strict=True)):
@@ -150,6 +154,7 @@ def _expand(op: tensor.ExpandShapeOp) -> None:
 def _groups(
     op: tensor.CollapseShapeOp | tensor.ExpandShapeOp, long: Sequence[int | None], short: Sequence[int | None]
 ) -> None:
+    """Verify the reassociation of a reshape: the sizes in each group of `long` multiply to the size in `short`."""
     groups = [[int(i.value.data) for i in group] for group in op.reassociation]
     if [i for group in groups for i in group] != list(range(len(long))) and groups:
         raise VerifyException(f"{groups} do not name the {len(long)} dimension(s) of {_text(long)} in order")
@@ -168,6 +173,7 @@ def _groups(
 
 
 def _from_elements(op: tensor.FromElementsOp) -> None:
+    """Verify the number of elements of a tensor.from_elements."""
     shape = shape_of(op.result)
     if None in shape:
         raise VerifyException(f"{op.result.type} needs static sizes")
@@ -177,7 +183,7 @@ def _from_elements(op: tensor.FromElementsOp) -> None:
 
 
 def _constant(value: SSAValue) -> int | None:
-    """Return the number of an index that an `arith.constant` defines; None for other indices."""
+    """Return the value of an index defined by `arith.constant`; None for other values."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "arith.constant":
         attribute = owner.properties.get("value")
@@ -186,6 +192,7 @@ def _constant(value: SSAValue) -> int | None:
 
 
 def _element(op: tensor.ExtractOp | tensor.InsertOp) -> None:
+    """Verify the indices of a tensor.extract or tensor.insert."""
     target = op.tensor if isinstance(op, tensor.ExtractOp) else op.dest
     shape = shape_of(target)
     if len(op.indices) != len(shape):
@@ -200,6 +207,7 @@ def _element(op: tensor.ExtractOp | tensor.InsertOp) -> None:
 
 
 def _cast(op: tensor.CastOp) -> None:
+    """Verify that the static sizes of a tensor.cast's types do not contradict each other."""
     a, b = op.source, op.dest
     if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
         return
@@ -210,6 +218,7 @@ def _cast(op: tensor.CastOp) -> None:
 
 
 def _dim(op: tensor.DimOp) -> None:
+    """Verify the dimension of a tensor.dim."""
     index = _constant(op.index)
     if isinstance(op.source.type, TensorType):
         rank = op.source.type.get_num_dims()

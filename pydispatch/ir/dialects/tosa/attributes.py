@@ -15,7 +15,7 @@ from pydispatch.ir.core.enumeration import Enumeration
 
 @irdl_attr_definition
 class ShapeType(Data[int], TypeAttribute):
-    """`!tosa.shape<3>`: a list of three sizes."""
+    """Type of a list of sizes, `!tosa.shape<3>` for three sizes."""
 
     name = "tosa.shape"
 
@@ -54,7 +54,7 @@ class ResizeMode(Enumeration):
 
 
 class ZeroPoints(ParametrizedAttribute):
-    """`<input_zp = 3, weight_zp = 0>`, as releases before 1.0 write zero points."""
+    """Base of zero points `<input_zp = 3, weight_zp = 0>`, as releases before 1.0 write them."""
 
     values: DictionaryAttr
 
@@ -75,21 +75,29 @@ class ZeroPoints(ParametrizedAttribute):
 
 @irdl_attr_definition
 class ConvQuant(ZeroPoints):
+    """Zero points of a convolution."""
+
     name = "tosa.conv_quant"
 
 
 @irdl_attr_definition
 class MatMulQuant(ZeroPoints):
+    """Zero points of a matrix product."""
+
     name = "tosa.matmul_quant"
 
 
 @irdl_attr_definition
 class PadQuant(ZeroPoints):
+    """Zero point of a padding."""
+
     name = "tosa.pad_quant"
 
 
 @irdl_attr_definition
 class UnaryQuant(ZeroPoints):
+    """Zero points of a unary operation."""
+
     name = "tosa.unary_quant"
 
 

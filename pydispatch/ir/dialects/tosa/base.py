@@ -47,7 +47,7 @@ MANY = 1 << 30
 
 @directive
 class PropertyClauses(CustomDirective):
-    """`axis(0)`, `min_val(1.0 : f32) max_val(4.0 : f32)`: properties in clauses of their own."""
+    """Directive for properties as clauses, `axis(0)` or `min_val(1.0 : f32) max_val(4.0 : f32)`."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         known = state.op_type.get_irdl_definition().properties
@@ -67,7 +67,11 @@ class PropertyClauses(CustomDirective):
 
 
 class TosaOp(IRDLOperation):
-    """`tosa.name %a, %b key(value) {key = value} : (T, U) -> V`. COUNTS: of its operands, the least and the most."""
+    """Base of TOSA operations, `tosa.name %a, %b key(value) {key = value} : (T, U) -> V`.
+
+    Attributes:
+        COUNTS: Least and greatest number of operands.
+    """
 
     COUNTS: ClassVar[tuple[int, int]] = (0, MANY)
     RESULTS: ClassVar[int | None] = 1
@@ -90,8 +94,14 @@ class TosaOp(IRDLOperation):
 def operation(
     mnemonic: str, operands: int | tuple[int, int], *, results: int | None = 1, pure: bool = True, **properties: Any
 ) -> type[TosaOp]:
-    """Create the class of an operation. operands: their number, or the least and the greatest number. properties: the
-    attributes, with their kinds.
+    """Create the class of an operation.
+
+    Args:
+        mnemonic: Name without the dialect.
+        operands: Number of operands, or the least and the greatest number.
+        results: Number of results; None for any number.
+        pure: Whether the operation has no side effects.
+        properties: Constraints of the properties by name.
     """
     counts = operands if isinstance(operands, tuple) else (operands, operands)
     fields: dict[str, Any] = {name: opt_prop_def(kind) for name, kind in properties.items()}

@@ -43,7 +43,7 @@ class YieldOp(IRDLOperation):
 
 
 def _parse_pairs(parser: Parser) -> Pairs:
-    """`(%inner = %outer, ...)`, or nothing."""
+    """Parse optional pairs of block argument and value, `(%inner = %outer, ...)`."""
     names: list[Parser.UnresolvedArgument] = []
     values: list[UnresolvedOperand] = []
 
@@ -57,6 +57,7 @@ def _parse_pairs(parser: Parser) -> Pairs:
 
 
 def _print_pairs(printer: Printer, region: Region, values: Sequence[SSAValue]) -> None:
+    """Print pairs of block argument and value."""
     block = region.blocks.first
     assert block is not None
 
@@ -75,9 +76,9 @@ def _print_in_parens(printer: Printer, types: Sequence[Attribute]) -> None:
 
 
 def _check(region: Region, what: str, taken: Sequence[Attribute], results: Sequence[Attribute] | None) -> None:
-    """Check that a region has one block, takes the types `taken` and ends with tosa.yield.
+    """Check that a region has one block with arguments of the types `taken` that ends with tosa.yield.
 
-    The yield must have as many operands as `given`, unless `given` is None. Raise VerifyException otherwise.
+    The yield must have operands of the types `results`, unless `results` is None. Raises VerifyException.
     """
     if len(region.blocks) != 1:
         raise VerifyException(f"the {what} has {len(region.blocks)} blocks, expected one")
@@ -97,7 +98,7 @@ def _shown(types: Sequence[Attribute]) -> str:
 
 @irdl_op_definition
 class IfOp(IRDLOperation):
-    """`cond_if %c (%a = %x) : tensor<i1> (T) -> U {...} else {...}`; branches may use values of outside too.
+    """Conditional `cond_if %c (%a = %x) : tensor<i1> (T) -> U {...} else {...}`; branches may use outer values as well.
 
     Older releases write `cond_if %c -> (U) {...}`.
     """
@@ -160,7 +161,7 @@ _TRUTH = TensorType(i1, [])
 
 @irdl_op_definition
 class WhileOp(IRDLOperation):
-    """`while_loop (%a = %x) : (T) -> T {condition} do {^bb0(%a: T): body}`."""
+    """While loop `while_loop (%a = %x) : (T) -> T {condition} do {^bb0(%a: T): body}`."""
 
     name = "tosa.while_loop"
     inputs = var_operand_def(VALUE)
@@ -206,7 +207,7 @@ class WhileOp(IRDLOperation):
 
 @directive
 class TypeOrValue(CustomDirective):
-    """`= value` or `: T`."""
+    """Directive for an initial value `= value`, or a type `: T` without one."""
 
     type: AttributeVariable
     value: AttributeVariable
@@ -234,7 +235,7 @@ class TypeOrValue(CustomDirective):
 
 @op_definition
 class VariableOp(IRDLOperation):
-    """A tensor that outlives a call."""
+    """Variable of the program: a tensor that lives as long as the loaded program."""
 
     name = "tosa.variable"
     sym_name = prop_def(SymbolNameConstraint())
@@ -246,12 +247,16 @@ class VariableOp(IRDLOperation):
 
 
 class _Read(IRDLOperation):
+    """Base of reads of a variable."""
+
     variable = prop_def(SymbolRefAttr, prop_name="name")
     output1 = result_def(VALUE)
     assembly_format = "$name attr-dict `:` type($output1)"
 
 
 class _Write(IRDLOperation):
+    """Base of writes of a variable."""
+
     variable = prop_def(SymbolRefAttr, prop_name="name")
     input1 = operand_def(VALUE)
     assembly_format = "$name attr-dict `,` $input1 `:` type($input1)"
@@ -259,11 +264,15 @@ class _Write(IRDLOperation):
 
 @op_definition
 class VariableReadOp(_Read):
+    """Read of a variable."""
+
     name = "tosa.variable_read"
 
 
 @op_definition
 class VariableWriteOp(_Write):
+    """Write of a variable."""
+
     name = "tosa.variable_write"
 
 

@@ -53,21 +53,22 @@ class ImportSymbolLike(TransformOp):
 
 @op_definition
 class ImportSymbolOp(ImportSymbolLike):
-    """The name of today."""
+    """Import of a symbol, under the current name of the operation."""
 
     name = "transform.util.import_symbol"
 
 
 @op_definition
 class IreeImportSymbolOp(ImportSymbolLike):
-    """The name of older releases."""
+    """Import of a symbol, under the name of older releases."""
 
     name = "transform.iree.import_symbol"
 
 
 @directive
 class Call(CustomDirective):
-    """`%function(%inputs) -> %outputs after %insertion_point { conversions }`; the function may be a symbol."""
+    """Directive for `%function(%inputs) -> %outputs after %insertion_point { conversions }`; the function may be a
+    symbol."""
 
     function: VariadicOperandVariable
     function_name: AttributeVariable
@@ -119,7 +120,8 @@ class Call(CustomDirective):
 
 @directive
 class CallTypes(CustomDirective):
-    """`(T, ...) -> T`: the type of the function comes first, as its name does."""
+    """Directive for the types of a call, `(T, ...) -> T`. The type of the function handle is first, as in the
+    operands."""
 
     function: TypeDirective
     inputs: TypeDirective
@@ -151,7 +153,10 @@ class CallTypes(CustomDirective):
 
 
 class CastAndCallLike(IRDLOperation):
-    """`%function(%inputs) -> %outputs after %insertion_point { conversions }`: the call produces the outputs."""
+    """Base of replacements of values by a call.
+
+    Syntax: `%function(%inputs) -> %outputs after %insertion_point { conversions }`.
+    """
 
     inputs = var_operand_def()
     outputs = var_operand_def()
@@ -173,21 +178,21 @@ class CastAndCallLike(IRDLOperation):
 
 @op_definition
 class UtilCastAndCallOp(CastAndCallLike):
-    """The call is a `util.call`."""
+    """Replacement of values by a `util.call`."""
 
     name = "transform.util.cast_and_call"
 
 
 @op_definition
 class FuncCastAndCallOp(CastAndCallLike):
-    """The call is a `func.call`."""
+    """Replacement of values by a `func.call`."""
 
     name = "transform.func.cast_and_call"
 
 
 @op_definition
 class CastShapeDynamicDimsOp(TransformOp):
-    """Tensors may be cast to types of the same rank that state fewer or more sizes."""
+    """Conversion between tensor types of the same rank that differ in which sizes are static."""
 
     name = "transform.type_conversion.tensor.cast_shape_dynamic_dims"
     ignore_dynamic_info = opt_prop_def(UnitAttr)
@@ -220,7 +225,7 @@ class ApplyPatternsOp(RegionOp):
 
 @op_definition
 class CanonicalizationOp(TransformOp):
-    """The set of patterns that simplify."""
+    """Pattern set of canonicalization."""
 
     name = "transform.apply_patterns.canonicalization"
     assembly_format = f"$handles {TYPED}"
@@ -241,7 +246,7 @@ class ApplyRegisteredPassOp(TransformOp):
 
 @directive
 class Annotated(CustomDirective):
-    """`%operation "name"`, or `%operation "name" = %value`."""
+    """Directive for `%operation "name"`, or `%operation "name" = %value`."""
 
     handles: VariadicOperandVariable
     attribute: AttributeVariable

@@ -34,7 +34,7 @@ from pydispatch.ir.dialects.transform.syntax import TYPED, TYPES, PositionOp, Re
 
 @op_definition
 class NamedSequenceOp(IRDLOperation):
-    """A matcher, an action, or `@__transform_main`, which is run."""
+    """Named sequence: a matcher, an action, or `@__transform_main`, the entry point."""
 
     name = "transform.named_sequence"
     sym_name = prop_def(StringAttr)
@@ -142,7 +142,7 @@ class ForeachOp(RegionOp):
 
 @directive
 class MatchPairs(CustomDirective):
-    """`@matcher -> @action, ...`."""
+    """Directive for pairs `@matcher -> @action, ...`."""
 
     matchers: AttributeVariable
     actions: AttributeVariable
@@ -190,7 +190,7 @@ class ForeachMatchOp(TransformOp):
 
 @op_definition
 class ParamConstantOp(TransformOp):
-    """A number or text."""
+    """Constant parameter: a number or string."""
 
     name = "transform.param.constant"
     value = prop_def(Attribute)
@@ -199,63 +199,64 @@ class ParamConstantOp(TransformOp):
 
 @op_definition
 class GetOperandOp(PositionOp):
-    """Operands of an operation."""
+    """Handle to operands of an operation."""
 
     name = "transform.get_operand"
 
 
 @op_definition
 class GetResultOp(PositionOp):
-    """Results of an operation."""
+    """Handle to results of an operation."""
 
     name = "transform.get_result"
 
 
 @op_definition
 class GetDefiningOp(TransformOp):
-    """The operations that make the values."""
+    """Handle to the operations that define values."""
 
     name = "transform.get_defining_op"
 
 
 @op_definition
 class GetProducerOfOperandOp(PositionOp):
-    """The operation that makes an operand."""
+    """Handle to the operation that defines an operand."""
 
     name = "transform.get_producer_of_operand"
 
 
 @op_definition
 class GetConsumersOfResultOp(PositionOp):
-    """The operations that use a result."""
+    """Handle to the users of a result."""
 
     name = "transform.get_consumers_of_result"
 
 
 @op_definition
 class GetParentOp(TransformOp):
-    """The operation around; `{op_name = "..."}` or `{isolated_from_above}` goes on until it fits."""
+    """Handle to the parent operation; with `op_name` or `isolated_from_above`, to the nearest ancestor that
+    satisfies it."""
 
     name = "transform.get_parent_op"
 
 
 @op_definition
 class GetNearestSymbolTableOp(TransformOp):
-    """The module around."""
+    """Handle to the enclosing module."""
 
     name = "transform.util.get_nearest_symbol_table"
 
 
 @op_definition
 class IreeGetNearestSymbolTableOp(TransformOp):
-    """The name of older releases."""
+    """Handle to the enclosing module, under the name of older releases."""
 
     name = "transform.iree.get_nearest_symbol_table"
 
 
 @directive
 class SameHandles(CustomDirective):
-    """`T`, of every handle and of the result."""
+    """Directive for `T`, the type of all operand handles and of the result."""
 
     handles: VariadicOperandVariable
     types: TypeDirective
@@ -299,7 +300,7 @@ class NumAssociationsOp(TransformOp):
 
 @op_definition
 class CastOp(TransformOp):
-    """The same handle with another type."""
+    """Conversion of a handle to another handle type."""
 
     name = "transform.cast"
     assembly_format = "custom<One>($handles) attr-dict `:` type($handles) `to` type($results_)"

@@ -20,7 +20,7 @@ from pydispatch.ir.dialects.transform.syntax import TYPED, PositionOp, RegionOp,
 
 @op_definition
 class MatchOperationNameOp(TransformOp):
-    """The operation has one of these names."""
+    """Matcher that requires the operation to have one of the given names."""
 
     name = "transform.match.operation_name"
     op_names = prop_def(ArrayAttr[StringAttr])
@@ -29,7 +29,7 @@ class MatchOperationNameOp(TransformOp):
 
 @op_definition
 class MatchOperationEmptyOp(TransformOp):
-    """The handle holds no operation."""
+    """Matcher that requires a handle to be empty."""
 
     name = "transform.match.operation_empty"
 
@@ -72,28 +72,28 @@ class MatchStructuredYieldOp(TransformOp):
 
 @op_definition
 class MatchStructuredRankOp(TransformOp):
-    """The number of loops."""
+    """Number of loops of a structured operation."""
 
     name = "transform.match.structured.rank"
 
 
 @op_definition
 class MatchStructuredNumInputsOp(TransformOp):
-    """The number of inputs."""
+    """Number of inputs of a structured operation."""
 
     name = "transform.match.structured.num_inputs"
 
 
 @op_definition
 class MatchStructuredNumInitsOp(TransformOp):
-    """The number of outputs."""
+    """Number of outputs of a structured operation."""
 
     name = "transform.match.structured.num_inits"
 
 
 @op_definition
 class MatchStructuredElementalBitwidthOp(TransformOp):
-    """The bits of one element of a value."""
+    """Width of a value's elements, in bits."""
 
     name = "transform.match.structured.elemental_bitwidth"
 
@@ -120,14 +120,14 @@ class MatchStructuredInputOp(PositionOp):
 
 @op_definition
 class MatchStructuredInitOp(PositionOp):
-    """The same of outputs."""
+    """Matcher for the maps of the selected outputs, with the properties and results of `match.structured.input`."""
 
     name = "transform.match.structured.init"
 
 
 @op_definition
 class MatchStructuredResultOp(PositionOp):
-    """`any` or the `single` user of a result, or the result itself."""
+    """Handle to a result, to `any` of its users, or to its `single` user."""
 
     name = "transform.match.structured.result"
 
@@ -144,7 +144,10 @@ class MatchStructuredBodyOp(TransformOp):
 
 @op_definition
 class MatchDagOp(RegionOp):
-    """The operations above the root are those of the body; gives the inputs of the body and the results of the root."""
+    """Matcher that requires the operations that lead to the root to equal those of the body.
+
+    Its results are the values for the inputs of the body, and the results of the root.
+    """
 
     name = "transform.iree.match.cast_compatible_dag_from_root"
     assembly_format = f"custom<One>($handles) $body {TYPED}"
@@ -152,7 +155,7 @@ class MatchDagOp(RegionOp):
 
 @op_definition
 class MatchTypeOp(TransformOp):
-    """The value may be cast to the type."""
+    """Matcher that requires a value to be castable to the given type."""
 
     name = "transform.iree.match.cast_compatible_type"
     target_type = prop_def(Attribute)
@@ -161,7 +164,7 @@ class MatchTypeOp(TransformOp):
 
 @op_definition
 class MatchDimIsMultipleOfOp(TransformOp):
-    """A size is known to be a multiple of a number."""
+    """Matcher that requires a size to be a known multiple of a number."""
 
     name = "transform.iree.match.dim_is_multiple_of"
     dim = prop_def(IntegerAttr.constr(i64))
@@ -173,7 +176,7 @@ class MatchDimIsMultipleOfOp(TransformOp):
 
 @directive
 class Bound(CustomDirective):
-    """`, umin = 1`, or `, none`."""
+    """Directive for an optional bound: `, umin = 1`, or `, none`."""
 
     value: AttributeVariable
 
@@ -194,7 +197,7 @@ class Bound(CustomDirective):
 
 @op_definition
 class MatchDimBoundsOp(TransformOp):
-    """A size is known to be between two numbers, both allowed; either may be `none`."""
+    """Matcher that requires a size to be between two inclusive bounds, each of which may be `none`."""
 
     name = "transform.iree.match.dim_bounds"
     dim = prop_def(IntegerAttr.constr(i64))
@@ -209,7 +212,7 @@ class MatchDimBoundsOp(TransformOp):
 
 @op_definition
 class MatchRegionsOp(RegionOp):
-    """The regions of the operation are those of the one operation in the body."""
+    """Matcher that requires the regions of an operation to equal those of the one operation in the body."""
 
     name = "transform.iree.match.regions"
     assembly_format = f"custom<One>($handles) {TYPED} $body"
@@ -217,7 +220,7 @@ class MatchRegionsOp(RegionOp):
 
 @op_definition
 class MatchHasNoLoweringConfigOp(TransformOp):
-    """No `lowering_config` is set: here none ever is."""
+    """Matcher that requires that no `lowering_config` is set, which is always true in this compiler."""
 
     name = "transform.iree.match.has_no_lowering_config"
 

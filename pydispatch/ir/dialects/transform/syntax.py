@@ -39,7 +39,10 @@ TYPES: list[type[Attribute]] = [
 
 @directive
 class HandleTypes(CustomDirective):
-    """`: (T, ...) -> (T, ...)`, `: T, T` or `: T -> T`, or one type for all; nothing without handles."""
+    """Directive for the types of handles: `: (T, ...) -> (T, ...)`, `: T, T`, `: T -> T`, or one type for all operands.
+
+    Nothing is printed if there are no handles.
+    """
 
     handles: VariadicOperandVariable
     types: TypeDirective
@@ -72,7 +75,7 @@ class HandleTypes(CustomDirective):
 
 @directive
 class Positions(CustomDirective):
-    """`[0, -1]`, `[all]` or `[except(0)]`."""
+    """Directive for positions: `[0, -1]`, `[all]` or `[except(0)]`."""
 
     numbers: AttributeVariable
     is_all: AttributeVariable
@@ -118,7 +121,7 @@ TYPED = "attr-dict custom<HandleTypes>(ref($handles), type($handles), type($resu
 
 
 class TransformOp(IRDLOperation):
-    """An operation over handles, most often over one: `%handle : T -> T`."""
+    """Base of operations on handles, most of which take one: `%handle : T -> T`."""
 
     handles = var_operand_def()
     results_ = var_result_def()
@@ -126,7 +129,7 @@ class TransformOp(IRDLOperation):
     assembly_format = f"custom<One>($handles) {TYPED}"
 
     def positions(self, count: int) -> list[int] | None:
-        """Return the indices that the brackets select out of `count`; None when one is out of range."""
+        """Return the indices out of `count` that the positions select; None if one is out of range."""
         listed = self.properties["positions"]
         assert isinstance(listed, DenseArrayBase)
         if "is_all" in self.properties:
@@ -138,7 +141,7 @@ class TransformOp(IRDLOperation):
 
 
 class PositionOp(TransformOp):
-    """An operation with `[0, -1]`, `[all]` or `[except(0)]` after its operand."""
+    """Base of operations with positions after the operand."""
 
     positions_ = opt_prop_def(DenseArrayBase, prop_name="positions")
     is_all = opt_prop_def(UnitAttr)
@@ -147,14 +150,14 @@ class PositionOp(TransformOp):
 
 
 class RegionOp(TransformOp):
-    """An operation with a body, whose last operation may be left out when it yields nothing."""
+    """Base of operations with a body whose terminator may be omitted if it yields nothing."""
 
     body = region_def()
     traits = traits_def(NoTerminator())
 
 
 def strings_of(attribute: Attribute | None) -> list[str]:
-    """Return the texts of a list of strings."""
+    """Return the strings in an array attribute."""
     if not isinstance(attribute, ArrayAttr):
         return []
     return [a.data for a in attribute.data if isinstance(a, StringAttr)]

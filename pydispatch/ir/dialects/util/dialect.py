@@ -55,7 +55,7 @@ __all__ = [
 
 @directive
 class TypeAndValue(CustomDirective):
-    """`: T`, `= value` or both; the type is left out where the value has it."""
+    """Directive for `: T`, `= value` or both; the type is omitted if the value has it."""
 
     type: AttributeVariable
     value: AttributeVariable
@@ -90,7 +90,7 @@ class TypeAndValue(CustomDirective):
 
 @op_definition
 class GlobalOp(IRDLOperation):
-    """A value that lives as long as the program."""
+    """Variable of the program, which lives as long as the loaded program."""
 
     name = "util.global"
     sym_name = prop_def(SymbolNameConstraint())
@@ -115,6 +115,8 @@ def _type_of(value: Attribute) -> Attribute | None:
 
 @op_definition
 class GlobalLoadOp(IRDLOperation):
+    """Load of a global."""
+
     name = "util.global.load"
     is_immutable = opt_prop_def(UnitAttr)
     global_ = prop_def(SymbolRefAttr, prop_name="global")
@@ -124,6 +126,8 @@ class GlobalLoadOp(IRDLOperation):
 
 @op_definition
 class GlobalStoreOp(IRDLOperation):
+    """Store to a global."""
+
     name = "util.global.store"
     value = operand_def()
     global_ = prop_def(SymbolRefAttr, prop_name="global")
@@ -132,7 +136,7 @@ class GlobalStoreOp(IRDLOperation):
 
 @directive
 class Assumed(CustomDirective):
-    """`%a<umin = 0>, %b[<umin = 0>, <udiv = 8>]`."""
+    """Directive for values with assumptions, `%a<umin = 0>, %b[<umin = 0>, <udiv = 8>]`."""
 
     values: VariadicOperandVariable
     assumptions: AttributeVariable
@@ -170,10 +174,10 @@ class Assumed(CustomDirective):
 
 @op_definition
 class AssumeIntOp(IRDLOperation):
-    """Identity on integers that attaches facts about their values.
+    """Identity on integers that attaches assumptions about their values.
 
-    The syntax is `%a<umin = 0, udiv = 8>`, or `%a[<...>, <...>]` with one set of facts per call site. assumptions[i] is
-    an array of dictionaries for operand i.
+    Syntax: `%a<umin = 0, udiv = 8>`, or `%a[<...>, <...>]` with one set of assumptions per call site. `assumptions[i]`
+    is the list of these sets, as dictionaries, for operand i.
     """
 
     name = "util.assume.int"
@@ -188,6 +192,7 @@ class AssumeIntOp(IRDLOperation):
 
 
 def _assumption(parser: Parser) -> DictionaryAttr:
+    """Parse one set of assumptions, `<umin = 0, umax = 7, udiv = 8>`."""
     values: dict[str, Attribute] = {}
     with parser.in_angle_brackets():
         while parser._current_token.text != ">":

@@ -31,7 +31,11 @@ from pydispatch.ir.core.assembly import op_definition
 
 
 class FuncLikeOp(IRDLOperation):
-    """A host function. A declaration has an empty body. `tied_operands[i]` is the argument of result i, or -1."""
+    """Base of host functions. The body of a declaration is empty.
+
+    Attributes:
+        tied_operands: For each result the argument whose memory it reuses, or -1.
+    """
 
     sym_name = prop_def(StringAttr)
     sym_visibility = opt_prop_def(StringAttr)
@@ -158,7 +162,7 @@ class FuncLikeOp(IRDLOperation):
 
 @op_definition
 class FuncOp(FuncLikeOp):
-    """See `FuncLikeOp`."""
+    """Host function. See `FuncLikeOp`."""
 
     name = "util.func"
 
@@ -171,7 +175,7 @@ def _parse_results(
     tied: list[int],
     attrs: list[DictionaryAttr],
 ) -> None:
-    """`T`, `%arg`, `%arg as T`, or a list of these with attributes."""
+    """Parse results `T`, `%arg` or `%arg as T`, or a list of these with attributes; append them to the lists passed."""
     names = [UnresolvedOperand(a.name, 0) for a in arguments]
 
     def one() -> None:
@@ -207,7 +211,7 @@ class ReturnOp(IRDLOperation):
 
 @op_definition
 class CallOp(IRDLOperation):
-    """A call of a host function."""
+    """Call of a host function."""
 
     name = "util.call"
     callee = prop_def(SymbolRefAttr)

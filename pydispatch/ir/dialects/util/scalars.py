@@ -29,14 +29,14 @@ from pydispatch.ir.core.assembly import op_definition
 
 @irdl_attr_definition
 class BufferType(ParametrizedAttribute, TypeAttribute):
-    """Bytes in host memory."""
+    """Type of a buffer in host memory."""
 
     name = "util.buffer"
 
 
 @irdl_attr_definition
 class UninitializedAttr(ParametrizedAttribute):
-    """The initial value of a global that is stored to before it is loaded: `#util.uninitialized : type`."""
+    """Initial value `#util.uninitialized : type` of a global that is stored before it is first loaded."""
 
     name = "util.uninitialized"
     type: Attribute
@@ -65,7 +65,7 @@ class OptimizationBarrierOp(IRDLOperation):
 
 @op_definition
 class UnfoldableConstantOp(IRDLOperation):
-    """A constant that no pass may fold."""
+    """Constant that the compiler must not fold."""
 
     name = "util.unfoldable_constant"
     value = prop_def(Attribute)
@@ -75,7 +75,7 @@ class UnfoldableConstantOp(IRDLOperation):
 
 @op_definition
 class AlignOp(IRDLOperation):
-    """The next multiple of `alignment` that is not below `value`."""
+    """Value rounded up to a multiple of `alignment`."""
 
     name = "util.align"
     T: ClassVar = VarConstraint("T", AnyAttr())
@@ -88,7 +88,7 @@ class AlignOp(IRDLOperation):
 
 @op_definition
 class SizeofOp(IRDLOperation):
-    """Bytes of one element of a type."""
+    """Size of an element of a type, in bytes."""
 
     name = "util.sizeof"
     sized_type = prop_def(Attribute)
@@ -99,7 +99,7 @@ class SizeofOp(IRDLOperation):
 
 @op_definition
 class NullOp(IRDLOperation):
-    """No object."""
+    """Null reference."""
 
     name = "util.null"
     result = result_def()
@@ -109,7 +109,7 @@ class NullOp(IRDLOperation):
 
 @op_definition
 class CastOp(IRDLOperation):
-    """The same value under another type."""
+    """Conversion of a value to another type without a change of representation."""
 
     name = "util.cast"
     operand = operand_def()
