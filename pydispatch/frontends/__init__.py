@@ -1,1 +1,1 @@
-"""A model of a framework → a program: one folder for each way in, `graph/` and `ops/` for all of them."""
+"""Frontends, which read models into programs: one folder per source format; `graph/` and `ops/` are shared by all."""

@@ -45,12 +45,12 @@ class _Lowering:
     """State of the lowering of one module.
 
     Attributes:
-        values: the tensors of converted results, and of arguments of regions that are traced.
-        received: tensors for values of other operations, each with the scope in which its sizes were computed.
-        materialized: converted results as values of their original types, each with its scope.
-        cloned: results that are no tensors, of operations that were cloned into a traced region.
-        anchors: for each block that is being rewritten the block of new operations, and the operation before which they
-            are inserted.
+        values: Tensors of converted results, and of arguments of traced regions.
+        received: Tensors of values of other operations, each with the scope in which its sizes were computed.
+        materialized: Converted results as values of their original types, each with its scope.
+        cloned: Results of operations cloned into a traced region that are no tensors.
+        anchors: Blocks of new operations, one per block that is being rewritten, each with the operation before which
+            they are inserted.
     """
 
     def __init__(self, module: ModuleOp, frontends: Sequence[DialectFrontend], options: ReadOptions) -> None:
@@ -86,6 +86,7 @@ class _Lowering:
     # -- operations where they are stored
 
     def _region(self, region: Region) -> None:
+        """Rewrite the operations of a region in place."""
         for block in reverse_postorder(region):
             new = Block()
             with self.b.inside(new):
@@ -104,6 +105,9 @@ class _Lowering:
                 anchor.parent.insert_op_before(op, anchor)
 
     def _operation(self, op: Operation) -> None:
+        """Convert an operation of a frontend's dialect; give other operations converted operands and rewrite their
+        regions.
+        """
         tracer = self._tracer_of(op)
         if tracer is not None:
             tracer.operation(op)
@@ -128,11 +132,13 @@ class _Lowering:
             yield
 
     def _tracer_of(self, op: Operation) -> MlirTracer | None:
+        """Return the tracer of an operation's dialect; None for other dialects."""
         return self.tracers.get(op.name.partition(".")[0])
 
-    # -- what tracers ask for (`mlir.trace.EnclosingModule`)
+    # -- implementation of `mlir.trace.EnclosingModule` for tracers
 
     def operation(self, op: Operation) -> bool:
+        """Convert or clone an operation of another dialect within a traced region."""
         tracer = self._tracer_of(op)
         if tracer is not None:
             if op.name not in tracer.table:
@@ -157,6 +163,7 @@ class _Lowering:
         return True
 
     def value(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
+        """Return the tensor of a value of another dialect; cached while the scope of its sizes is open."""
         for scope, known in self.received.get(value, ()):
             if self.b.is_open(scope):
                 return known
@@ -167,7 +174,7 @@ class _Lowering:
     # -- values between the dialects
 
     def _receive(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
-        """Return a value of another dialect as a tensor."""
+        """Return a value of another dialect as a tensor. Raise CompileError if it is none."""
         type_, owner = value.type, value.owner
         if not isinstance(type_, TensorType):
             raise self.b.fail(f"an operand of type {type_} is no tensor: operations of {tracer.dialect} take tensors",
@@ -184,7 +191,7 @@ class _Lowering:
         return self.b.received(value, dtype, tuple(shape))
 
     def _materialize(self, value: SSAValue) -> SSAValue:
-        """Return a converted result as a value of its original type."""
+        """Return a converted result as a value of its original type; cached while its scope is open."""
         for scope, known in self.materialized.get(value, ()):
             if self.b.is_open(scope):
                 return known
@@ -195,7 +202,7 @@ class _Lowering:
         return new
 
     def _cast(self, value: SSAValue, to: Attribute) -> SSAValue:
-        """Return a value in the type that operations of other dialects expect."""
+        """Cast a value to the type that operations of other dialects expect."""
         of = value.type
         if isinstance(of, TensorType) and isinstance(to, TensorType):
             if isinstance(to.element_type, IndexType):

@@ -1,4 +1,4 @@
-"""Every operator that frontends read, from their tables: the last chapter of docs/models.md.
+"""Generator of the chapter of docs/models.md that lists every operator of the frontends.
 
 python -m pydispatch.frontends.operators    prints the chapter
 """
@@ -14,7 +14,7 @@ HEADING = "## Every operator"
 
 
 def chapter() -> str:
-    """Return the chapter as Markdown; frontends of other packages are left out."""
+    """Return the chapter as Markdown. Frontends of other packages are not listed."""
     parts = [HEADING, "", "Generated from the frontends' tables."]
     for part in extensions.parts("frontend"):
         frontend: Frontend = part.load()
@@ -24,7 +24,7 @@ def chapter() -> str:
 
 
 def _by_group(names: Iterable[str]) -> list[str]:
-    """Return a list item of Markdown for each group of names, which share the word before the first dot."""
+    """Return a Markdown list item for each group of names, which have the same word before the first dot."""
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
         group, dot, rest = name.partition(".")

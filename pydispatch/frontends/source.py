@@ -36,39 +36,47 @@ class ReadOptions:
 
 
 HEAD = 4096
-"""Bytes of a file that frontends are shown."""
+"""Number of bytes from the start of a file that frontends are passed to recognize it."""
 
 
 class Frontend:
-    """A way in for programs that are not in pydispatch's own language. Registered with `extensions.frontend`.
+    """Reader of programs in another format than MLIR text of pydispatch's dialects. Registered with
+    `extensions.frontend`.
 
     `read` begins a public function on a `Builder` (`frontends/graph`), calls functions of `frontends/ops` for each node
-    of the model in order, and finishes the function; `examples/extending/toy/frontend.py` is a small one.
-    Every compilation asks all frontends: what reads a model is imported by `read`. suffixes: of its files; dialects:
-    a parsed program with operations of these is still one for this frontend.
+    of the model in order, and finishes the function. `examples/extending/toy/frontend.py` is a small example.
+
+    Every compilation queries all frontends, so modules that only `read` needs are imported in `read`.
+
+    Attributes:
+        suffixes: File name suffixes of the format.
+        dialects: Dialects whose operations make a parsed program one for this frontend.
     """
 
     suffixes: tuple[str, ...] = ()
     dialects: frozenset[str] = frozenset()
 
     def reads_file(self, path: Path, head: bytes) -> bool:
-        """Return whether this frontend reads a file. head: the first bytes of the file, up to `HEAD`."""
+        """Return whether this frontend reads a file. `head` has its first bytes, up to `HEAD`."""
         return path.suffix.lower() in self.suffixes
 
     def reads_object(self, source: object) -> bool:
-        """Return whether an object of a framework is a source for this frontend. Does not import the framework."""
+        """Return whether this frontend reads an object of a framework. Must not import the framework."""
         return False
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        """Return the program of a file, an object or a module: one public function, `main` unless the source names it.
-        CompileError, which names the layer, for a model that cannot be compiled."""
+        """Return the program of a file, an object or a module: one public function, named `main` unless the source
+        names it.
+
+        Raise CompileError, which names the layer, if the model cannot be compiled.
+        """
         raise NotImplementedError
 
     def operators(self) -> Mapping[str, Iterable[str]]:
-        """Return the names of all operators that the frontend reads, under headings, for docs/models.md."""
+        """Return the names of all operators that this frontend reads, by heading, for docs/models.md."""
         return {}
 
 
 def frontends() -> list[Frontend]:
-    """Return all frontends, the built-in ones first."""
+    """Return all frontends; the built-in ones are first."""
     return [part.load() for part in extensions.parts("frontend")]

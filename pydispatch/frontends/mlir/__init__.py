@@ -1,1 +1,1 @@
-"""MLIR text → a program."""
+"""Frontend for MLIR text."""

@@ -1,4 +1,4 @@
-"""Frontends of MLIR dialects."""
+"""Interface of the frontends of MLIR dialects."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 
 
 class DialectFrontend(Frontend):
-    """A frontend whose operations may be mixed with those of other dialects: `read` translates a module of its dialects
-    alone, `tracer` converts single operations.
+    """Frontend of a dialect that modules may mix with other dialects.
+
+    `read` translates a module of this dialect alone; `tracer` returns the converter of single operations for mixed
+    modules.
     """
 
     def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> MlirTracer:
-        """Return the converter of single operations of `dialects`.
+        """Return the converter of single operations.
 
-        builder: writes what operations become. module: has the functions that operations name.
+        Args:
+            builder: Emits the converted operations.
+            module: Has the functions that operations refer to.
+            options: Options of the reader.
         """
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Programs as text: MLIR in the dialects of `ir/dialects`."""
+"""Reading of MLIR text in the dialects of `ir/dialects`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pydispatch.files import path_of, read_text
 
 
 def is_text(source: object) -> bool:
-    """Return whether a source is text and no path: it has several lines, a brace, or nothing."""
+    """Return whether a source is MLIR text rather than a path: it has several lines or a brace, or is blank."""
     return isinstance(source, str) and ("\n" in source or "{" in source or not source.strip())
 
 
 def path_from(what: str, source: str | os.PathLike[str]) -> Path:
-    """Convert a source to a path. what: the name of the parameter; InvalidArgumentError for a value that is no path."""
+    """Return a source as a path. Raise InvalidArgumentError if it is none; `what` names the parameter."""
     return Path(path_of(what, source, "MLIR text, the path of a file with a program or a model, or a parsed module"))
 
 
 def read_file(path: Path) -> ModuleOp:
-    """Parse a text file, and return its program. CompileError when the file cannot be read, is no text, or is wrong."""
+    """Parse a text file, and return its program. Raise CompileError if it cannot be read or is invalid."""
     try:
         text = read_text(path)
     except SystemError_ as error:

@@ -1,4 +1,4 @@
-"""Walks a program of an MLIR dialect once, in order, and writes what each operation computes."""
+"""Tracer of programs in an MLIR dialect: visits the operations in order and emits their conversions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pydispatch.ir.core.walk import walk
 
 Results = Tensor | Sequence[Tensor]
 ArgumentAxis = tuple[int, int]
-"""The number of an argument, and an axis."""
+"""Index of an argument, and an axis of it."""
 
 
 class EnclosingModule(Protocol):
-    """A module of several dialects, as the tracer of one of them sees it."""
+    """Interface of a module that mixes dialects, for the tracer of one of them."""
 
     def operation(self, op: Operation) -> bool:
-        """Write an operation of another dialect that is stored in a traced region; return False to have it refused."""
+        """Convert an operation of another dialect within a traced region. Return False if that is not possible."""
 
     def value(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
         """Return the tensor of a value that an operation of another dialect computes."""
@@ -63,15 +63,15 @@ class MlirTracer:
         raise NotImplementedError
 
     def shape_of(self, type: Attribute) -> Sequence[int | None] | None:
-        """Return the sizes of a value, None for one that its type does not state; None for a tensor of any rank."""
+        """Return the sizes of a type, None for a dynamic size; None for a type without rank."""
         raise NotImplementedError
 
     def dtype(self, op: Operation, index: int = 0) -> DType:
-        """Return the element type that a result is declared with."""
+        """Return the declared element type of a result."""
         return self.dtype_of(op.results[index].type)
 
     def checked(self, tensor: Tensor, type: Attribute) -> Tensor:
-        """Check that a tensor has the declared type, and return it with the sizes that only the type states."""
+        """Return a tensor with the sizes that only its declared type states. Raise CompileError if the types differ."""
         dtype, declared = self.dtype_of(type), self.shape_of(type)
         if declared is None:
             declared = [None] * tensor.rank
@@ -85,8 +85,10 @@ class MlirTracer:
     # -- public functions
 
     def inputs_of(self, function: func.FuncOp, names: Sequence[str], sizes: Mapping[ArgumentAxis, str]) -> list[Input]:
-        """Return the arguments of a public function. names: of each; sizes: names of sizes that the types do not state.
-        A name that is missing or cannot be used is derived from the argument's number.
+        """Return the declarations of a public function's arguments.
+
+        `names` has a name for each argument, `sizes` names of dynamic sizes. A missing or unusable name is replaced by
+        one made of the argument's index.
         """
         location = location_of(function)
         inputs: list[Input] = []
@@ -103,7 +105,7 @@ class MlirTracer:
         return inputs
 
     def results_of(self, function: func.FuncOp, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """Trace a public function, and return its results in the types that it declares."""
+        """Trace a public function, and return its results in their declared types."""
         name, declared = function.sym_name.data, function.function_type.outputs.data
         try:
             results = self.call(name, arguments)
@@ -116,14 +118,14 @@ class MlirTracer:
     # -- functions, blocks and operations
 
     def callee(self, name: str) -> func.FuncOp:
-        """Return a function of the module that has a body."""
+        """Return the function of the module with this name. Raise CompileError if it does not exist or has no body."""
         callee = self.functions.get(name)
         if callee is None or callee.body.blocks.first is None:
             raise self.b.fail(f"there is no function @{name} with a body in this module")
         return callee
 
     def call(self, name: str, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """Trace a function of the module into its caller, and return its results."""
+        """Inline a function of the module at a call, and return its results. Raise CompileError for recursion."""
         callee = self.callee(name)
         if name in self._open:
             raise self.b.fail(f"@{name} calls itself: {' -> '.join([*self._open, name])}")
@@ -144,6 +146,7 @@ class MlirTracer:
         return region.blocks[0]
 
     def _block(self, block: Block, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Trace a block, and return the values that its terminator forwards."""
         if len(block.args) != len(arguments):
             raise self.b.fail(f"{len(arguments)} value(s) are passed to a region of {len(block.args)} argument(s)")
         self.values.update(zip(block.args, arguments, strict=True))
@@ -154,7 +157,7 @@ class MlirTracer:
         raise self.b.fail("a block ends without passing on its values")
 
     def operation(self, op: Operation) -> None:
-        """Write what an operation computes, and keep its results. CompileError where it cannot be converted."""
+        """Convert an operation, and record its results. Raise CompileError if it cannot be converted."""
         with self.b.at(op):
             convert = self.table.get(op.name)
             if convert is None and self.surroundings is not None and self.surroundings.operation(op):
@@ -171,7 +174,7 @@ class MlirTracer:
                 self.values[result] = self.checked(tensor, result.type)
 
     def why_not(self, op: Operation) -> str | None:
-        """Return a note for the user about an operation that has no conversion; None when there is none."""
+        """Return a note for the error about an operation without a conversion; None for no note."""
         return None
 
     def value(self, value: SSAValue) -> Tensor:
@@ -185,17 +188,17 @@ class MlirTracer:
 
 
 def public_functions(module: ModuleOp) -> list[func.FuncOp]:
-    """Return functions with a body that are not private."""
+    """Return the functions of a module that have a body and are not private."""
     return [op for op in module.ops if isinstance(op, func.FuncOp) and op.body.blocks.first is not None
             and (op.sym_visibility is None or op.sym_visibility.data != "private")]  # fmt: skip
 
 
 def filename_of(module: ModuleOp) -> str:
-    """Return the file that a module was read from."""
+    """Return the name of the file that a module was read from."""
     locations = (op.location for op in walk(module))
     return next((location.source.filename for location in locations if isinstance(location, SourceLoc)), "<module>")
 
 
 def is_name(text: str) -> bool:
-    """Return whether an argument can have this name."""
+    """Return whether a text is a valid name of an argument."""
     return re.fullmatch(r"[A-Za-z_]\w*", text) is not None

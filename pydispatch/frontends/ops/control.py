@@ -1,4 +1,4 @@
-"""Branches and loops of a program. Their bodies are functions that write operations and give tensors."""
+"""Branches and loops. Their bodies are Python functions that emit operations and return tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Branch = Callable[[], Tensors]
 Row = tuple[DType, Shape]
 
 Form = tuple[DType, tuple[Size | None, ...]]
-"""The type of a tensor that a region gives; None is a size that only a run knows."""
+"""Type of a tensor that a region yields; None is a size that differs between runs of the region."""
 
 
 # -- branches
@@ -29,27 +29,34 @@ Form = tuple[DType, tuple[Size | None, ...]]
 def if_(
     builder: Builder, condition: Tensor, then: Branch, otherwise: Branch, remedy: str | None = None
 ) -> list[Tensor]:
-    """Add a branch on a condition, and return its results. condition: a single truth value; one that is known decides
-    here.
+    """Add a branch on a condition, and return its results.
 
-    The branches give tensors of equal dtypes and ranks; a size that differs between them is read from the result.
-    remedy: what the error says where their types differ.
+    A constant condition selects a branch at compile time. The branches must return tensors of equal dtypes and ranks; a
+    size that differs between them is read from the result.
+
+    Args:
+        builder: The builder.
+        condition: A single bool.
+        then: Emits the branch for true.
+        otherwise: Emits the branch for false.
+        remedy: Note of the error if the types differ.
     """
     if condition.numbers is not None:
         return list(then() if condition.numbers.reshape(-1)[0] else otherwise())
     chosen = _truth(builder, condition)
     (on_true, on_false), forms = _branches(builder, [then, otherwise], remedy)
-    return _received(builder, builder.add(scf.IfOp(chosen, _types(forms), on_true, on_false)).results, forms)
+    return _wrap_values(builder, builder.add(scf.IfOp(chosen, _types(forms), on_true, on_false)).results, forms)
 
 
 def _truth(builder: Builder, condition: Tensor) -> SSAValue:
+    """Return a condition as an SSA value. Raise CompileError if it is no single bool."""
     if not condition.dtype.is_bool or any(n != 1 for n in condition.shape if not isinstance(n, Expr)):
         raise builder.fail(f"a condition is {condition}; expected one truth value")
     return element(builder, condition)
 
 
 def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
-    """Add a branch on a number, and return its results; a number without a branch selects the last one."""
+    """Add a branch on an integer, and return its results. A number without a branch selects the last one."""
     if (known := index.sizes()) is not None and not isinstance(known[0], Expr):
         branch_index = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
         return list(branches[branch_index]())
@@ -58,7 +65,7 @@ def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[
     chosen = builder.scalar(index)
     (*cases, default), forms = _branches(builder, branches)
     numbers = DenseArrayBase.from_list(builtin.i64, range(len(cases)))
-    return _received(
+    return _wrap_values(
         builder, builder.add(scf.IndexSwitchOp(chosen, numbers, default, cases, _types(forms))).results, forms
     )
 
@@ -66,7 +73,7 @@ def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[
 def _branches(
     builder: Builder, branches: Sequence[Branch], remedy: str | None = None
 ) -> tuple[list[Region], list[Form]]:
-    """Trace branches into regions, and return these with the types that all branches give."""
+    """Emit branches into regions, and return the regions and the common types of their results."""
     outside = builder.symbols
     blocks: list[Block] = []
     results: list[list[Tensor]] = []
@@ -82,7 +89,7 @@ def _branches(
         forms = _joined(forms, other)
     for block, tensors in zip(blocks, results, strict=True):
         with builder.inside(block):
-            block.add_op(scf.YieldOp(*_sent(builder, tensors, forms)))
+            block.add_op(scf.YieldOp(*_unwrap_tensors(builder, tensors, forms)))
     return [Region(block) for block in blocks], forms
 
 
@@ -97,48 +104,56 @@ def while_(
     *,
     shapes_vary: bool = False,
 ) -> list[Tensor]:
-    """Add a loop whose body replaces tensors while a condition on them holds, and return the last tensors.
+    """Add a loop whose body replaces tensors as long as a condition on them holds, and return the final tensors.
 
-    shapes_vary: an iteration may give other sizes than it got; otherwise shapes are those of `first`. Types and ranks
-    always stay.
+    dtypes and ranks must not change. With `shapes_vary` an iteration may change sizes; otherwise all shapes are those
+    of `first`.
     """
     after, forms = _iteration(builder, first, [], lambda _, tensors: body(tensors), shapes_vary)
     before = Block(arg_types=_types(forms))
     with builder.inside(before):
-        holds = _truth(builder, condition(_received(builder, before.args, forms)))
+        holds = _truth(builder, condition(_wrap_values(builder, before.args, forms)))
         before.add_op(scf.ConditionOp(holds, *before.args))
-    op = builder.add(scf.WhileOp(_sent(builder, first, forms), _types(forms), Region(before), Region(after)))
-    return _received(builder, op.results, forms)
+    op = builder.add(scf.WhileOp(_unwrap_tensors(builder, first, forms), _types(forms), Region(before), Region(after)))
+    return _wrap_values(builder, op.results, forms)
 
 
 def for_(
     builder: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], Tensors], *,
     shapes_vary: bool = False,
 ) -> list[Tensor]:  # fmt: skip
-    """Add a loop whose body replaces tensors `count` times, and return the last tensors. The body gets the number of
-    the iteration, from 0. See `while_`.
+    """Add a loop whose body replaces tensors `count` times, and return the final tensors.
+
+    The body is passed the index of the iteration, from 0. `shapes_vary` is that of `while_`.
     """
 
     def iteration(lead: Sequence[SSAValue], tensors: list[Tensor]) -> Tensors:
-        # A symbol is taken to be at least 1, and this is a number from 0.
+        # Symbols are assumed to be at least 1 but the index begins at 0, so the symbol stands for the index plus 1.
         following = builder.add(arith.AddiOp(lead[0], builder.index(1))).result
         return body(builder.size_of(following, "i") - 1, tensors)
 
     block, forms = _iteration(builder, first, [builtin.IndexType()], iteration, shapes_vary)
     op = builder.add(
-        scf.ForOp(builder.index(0), builder.index(count), builder.index(1), _sent(builder, first, forms), Region(block))
+        scf.ForOp(
+            builder.index(0),
+            builder.index(count),
+            builder.index(1),
+            _unwrap_tensors(builder, first, forms),
+            Region(block),
+        )
     )
-    return _received(builder, op.results, forms)
+    return _wrap_values(builder, op.results, forms)
 
 
 def scan(
     builder: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], tuple[Tensors, Tensors]], *,
     rows: Sequence[Row] | None = None, backwards: bool = False, shapes_vary: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
-    """`for_` with a body that gives rows too: (tensors after the last iteration, the rows of all, stacked on axis 0).
+    """Add a loop like `for_` whose body also returns rows, and return the final tensors and the rows stacked along axis
+    0.
 
-    rows: their types and shapes, where the caller knows them; otherwise the body is written once more to find out.
-    backwards: from the last row to the first.
+    `rows` has the types of the rows if the caller knows them; otherwise the body is emitted once more to determine
+    them. With `backwards` the loop goes from the last row to the first.
     """
     if rows is None:
         rows = rows_of(builder, lambda: body(0, list(first))[1])
@@ -157,7 +172,9 @@ def scan(
 
 
 def rows_of(builder: Builder, rows: Branch) -> list[Row]:
-    """Return the types and shapes of the rows that an iteration gives, determined in a block that is discarded."""
+    """Return the types of the rows that an iteration returns, determined by emitting it into a block that
+    is discarded.
+    """
     outside = builder.symbols
     with builder.inside(Block()):
         tensors = list(rows())
@@ -168,14 +185,14 @@ def rows_of(builder: Builder, rows: Branch) -> list[Row]:
 
 
 def rows_buffer(builder: Builder, count: Size, row: Row) -> Tensor:
-    """Return a tensor of `count` rows whose elements are not set."""
+    """Return a tensor of `count` rows with undefined elements."""
     dtype, shape = row
     size = (count, *shape)
     return builder.wrap(dtype, size, *(builder.empty(dtype.element, size) for _ in range(_parts(dtype))))
 
 
 def with_row(builder: Builder, x: Tensor, index: Size, row: Tensor) -> Tensor:
-    """Replace the row of x at an index, which must be in bounds."""
+    """Return x with the row at an index, which must be in bounds, replaced."""
     new_row = builder.as_shape(expand_dims(builder, row, [0]), (1, *x.shape[1:]))
     return insert_slice(builder, x, new_row, [index, *[0] * row.rank])
 
@@ -184,16 +201,15 @@ def _iteration(
     builder: Builder, first: Tensors, lead: Sequence[Attribute],
     body: Callable[[Sequence[SSAValue], list[Tensor]], Tensors], shapes_vary: bool,
 ) -> tuple[Block, list[Form]]:  # fmt: skip
-    """Trace an iteration into a block, and return it with the types that hold before the first iteration and after each
-    one.
+    """Emit an iteration into a block, and return it with the types that hold before and after each iteration.
 
-    It is traced again with the sizes left open that an iteration changed, until no other size changes.
+    Sizes that an iteration changes become dynamic, and the iteration is emitted again until no further size changes.
     """
     forms: list[Form] = [(x.dtype, x.shape) for x in first]
     while True:
         block = Block(arg_types=[*lead, *_types(forms)])
         with builder.inside(block):
-            results = list(body(block.args[: len(lead)], _received(builder, block.args[len(lead) :], forms)))
+            results = list(body(block.args[: len(lead)], _wrap_values(builder, block.args[len(lead) :], forms)))
             if len(results) != len(first):
                 raise builder.fail(f"a loop over {len(first)} value(s) gives {len(results)}")
             if not _alike(first, results):
@@ -203,40 +219,43 @@ def _iteration(
                 results = [builder.as_shape(y, x.shape) for x, y in zip(first, results, strict=True)]
             joined = _joined(forms, results) if shapes_vary else forms
             if joined == forms:
-                block.add_op(scf.YieldOp(*_sent(builder, results, forms)))
+                block.add_op(scf.YieldOp(*_unwrap_tensors(builder, results, forms)))
                 return block, forms
         forms = joined
 
 
-# -- types of what regions give
+# -- types of the results of regions
 
 
 def _alike(these: Tensors, those: Tensors) -> bool:
-    """Return whether tensors have the same dtypes and ranks."""
+    """Return whether two lists of tensors have the same dtypes and ranks."""
     return [(x.dtype, x.rank) for x in these] == [(y.dtype, y.rank) for y in those]
 
 
 def _joined(forms: Sequence[Form], tensors: Tensors) -> list[Form]:
-    """Return the types with each size left open that differs from that of the tensor."""
+    """Return the types with each size that differs from that of the tensor made dynamic."""
     return [(dtype, tuple(n if n is not None and n == m else None for n, m in zip(shape, x.shape, strict=True)))
             for (dtype, shape), x in zip(forms, tensors, strict=True)]  # fmt: skip
 
 
 def _parts(dtype: DType) -> int:
+    """Return the number of SSA values of an element: 2 for complex types, else 1."""
     return 2 if dtype.is_complex else 1
 
 
 def _type(form: Form) -> Attribute:
+    """Return the MLIR type of one part of a tensor."""
     dtype, shape = form
     return tensor_type(dtype.element, [symbol("?") if n is None else n for n in shape])
 
 
 def _types(forms: Sequence[Form]) -> list[Attribute]:
+    """Return the MLIR types of all parts of tensors."""
     return [_type(form) for form in forms for _ in range(_parts(form[0]))]
 
 
-def _received(builder: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
-    """Wrap values of these types as tensors; open sizes are read from the values."""
+def _wrap_values(builder: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
+    """Wrap SSA values of these types as tensors; dynamic sizes are read from the values."""
     remaining = iter(values)
     tensors = []
     for dtype, shape in forms:
@@ -246,8 +265,8 @@ def _received(builder: Builder, values: Sequence[SSAValue], forms: Sequence[Form
     return tensors
 
 
-def _sent(builder: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
-    """Return the values of tensors, cast to these types."""
+def _unwrap_tensors(builder: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
+    """Return the SSA values of tensors, cast to these types."""
     return [
         cast_to(builder, part, _type(form)) for x, form in zip(tensors, forms, strict=True) for part in builder.parts(x)
     ]
@@ -268,10 +287,10 @@ def symbols_of(size: Size) -> set[str]:
 
 
 def size_at(builder: Builder, value: SSAValue, axis: int) -> Size:
-    """Return the size of a tensor value along an axis, read when the program runs."""
+    """Return the size of a tensor value along an axis, read at run time."""
     return builder.size_of(builder.add(tensor.DimOp(value, builder.index(axis))).result)
 
 
 def cast_to(builder: Builder, value: SSAValue, type: Attribute) -> SSAValue:
-    """Cast a tensor value to a type that knows more or fewer of its sizes."""
+    """Cast a tensor value to a type with more or fewer static sizes."""
     return value if value.type == type else builder.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]

@@ -1,9 +1,8 @@
 """Fourier transforms of any length.
 
-A length is taken apart into factors of at most `DIRECT`: along each of them a transform is a product with a matrix
-(Cooley and Tukey). What has no such factor is a product with its matrix while that is small, and otherwise a
-convolution by transforms of a power of two (Bluestein). Where only a call decides the length, the matrix is computed in
-the call.
+A length is decomposed into factors of at most `DIRECT`; along each factor a transform is a product with a matrix
+(Cooley and Tukey). A length without such a factor is a product with its whole matrix while that is small, else a
+convolution by transforms of a power of two (Bluestein). For a dynamic length, the matrix is computed at run time.
 """
 
 from __future__ import annotations
@@ -30,13 +29,15 @@ if TYPE_CHECKING:
     import numpy as np
 
 DIRECT = 64
-"""The longest factor: products with larger matrices cost more than another pass over memory."""
+"""Largest factor. Products with larger matrices cost more than another pass over memory."""
 DIRECT_PRIME = 256
-"""The longest transform without a factor that is a product with a matrix."""
+"""Longest transform without a factor that is one product with its matrix; longer ones use Bluestein's algorithm."""
 
 
 def fft(builder: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> Tensor:
-    """numpy.fft.fft, or ifft, along one axis. x: complex, or real floats. The result is complex."""
+    """Return numpy.fft.fft, or ifft if `inverse`, along one axis. x is complex, or f32 or f64; the result
+    is complex.
+    """
     transform = waves(builder, x, axis, 1 if inverse else -1)
     n = transform.shape[axis]
     if not inverse or n in (0, 1):
@@ -60,14 +61,13 @@ def waves(builder: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
 
 
 def rfft(builder: Builder, x: Tensor, axis: int = -1) -> Tensor:
-    """numpy.fft.rfft along one axis: of n real floats the first n // 2 + 1 elements of their transform."""
+    """Return numpy.fft.rfft along one axis: the first n // 2 + 1 elements of the transform of n real floats."""
     axis = axis_of(builder, axis, x.rank)
     return slice_axis(builder, fft(builder, x, axis), axis, 0, x.shape[axis] // 2 + 1)
 
 
 def irfft(builder: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
-    """numpy.fft.irfft along one axis: the n real floats of which x has the first n // 2 + 1 elements of the
-    transform."""
+    """Return numpy.fft.irfft along one axis: n real floats, of whose transform x has the first n // 2 + 1 elements."""
     axis = axis_of(builder, axis, x.rank)
     if x.shape[axis] != n // 2 + 1 and not isinstance(x.shape[axis], Expr) and not isinstance(n, Expr):
         raise builder.fail(f"{n} real elements along axis {axis} of {x} need {n // 2 + 1} elements of a transform")
@@ -77,29 +77,31 @@ def irfft(builder: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
 
 
 def parts_of(builder: Builder, x: Tensor) -> list[Tensor]:
-    """Return the real part, and the imaginary part when the tensor is complex."""
+    """Return the real part, and the imaginary part of a complex tensor, as tensors."""
     return [builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x)]
 
 
 def complex_of(builder: Builder, real: Tensor, imag: Tensor) -> Tensor:
-    """Return the complex tensor of two parts of f32 or f64."""
+    """Return the complex tensor of two f32 or f64 parts."""
     return builder.wrap(C128 if real.dtype.bits == 64 else C64, real.shape, builder.value(real), builder.value(imag))
 
 
 def _array(numbers: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    """Return numbers as an array of the NumPy type of `dtype`."""
     import numpy as np
 
     return np.asarray(numbers).astype(dtype.numpy)
 
 
 def _scaled(scalars: Scalars, z: Scalar, factor: Scalar) -> Scalar:
+    """Return a complex number times a real factor."""
     return scalars.complex(
         scalars.binary("mul", scalars.real(z), factor), scalars.binary("mul", scalars.imag(z), factor)
     )
 
 
 def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
-    """sum_j x[r, j] exp(sign 2 pi i j k / n) for each row r and each k."""
+    """Return the sums over j of x[r, j] exp(sign 2 pi i j k / n), for each row r and each k."""
     if isinstance(n, Expr):
         return reshape(
             builder, _along_blocks(builder, reshape(builder, x, [x.shape[0], n, 1]), n, sign), [x.shape[0], n]
@@ -125,14 +127,16 @@ def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
 
 
 def _powers(rows: int, columns: int, n: int, sign: int) -> np.ndarray[Any, Any]:
-    """exp(sign 2 pi i j k / n) for j < rows and k < columns."""
+    """Return exp(sign 2 pi i j k / n) for j < rows and k < columns."""
     import numpy as np
 
     return np.exp(sign * 2j * np.pi * (np.outer(np.arange(rows), np.arange(columns)) % n) / n)
 
 
 def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor, Tensor]:
-    """Return the real and the imaginary parts of exp(sign 2 pi i j k / n) for j and k below n."""
+    """Return the real and imaginary parts of exp(sign 2 pi i j k / n) for j, k < n; for a dynamic n computed at run
+    time.
+    """
     if not isinstance(n, Expr):
         powers = _powers(n, n, n, sign)
         return builder.constant(_array(powers.real, dtype), dtype), builder.constant(_array(powers.imag, dtype), dtype)
@@ -146,9 +150,9 @@ def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor,
 
 
 def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
-    """Return the transforms of x [rows, n, rest] along its second axis: one product of real matrices.
+    """Return the transforms of x [rows, n, rest] along its second axis, as one product of real matrices.
 
-    Real and imaginary parts are stored next to each other: (re, im) times ((c, s), (-s, c)).
+    Real and imaginary parts are concatenated: (re, im) times the matrix ((c, s), (-s, c)).
     """
     cos, sin = _matrix(builder, n, sign, x.dtype.real)
     matrix = concat(builder, [cos, sin], 1)
@@ -166,7 +170,11 @@ def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
 
 
 def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
-    """j k = (j^2 + k^2 - (k - j)^2) / 2 makes a convolution with exp(-sign pi i j^2 / n) of a transform."""
+    """Return a transform as a convolution, by Bluestein's algorithm.
+
+    Since j k = (j^2 + k^2 - (k - j)^2) / 2, the transform is a convolution with exp(-sign pi i j^2 / n), between
+    products with the inverse of that.
+    """
     import numpy as np
 
     positions = np.arange(n)
@@ -178,7 +186,7 @@ def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     x = x if x.dtype.is_complex else ew.convert(builder, x, dtype)
     factors = builder.constant(_array(chirp, dtype), dtype)
     high: list[Size] = [0, m - n]
-    wide = pad(builder, ew.binary(builder, "mul", x, factors), [0, 0], high)
+    padded = pad(builder, ew.binary(builder, "mul", x, factors), [0, 0], high)
     spectrum = builder.constant(_array(np.fft.fft(kernel) / m, dtype), dtype)
-    convolved = _transform(builder, ew.binary(builder, "mul", _transform(builder, wide, m, -1), spectrum), m, 1)
+    convolved = _transform(builder, ew.binary(builder, "mul", _transform(builder, padded, m, -1), spectrum), m, 1)
     return ew.binary(builder, "mul", slice_axis(builder, convolved, 1, 0, n), factors)

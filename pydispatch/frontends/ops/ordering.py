@@ -1,4 +1,4 @@
-"""Elements in the order that a comparison gives."""
+"""Sorting by any comparison."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import SortOp
 
 Before = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Scalar]
-"""before(s, elements of a, elements of b) -> whether a comes before b."""
+"""Function before(scalars, elements of a, elements of b) -> whether a is sorted before b."""
 Order = Callable[[Scalars, Scalar, Scalar], Scalar]
-"""order(s, a, b) -> whether a comes before b."""
+"""Function order(scalars, a, b) -> whether a is sorted before b."""
 
 
 def sort(builder: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
-    """Sort tensors of one shape together along an axis; elements that compare equal keep their order."""
+    """Sort tensors of one shape together along an axis. The sort is stable."""
     parts = [part for x in tensors for part in builder.parts(x)]
     dtypes = [x.dtype for x in tensors]
     block = Block(arg_types=[element for element in elements_of(dtypes) for _ in range(2)])
@@ -42,7 +42,7 @@ def sort(builder: Builder, tensors: Sequence[Tensor], axis: int, before: Before)
 
 
 def less(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
-    """Return whether a number comes before another; NaN comes after all."""
+    """Return whether a is less than other. NaN is greater than all numbers."""
     smaller = scalars.compare("lt", a, other)
     if not a.dtype.is_float:
         return smaller
@@ -51,14 +51,14 @@ def less(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
 
 
 def less_in_total_order(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
-    """Return whether a number comes before another as IEEE 754 orders all floats: -NaN, ..., -0, 0, ..., NaN."""
+    """Return whether a is less than other in IEEE 754's total order: -NaN, ..., -0, 0, ..., NaN."""
     return scalars.compare("lt", *(total_order(scalars, v) if v.dtype.is_float else v for v in (a, other)))
 
 
 def sort_with_indices(
     builder: Builder, x: Tensor, axis: int, *, descending: bool = False, dtype: DType = I64, order: Order = less
 ) -> tuple[Tensor, Tensor]:
-    """Return the elements along an axis in order, and their indices as `dtype`; the sort is stable."""
+    """Return the sorted elements along an axis, and their indices as `dtype`. The sort is stable."""
 
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
         return order(scalars, other[0], a[0]) if descending else order(scalars, a[0], other[0])
@@ -77,8 +77,8 @@ def top_k(
     dtype: DType = I64,
     order: Order = less,
 ) -> tuple[Tensor, Tensor]:
-    """Return the `count` largest or smallest elements along an axis, in that order, and their indices; of equal
-    elements the first ones.
+    """Return the `count` largest or smallest elements along an axis, in order, and their indices. Of equal elements the
+    first are chosen.
     """
     values, positions = sort_with_indices(builder, x, axis, descending=largest, dtype=dtype, order=order)
     return slice_axis(builder, values, axis, 0, count), slice_axis(builder, positions, axis, 0, count)

@@ -1,4 +1,4 @@
-"""Elements put around a tensor that are elements of it, and as many between neighbours as a call says."""
+"""Padding with elements of the tensor itself, and interior padding of dynamic size."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pydispatch.frontends.ops.shapes import pad
 
 
 def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], mode: str) -> Tensor:
-    """x with `low` elements before and `high` after it along each axis; negative ones take some away.
+    """Return x with `low` elements before and `high` after each axis; negative numbers crop.
 
-    mode: "edge" repeats the outermost element; "reflect" goes back from it, "wrap" goes on at the other side, as often
-    as it takes.
+    The mode "edge" repeats the border element, "reflect" mirrors at it, and "wrap" continues at the opposite border,
+    repeatedly if necessary.
     """
     shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
-    moved = [not (a == 0 and c == 0) for a, c in zip(low, high, strict=True)]
-    for d in (d for d, is_moved in enumerate(moved) if is_moved):
+    is_padded = [not (a == 0 and c == 0) for a, c in zip(low, high, strict=True)]
+    for d in (d for d, changes in enumerate(is_padded) if changes):
         builder.require_positive(x.shape[d], f"axis {d} of {x} has no element to put around it",
                                  unless_zero=product(shape))  # fmt: skip
     sizes = [builder.index(n) for n in x.shape]
@@ -31,7 +31,7 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         return [
             _position(coords, mode, coords.minus(coords.index(d), before[d]), sizes[d], x.shape[d])
-            if moved[d]
+            if is_padded[d]
             else coords.index(d)
             for d in range(x.rank)
         ]
@@ -42,10 +42,10 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
 def pad_between(
     builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor, interior: Sequence[Size]
 ) -> Tensor:
-    """x with `low` elements before and `high` after it along each axis, and `interior` between neighbours.
+    """Return x with `low` elements before, `high` after each axis, and `interior` between neighbours, which may be
+    dynamic.
 
-    low, high: negative ones take some away. value: the one element that is put there. interior: at least 0; calls with
-    a negative one are refused.
+    Negative `low` and `high` crop. `value` is the padding element. A negative `interior` fails the call.
     """
     steps: list[Size] = []
     shape: list[Size] = []
@@ -54,11 +54,11 @@ def pad_between(
         spread = builder.index(n * steps[-1] - steps[-1] + 1)
         whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
         shape.append(below + whole + above)
-    padded = pad(builder, x, [0] * x.rank, [1] * x.rank, value)  # a position in bounds where x has no element
+    padded = pad(builder, x, [0] * x.rank, [1] * x.rank, value)  # a position that can be read where x has no element
     sizes, before, step = ([builder.index(n) for n in values] for values in (x.shape, low, steps))
 
     def position(coords: CoordinateBuilder, d: int) -> tuple[SSAValue, SSAValue]:
-        """Return the position of an element along an axis, and whether it is one of x."""
+        """Return the source index of an element along an axis, and whether it is an element of x."""
         at = coords.minus(coords.index(d), before[d])
         zero = coords.index_constant(0)
         ahead = coords.add_op(arith.MaxSIOp(at, zero))
@@ -73,12 +73,13 @@ def pad_between(
 
 
 def _step(builder: Builder, between: Size) -> Size:
-    """Return the distance of neighbours with `between` elements between them, which is checked not to be negative."""
+    """Return the distance of neighbours with `between` elements between them. Add a check that this is not negative."""
     builder.require_positive(between + 1, "the interior padding is negative")
     return between + 1
 
 
 def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue, known: Size) -> SSAValue:
+    """Return the source index for a position `at`, relative to the first element of the axis, in a padding mode."""
     one = coords.index_constant(1)
     last = coords.minus(size, one)
     if mode == "edge":
@@ -87,13 +88,13 @@ def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue
         return _remainder(coords, at, size)
     if not isinstance(known, Expr) and known == 1:
         return coords.index_constant(0)
-    # A period goes to the last element and back to the first: 0 1 2 1 | 0 1 2 1
+    # One period goes from the first to the last element and back: 0 1 2 1 | 0 1 2 1
     period = coords.add_op(arith.MaxSIOp(coords.plus(last, last), one))
     at = _remainder(coords, at, period)
     return coords.add_op(arith.MinSIOp(at, coords.minus(period, at)))
 
 
 def _remainder(coords: CoordinateBuilder, at: SSAValue, size: SSAValue) -> SSAValue:
-    """Return the rest of a division, at least 0."""
-    rest = coords.add_op(arith.RemSIOp(at, size))
-    return coords.add_op(arith.RemSIOp(coords.plus(rest, size), size))
+    """Return the non-negative remainder of a division."""
+    truncated = coords.add_op(arith.RemSIOp(at, size))
+    return coords.add_op(arith.RemSIOp(coords.plus(truncated, size), size))

@@ -1,8 +1,8 @@
-"""Random bits from a key and a counter: Threefry (2x32, 20 rounds) and Philox (4x32, 10 rounds), in XLA's order.
+"""Counter-based random bits: Threefry (2x32, 20 rounds) and Philox (4x32, 10 rounds), in XLA's order.
 
-Operators that draw numbers without a state of their own have that of the program: a seed, and the number of the call.
-Numbers that a call draws depend on these and on the drawing operation, so that calls draw different numbers, and a
-program that is loaded again draws the same numbers again. A loop body draws the same numbers in each iteration.
+Operators without a state of their own use that of the program: a seed and the number of the call. Their key depends on
+these and on the operator's position, so that each call draws different numbers, and a reloaded program repeats them. A
+loop body draws the same numbers in each iteration.
 """
 
 from __future__ import annotations
@@ -24,29 +24,32 @@ from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis, stack
 
 STATE = "random"
-"""The name of the program's state: u64[2], the seed and the number of the call."""
+"""Name of the program's random state: u64[2], the seed and the number of the call."""
 
 _SITES = 1 << 20
-"""Positions in a program that draw numbers, at most."""
+"""Maximum number of drawing operations in a program: the range of their numbers within the counter of a call."""
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def _low(scalars: Scalars, x: Scalar) -> Scalar:
+    """Return the lower 32 bits of a u64."""
     return scalars.convert(x, U32)
 
 
 def _high(scalars: Scalars, x: Scalar) -> Scalar:
+    """Return the upper 32 bits of a u64."""
     return scalars.convert(scalars.binary("shift_right_logical", x, scalars.const(32, U64)), U32)
 
 
 def _joined(scalars: Scalars, low: Scalar, high: Scalar) -> Scalar:
+    """Return the u64 with these lower and upper 32 bits."""
     above = scalars.binary("shift_left", scalars.convert(high, U64), scalars.const(32, U64))
     return scalars.binary("or", scalars.convert(low, U64), above)
 
 
 def threefry(scalars: Scalars, key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar]:
-    """Compute two u32 from a key and a counter, which are u64, with Threefry."""
+    """Return two random u32 for a u64 key and a u64 counter."""
 
     def add(lhs: Scalar, rhs: Scalar) -> Scalar:
         return scalars.binary("add", lhs, rhs)
@@ -69,7 +72,7 @@ def threefry(scalars: Scalars, key: Scalar, counter: Scalar) -> tuple[Scalar, Sc
 
 
 def philox(scalars: Scalars, key: Scalar, low: Scalar, high: Scalar) -> list[Scalar]:
-    """Compute four u32 from a key and a counter of two halves, which are u64, with Philox."""
+    """Return four random u32 for a u64 key and a 128-bit counter, given as two u64."""
     x = [_low(scalars, low), _high(scalars, low), _low(scalars, high), _high(scalars, high)]
     keys = [_low(scalars, key), _high(scalars, key)]
     for _ in range(10):
@@ -86,10 +89,10 @@ def philox(scalars: Scalars, key: Scalar, low: Scalar, high: Scalar) -> list[Sca
 
 
 def bits(builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], dtype: DType) -> tuple[Tensor, Tensor]:
-    """Return the state afterwards, and random bits as integers or floats of a type.
+    """Return the new state of a generator, and random bits as integers or floats of type `dtype`.
 
-    algorithm: "threefry" or "philox". state: u64[2], the key and the counter; of Philox also u64[3], key, low and high
-    half of the counter.
+    `algorithm` is "threefry" or "philox". `state` is u64[2], the key and the counter; for Philox also u64[3], the key
+    and the lower and upper half of the counter.
     """
     if state.dtype != U64 or state.rank != 1 or state.shape[0] not in ((2,) if algorithm == "threefry" else (2, 3)):
         raise builder.fail(f"random numbers by {algorithm} take a state u64[2], got {state}")
@@ -110,14 +113,17 @@ def bits(builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], 
 
 
 def _plus(builder: Builder, x: Tensor, n: int) -> Tensor:
+    """Return x + n."""
     return ew.binary(builder, "add", x, builder.constant(n, U64))
 
 
 def _plus_wide(builder: Builder, low: Tensor, high: Tensor, n: int) -> list[Tensor]:
+    """Return a 128-bit counter, given as two u64, plus n."""
     return ew.apply_several(builder, lambda s, x, y: _added(s, x, y, s.const(n, U64)), low, high)
 
 
 def _added(scalars: Scalars, low: Scalar, high: Scalar, by: Scalar) -> list[Scalar]:
+    """Return a 128-bit number, given as two u64, plus a u64, with carry."""
     total = scalars.binary("add", low, by)
     carry = scalars.convert(scalars.compare("lt", total, low), U64)
     return [total, scalars.binary("add", high, carry)]
@@ -126,6 +132,7 @@ def _added(scalars: Scalars, low: Scalar, high: Scalar, by: Scalar) -> list[Scal
 def _threefry_bits(
     builder: Builder, key: Tensor, counter: Tensor, shape: list[int], dtype: DType
 ) -> tuple[Tensor, int]:
+    """Return random bits of Threefry, and the number of counters used."""
     count = 1
     if dtype.bits == 64:
         for n in shape:
@@ -133,7 +140,7 @@ def _threefry_bits(
         values = _counted(builder, shape, lambda s, at, k, c: [
             s.bitcast(_joined(s, *threefry(s, k, s.binary("add", c, at))), dtype)], key, counter)[0]  # fmt: skip
         return values, count
-    # Each counter gives two numbers, which lie half an axis apart: the first even axis, else the longest.
+    # Each counter gives two numbers, which XLA places half an axis apart: along the first even axis, else the longest.
     whole = shape or [1]
     axis = next((d for d, n in enumerate(whole) if n % 2 == 0), whole.index(max(whole)))
     half = [(n + 1) // 2 if d == axis else n for d, n in enumerate(whole)]
@@ -148,6 +155,7 @@ def _threefry_bits(
 def _philox_bits(
     builder: Builder, key: Tensor, low: Tensor, high: Tensor, shape: list[int], dtype: DType
 ) -> tuple[Tensor, int]:
+    """Return random bits of Philox, and the number of counters used."""
     total = 1
     for n in shape:
         total *= n
@@ -164,7 +172,7 @@ def _philox_bits(
 
 
 def _counted(builder: Builder, shape: list[int], function: ew.Function, *tensors: Tensor) -> list[Tensor]:
-    """function(s, number of the element counted row by row, ...) for each element."""
+    """Apply function(scalars, row-major index of the element, elements...) at each position of a shape."""
 
     def numbered(s: Scalars, *scalars: Scalar) -> list[Scalar]:
         at = s.const(0, U64)
@@ -176,7 +184,7 @@ def _counted(builder: Builder, shape: list[int], function: ew.Function, *tensors
 
 
 def _as(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """u32 as the type: its bits, or the lowest of them."""
+    """Return u32 elements as elements of a type of at most 32 bits: their lowest bits."""
     if dtype.bits == 32:
         return ew.bitcast(builder, x, dtype)
     narrow = DTYPES[f"u{dtype.bits}"]
@@ -184,12 +192,12 @@ def _as(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Random bits (u32, of f64 u64) as floats from 0 up to 1."""
-    lost = 9 if dtype != F64 else 12
+    """Convert random bits (u64 for f64, else u32) to floats in [0, 1), which are multiples of 2^-52 or 2^-23."""
+    dropped_bits = 9 if dtype != F64 else 12
     inner = F64 if dtype == F64 else F32
 
     def one(scalars: Scalars, value: Scalar) -> Scalar:
-        mantissa = scalars.binary("shift_right_logical", value, scalars.const(lost, value.dtype))
+        mantissa = scalars.binary("shift_right_logical", value, scalars.const(dropped_bits, value.dtype))
         start = scalars.const(0x3FF0000000000000 if inner == F64 else 0x3F800000, value.dtype)
         result = scalars.bitcast(scalars.binary("or", mantissa, start), inner)
         return scalars.convert(scalars.binary("sub", result, scalars.const(1.0, inner)), dtype)
@@ -198,11 +206,9 @@ def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def quantile(builder: Builder, unit: Tensor) -> Tensor:
-    """Map the numbers of uniform() (f32 or f64) to finite numbers of the normal distribution, by the inverse of its
-    CDF.
-    """
+    """Map the results of `uniform` (f32 or f64) to finite, normally distributed numbers, by the inverse of the CDF."""
     dtype = unit.dtype
-    step = 2.0**-52 if dtype == F64 else 2.0**-23  # from an end of (-1, 1) to the nearest number
+    step = 2.0**-52 if dtype == F64 else 2.0**-23  # the distance from -1 and 1 to the nearest argument of erf_inv
 
     def one(scalars: Scalars, u: Scalar) -> Scalar:
         centred = scalars.binary(
@@ -213,11 +219,11 @@ def quantile(builder: Builder, unit: Tensor) -> Tensor:
     return ew.apply(builder, one, unit)
 
 
-# -- numbers that differ from call to call
+# -- numbers that differ between calls
 
 
 def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
-    """Return a u64 key that is distinct for each drawing operation and for each call. seed: replaces the program's."""
+    """Return a u64 key that differs for each drawing operation and each call. `seed` replaces that of the program."""
     state = builder.state.get(STATE)
     if state is None:
         state = builder.state[STATE] = builder.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
@@ -243,7 +249,7 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
 
 
 def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return two tensors of independent u32. seed: see key_of_call."""
+    """Return two tensors of independent random u32. `seed` is that of `key_of_call`."""
     if any(n == 0 for n in shape):
         return (shapes.full(builder, 0, shape, U32),) * 2
 
@@ -256,7 +262,7 @@ def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tu
 
 
 def normal(builder: Builder, first: Tensor, second: Tensor, dtype: DType) -> Tensor:
-    """Convert two tensors of u32 to floats of the normal distribution, by the method of Box and Muller."""
+    """Convert two tensors of random u32 to normally distributed floats, by the Box-Muller transform."""
     return ew.convert(
         builder,
         formula(

@@ -1,4 +1,4 @@
-"""The same elements in another arrangement: reshape, transpose, broadcast, slice, pad, join."""
+"""Rearrangement of elements: reshape, transpose, broadcast, slice, pad, concatenate."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
 
 
 def axis_of(builder: Builder, axis: int, rank: int) -> int:
-    """Return an axis that may be counted from the end, as one of 0 to rank - 1."""
+    """Return a non-negative axis for one that may count from the end. Raise CompileError if it is out of range."""
     if not -rank <= axis < max(rank, 1):
         raise builder.fail(f"axis {axis} of a tensor of rank {rank}; axes are {-rank} to {rank - 1}")
     return axis % rank if rank else 0
 
 
 def axes_of(builder: Builder, axes: Sequence[int] | None, rank: int) -> list[int]:
-    """Return distinct axes in rising order, counted from the front; all axes for None."""
+    """Return distinct non-negative axes in ascending order, for axes that may count from the end; all axes for None."""
     result = sorted(axis_of(builder, a, rank) for a in (range(rank) if axes is None else axes))
     if len(set(result)) != len(result):
         raise builder.fail(f"axes {list(axes or ())} of a tensor of rank {rank} name one twice")
@@ -35,6 +35,7 @@ def axes_of(builder: Builder, axes: Sequence[int] | None, rank: int) -> list[int
 
 
 def _is_small(x: Tensor) -> bool:
+    """Return whether a tensor is a constant small enough to evaluate operations on it at compile time."""
     return x.known is not None and x.known.size <= FOLDED
 
 
@@ -55,7 +56,9 @@ def reshape(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
 
 
 def inferred(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
-    """Return a shape whose size of -1, if it has one, is inferred from the number of elements of x."""
+    """Return a shape with its size of -1, if any, inferred from the number of elements of x. Raise CompileError if the
+    counts differ.
+    """
     total = product(x.shape)
     if sum(n == -1 for n in shape) > 1:
         raise builder.fail(f"a shape has more than one -1: {list(shape)}")
@@ -78,7 +81,10 @@ Group = tuple[list[int], list[int]]
 
 
 def _groups(old: Shape, new: Shape) -> list[Group] | None:
-    """Run of axes of both shapes with as many elements, in order; None when there are none that surely have."""
+    """Return groups of adjacent axes of both shapes that have equal numbers of elements, in order.
+
+    Return None if dynamic sizes leave open how the axes correspond.
+    """
     groups: list[Group] = []
     i = j = 0
     while i < len(old) or j < len(new):
@@ -112,7 +118,7 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
 
 
 def _merged_ones(groups: list[Group]) -> list[Group]:
-    """Join groups that have no axes on one side (sizes of 1) to a neighbour, and return the groups."""
+    """Merge groups that have no axes in one of the shapes (sizes of 1) with a neighbour, and return the groups."""
     merged: list[Group] = []
     for old, new in groups:
         if merged and (not old or not new or not merged[-1][0] or not merged[-1][1]):
@@ -123,6 +129,7 @@ def _merged_ones(groups: list[Group]) -> list[Group]:
 
 
 def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAValue:
+    """Emit a reshape of one value: a collapse and an expand of axes, or a general reshape if axes do not correspond."""
     if any(n == 0 for n in (*old, *new)):
         return builder.empty(value.type.element_type, new)  # type: ignore[attr-defined]
     groups = _groups(old, new)
@@ -142,7 +149,7 @@ def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAV
 
 
 def expand_dims(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
-    """Insert axes of size 1 into x; `axes` are those of the result."""
+    """Insert axes of size 1 into x. `axes` are their positions in the result."""
     rank = x.rank + len(axes)
     new = axes_of(builder, axes, rank)
     sizes = iter(x.shape)
@@ -150,7 +157,7 @@ def expand_dims(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def squeeze(builder: Builder, x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
-    """Remove axes of size 1 from x: the given axes, or all for None."""
+    """Remove axes of size 1 from x: the given ones, or all for None. Raise CompileError for an axis of another size."""
     gone = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else axes_of(builder, axes, x.rank)
     for d in gone:
         if not isinstance(x.shape[d], Expr) and x.shape[d] != 1:
@@ -158,11 +165,11 @@ def squeeze(builder: Builder, x: Tensor, axes: Sequence[int] | None = None) -> T
     return reshape(builder, x, [n for d, n in enumerate(x.shape) if d not in gone])
 
 
-# -- axes in another order, more of them, some of them
+# -- transpose, broadcast, slice, concatenate, pad
 
 
 def transpose(builder: Builder, x: Tensor, order: Sequence[int] | None = None) -> Tensor:
-    """Axis d of the result is axis order[d]; without an order, all are reversed."""
+    """Permute the axes of x: axis d of the result is axis order[d] of x. Without an order the axes are reversed."""
     order = [axis_of(builder, d, x.rank) for d in order] if order is not None else list(range(x.rank))[::-1]
     if sorted(order) != list(range(x.rank)):
         raise builder.fail(f"{order} is no order of the axes of {x}")
@@ -176,7 +183,7 @@ def transpose(builder: Builder, x: Tensor, order: Sequence[int] | None = None) -
 
 
 def rearranged(builder: Builder, x: Tensor, shape: Shape, source: AffineMap) -> Tensor:
-    """Return the tensor whose element at i is x[source(i)]."""
+    """Return the tensor whose element at index i is x[source(i)]."""
     parts = []
     identity = AffineMap.identity(len(shape))
     for part in builder.parts(x):
@@ -186,7 +193,9 @@ def rearranged(builder: Builder, x: Tensor, shape: Shape, source: AffineMap) -> 
 
 
 def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[int] | None = None) -> Tensor:
-    """x repeated to a shape. axes: the axis of the result for each of x; without them the last ones."""
+    """Repeat x to a shape. `axes` are the axes of the result that x's axes become, in ascending order; None for the
+    last ones.
+    """
     shape = tuple(shape)
     if axes is None:
         if len(shape) < x.rank:
@@ -217,18 +226,19 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
 
 
 def _placed(shape: Shape, axes: Sequence[int], rank: int) -> list[tuple[int, Any]]:
+    """Return (axis, size) for each axis of a result of rank `rank`; the size is 1 for axes that the operand lacks."""
     at = dict(zip(axes, shape, strict=True))
     return [(d, at.get(d, 1)) for d in range(rank)]
 
 
 def element(builder: Builder, x: Tensor) -> SSAValue:
-    """Return the element of a tensor of one element that is not complex, as a scalar of the program."""
+    """Return the element of a tensor of one element, which is not complex, as a scalar SSA value."""
     (value,) = scalar_parts(builder, x)
     return value
 
 
 def scalar_parts(builder: Builder, t: Tensor) -> list[SSAValue]:
-    """Return the element of a tensor of one element as scalars of the program: one, or two of a complex one."""
+    """Return the element of a tensor of one element as scalar SSA values: one, or real and imaginary part."""
     if t.numbers is not None and t.dtype.has_numpy_values:
         value = t.numbers.reshape(-1)[0].item()
         return [
@@ -239,7 +249,7 @@ def scalar_parts(builder: Builder, t: Tensor) -> list[SSAValue]:
 
 
 def full(builder: Builder, value: complex | bool, shape: Sequence[Size], dtype: DType) -> Tensor:
-    """Return a tensor of equal numbers."""
+    """Return a tensor with all elements equal to a number."""
     parts = [value.real, value.imag] if dtype.is_complex else [value]
     return builder.wrap(dtype, shape, *(builder.splat(builder.scalar_constant(p, dtype), shape) for p in parts))
 
@@ -247,7 +257,11 @@ def full(builder: Builder, value: complex | bool, shape: Sequence[Size], dtype: 
 def slice_(
     builder: Builder, x: Tensor, starts: Sequence[Size], limits: Sequence[Size], strides: Sequence[int] | None = None
 ) -> Tensor:
-    """x[starts[0]:limits[0]:strides[0], ...]: in bounds, limits not below starts, strides from 1."""
+    """Return x[starts[0]:limits[0]:strides[0], ...].
+
+    Slices must be in bounds, with limits not below starts and strides of at least 1. Violations by static sizes raise
+    CompileError.
+    """
     strides = [1] * x.rank if strides is None else strides
     shape = tuple(ceil_div(limit - start, stride) for start, limit, stride in zip(starts, limits, strides, strict=True))
     for d, (start, limit, n) in enumerate(zip(starts, limits, x.shape, strict=True)):
@@ -267,6 +281,8 @@ def slice_(
 def _sliced(
     builder: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]
 ) -> SSAValue:
+    """Emit the slice of one value."""
+
     def static(sizes: Sequence[Size]) -> DenseArrayBase[Any]:
         return DenseArrayBase.from_list(builtin.i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
@@ -287,7 +303,7 @@ def slice_axis(builder: Builder, x: Tensor, axis: int, start: Size, limit: Size,
 
 
 def split(builder: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:
-    """Consecutive slices of these sizes along an axis."""
+    """Divide x into consecutive slices of these sizes along an axis."""
     slices, start = [], 0
     for n in sizes:
         limit: Any = start + n
@@ -312,10 +328,10 @@ def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
 
         joined = np.concatenate([t.known for t in tensors if t.known is not None], axis)
         return builder.constant(joined, first.dtype)
-    kept = [t for t in tensors if t.shape[axis] != 0]
-    if len(kept) <= 1:
-        return kept[0] if kept else first
-    parts = zip(*(builder.parts(t) for t in kept), strict=True)
+    non_empty = [t for t in tensors if t.shape[axis] != 0]
+    if len(non_empty) <= 1:
+        return non_empty[0] if non_empty else first
+    parts = zip(*(builder.parts(t) for t in non_empty), strict=True)
     result = tensor_type(first.dtype.element, shape)
     return builder.wrap(
         first.dtype, shape, *(builder.add(tensor.ConcatOp(list(p), axis, result)).result for p in parts)
@@ -331,9 +347,11 @@ def pad(
     builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0,
     interior: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
-    """Pad x, with `interior` elements between neighbours; negative sizes of `low` and `high` remove elements."""
+    """Pad x with a value: `low` elements before, `high` after each axis, `interior` between neighbours. Negative `low`
+    and `high` crop.
+    """
     if interior is not None and any(interior):
-        x = _spread(builder, x, interior, value)
+        x = _pad_interior(builder, x, interior, value)
     if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
         starts = [-n if not isinstance(n, Expr) and n < 0 else 0 for n in low]
         limits = [n + h if not isinstance(h, Expr) and h < 0 else n for n, h in zip(x.shape, high, strict=True)]
@@ -347,6 +365,7 @@ def pad(
 
 
 def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:
+    """Return the padding value as scalar SSA values: one, or real and imaginary part."""
     if not isinstance(value, Tensor):
         return [builder.scalar_constant(p, dtype) for p in ([value.real, value.imag] if dtype.is_complex else [value])]
     return scalar_parts(builder, value)
@@ -355,6 +374,7 @@ def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAV
 def _padded(
     builder: Builder, value: SSAValue, low: Sequence[Size], high: Sequence[Size], shape: Shape, fill: SSAValue
 ) -> SSAValue:
+    """Emit the padding of one value."""
     block = Block([tensor.YieldOp(fill)], arg_types=[builtin.IndexType()] * len(shape))
     below, above = ([DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high))
     result = tensor_type(value.type.element_type, shape)  # type: ignore[attr-defined]
@@ -363,12 +383,13 @@ def _padded(
     ).result
 
 
-def _spread(builder: Builder, x: Tensor, interior: Sequence[int], value: Tensor | complex) -> Tensor:
-    """x with `interior` elements between neighbours."""
+def _pad_interior(builder: Builder, x: Tensor, interior: Sequence[int], value: Tensor | complex) -> Tensor:
+    """Return x with `interior` padding elements between neighbours along each axis."""
     for d, between in enumerate(interior):
         if not between or x.shape[d] in (0, 1):
             continue
-        # Each element becomes a row of itself and what follows it; the last one is followed by nothing.
+        # Each element is padded to a row of its own; the rows are joined, and the padding after the last element is cut
+        # off.
         rows = expand_dims(builder, x, [d + 1])
         high: list[Size] = [0] * rows.rank
         high[d + 1] = between
@@ -379,7 +400,7 @@ def _spread(builder: Builder, x: Tensor, interior: Sequence[int], value: Tensor 
 
 
 def iota(builder: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Tensor:
-    """Return the number of each element along an axis."""
+    """Return a tensor whose elements are their own index along an axis."""
     import numpy as np
 
     shape = tuple(shape)
@@ -389,7 +410,7 @@ def iota(builder: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Te
 
 
 def tile(builder: Builder, x: Tensor, repeats: Sequence[Size]) -> Tensor:
-    """x beside itself, as often along each axis."""
+    """Return x repeated `repeats[d]` times along each axis d."""
     spread = expand_dims(builder, x, [2 * d for d in range(x.rank)])
     shape = [n for pair in zip(repeats, x.shape, strict=True) for n in pair]
     joined = [n * m for n, m in zip(repeats, x.shape, strict=True)]

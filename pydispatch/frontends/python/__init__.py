@@ -1,1 +1,1 @@
-"""Kernels and programs written in Python → programs."""
+"""Frontend for kernels and programs written in Python."""

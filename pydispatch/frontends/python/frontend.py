@@ -1,4 +1,4 @@
-"""Functions of Python that know their program as text, one or several."""
+"""Frontend for Python objects, such as kernels and programs, that provide their own MLIR text."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class PythonFunction(Frontend):
 
 
 def _joined(modules: Sequence[ModuleOp]) -> ModuleOp:
-    """Join the functions of all modules in one program. CompileError for two public functions of the same name; other
-    symbols are renamed where their names are taken.
+    """Merge the functions of all modules into the first one.
+
+    Symbols whose names are taken are renamed. Raise CompileError if two public functions have the same name.
     """
     first, *rest = modules
     taken = set(_symbols(first))
@@ -70,10 +71,12 @@ def _symbols(module: ModuleOp) -> dict[str, Operation]:
 
 
 def _is_private(op: Operation) -> bool:
+    """Return whether a function or global is private."""
     return op.properties.get("sym_visibility") == StringAttr("private")
 
 
 def _rename(module: ModuleOp, op: Operation, old: str, new: str) -> None:
+    """Rename a symbol, and all references to it in the module."""
     op.properties["sym_name"] = StringAttr(new)
     for user in walk(module):
         for attributes in (user.properties, user.attributes):
