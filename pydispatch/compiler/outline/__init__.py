@@ -1,1 +1,1 @@
-"""Groups and dispatch regions → executables with functions, and dispatches of them."""
+"""Outlining: groups of operations and dispatch regions become executables with functions, and dispatches of them."""

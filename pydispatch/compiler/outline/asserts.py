@@ -1,7 +1,7 @@
-"""Assertions of kernels for machines whose kernels cannot stop: the kernel notes which one did not hold, and the call
-fails after the dispatch. What follows an assertion in the kernel still runs.
+"""Assertions of kernels on devices whose kernels cannot stop: the kernel records a failed assertion, and the call fails
+after the dispatch. The rest of the kernel still runs.
 
-An export with assertions gets one more buffer, of an i32: 0, or the number of an assertion that did not hold.
+An export with assertions gets an additional i32 buffer, which holds 0 or the number of a failed assertion.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from pydispatch.ir.dialects.flow import dialect as flow
 
 _FLAG = [1]
 _MAXS = 4
-"""As memref.atomic_rmw numbers its kinds."""
+"""The kind `maxs` of memref.atomic_rmw."""
 
 
 def report_asserts(module: ModuleOp) -> None:
-    """Rewrite the kernels with assertions that dispatches of the module start, and these dispatches."""
+    """Rewrite the dispatched kernels that contain assertions, and their dispatches."""
     for executable in [op for op in module.body.block.ops if isinstance(op, stream.ExecutableOp)]:
         for function in _functions(executable):
             asserts = [op for op in walk(function) if isinstance(op, AssertOp)]
             name = executable.sym_name.data, function.sym_name.data
             dispatches = [op for op in walk(module) if isinstance(op, flow.DispatchOp) and _starts(op, *name)]
             if asserts and dispatches and not function.is_declaration:
-                _note(function, len(dispatches[0].arguments), asserts)
+                _record_failures(function, len(dispatches[0].arguments), asserts)
                 for dispatch in dispatches:
-                    _check(dispatch, asserts)
+                    _check_after_dispatch(dispatch, asserts)
 
 
 def _functions(executable: stream.ExecutableOp) -> Iterator[FuncOp]:
@@ -54,8 +54,8 @@ def _starts(dispatch: flow.DispatchOp, executable: str, export: str) -> bool:
     )
 
 
-def _note(function: FuncOp, position: int, asserts: list[AssertOp]) -> None:
-    """Replace assertions in a kernel by an atomic maximum of their numbers into an extra binding.
+def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -> None:
+    """Replace the assertions of a kernel by an atomic maximum of their numbers in an additional binding.
 
     After the dispatch, the binding holds the largest number of a failed assertion, or 0.
     """
@@ -81,8 +81,10 @@ def _note(function: FuncOp, position: int, asserts: list[AssertOp]) -> None:
         op.detach()
 
 
-def _check(dispatch: flow.DispatchOp, asserts: list[AssertOp]) -> None:
-    """Add the number of the failed assertion as a result of the dispatch, and emit host checks of it."""
+def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) -> None:
+    """Add the number of the failed assertion as a result of the dispatch, and emit one host assertion for each
+    number.
+    """
     none = arith.ConstantOp(IntegerAttr(0, i32))
     type_ = TensorType(i32, _FLAG)
     flag = tensor.SplatOp(none.result, [], type_)

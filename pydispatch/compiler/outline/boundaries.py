@@ -1,4 +1,6 @@
-"""Between two dispatches of a host function: which results one reads of the other, and what lies between them."""
+"""Boundaries between dispatches of a host function: which dispatch reads results of which, and the operations in
+between.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.ir.dialects.flow import dialect as flow
 
 MOST_CHOICES = 8
-"""Dispatches that are listed for a value which control flow chooses. In a row of n branches the last one may read what
-any of them has computed, so that all pairs would be n² / 2 entries of an artifact."""
+"""Maximum number of producers that are listed for a value selected by control flow. After n consecutive branches, a
+dispatch may read results of any of them, so that all pairs would be n² / 2 entries of an artifact."""
 
 Jumps = dict[Block, list[Operation]]
-"""The blocks of a host function -> the operations that jump to them."""
+"""For each block of a host function, the terminators that branch to it."""
 
 
 def jumps_of(function: Operation) -> Jumps:
@@ -31,10 +33,10 @@ def jumps_of(function: Operation) -> Jumps:
 
 
 def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operation | None]:
-    """Map each dispatch whose results `dispatch` reads, directly or through host code, to the last operation on the way
-    that is more than a view (host code or control flow), None if there is none.
+    """Return the dispatches whose results `dispatch` reads, directly or through host code.
 
-    Of those that control flow chooses between, the nearest `MOST_CHOICES`.
+    Each is mapped to the last operation on the path that is more than a view (host code or control flow), or to None.
+    Of producers selected by control flow, only the nearest `MOST_CHOICES` are returned.
     """
     producers: dict[flow.DispatchOp, Operation | None] = {}
     seen: set[SSAValue] = set()
@@ -88,12 +90,13 @@ def _yielded(op: Operation, from_end: int) -> Iterable[tuple[SSAValue, Operation
 
 
 def separation(producer: Operation, consumer: Operation, between: Operation | None, formed: bool) -> str:
-    """Return why two dispatches were not candidates for fusion, and what would have to change. formed: whether dispatch
-    formation has made both, so that neither is a dispatch that the program states.
+    """Return why two dispatches were no candidates for fusion, and what would have to change.
+
+    formed: whether dispatch formation created both, so that neither is stated by the program.
     """
     if not formed:
         return reasons.STATED
-    control = _control(producer, consumer, between)
+    control = _control_between(producer, consumer, between)
     if control is not None:
         return reasons.CONTROL.format(describe_location(control))
     if between is not None:
@@ -101,8 +104,8 @@ def separation(producer: Operation, consumer: Operation, between: Operation | No
     return reasons.UNTRIED
 
 
-def _control(producer: Operation, consumer: Operation, between: Operation | None) -> Operation | None:
-    """Return the loop or branch of the host between two dispatches."""
+def _control_between(producer: Operation, consumer: Operation, between: Operation | None) -> Operation | None:
+    """Return the loop or branch of the host that separates two dispatches, or None."""
     if between is not None and (between.regions or between.successors):
         return between
     if producer.parent is consumer.parent:

@@ -1,7 +1,7 @@
-"""Host checks that the operations of a dispatch stay in bounds, where sizes are known only at run time.
+"""Host checks that the operations of a dispatch stay in bounds, for sizes that are known only at run time.
 
-Kernels clamp computed offsets themselves; what else they rely on is in the rule of each operation, as requirements on
-sizes. Sizes are host values: the call fails before anything runs.
+Kernels clamp computed offsets themselves. The rule of each operation states its other requirements on sizes. Sizes are
+host values, so that a call fails before any dispatch runs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from pydispatch.ir.affine_maps import is_exact
 from pydispatch.ir.core.locations import location_of, set_location
 
 LARGEST = 1 << 40
-"""A size beyond all memory: larger sizes are clamped to it, so that their products do not overflow."""
+"""A size that exceeds all memory. Larger sizes are clamped to it, so that products of sizes do not overflow."""
 
 Number = int | SSAValue
+
+
+"""A value that is known now, or computed by the host."""
 
 
 class Bounds:
@@ -36,6 +39,7 @@ class Bounds:
     # -- arithmetic that folds
 
     def _put(self, op: Operation) -> Operation:
+        """Insert an operation before the checked one, and return it."""
         assert self.op.parent is not None
         set_location(op, self.op)
         self.op.parent.insert_op_before(op, self.op)
@@ -49,6 +53,7 @@ class Bounds:
     def _binary(
         self, kind: Callable[[SSAValue, SSAValue], Operation], fold: Callable[[int, int], int], lhs: Number, rhs: Number
     ) -> Number:
+        """Return the result of a binary operation; it is folded if both operands are known now."""
         if isinstance(lhs, int) and isinstance(rhs, int):
             return fold(lhs, rhs)
         return self._put(kind(self._value(lhs), self._value(rhs))).results[0]
@@ -61,10 +66,10 @@ class Bounds:
     def _times(self, lhs: Number, rhs: int) -> Number:
         return lhs if rhs == 1 else self._binary(arith.MuliOp, lambda x, y: x * y, lhs, rhs)
 
-    def _least(self, lhs: Number, rhs: Number) -> Number:
+    def _minimum(self, lhs: Number, rhs: Number) -> Number:
         return self._binary(arith.MinSIOp, min, lhs, rhs)
 
-    def _most(self, lhs: Number, rhs: Number) -> Number:
+    def _maximum(self, lhs: Number, rhs: Number) -> Number:
         return self._binary(arith.MaxSIOp, max, lhs, rhs)
 
     def _compare(self, predicate: str, lhs: Number, rhs: Number) -> SSAValue:
@@ -75,6 +80,7 @@ class Bounds:
         return term if isinstance(term, int) else self.sizes.value(term, self.op)
 
     def _require(self, holds: SSAValue | bool, what: str) -> None:
+        """Emit an assertion; raise CompileError if it is known to fail."""
         what = f"'{self.op.name}', {what}"
         if holds is False:
             raise CompileError(what, location_of(self.op))
@@ -108,6 +114,7 @@ class Bounds:
     # -- slices
 
     def _slice(self, part: SliceFits) -> None:
+        """Require that a slice is inside its axis."""
         offset, stride = part.offset, part.stride
         size, whole = self.sizes.resolve(part.size), self.sizes.resolve(part.whole)
         start = 0 if offset is None else offset  # a computed offset is moved to where the slice fits
@@ -124,28 +131,30 @@ class Bounds:
             self._require(self._compare("ule", n, most), f"{where}: the slice ends outside")
 
     def _most_elements(self, offset: int | None, stride: int | SSAValue, size: Number, whole: Number) -> Number:
-        """Return how many elements a slice may have at most. A computed stride of 0 counts as 1."""
+        """Return the maximum number of elements of a slice that stays in bounds. A computed stride of 0 counts as 1."""
         start = 0 if offset is None else offset
-        rest = self._most(self._plus(whole, -start), 0)
-        if stride == 0:  # as many as the slice has, unless the axis is empty
-            return self._binary(arith.MuliOp, lambda x, y: x * y, self._least(rest, 1), self._most(size, 0))
+        rest = self._maximum(self._plus(whole, -start), 0)
+        if stride == 0:  # any number of elements, unless the axis is empty
+            return self._binary(arith.MuliOp, lambda x, y: x * y, self._minimum(rest, 1), self._maximum(size, 0))
         if isinstance(stride, int):
             forwards = self._steps(rest, abs(stride))
             if stride > 0 or offset is None:
                 return forwards
-            return self._least(start // -stride + 1, self._after(rest, start))
-        size_of_step = self._most(self._most(stride, self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)), 1)
+            return self._minimum(start // -stride + 1, self._after(rest, start))
+        size_of_step = self._maximum(
+            self._maximum(stride, self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)), 1
+        )
         forwards = self._steps(rest, size_of_step)
         if offset is None:
             return forwards
         steps = self._steps(self._plus(start, 1), size_of_step)
-        backwards = self._least(steps, self._after(rest, start))
+        backwards = self._minimum(steps, self._after(rest, start))
         is_forward = self._compare("sge", stride, 0)
         return self._put(arith.SelectOp(is_forward, self._value(forwards), self._value(backwards))).results[0]
 
     def _after(self, rest: Number, start: int) -> Number:
         """Return the number of elements from `start` down to 0, or 0 if `start` is outside."""
-        return self._binary(arith.MuliOp, lambda x, y: x * y, self._least(rest, 1), start + 1)
+        return self._binary(arith.MuliOp, lambda x, y: x * y, self._minimum(rest, 1), start + 1)
 
     def _steps(self, n: Number, step: Number) -> Number:
         return n if step == 1 else self._binary(arith.CeilDivUIOp, lambda x, y: -(-x // y), n, step)
@@ -153,39 +162,40 @@ class Bounds:
     # -- windows
 
     def _window(self, window: WindowFits) -> None:
+        """Require that sliding windows stay inside the axis that they index, if sizes are dynamic."""
         loops = [None if n is None else self.sizes.resolve(n) for n in window.loops]
         whole, index = self.sizes.resolve(window.whole), window.index
         used = [loops[d.position] for d in index.dfs() if isinstance(d, AffineDimExpr)]
         if any(n is None for n in used) or all(isinstance(n, int) for n in (*used, whole)):
-            return  # the first is refused elsewhere, the second is in the types
+            return  # an unknown loop size is an error elsewhere; static sizes are verified by the types
         open_ = list(dict.fromkeys(n for n in loops if n is not None and not isinstance(n, int)))
         if any(isinstance(n, int) and n < 1 for n in loops):
             return
         # an index without an exact range is clamped by the kernel, unless the axis is empty
-        low, high = self._range(index, loops) if is_exact(index) else (0, 0)
+        low, high = self._index_range(index, loops) if is_exact(index) else (0, 0)
         ends = self._compare("slt", high, self._term(whole))
         if not (isinstance(low, int) and low >= 0):
             ends = self._put(arith.AndIOp(ends, self._compare("sge", low, 0))).results[0]
         if open_:
             shortest = self._term(open_[0])
             for n in open_[1:]:
-                shortest = self._least(shortest, self._term(n))
+                shortest = self._minimum(shortest, self._term(n))
             ends = self._put(arith.OrIOp(ends, self._compare("sle", shortest, 0))).results[0]
         self._require(ends, f"operand {window.operand}, axis {window.axis}: the windows end outside")
 
-    def _range(self, expr: AffineExpr, loops: Sequence[Term | None]) -> tuple[Number, Number]:
-        """Return the least and the largest value of an expression over its loops."""
+    def _index_range(self, expr: AffineExpr, loops: Sequence[Term | None]) -> tuple[Number, Number]:
+        """Return the least and the largest value of an index expression over its loops."""
         if isinstance(expr, AffineConstantExpr):
             return expr.value, expr.value
         if isinstance(expr, AffineDimExpr):
             steps = loops[expr.position]
             assert steps is not None
-            return 0, self._plus(self._least(self._term(steps), LARGEST), -1)
+            return 0, self._plus(self._minimum(self._term(steps), LARGEST), -1)
         assert isinstance(expr, AffineBinaryOpExpr)
         a, b = (expr.rhs, expr.lhs) if isinstance(expr.lhs, AffineConstantExpr) else (expr.lhs, expr.rhs)
-        low, high = self._range(a, loops)
+        low, high = self._index_range(a, loops)
         if expr.kind is AffineBinaryOpKind.Add:
-            other = self._range(b, loops)
+            other = self._index_range(b, loops)
             return self._plus(low, other[0]), self._plus(high, other[1])
         assert isinstance(b, AffineConstantExpr)
         n = b.value
@@ -193,7 +203,7 @@ class Bounds:
             low, high = (low, high) if n >= 0 else (high, low)
             return self._times(low, n), self._times(high, n)
         if expr.kind is AffineBinaryOpKind.Mod:
-            return 0, self._least(high, n - 1)
+            return 0, self._minimum(high, n - 1)
         if expr.kind is AffineBinaryOpKind.CeilDiv:
             low, high = self._plus(low, n - 1), self._plus(high, n - 1)
         return self._quotient(low, n), self._quotient(high, n)
@@ -203,8 +213,9 @@ class Bounds:
 
 
 def check_bounds(group: Sequence[Operation], sizes: Sizes) -> None:
-    """Write the checks of a group of operations that is about to become a dispatch. CompileError for what can never
-    hold."""
+    """Emit the bounds checks of operations that are about to become a dispatch. Raises CompileError for a requirement
+    that can never hold.
+    """
     for op in group:
         rule = rule_of(op)
         if rule is not None:

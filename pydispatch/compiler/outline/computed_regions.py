@@ -1,8 +1,8 @@
 """`flow.dispatch.region` and `flow.dispatch.workgroups` whose bodies compute on tensors.
 
-A body that does not read its workgroup id has the same results in each workgroup: it becomes host code, and is formed
-into dispatches like any other. A body that reads it keeps its grid: its operations are a dispatch of their own, every
-workgroup runs all of them, and writes the slices that it inserts into the results.
+A body that does not read its workgroup id computes the same in each workgroup. It is inlined into host code, which is
+then formed into dispatches. A body that reads its workgroup id keeps its grid and becomes a dispatch of its own: each
+workgroup runs all its operations, and writes the slices that it inserts into the results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.util import scalars
 
-ASKS = {
+WORKGROUP_QUERIES = {
     f"{dialect}.dispatch.workgroup.{what}": op
     for dialect in ("flow", "stream")
     for what, op in (("id", hal.InterfaceWorkgroupIDOp), ("count", hal.InterfaceWorkgroupCountOp))
@@ -49,7 +49,7 @@ def is_computed(op: Operation) -> bool:
 
 
 def open_regions(function: Operation) -> None:
-    """Replace the computed dispatches of a host function: by their bodies, or by regions that are marked as grids."""
+    """Inline the computed dispatches of a host function, or convert them to regions that are marked as grids."""
     for op in list(walk(function)):
         if op.name not in DISPATCHES:
             continue
@@ -57,15 +57,17 @@ def open_regions(function: Operation) -> None:
         if not is_computed(op):
             continue
         region = op if isinstance(op, flow.DispatchRegionOp) else _as_region(cast(flow.DispatchWorkgroupsOp, op))
-        if any(inner.name in ASKS for inner in walk(region.body)):
+        if any(inner.name in WORKGROUP_QUERIES for inner in walk(region.body)):
             region.attributes[GRID] = UnitAttr()
         else:
-            _inline(region)
+            _inline_region(region)
 
 
 @dataclass
 class Grid:
-    """A dispatch with a grid chosen by hand: its operations, now in the host's block, and its count and workload."""
+    """A dispatch with a hand-written grid: its operations, inlined into the host's block, its workgroup count and
+    workload.
+    """
 
     group: list[Operation]
     count: Region
@@ -73,19 +75,21 @@ class Grid:
 
 
 def open_grid(region: flow.DispatchRegionOp) -> Grid:
-    """Put the body of a marked region in its place. CompileError when it has no grid."""
+    """Inline the body of a marked region, and return its grid. Raises CompileError if it has none."""
     kernel = RegionKernel(region, "")
     count = kernel.count()
     for op in list(walk(region.body)):
-        if op.name in ASKS:
-            new = ASKS[op.name](result_types=[op.results[0].type], properties={"dimension": op.properties["dimension"]})
+        if op.name in WORKGROUP_QUERIES:
+            new = WORKGROUP_QUERIES[op.name](
+                result_types=[op.results[0].type], properties={"dimension": op.properties["dimension"]}
+            )
             _replace(op, new)
     block = region.parent
     assert block is not None
     end = region.body.block.last_op
     assert end is not None
     ends = list(end.operands)
-    group = _inline(region)
+    group = _inline_region(region)
     members = set(group)
     for value in dict.fromkeys(ends):
         _own_destination(value, members, block, group[0])
@@ -121,8 +125,8 @@ def _own_destination(value: SSAValue, members: set[Operation], block: Block, fir
         last.operands[destination] = barrier.results[0]
 
 
-def _inline(region: Operation) -> list[Operation]:
-    """Move the body before the region, which is erased."""
+def _inline_region(region: Operation) -> list[Operation]:
+    """Move the operations of a region before it, erase the region, and return the operations."""
     block = region.parent
     assert block is not None
     moved = list(region.regions[0].block.ops)
@@ -150,13 +154,14 @@ def _as_region(op: flow.DispatchWorkgroupsOp) -> flow.DispatchRegionOp:
     """Convert a dispatch of workgroups to a region: loads become slices of the operands, stores insertions into the
     results.
     """
-    return _Unfolding(op).region()
+    return _RegionBuilder(op).region()
 
 
-class _Unfolding:
-    """The body of a `flow.dispatch.workgroups` on its way into a region.
+class _RegionBuilder:
+    """Conversion of a `flow.dispatch.workgroups` to a region: loads become slices, stores become insertions.
 
-    holds: arguments of the body -> what the dispatch is given. places: arguments for results -> the tensor so far.
+    holds: for each argument of the body, the operand of the dispatch. places: for each argument that is a result, the
+    current tensor value. order: the arguments in the order of the results.
     """
 
     def __init__(self, op: flow.DispatchWorkgroupsOp) -> None:
@@ -186,10 +191,11 @@ class _Unfolding:
         return empty.tensor
 
     def region(self) -> flow.DispatchRegionOp:
+        """Convert the dispatch, and return the region that replaces it."""
         op, body = self.op, self.body
         views = [inner for inner in body.ops if inner.name in (*ALIASES, *LOADS, *STORES)]
         for inner in views:
-            self._view(inner)
+            self._lower_access(inner)
         end = body.last_op
         assert end is not None
         _replace(end, flow.ReturnOp(operands=[[self.places[a] for a in self.order]]))
@@ -210,7 +216,8 @@ class _Unfolding:
         _replace(op, region)
         return region
 
-    def _view(self, inner: Operation) -> None:
+    def _lower_access(self, inner: Operation) -> None:
+        """Replace a load, a store or an alias of an argument."""
         if inner.name in STORES:
             target = inner.operands[1]
             if target not in self.places:
@@ -246,7 +253,7 @@ def _load(op: Operation, source: SSAValue) -> None:
 
 
 def _store(op: Operation, target: SSAValue) -> SSAValue:
-    """`target` after a store."""
+    """Return the tensor `target` after a store: the stored value, or `target` with the slice inserted."""
     block = op.parent
     assert block is not None
     part, value = slice_of(op), op.operands[0]
@@ -263,6 +270,7 @@ def _store(op: Operation, target: SSAValue) -> SSAValue:
 
 
 def _is_whole(part: Slice, value: SSAValue, dims: list[SSAValue]) -> bool:
+    """Return whether a slice covers all of a tensor with the dynamic sizes `dims`."""
     assert isinstance(value.type, TensorType)
     left = iter(dims)
     sizes = [n if n >= 0 else next(left, None) for n in value.type.get_shape()]

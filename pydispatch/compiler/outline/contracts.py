@@ -1,10 +1,11 @@
 """Contracts of exports: the requirements of a generated kernel, as a function of its constants.
 
-A contract is part of a variant's module, as a function with the attribute `pyd.export_contract`:
-`func.func @export.contract(scalars, sizes) -> (x, y, z, bytes of each binding, bytes of each that a workgroup has)`;
-the last are there where they are known. It is stored with the machine code
-(`compiler/host/contract_program.py`, docs/artifact.md), so that an edited host program cannot pass a
-kernel smaller buffers than it was compiled for.
+A contract is part of a variant's module, as a function with the attribute `pyd.export_contract`: `func.func
+@export.contract(scalars, sizes) -> (x, y, z, bytes of each binding, bytes of each binding that a workgroup accesses)`.
+The last group is absent if unknown.
+
+The contract is stored with the machine code (`compiler/host/contract_program.py`, docs/artifact.md), so that an edited
+host program cannot pass a kernel smaller buffers than it was compiled for.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from pydispatch.ir.values import constant_index
 
 CONTRACT = "pyd.export_contract"
 SUFFIX = ".contract"
-"""The suffix of the export's name in that of its contract."""
+"""Suffix that is appended to an export's name to name its contract."""
 WRITTEN = "pyd.written"
-"""Which bindings are written, bit by bit."""
+"""Attribute with a bit mask of the bindings that the kernel writes."""
 
 
 def contract_of(source: func.FuncOp, kernel: Kernel) -> func.FuncOp:
@@ -39,6 +40,12 @@ def contract_of(source: func.FuncOp, kernel: Kernel) -> func.FuncOp:
 
 
 class _Contract:
+    """Builder of a contract.
+
+    scalars: the scalar arguments of the dispatch function. known: their values in the contract. words: the argument of
+    the contract that begins at each constant word.
+    """
+
     def __init__(self, source: func.FuncOp, kernel: Kernel) -> None:
         self.source, self.kernel = source, kernel
         self.scalars = [a for a in source.body.block.args if not isinstance(a.type, TensorType)]
@@ -51,6 +58,7 @@ class _Contract:
             at += words_of(scalar.type, location_of(source))
 
     def build(self) -> func.FuncOp:
+        """Build the contract: assertions on sizes, then grid, bytes of bindings, and bytes per workgroup."""
         self._check_sizes()
         if GRID not in self.source.attributes:  # the author of a grid is responsible for its slices
             self._check_bounds()
@@ -128,8 +136,8 @@ class _Contract:
         return [self._number(-1) if v is None else v for v in counts]
 
     def _bytes(self) -> list[SSAValue]:
-        """Return the number of bytes of each binding up to the end of the kernel's accesses, and require that none
-        exceeds 2^63.
+        """Return the number of bytes of each binding up to the last byte that the kernel accesses, and require that
+        each is less than 2^63.
         """
         needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
         mapping: dict[SSAValue, SSAValue] = {}
@@ -148,6 +156,7 @@ class _Contract:
         return sizes
 
     def _extent(self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
+        """Return the end of a view of a binding in bytes; None if it depends on other values than constants."""
         type_ = op.results[0].type
         assert isinstance(type_, MemRefType)
         dynamic = iter(op.dynamic_dims)

@@ -1,4 +1,4 @@
-"""Equal dispatch functions: the layers of a model repeat, and their kernels are made once."""
+"""Sharing of equal dispatch functions: the repeated layers of a model use the same kernels."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pydispatch.ir.dialects.flow import dialect as flow
 
 
 class Made:
-    """The executables of a program so far."""
+    """The executables that were created so far, by their code."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, flow.DispatchOp] = {}
 
     def is_known(self, executable: flow.ExecutableOp, dispatch: flow.DispatchOp) -> bool:
-        """Return whether an equal executable was made before; if so, make `dispatch` call that one."""
+        """Return whether an equal executable exists; if so, make `dispatch` call that one."""
         first = self._known.setdefault(shape_of_code(executable), dispatch)
         if first is dispatch:
             return False
@@ -26,8 +26,8 @@ class Made:
 
 
 def shape_of_code(op: Operation) -> Hashable:
-    """Return a key that is equal for operations that do the same: names of symbols and values, source locations, and
-    the order of operations without effects do not count.
+    """Return a key that is equal for operations with the same behaviour. It ignores the names of symbols and values,
+    source locations, and the order of operations without effects.
     """
     numbers: dict[SSAValue | Block, int] = {}
 

@@ -1,7 +1,7 @@
-"""Every executable → `hal.executable` with one variant for each target.
+"""Expansion of every executable to a `hal.executable` with one variant for each target.
 
 `stream.executable` (functions over bindings), `flow.executable` (functions over tensors) and `hal.executable.source`
-are expanded for the targets of the program; a `hal.executable` keeps the variants that it has.
+are expanded for the targets of the program. A `hal.executable` keeps its variants.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ EXECUTABLES = ("stream.executable", "flow.executable", "hal.executable", "hal.ex
 
 @dataclass
 class Selection:
-    """Selection of the targets to compile for, and of the CPU levels for hand-written variants."""
+    """The targets to compile for, and the CPU levels for hand-written variants.
+
+    explicit: whether the caller named the targets, so that hand-written variants of others are left out. written: for
+    each export, the bindings that a dispatch writes.
+    """
 
     targets: Sequence[hal.ExecutableTargetAttr]
     explicit: bool = False  # named by the caller: hand-written variants of other targets are left out
@@ -61,7 +65,7 @@ class Selection:
 
 
 def expand_executables(module: ModuleOp, selection: Selection) -> None:
-    """Rewrite all executables of `module` in place, see above. CompileError when one has no variant left."""
+    """Expand all executables of `module` in place. Raises CompileError if one has no variant left."""
     check_variants(module)
     derive_constants(module)
     selection.written = written_bindings(module)
@@ -69,7 +73,9 @@ def expand_executables(module: ModuleOp, selection: Selection) -> None:
         if op.name not in EXECUTABLES:
             continue
         variants = (
-            _keep(op, selection) if isinstance(op, hal.ExecutableOp) else _expand(op, selection.targets, selection)
+            _selected_variants(op, selection)
+            if isinstance(op, hal.ExecutableOp)
+            else _expand_for_targets(op, selection.targets, selection)
         )
         new = hal.ExecutableOp(
             properties={"sym_name": StringAttr(symbol_name(op)), "sym_visibility": StringAttr("private")},
@@ -81,7 +87,7 @@ def expand_executables(module: ModuleOp, selection: Selection) -> None:
 
 
 def check_variants(module: ModuleOp) -> None:
-    """CompileError for a dispatch that names a variant which its hand-written executable does not have."""
+    """Raise CompileError for a dispatch that names a variant which its hand-written executable does not have."""
     known = {
         op.sym_name.data: [v.sym_name.data for v in op.body.block.ops if isinstance(v, hal.ExecutableVariantOp)]
         for op in module.body.block.ops
@@ -171,7 +177,10 @@ def _unique(name: str, taken: Iterable[str]) -> str:
     return candidate
 
 
-def _expand(op: Operation, targets: Sequence[hal.ExecutableTargetAttr], selection: Selection) -> list[Operation]:
+def _expand_for_targets(
+    op: Operation, targets: Sequence[hal.ExecutableTargetAttr], selection: Selection
+) -> list[Operation]:
+    """Return one variant for each target of an executable."""
     names: list[str] = []
     variants: list[Operation] = []
     for target in chosen_targets(op, targets):
@@ -197,8 +206,8 @@ def _variant(
 
 
 def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[Attribute]:
-    """Return the objects that the executable lists for a target, from all keys that match, in order. CompileError if
-    none match and the executable needs objects.
+    """Return the objects of all keys that match a target, in order. Raises CompileError if there are none and the
+    executable needs objects.
     """
     attribute = objects_attribute(op)
     if isinstance(attribute, ArrayAttr):  # a list without keys is for every target
@@ -217,7 +226,7 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
 
 
 def _generic(target: hal.ExecutableTargetAttr) -> hal.ExecutableTargetAttr:
-    """Return the target without its CPU where that is this machine, which runs generic objects too."""
+    """Return the target without `cpu = "native"`, since this machine also runs generic objects."""
     config = target.configuration.data
     if config.get("cpu") != StringAttr("native"):
         return target
@@ -237,8 +246,10 @@ def calls_static(op: Operation) -> bool:
     return any(c.callee.root_reference.data in static for c in walk(op) if isinstance(c, func.CallOp))
 
 
-def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
-    """Return the variants of a hand-written executable to compile, one for each CPU level."""
+def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
+    """Return the variants of a hand-written executable to compile, one for each CPU level. Raises CompileError if there
+    are none.
+    """
     kept: list[Operation] = []
     names: list[str] = []
     formats = {(t.backend, t.format) for t in selection.targets}
@@ -295,7 +306,9 @@ def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTar
 
 
 def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp]) -> func.FuncOp:
-    """Rename the function that an export names to the export's name, and return it; CompileError if there is none."""
+    """Rename the function that an export names to the export's name, and return it. Raises CompileError if there is
+    none.
+    """
     reference = export.function_ref
     name = reference.data if isinstance(reference, StringAttr) else symbol_name(export)
     if isinstance(reference, SymbolRefAttr):
@@ -329,7 +342,9 @@ def _with_device(count: Region, export: Operation) -> Region:
 
 
 def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) -> Operation:
-    """Return a `hal.executable.export` with the name of `source`."""
+    """Return a `hal.executable.export` with the name of `source`. Raises CompileError if its stated tiles do not fit
+    the bindings.
+    """
     bindings = [
         hal.PipelineBindingAttr(
             StringAttr("storage_buffer"), ArrayAttr([StringAttr("ReadOnly")] if b.read_only else [])

@@ -21,7 +21,10 @@ from pydispatch.ir.values import constant_index
 
 @dataclass
 class FusionReport:
-    """Report of dispatch formation for one host function."""
+    """Report of dispatch formation for one host function.
+
+    _refused: for each pair of dispatch indices, why formation did not fuse operations of theirs.
+    """
 
     function: str
     dispatches: list[DispatchEntry] = field(default_factory=list)
@@ -31,7 +34,7 @@ class FusionReport:
     """Numbers of dispatches -> what formation said about operations of theirs."""
 
     def begin(self, groups: Sequence[Sequence[Operation]], edges: Sequence[Edge]) -> None:
-        """Take the groups of a block and the edges between them, before they are outlined."""
+        """Record the groups of a block and the edges between them, before they are outlined."""
         self._pending = [tuple(dict.fromkeys(describe_location(op) for op in g if not is_quiet(op))) for g in groups]
         dispatch_of = {op: n for n, group in enumerate(groups, len(self.dispatches)) for op in group}
         for edge in edges:
@@ -40,12 +43,12 @@ class FusionReport:
                 self._refused.setdefault((dispatch_of[edge.producer], dispatch_of[edge.consumer]), []).append(boundary)
 
     def outlined(self, dispatch: flow.DispatchOp) -> None:
-        """Take what the next group has become."""
+        """Record the dispatch that the next group has become."""
         self.dispatches.append(DispatchEntry(*_names_of(dispatch), self._pending.pop(0)))
         self._made.append(dispatch)
 
     def finish(self, function: Operation) -> None:
-        """Look at the dispatches of the function: every one that reads a result of another gets to know why."""
+        """Record for each dispatch why the dispatches that read its results were not fused with it."""
         numbers = {op: n for n, op in enumerate(self._made)}
         apart: dict[int, dict[Boundary, None]] = {}
         jumps = jumps_of(function)
@@ -68,7 +71,7 @@ class FusionReport:
         self._list_all(function, numbers)
 
     def _list_all(self, function: Operation, numbers: Mapping[flow.DispatchOp, int]) -> None:
-        """Put the dispatches of kernels that the program brings between the formed ones, in the program's order."""
+        """Insert the dispatches of hand-written kernels between the formed ones, in program order."""
         entries: list[DispatchEntry] = []
         listed: set[int] = set()
         for op in walk(function):
@@ -106,7 +109,7 @@ def listing(reports: Sequence[FusionReport], module: ModuleOp | None = None) -> 
 
 
 def grids_of(module: ModuleOp) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return (executable, export) -> the grids of its variants, each once."""
+    """Return for each (executable, export) the distinct grids of its variants."""
     grids_by_export: dict[tuple[str, str], dict[str, None]] = {}
     for executable in module.body.block.ops:
         if isinstance(executable, hal.ExecutableOp):
@@ -118,7 +121,7 @@ def grids_of(module: ModuleOp) -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def _grid(export: hal.ExecutableExportOp) -> str:
-    """`4x1x1`, with `?` for what depends on sizes."""
+    """Return a grid as text, such as `4x1x1`, with `?` for a number that depends on sizes."""
     end = export.count.block.last_op
     assert end is not None
     counts = [constant_index(v) for v in end.operands]

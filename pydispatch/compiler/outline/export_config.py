@@ -13,12 +13,12 @@ from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 
-_ASKS = ("flow.dispatch.workgroup.size", "stream.dispatch.workgroup.size")
+_SIZE_QUERIES = ("flow.dispatch.workgroup.size", "stream.dispatch.workgroup.size")
 _SIZE = re.compile(r"workgroup_size\s*=\s*\[([^\]]*)\]")
 
 
 def stated_size(dispatch: Operation) -> tuple[int, int, int] | None:
-    """Return the workgroup size that a dispatch states, None without one. CompileError when invalid."""
+    """Return the workgroup size that a dispatch states, or None. Raises CompileError if it is invalid."""
     config = dispatch.attributes.get("export_config")
     match = None if config is None else _SIZE.search(str(config))
     if match is None:
@@ -44,10 +44,10 @@ def size_attribute(dispatch: Operation) -> dict[str, ArrayAttr[IntegerAttr[Index
 
 
 def answer_sizes(dispatch: Operation) -> None:
-    """Replace queries of the workgroup size in a dispatch by the stated one, 1 by default."""
+    """Replace queries of the workgroup size in a dispatch by the stated size; by default 1."""
     size = stated_size(dispatch) or (1, 1, 1)
     for op in list(walk(dispatch.regions[0])):
-        if op.name not in _ASKS:
+        if op.name not in _SIZE_QUERIES:
             continue
         axis = op.properties["dimension"].value.data  # type: ignore[attr-defined]
         constant = arith.ConstantOp(IntegerAttr(size[axis], IndexType()))

@@ -1,4 +1,6 @@
-"""`hal.dispatch.extern` → an executable with one variant for each of its targets, and a `flow.dispatch` of it."""
+"""Conversion of `hal.dispatch.extern` to an executable with one variant for each target, and a `flow.dispatch` of
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,13 @@ from pydispatch.ir.dialects.hal.tiles import TILES
 from pydispatch.ir.functions import FUNCTIONS
 
 STATED = (TILES, FLOPS, PARAMETERS)
-"""Attributes that are those of the export."""
+"""Attributes of the dispatch that are moved to the export."""
 
 
 def outline_externs(module: ModuleOp) -> None:
-    """Rewrite the functions of `module` in place. Dispatches of the same kernel share an executable."""
+    """Convert the external dispatches of the functions of `module` in place. Dispatches of the same kernel share an
+    executable.
+    """
     taken = {_symbol(op) for op in module.body.block.ops}
     known: dict[tuple[object, ...], str] = {}
     for function in list(module.body.block.ops):

@@ -28,7 +28,7 @@ from pydispatch.ir.structured import as_structured
 from pydispatch.ir.values import Dim
 
 Polynomial = Counter[tuple[int, ...]]
-"""Factors of products of sizes, each the number of the first word of a constant."""
+"""For each product of sizes, its factor. A size is the index of the first word of its constant."""
 
 _ARITHMETIC = {
     *(f"arith.{kind}{suffix}" for kind in ("add", "sub", "mul") for suffix in "if"),
@@ -39,19 +39,21 @@ _ARITHMETIC = {
 _BODIES = ("linalg.generic", "pyd.recurrence", "iree_linalg_ext.scatter", "tensor.generate")
 
 
-class _Unknown(Exception):
-    """Error for a function whose operations cannot be counted."""
+class _NotCountable(Exception):
+    """Signal that the operations of a function cannot be counted."""
 
 
 def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
-    """`pydispatch.flops` of the export of a dispatch function; None when something in it cannot be counted."""
+    """Return the attribute `pydispatch.flops` for the export of a dispatch function; None if its operations cannot be
+    counted.
+    """
     if GRID in source.attributes:  # its body is that of a workgroup, over slices
         return None
-    count = _Count(source)
+    count = _FlopCounter(source)
     try:
         for op in source.body.block.ops:
             count.add(op)
-    except _Unknown:
+    except _NotCountable:
         return None
     types = {str(type_) for type_ in count.types | _narrow(source)}
     terms = [[factor, *sizes] for sizes, factor in sorted(count.total.items()) if factor]
@@ -59,14 +61,20 @@ def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
 
 
 def _narrow(source: func.FuncOp) -> set[Attribute]:
-    """Return the element types below 32 bits of the arguments: CPUs have units that multiply them as they are."""
+    """Return the element types below 32 bits of the arguments, which CPUs may multiply without widening."""
     types = (argument.type for argument in source.body.block.args)
     elements = {type_.element_type for type_ in types if isinstance(type_, TensorType)}
     return {element for element in elements if 1 < (bit_width(element) or 0) < 32}
 
 
 @dataclass
-class _Count:
+class _FlopCounter:
+    """Counter of the arithmetic operations of a dispatch function.
+
+    total: the count as a polynomial of sizes. types: the element types that are computed with. words: the constant word
+    at which each size begins.
+    """
+
     source: func.FuncOp
     total: Polynomial = field(default_factory=Counter)
     types: set[Attribute] = field(default_factory=set)
@@ -90,12 +98,13 @@ class _Count:
             return
         tensors = [(value, value.type.element_type) for value in op.results if isinstance(value.type, TensorType)]
         if (op.regions and op.name != "tensor.pad") or (tensors and rule_of(op) is None and not _per_element(op)):
-            raise _Unknown
+            raise _NotCountable
         for value, element in tensors:
             if flops := _per_element(op, element):
                 self._times(flops, self.sizes.of(value), [element])
 
     def _add_body(self, op: Operation) -> None:
+        """Add the operations of a body, times the iterations of its loops."""
         block = op.regions[0].block
         flops = sum(_per_point(inner) for inner in block.ops)
         if flops:
@@ -113,11 +122,12 @@ class _Count:
         for dims in structured.loop_dims:
             terms = [self.sizes.of(dim.tensor)[dim.axis] for dim in dims]
             if not terms:
-                raise _Unknown
+                raise _NotCountable
             trip_counts.append(next((term for term in terms if isinstance(term, int)), terms[0]))
         return trip_counts
 
     def _times(self, flops: int, sizes: Iterable[Term], types: Iterable[Attribute]) -> None:
+        """Add `flops` times the product of `sizes`."""
         product: Polynomial = Counter({(): flops})
         for size in sizes:
             product = _multiply(product, self._polynomial(size))
@@ -125,6 +135,7 @@ class _Count:
         self.types.update(types)
 
     def _polynomial(self, term: Term) -> Polynomial:
+        """Return a size as a polynomial of the constants. Raises _NotCountable if it is none."""
         if isinstance(term, int):
             return Counter({(): term})
         if isinstance(term, Sum | Product):
@@ -134,14 +145,14 @@ class _Count:
                 total = _multiply(total, part) if isinstance(term, Product) else _plus(total, part)
             return total
         if isinstance(term, Dim):
-            raise _Unknown
+            raise _NotCountable
         if term in self.words:
             if words_of(term.type) != 2:
-                raise _Unknown
+                raise _NotCountable
             return Counter({(self.words[term],): 1})
         op = term.owner
         if isinstance(op, Block) or op.name not in ("arith.addi", "arith.muli"):
-            raise _Unknown
+            raise _NotCountable
         one, other = (self._polynomial(self.sizes.resolve(term_of(operand))) for operand in op.operands)
         return _plus(one, other) if isinstance(op, arith.AddiOp) else _multiply(one, other)
 
@@ -161,15 +172,16 @@ def _multiply(one: Polynomial, other: Polynomial) -> Polynomial:
 
 
 def _per_point(op: Operation) -> int:
-    """Return the number of arithmetic operations of an operation on scalars; raise _Unknown for calls and
-    control flow.
+    """Return the number of arithmetic operations of an operation on scalars. Raises _NotCountable for calls and control
+    flow.
     """
     if op.regions or op.name.startswith(("func.", "util.", "scf.", "cf.")):
-        raise _Unknown
+        raise _NotCountable
     return _per_element(op, op.results[0].type) if op.results else 0
 
 
 def _per_element(op: Operation, type_: Attribute | None = None) -> int:
+    """Return the number of arithmetic operations of an operation for each element of its result."""
     if type_ is not None and not _is_element(type_):
         return 0
     if op.name == "math.fma":

@@ -1,7 +1,7 @@
-"""Forms dispatches: outlines the tensor operations of host functions into executables (`flow.executable`).
+"""Dispatch formation: outlines the tensor operations of host functions into executables (`flow.executable`).
 
-Every group of operations (see fusion.py) becomes one function over tensors and one `flow.dispatch`. What is left on
-tensors in host code are views, copies of runs of memory, constants and read-backs (see views.py).
+Every group of operations (see fusion/groups.py) becomes one function over tensors and one `flow.dispatch`. Only views,
+contiguous copies, constants and read-backs of tensors remain in host code (see host/views.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def host_functions(module: ModuleOp) -> list[Operation]:
 
 
 GENERATED = Legality(why_not, space_of)
-"""What code generation has kernels for on every target."""
+"""The rules of code generation that hold for every target."""
 
 
 def form_dispatches(
@@ -53,10 +53,12 @@ def form_dispatches(
     functions: Sequence[Operation] | None = None,
     patches: Decide | None = None,
 ) -> list[FusionReport]:
-    """Rewrite every host function and initializer of `module` in place; executables are inserted before it.
+    """Form the dispatches of every host function and initializer of `module` in place; executables are inserted before
+    it.
 
-    legality: which operations may be one dispatch. reassociate: sums of floats may be
-    split. functions: only these. patches: see `convert_convolutions_to_products`. Returns what became of each function.
+    legality: rules for which operations may be one dispatch. reassociate: whether sums of floats may be split.
+    functions: restricts formation to these. patches: see `convert_convolutions_to_products`. Returns a report for each
+    function.
     """
     hosts = host_functions(module) if functions is None else functions
     for function in hosts:
@@ -97,6 +99,7 @@ class Former:
         self.report = FusionReport(self.name)
 
     def run(self) -> None:
+        """Simplify the function, then form the dispatches of its blocks."""
         simplify(self.function)
         if self.reassociate:
             widen_sums(self.function)
@@ -113,6 +116,7 @@ class Former:
         self.report.finish(self.function)
 
     def _block(self, block: Block, sizes: Sizes) -> None:
+        """Form the dispatches of a block, after those of its loops and branches."""
         grids = [
             open_grid(op) for op in list(block.ops) if isinstance(op, flow.DispatchRegionOp) and GRID in op.attributes
         ]
@@ -130,15 +134,16 @@ class Former:
                     for inner in region.blocks:
                         self._block(inner, Sizes(sizes))
         for grid in grids:
-            self._outline([op for op in grid.group if op.parent is block], sizes, grid)
+            self._outline_group([op for op in grid.group if op.parent is block], sizes, grid)
         groups, edges = form_groups(block, self.legality)
         self.report.begin(groups, edges)
         for group in groups:
-            self.report.outlined(self._outline(group, sizes))
+            self.report.outlined(self._outline_group(group, sizes))
         drop_unused(block)
         sort_topologically(block)
 
-    def _outline(self, group: list[Operation], sizes: Sizes, grid: Grid | None = None) -> flow.DispatchOp:
+    def _outline_group(self, group: list[Operation], sizes: Sizes, grid: Grid | None = None) -> flow.DispatchOp:
+        """Replace a group by a dispatch, and keep its executable unless an equal one exists."""
         if grid is None:
             check_bounds(group, sizes)
         outline = Outline(group, f"{self.name}_dispatch_{len(self.executables)}", sizes, grid)
@@ -149,14 +154,16 @@ class Former:
 
 
 def drop_unused(block: Block) -> None:
-    """Erase operations without effects that nothing uses."""
+    """Erase the unused operations of a block that have no effects."""
     for op in reversed(list(block.ops)):
         if op.results and not has_effects(op) and not op.regions and all(not list(r.uses) for r in op.results):
             erase_op(op)
 
 
 def sort_topologically(block: Block) -> None:
-    """Reorders a block so that definitions precede uses; otherwise stable, and effects always keep their order."""
+    """Reorder a block so that definitions precede uses. The order is otherwise stable, and operations with effects keep
+    theirs.
+    """
     ops = list(block.ops)
     previous: dict[Operation, Operation] = {}
     last: Operation | None = None

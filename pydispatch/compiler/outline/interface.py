@@ -1,4 +1,6 @@
-"""Functions over bindings and operands (`stream`) → kernel IR, which reaches them through `hal.interface`."""
+"""Lowering of functions over bindings and operands (`stream`) to kernel IR, which accesses them through
+`hal.interface`.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,10 @@ WORKGROUP = {
 
 
 def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> Layout:
-    """Rewrite `function` in place so that it has no arguments; returns its layout.
+    """Rewrite `function` in place so that it has no arguments, and return its layout. Raises CompileError if it has
+    several blocks, or uses a binding other than by a subspan.
 
-    written: the bindings that some dispatch writes, None when nothing is known.
+    written: the bindings that some dispatch writes; None if unknown.
     """
     if len(function.body.blocks) != 1:
         name = function.sym_name.data
@@ -77,7 +80,7 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
 
 
 def lower_common(module: ModuleOp) -> None:
-    """Workgroup queries of the other dialects and their terminators, in every function of a kernel module."""
+    """Lower the workgroup queries and terminators of other dialects in every function of a kernel module."""
     for op in list(walk(module)):
         if op.name in WORKGROUP:
             _replace(op, WORKGROUP[op.name].create(result_types=[r.type for r in op.results], properties=op.properties))

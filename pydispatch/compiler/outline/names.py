@@ -1,4 +1,4 @@
-"""Names of outlined functions: what they compute and on which shape."""
+"""Names of outlined functions: the computation and its shape."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MOST_WORDS = 4
 
 
 def is_quiet(op: Operation) -> bool:
-    """Return whether an operation is named nowhere: fills and views."""
+    """Return whether names and reports omit an operation: a fill or a view."""
     return is_fill(op) or is_view(op)
 
 
 def shape_text(type_: Attribute) -> str:
-    """`tensor<?x4xf32>` → `Dx4xf32`."""
+    """Return a shape as part of a name: `tensor<?x4xf32>` becomes `Dx4xf32`."""
     assert isinstance(type_, TensorType)
     return "".join(f"{'D' if d < 0 else d}x" for d in type_.get_shape()) + _word(str(type_.element_type))
 
@@ -34,29 +34,29 @@ def _word(text: str) -> str:
 
 
 def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValue]) -> str:
-    """`f_dispatch_0` → `f_dispatch_0_matmul_DxDx784xf32_add_maximumf`.
+    """Return the name of an export, such as `f_dispatch_0_matmul_DxDx784xf32_add_maximumf`.
 
-    The first word is the heaviest operation of the group, then its loops and element type, then the operations fused
-    after it.
+    The first word is the most expensive operation of the group, followed by its loops and element type, and the
+    operations that are fused after it.
     """
     loud = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
     word = {op: op_word(op) for op in loud}
     kinds = set(word.values())
-    whole = _whole(loud, outputs)
+    whole = _idiom(loud, outputs)
     if whole is not None:
         return f"{name}_{whole}_{shape_text(outputs[0].type)}"
     if not loud:
         return f"{name}_copy_{shape_text(outputs[0].type)}"
     if all(info_of(op).elementwise or _is_pointwise(op) for op in loud) and len(kinds) > 1:
         return f"{name}_elementwise_{shape_text(outputs[0].type)}"
-    main = max(loud, key=_weight)  # the first of the heaviest
+    main = max(loud, key=_weight)  # the first of the most expensive operations
     words = [word[op] for op in loud[loud.index(main) + 1 :] if word[op] != word[main]]
     tail = list(dict.fromkeys(words))[:MOST_WORDS]
     return "_".join([name, word[main], loops_text(main), *tail])
 
 
-def _whole(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
-    """Return a well-known name for all of `ops` together."""
+def _idiom(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
+    """Return the name of the well-known computation that the operations form together, or None."""
     reductions = [o for o in ops if is_reduction(o)]
     words = [w for op in ops for w in body_words(op)]
     contraction = any(is_contraction(o) for o in ops)
@@ -75,6 +75,7 @@ def _is_pointwise(op: Operation) -> bool:
 
 
 def _weight(op: Operation) -> int:
+    """Return the rank of an operation's cost: contractions, then reductions, then others."""
     return 3 if is_contraction(op) else 2 if is_reduction(op) or isinstance(op, RecurrenceOp) else 1
 
 

@@ -1,4 +1,4 @@
-"""A group of tensor operations → an executable with one function over tensors, and a dispatch of it."""
+"""Outlining of a group of tensor operations into an executable with one function over tensors, and a dispatch of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ from pydispatch.ir.values import shape_of
 
 
 class Outline:
-    """Outlining of one group into an executable. The kernel arguments are tensors, then scalars, then sizes."""
+    """Outlining of one group into an executable. The arguments of its function are tensors, then scalars, then sizes.
+
+    outputs: the values that are used outside. dims: the dynamic sizes of each tensor. term: the size that each index
+    value stands for. wanted: the sizes that are arguments.
+    """
 
     def __init__(self, group: Sequence[Operation], name: str, sizes: Sizes, grid: Grid | None = None) -> None:
         """grid: the dispatch has this one, chosen by hand."""
@@ -55,10 +59,10 @@ class Outline:
             if any(use.operation not in inside and use.operation not in nested for use in r.uses)
         ] or list(self.last.results)  # fmt: skip
         self.tensors = [v for v in outer if isinstance(v.type, TensorType)]
-        self._sort(outer)
+        self._classify(outer)
 
-    def _sort(self, outer: dict[SSAValue, None]) -> None:
-        """Divide the values from outside into sizes and plain scalars."""
+    def _classify(self, outer: dict[SSAValue, None]) -> None:
+        """Divide the non-tensor values from outside into sizes and scalars."""
         self.dims: dict[SSAValue, list[Term]] = {}
         wanted: dict[Term, None] = {}
         for value in (*self.tensors, *self.outputs):
@@ -160,8 +164,8 @@ class Outline:
         return function
 
     def _host_values(self) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
-        """Return host values: the sizes that are arguments, the dynamic sizes of the tensors, and those of
-        the results.
+        """Return host values: the sizes that are arguments, the dynamic sizes of the tensors, and those of the
+        results.
         """
 
         def host(terms: Sequence[Term]) -> list[SSAValue]:

@@ -1,4 +1,6 @@
-"""Winograd transforms: products with constant matrices, along the rows of tiles and along their columns."""
+"""Lowering of Winograd transforms to products with constant matrices, contract the rows of tiles and contract their
+columns.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ Matrix = list[list[Fraction]]
 
 
 def _points(count: int) -> list[Fraction]:
-    """0, 1, -1, 2, -2, 1/2, -1/2, 4, …: the fewer digits they have, the less is lost in f32."""
+    """Return the first `count` of 0, 1, -1, 2, -2, 1/2, -1/2, 4, ...: points with few digits lose little precision in
+    f32.
+    """
     points = [Fraction(0)]
     for power in range(count):
         for value in dict.fromkeys((Fraction(2**power), Fraction(1, 2**power))):
@@ -40,17 +44,18 @@ def _points(count: int) -> list[Fraction]:
 
 
 def _times_linear(polynomial: list[Fraction], root: Fraction) -> list[Fraction]:
-    """Return the polynomial times x - root; coefficients from the constant one on."""
+    """Return a polynomial times (x - root). Coefficients are in ascending order."""
     shifted = [Fraction(0), *polynomial]
     return [a - root * b for a, b in zip(shifted, [*polynomial, Fraction(0)], strict=True)]
 
 
 @cache
 def matrices(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]:
-    """transpose(A), G and transpose(B) of Cook and Toom, such that the `tile` sums of products of a row of
-    tile + kernel - 1 numbers with `kernel` numbers are transpose(A) ((G kernel) (transpose(B) row)).
+    """Return the matrices transpose(A), G and transpose(B) of the Cook-Toom algorithm.
 
-    Polynomials are evaluated at the points and at infinity, multiplied there, and interpolated.
+    For a row of tile + kernel - 1 numbers, the `tile` sums of products with `kernel` numbers are transpose(A) ((G
+    kernel) * (transpose(B) row)). Polynomials are evaluated at the points and at infinity, multiplied there, and
+    interpolated.
     """
     points = _points(tile + kernel - 2)
     a, g, b = [], [], []
@@ -77,21 +82,24 @@ def matrices(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]:
 
 Size = int | SSAValue
 Subscript = str | tuple[str, int, str]
-"""The letter of an iteration, or (a, n, b) for a * n + b."""
+"""Index of a dimension: the letter of a loop, or (a, n, b) for a * n + b."""
 
 
 class WinogradProducts:
-    """Products of tensors with matrices. sizes: the size of each dimension, by its letter."""
+    """Builder of products of tensors with constant matrices, computed in f32 or f64.
+
+    sizes: the size of each dimension, by its letter.
+    """
 
     def __init__(self, op: Winograd, build: Build, sizes: Mapping[str, Size]) -> None:
         self.build, self.sizes = build, dict(sizes)
         types = [element_type(v.type) for v in op.operands]
         self.wide: AnyFloat = f64 if f64 in types else f32
 
-    def along(self, value: SSAValue, subscripts: Sequence[Subscript], matrix: Matrix, new_dim: str, summed: str,
+    def contract(self, value: SSAValue, subscripts: Sequence[Subscript], matrix: Matrix, new_dim: str, summed: str,
               result: str) -> SSAValue:  # fmt: skip
-        """Return the sums over `summed` of value[subscripts] * matrix[made, summed], a tensor of dimensions
-        `result`.
+        """Build the sums over `summed` of value[subscripts] * matrix[new_dim, summed], and return them as a tensor with
+        the dimensions `result`.
         """
         build, loops = self.build, result + summed
         self.sizes |= {new_dim: len(matrix), summed: len(matrix[0])}
@@ -114,6 +122,7 @@ class WinogradProducts:
         return product
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """Return a tensor converted to the element type `element`."""
         if element_type(value.type) == element:
             return value
         rank = len(shape_of(value.type))
@@ -126,26 +135,32 @@ class WinogradProducts:
 
 
 def _sizes(build: Build, value: SSAValue, letters: str) -> dict[str, Size]:
+    """Return the size of each dimension of a tensor, by its letter."""
     shape = shape_of(value.type)
     return {c: build.dim(value, d) if n == DYNAMIC else n for d, (c, n) in enumerate(zip(letters, shape, strict=True))}
 
 
-def _input(op: Operation, build: Build) -> None:
+def _lower_input_transform(op: Operation, build: Build) -> None:
+    """Lower winograd.input_transform to V = B^T d B: first along H into [a, n, h, x, c], then along W.
+
+    Letters are einsum subscripts. n, c: batch and channel; h, w: tile; i, j: position in the tile; a, b: transformed
+    position; x: column of the padded image. The subscript (h, tile, i) means h * tile + i.
+    """
     assert isinstance(op, InputTransformOp)
     letters = op.transformed(op.letters())
     sizes = _sizes(build, op.outputs[0], letters)
     products = WinogradProducts(op, build, sizes)
-    image = _padded(op, build, sizes)
+    image = _pad_to_whole_tiles(op, build, sizes)
     _, _, matrix = matrices(op.tile, op.kernel)
     products.sizes["x"] = _sizes(build, image, op.layout)["w"]
     subscripts: dict[str, Subscript] = {"n": "n", "c": "c", "h": ("h", op.tile, "i"), "w": "x"}
-    rows = products.along(image, [subscripts[c] for c in op.layout], matrix, "a", "i", "anhxc")
-    transformed = products.along(rows, ["a", "n", "h", ("w", op.tile, "j"), "c"], matrix, "b", "j", letters)
+    rows = products.contract(image, [subscripts[c] for c in op.layout], matrix, "a", "i", "anhxc")
+    transformed = products.contract(rows, ["a", "n", "h", ("w", op.tile, "j"), "c"], matrix, "b", "j", letters)
     build.replace(products.cast(transformed, element_type(op.outputs[0].type)))
 
 
-def _padded(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SSAValue:
-    """Return the image with zeros after its end, so that all tiles are whole."""
+def _pad_to_whole_tiles(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SSAValue:
+    """Return the image, padded with zeros at the end of H and W to whole tiles."""
     image = op.inputs[0]
     shape, element = list(shape_of(image.type)), element_type(image.type)
     high, missing = [0] * len(shape), []
@@ -172,26 +187,30 @@ def _padded(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SS
     return build.add(pad).result
 
 
-def _filter(op: Operation, build: Build) -> None:
+def _lower_filter_transform(op: Operation, build: Build) -> None:
+    """Lower winograd.filter_transform to U = G g G^T: first along H into [a, w, c, f], then along W."""
     assert isinstance(op, FilterTransformOp)
     letters = op.transformed(op.letters())
     products = WinogradProducts(op, build, _sizes(build, op.inputs[0], op.layout))
     _, matrix, _ = matrices(op.tile, op.kernel)
-    rows = products.along(op.inputs[0], op.layout, matrix, "a", "h", "awcf")
-    transformed = products.along(rows, "awcf", matrix, "b", "w", letters)
+    rows = products.contract(op.inputs[0], op.layout, matrix, "a", "h", "awcf")
+    transformed = products.contract(rows, "awcf", matrix, "b", "w", letters)
     build.replace(products.cast(transformed, element_type(op.outputs[0].type)))
 
 
-def _output(op: Operation, build: Build) -> None:
+def _lower_output_transform(op: Operation, build: Build) -> None:
+    """Lower winograd.output_transform to Y = A^T m A: first along H, then along W; p, q are the position of a pixel in
+    its tile. Tiles are collapsed into the dimensions H and W of the image.
+    """
     assert isinstance(op, OutputTransformOp)
     letters = op.transformed(op.letters())
     products = WinogradProducts(op, build, _sizes(build, op.inputs[0], letters))
     matrix, _, _ = matrices(op.tile, op.kernel)
-    rows = products.along(op.inputs[0], letters, matrix, "p", "a", "nhpbwc")
+    rows = products.contract(op.inputs[0], letters, matrix, "p", "a", "nhpbwc")
     apart = {"n": "n", "c": "c", "h": "hp", "w": "wq"}
     result = "".join(apart[c] for c in op.layout)
     transformed = products.cast(
-        products.along(rows, "nhpbwc", matrix, "q", "b", result), element_type(op.outputs[0].type)
+        products.contract(rows, "nhpbwc", matrix, "q", "b", result), element_type(op.outputs[0].type)
     )
     groups = [[result.index(c) for c in apart[letter]] for letter in op.layout]
     type = op.outputs[0].type
@@ -200,7 +219,7 @@ def _output(op: Operation, build: Build) -> None:
 
 
 ROWS: dict[str, Row] = {
-    "iree_linalg_ext.winograd.input_transform": _input,
-    "iree_linalg_ext.winograd.filter_transform": _filter,
-    "iree_linalg_ext.winograd.output_transform": _output,
+    "iree_linalg_ext.winograd.input_transform": _lower_input_transform,
+    "iree_linalg_ext.winograd.filter_transform": _lower_filter_transform,
+    "iree_linalg_ext.winograd.output_transform": _lower_output_transform,
 }
