@@ -14,7 +14,7 @@ from pydispatch._core.profile import Profile
 from pydispatch.bench.measure import Call
 
 RUNS = 7
-"""Of a profile."""
+"""Number of runs per profile."""
 
 
 @dataclass(frozen=True)

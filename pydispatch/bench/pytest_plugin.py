@@ -39,12 +39,16 @@ def calibrated(call: Callable[[], object], clock: Callable[[], float] = time.per
 
 @pytest.fixture
 def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Measures a function of a program and returns the results of a call, as arrays.
+    """Return a function that measures a call and returns its results as arrays.
 
-    function, arguments, named: what is called; shapes of a function of a program are fixed before. Any other callable
-    is called with the arguments. device: what the program was loaded on, to wait for where calls return before they
-    are complete. items: what one call computes. `extra_info` of the benchmark gets items and bytes per second, and the
-    machine. Rounds have as many calls as take 100 µs, after calls that are not counted.
+    The function takes:
+
+    - the function to measure and its arguments: a program's function gets fixed shapes in advance, any other callable
+    is called with the arguments; - `device`: device of the program, which is synchronized if calls return before they
+    are complete; - `items`: number of items that one call computes.
+
+    `extra_info` of the benchmark contains items and bytes per second and the machine. A round has as many calls as take
+    100 µs; warm-up calls are not counted.
     """
     if not request.config.pluginmanager.hasplugin("benchmark"):
         pytest.fail("dispatch_benchmark needs pytest-benchmark: pip install pytest-benchmark", pytrace=False)
@@ -58,6 +62,7 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
         return marked.get(name, request.config.getoption(f"benchmark_{name}"))
 
     def run(function: Any, *arguments: Any, device: Any = None, items: float = 1, **named: Any) -> Any:
+        """Measure a call and return its results as arrays; the arguments are those listed above."""
         from pydispatch.bench.program import machine, work_of
 
         work = work_of(device, function, arguments, named)

@@ -97,6 +97,7 @@ def _text_of(error: BaseException) -> str:
 
 @translated(passing=(OSError, UnicodeError))
 def _run(words: Sequence[str]) -> int:
+    """Parse the command line and run its subcommand; return the exit status."""
     command = words[0] if words and not words[0].startswith("-") else None
     parser = _parser(command)
     names = [part.name for part in extensions.parts("subcommand")] if command is not None else []

@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
+    """Match without compiling, and print the report; return the exit status."""
     for spec in args.spec:
         kind = _kind(spec)
         getattr(args, kind).append(spec)

@@ -19,7 +19,7 @@ MACHINE = 190
 """e_machine of CUDA."""
 
 _ENTRY = 0x10
-"""In st_other of a kernel."""
+"""Bit in st_other that marks a kernel."""
 _SIZED = 4
 _PARAMETER, _MAX_THREADS, _REQUIRED_THREADS = 0x17, 0x05, 0x10
 

@@ -198,4 +198,4 @@ COMMANDS: Mapping[Opcode, Callable[[Sequence[int], int], Command]] = {
     Opcode.COPY: _read_copy,
     Opcode.CUSTOM: _read_custom,
 }
-"""By opcode: reads a record at a word of a pool. Raises ArtifactError when the pool ends before it does."""
+"""Opcode → function that decodes the record at an index of a pool; it raises ArtifactError if the pool ends early."""

@@ -152,6 +152,7 @@ class Encoder:
         string, pool = self.program.string, list(procedure.pool)
 
         def port(port: Port, is_argument: bool) -> list[int]:
+            """Return the record of an argument or result, and append an argument's sizes to the pool."""
             at = len(pool)
             if is_argument:
                 pool.extend(_sizes(port.dims or ()))

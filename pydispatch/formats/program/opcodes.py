@@ -101,7 +101,7 @@ MATH_FUNCTIONS = (
     "asinh", "acosh", "atanh", "erf", "erfc", "exp2", "expm1", "log2", "log10", "log1p", "cbrt", "rsqrt", "round",
     "roundeven", "trunc",
 )  # fmt: skip
-"""What operand b of FMATH counts."""
+"""Functions of FMATH; its operand b is an index into this list."""
 
 
 class BufferKind(IntEnum):
@@ -127,7 +127,7 @@ class Access(IntEnum):
 
 
 class Numerical(IntEnum):
-    """The numerical type in the high byte of a dtype word."""
+    """Numerical type in the high byte of a dtype word."""
 
     INTEGER = 0x10
     SIGNED = 0x11

@@ -19,7 +19,7 @@ from pydispatch.formats.ptx.module import (
 from pydispatch.formats.ptx.names import NameScopes
 
 ENDS = frozenset((",", ";", "}", ")", "]"))
-"""What may follow an operand that is one word."""
+"""Tokens that may follow an operand of a single token."""
 
 
 class Operands(NameScopes):

@@ -20,7 +20,7 @@ Description = Any
 """A string, or a list of descriptions."""
 
 MOST_BYTES = 32764
-"""Of the parameters of a kernel, on any device."""
+"""Maximum size of all parameters of a kernel in bytes, the same on every device."""
 _MOST_NESTED = 16
 _BYTES = {"i8": 1, "i16": 2, "f16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
 _FORM = re.compile(

@@ -26,7 +26,7 @@ _BUILT_INS = {
     **dict.fromkeys((24, 25, 26, 27, 28), 3), **dict.fromkeys((29, 36, 38, 40, 41, 4438), 1),
     **dict.fromkeys((4416, 4417, 4418, 4419, 4420), 4),
 }  # fmt: skip
-"""What compute shaders have built in → how many 32-bit integers it is."""
+"""Built-in variable of compute shaders → its number of 32-bit integers."""
 
 
 @dataclass
@@ -87,6 +87,7 @@ class SpirvDeclarations:
         return self.shapes[id]
 
     def _shape(self, id: int) -> Shape | None:
+        """Return the shape of a type, without the cache."""
         op, words = self.type(id)
         if op == Op.TYPE_INT:
             return Shape("i", words[0], 1)
@@ -177,6 +178,7 @@ def _bytes(declared: SpirvDeclarations, type_: int, at: int) -> int:
     known = declared.sizes
 
     def size(id: int, depth: int) -> int:
+        """Return the size of a type in bytes, nested `depth` levels deep."""
         if depth > 64:
             raise declared.fail(at, "types are nested more than 64 deep")
         if id not in known:

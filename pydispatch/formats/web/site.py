@@ -22,7 +22,7 @@ _BUFFERS = "maxStorageBuffersPerShaderStage"
 MOST = interface.LEAST[_BUFFERS]
 """Storage buffers that every browser has."""
 VERSION = 1
-"""Of program.json, which pydispatch.js compares."""
+"""Version of program.json, which pydispatch.js checks."""
 
 
 def files(artifact: Artifact, where: str) -> dict[str, bytes]:

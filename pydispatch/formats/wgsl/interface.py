@@ -25,7 +25,7 @@ LEAST = {
     "maxStorageBufferBindingSize": 128 << 20, "maxBufferSize": 256 << 20, "minStorageBufferOffsetAlignment": 256,
     "minUniformBufferOffsetAlignment": 256,
 }  # fmt: skip
-"""What every WebGPU device has: values within these need no requirement."""
+"""Limits that every WebGPU device guarantees: an entry point within them needs no requirement."""
 
 CONSTANTS = (3, 0)
 """Group and binding of the constants of a dispatch: a uniform block of 32-bit words."""

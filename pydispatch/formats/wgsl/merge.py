@@ -13,10 +13,10 @@ from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.formats.wgsl.types import layout
 
 OFFSETS = (1, 0)
-"""Group and binding of where arrays begin in those that they are parts of: an array of `vec4<u32>`."""
+"""Group and binding of the array of `vec4<u32>` with the offset of each merged array, in elements."""
 
 ALIGNMENT = 16
-"""Of each part, in bytes."""
+"""Alignment of each array within the array that contains it, in bytes."""
 
 
 @dataclass(frozen=True)

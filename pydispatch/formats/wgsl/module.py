@@ -92,7 +92,7 @@ class WgslModule:
     declarations: tuple[Declaration, ...]
     named: Mapping[str, Declaration] = field(default_factory=dict)
     values: Mapping[str, float | None] = field(default_factory=dict)
-    """Of overrides: see `with_overrides`."""
+    """Values of overrides by name: see `with_overrides`."""
 
     @cached_property
     def entry_points(self) -> list[Declaration]:

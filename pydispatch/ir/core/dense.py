@@ -151,7 +151,7 @@ def splat_of_bytes(type: Any, element: bytes) -> DenseIntOrFPElementsAttr[Any]:
 
 
 _SPLATS: WeakKeyDictionary[DenseIntOrFPElementsAttr[Any], bool] = WeakKeyDictionary()
-"""What is known of constants: passes ask again and again, and there may be millions of elements."""
+"""Cached results of is_splat(): passes query it repeatedly, and a constant may have millions of elements."""
 
 
 def is_splat(constant: DenseIntOrFPElementsAttr[Any]) -> bool:

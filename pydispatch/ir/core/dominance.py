@@ -8,7 +8,7 @@ from xdsl.ir import Block, Region
 
 
 class Dominance:
-    """The dominator trees of regions, each computed on first use.
+    """Dominator trees of regions, each computed on first use.
 
     The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm".
     """

@@ -95,6 +95,7 @@ class FastLexer(MLIRLexer):
     """Lexer that matches one regular expression; xDSL's lexer handles the end of the text, escapes and errors."""
 
     def lex(self) -> Any:
+        """Return the next token; xDSL's lexer handles what the regular expression does not match."""
         input = self.input
         match = _TOKEN.match(input.content, self.pos)
         if match is None:

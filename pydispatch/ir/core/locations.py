@@ -72,7 +72,7 @@ class Source:
 
 
 class SourceLoc(BuiltinAttribute):
-    """A location attribute that points into a text; line and column are computed on first use."""
+    """Location attribute that refers to a range of a text; line and column are computed on first use."""
 
     name = "builtin.source_loc"
     __slots__ = ("end", "origin", "source", "start")

@@ -7,7 +7,7 @@ FORMER_NAMES = {
     for name in ("tensor", "tensor.load", "tensor.store", "workload.ordinal", "workgroup_count_from_slice",
                  "workgroup_count_from_dag_root")
 }  # fmt: skip
-"""What operations and types were called in older releases -> what they are called now."""
+"""Name of an operation or type in older releases -> its current name."""
 
 FORMER_ATTRIBUTES = {"hal.executable.objects": "objects"}
 """Attributes that older releases write in the dictionary of an operation -> the properties that they are now."""

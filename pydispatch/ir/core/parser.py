@@ -260,6 +260,7 @@ class ProgramParser(FastParser):
         return value
 
     def _parse_alias_def(self) -> None:
+        """Parse the definition of an alias; raise a parse error for a second definition."""
         token = self._current_token
         self._consume_token()
         self.parse_punctuation("=", " after the name of an alias")
@@ -292,6 +293,7 @@ class ProgramParser(FastParser):
         return self._skip_balanced(pos, ">") - 1
 
     def _parse_tensor_literal_element(self) -> Any:
+        """Parse an element of a tensor literal, including hexadecimal and complex ones."""
         span = self._current_token.span
         if self.parse_optional_punctuation("(") is not None:
             real = self._parse_tensor_literal_element()
@@ -307,6 +309,7 @@ class ProgramParser(FastParser):
     # --- resources ---
 
     def _parse_builtin_dense_resource_attr(self) -> Any:
+        """Parse `dense_resource<key>` and return the blob of this name as a dense constant."""
         start = self.pos
         self.parse_punctuation("<", " in dense_resource")
         key = self.parse_identifier_or_str_literal(" for the name of a resource")

@@ -19,6 +19,11 @@ class SemiAffineParser(AffineParser):
     """Parser of affine maps and sets that also accepts semi-affine expressions."""
 
     def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: Any) -> AffineExpr:
+        """Return a binary affine expression, semi-affine ones included.
+
+        One factor of a product and the divisor of a division must consist of constants and symbols; else a parse error
+        is raised.
+        """
         kind = KINDS.get(binop.text)
         known = isinstance(rhs, AffineConstantExpr)
         if kind is AffineBinaryOpKind.Mul:

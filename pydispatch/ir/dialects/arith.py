@@ -199,6 +199,7 @@ _COMPARED = (
 
 
 def _refine_all() -> None:
+    """Extend the operand types and the syntax of xDSL's arith operations."""
     for exact in (arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp):
         # What is exact loses nothing, which nobody needs to know.
         refine(exact, assembly_format=f"$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result) {_SAME}",

@@ -266,7 +266,7 @@ _WORDS: dict[str, tuple[str, Callable[[Parser], Attribute]]] = {
     "probe_id": ("probe_id", lambda parser: StringAttr(parser.parse_str_literal())),
     "iter": ("iteration", _parse_number),
 }
-"""What StableHLO writes as `word = value`: the property that it is, and how the value is read."""
+"""Option `word = value` of StableHLO → its property, and the function that parses the value."""
 
 
 def _parse_open(kind: type[Any], parser: Parser, *words: str) -> Any:

@@ -23,7 +23,7 @@ MACHINES: dict[str, Machine] = {
     "riscv64": riscv64.MACHINE,
 }
 VERSION = 1
-"""Changes with the bytes that the same objects become."""
+"""Version of the linker's output; it is incremented when the same objects give other bytes, to invalidate caches."""
 
 _NOW, _NOW_1 = 8, 1  # DF_BIND_NOW, DF_1_NOW
 _READ, _WRITE, _EXEC = reader.PF_READ, reader.PF_WRITE, reader.PF_EXEC

@@ -13,7 +13,7 @@ from pydispatch.link.elf.machines.relocation import Formula, Machine, Rule
 
 _GOT_FORMULAS = (Formula.ENTRY, Formula.ENTRY_PAGES, Formula.ENTRY_LOW)
 _PAGE = 4096
-"""Of instructions that compute an address in two pieces."""
+"""Page size in bytes of instruction pairs that compute an address as page and offset (AArch64 ADRP)."""
 
 
 class RelocationPlan:

@@ -56,6 +56,7 @@ class PlainSignature(CustomDirective):
         argument_dims: Sequence[SSAValue],
         result_dims: Sequence[SSAValue],
     ) -> None:
+        """Print the signature with these sizes of dynamic dimensions, which are empty in the plain form."""
         tied = self.tied.get(op)
         assert tied is None or isinstance(tied, DenseArrayBase)
         state.print_whitespace(printer)

@@ -166,6 +166,7 @@ def _print(op: affine.ParallelOp, printer: Printer) -> None:
 
 
 def _print_bounds(printer: Printer, map: AffineMap, groups: Any, operands: Sequence[SSAValue], extremum: str) -> None:
+    """Print the bounds of all loops; `extremum` (min or max) precedes a group of several expressions."""
     expressions = iter(map.results)
 
     def group(size: int) -> None:
@@ -183,6 +184,7 @@ def _print_bounds(printer: Printer, map: AffineMap, groups: Any, operands: Seque
 def _print_expression(
     printer: Printer, expr: AffineExpr, operands: Sequence[SSAValue], dims: int, nested: bool = False
 ) -> None:
+    """Print an affine expression with its operands in place of dimensions and symbols."""
     if isinstance(expr, AffineDimExpr):
         printer.print_ssa_value(operands[expr.position])
     elif isinstance(expr, AffineSymExpr):

@@ -53,7 +53,7 @@ class Loops(NamedTuple):
 
 @directive
 class Properties(CustomDirective):
-    """`<name = value, ...>`, as newer programs write properties."""
+    """Directive for properties in angle brackets, `<name = value, ...>`, as newer programs write them."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         if not parser.lexer.input.content.startswith("<", parser.pos):

@@ -41,7 +41,7 @@ class Winograd(OnTensorsOp):
     DIMENSIONS: ClassVar[str]
     """The property that lists the two dimensions of the untransformed tensor along which it is cut."""
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]]
-    """What it may list -> the letters of the dimensions of the untransformed tensor."""
+    """Permitted lists of dimensions -> letters of the dimensions of the untransformed tensor."""
 
     @property
     def tile(self) -> int:

@@ -31,6 +31,7 @@ def of_meaning(meaning: Meaning, strides: Sequence[int], dilations: Sequence[int
     dims = meaning.dims
 
     def window(subscript: Sequence[str]) -> AffineMap:
+        """Return the map of one operand; each `a+b` takes the next stride and dilation."""
         results: list[AffineExpr] = []
         index = 0
         for word in subscript:

@@ -24,7 +24,7 @@ ELEMENTWISE_KINDS = {
     **dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), **dict.fromkeys(TERNARY, 3),
     **dict.fromkeys(("max_signed", "min_signed", "max_unsigned", "min_unsigned"), 2),
 }  # fmt: skip
-"""What `linalg.elementwise` and the functions of older releases may name -> number of inputs."""
+"""Scalar function of `linalg.elementwise` or of an older operation -> number of inputs."""
 
 CONTRACTIONS = {
     "matmul": "m k, k n -> m n",

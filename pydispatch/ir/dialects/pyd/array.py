@@ -68,6 +68,8 @@ class NumPyArrayAttr(ParametrizedAttribute):
         return math.prod(self.type.get_shape())
 
     def verify(self) -> None:
+        """Raise VerifyException unless the type is static and the array consists of native-endian numbers of its
+        size."""
         shape = self.type.get_shape()
         if any(size < 0 for size in shape):
             raise VerifyException(f"the array '{self.key.data}' has static sizes, got {self.type}")

@@ -62,6 +62,7 @@ def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp
 
 
 def _print_parallel(op: scf.ParallelOp, printer: Printer) -> None:
+    """Print an scf.parallel in the syntax that _parse_parallel() parses."""
     printer.print_string(" ")
     syntax.print_operands(printer, op.body.block.args)
     for keyword, values in ((" = ", op.lowerBound), (" to ", op.upperBound), (" step ", op.step)):

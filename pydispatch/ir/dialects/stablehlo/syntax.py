@@ -155,6 +155,7 @@ class RegularOp(IRDLOperation):
 
     @classmethod
     def _parse_list(cls, parser: Parser, properties: Properties) -> list[UnresolvedOperand]:
+        """Parse operands and clauses, separated by commas; return the operands and add the clauses' properties."""
         operands: list[UnresolvedOperand] = []
         clauses = list(cls.CLAUSES)
         first = True

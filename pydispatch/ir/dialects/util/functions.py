@@ -126,6 +126,7 @@ class FuncLikeOp(IRDLOperation):
             printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def _print_results(self, printer: Printer, tied: tuple[int, ...] | None, names: list[str] | None) -> None:
+        """Print the results with their tied arguments and attributes."""
         outputs, inputs = self.function_type.outputs.data, self.function_type.inputs.data
 
         def one(i: int) -> None:
