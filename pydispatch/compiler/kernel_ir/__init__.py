@@ -1,1 +1,1 @@
-"""Kernel IR → kernel IR: passes that every emitter shares, and the data around a kernel."""
+"""Kernel IR: passes over it that all emitters share, and the description of an executable around it."""

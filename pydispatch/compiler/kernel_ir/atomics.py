@@ -27,7 +27,7 @@ _FLOATS = ("addf", "maximumf", "minimumf", "mulf", "maxnumf", "minnumf")
 
 
 def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:
-    """Return why there is no atomic operation of a kind on elements of a type, '' where there is one."""
+    """Return why there is no atomic operation of a kind on elements of a type, "" if there is one."""
     if kind != "assign" and (kind in _FLOATS) != is_float(element):
         return f"'{kind}' is for {'floats' if kind in _FLOATS else 'integers'}"
     if (bits := bit_width(element)) not in (8, 16, 32, 64) or bits > most_bits:
@@ -37,9 +37,9 @@ def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:
 
 
 def combining(kind: str, element: Attribute) -> Operation | None:
-    """Return the operation that computes the new value from the old and the given one; None of an assignment.
+    """Return the operation that combines the old value and the operand of an atomic update; None for an assignment.
 
-    Its operands are arguments of a block of their own.
+    Its operands are the arguments of a detached block.
     """
     if kind == "assign":
         return None
@@ -48,9 +48,14 @@ def combining(kind: str, element: Attribute) -> Operation | None:
 
 
 def combined(f: Any, table: Table, kind: str, element: Attribute, old: Any, operand: Any) -> Any:
-    """Write the computation of the new value with an emitter, and return it.
+    """Emit the computation of the new value of an atomic update, and return its register.
 
-    old, given: registers.
+    Args:
+        f: The emitter of the function.
+        table: Lowering of each operation.
+        kind: Kind of the update.
+        element: Type of the element.
+        old, operand: Registers of the old value and of the operand.
     """
     op = combining(kind, element)
     if op is None:

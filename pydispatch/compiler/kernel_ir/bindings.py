@@ -1,4 +1,4 @@
-"""Facts about the bindings of a function, from its subspans."""
+"""Properties of the bindings of a function, collected from its subspans."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SUBSPAN = "hal.interface.binding.subspan"
 
 @dataclass
 class BindingFacts:
-    """Facts about one binding, merged from its subspans: the largest alignment; read-only if all subspans are."""
+    """Properties of one binding, merged from its subspans: the largest alignment; read-only if all subspans are."""
 
     alignment: int = 1
     read_only: bool = True
 
 
 def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
-    """Return the bindings that a function names. Raises CompileError for one whose type is no memref of scalars."""
+    """Return the properties of each binding that a function accesses. CompileError if one is no memref of scalars."""
     facts: dict[int, BindingFacts] = {}
     for op in ops.get(SUBSPAN, ()):
         binding, (result,) = facts.setdefault(integer(op, "binding"), BindingFacts()), op.results

@@ -1,4 +1,4 @@
-"""Writes kernel IR for passes over kernel IR: operations before another one or at the end of a block."""
+"""Builder of operations for passes over kernel IR, before an operation or at the end of a block."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PREDICATES = {name: {"predicate": IntegerAttr(number, 64)} for number, name in 
 
 
 def known(value: SSAValue) -> Index:
-    """Return the int of a constant, and any other value as it is."""
+    """Return the integer if a value is an integer constant, else the value itself."""
     if type(value) is OpResult and type(value.op) is arith.ConstantOp:
         constant = value.op.properties["value"]
         if type(constant) is IntegerAttr:
@@ -51,7 +51,7 @@ def create(
     types: Sequence[Attribute],
     properties: dict[str, Attribute] | None = None,
 ) -> Operation:
-    """Create an operation without regions. properties: are the operation's from now on, and have no defaults added."""
+    """Create an operation without regions. properties: used without copying or adding defaults."""
     if not _KNOWN_OPERATION:
         return kind.create(operands=operands, result_types=types, properties=properties or {}, location=location)
     # What `Operation.create` does, in two fifths of its time: it asks twice for everything that there is none of.
@@ -68,8 +68,8 @@ def create(
 
 
 def move(first: Operation, end: Operation, insert: Callable[[Operation], object]) -> None:
-    """Move the operations of a block from `first` up to `end`, which stays. insert: puts one into its new place, and
-    the next one after it."""
+    """Move the operations from `first` up to, but not including, `end`. insert: inserts an operation at the new
+    position, after those inserted before."""
     source, second, last = end.parent, first.next_op, end.prev_op
     first.detach()
     insert(first)
@@ -172,7 +172,7 @@ class Build(IndexArithmetic[SSAValue]):
         return self.entry.constant(index, INDEX) if type(index) is int else index  # type: ignore[return-value]
 
     def binary(self, kind: type[Operation], lhs: Index, rhs: Index) -> SSAValue:
-        """Insert an operation on two indices that gives an index, and return its result."""
+        """Insert an operation on two indices whose result is an index, and return the result."""
         return self.make(kind, (self.value(lhs), self.value(rhs)), INDEX)
 
     def _nsw(self, kind: type[Operation], lhs: Index, rhs: Index) -> SSAValue:
@@ -194,8 +194,8 @@ class Build(IndexArithmetic[SSAValue]):
         return max(lhs, rhs) if type(lhs) is int and type(rhs) is int else self.binary(arith.MaxSIOp, lhs, rhs)
 
     def divide(self, lhs: Index, rhs: Index, narrow: bool = False) -> tuple[Index, Index]:
-        """Insert the division of numbers that are not negative by one that is not 0, and return quotient and remainder.
-        narrow: both fit into 31 bits.
+        """Insert an unsigned division, and return (quotient, remainder). The divisor must not be 0. narrow: whether
+        both numbers fit into 31 bits, so that a 32-bit division suffices.
         """
         if type(lhs) is int and type(rhs) is int:
             return lhs // rhs, lhs % rhs
@@ -221,7 +221,7 @@ class Build(IndexArithmetic[SSAValue]):
         return self.make(arith.SelectOp, (condition, self.value(lhs), self.value(rhs)), INDEX)
 
     def when(self, condition: SSAValue) -> Build:
-        """Open an scf.if without results."""
+        """Insert an `scf.if` without results, and return the builder of its branch; the caller ends it with `end`."""
         block = Block()
         branch = create(scf.IfOp, self.like.location, (condition,), ())
         branch.add_region(Region(block))
@@ -230,7 +230,7 @@ class Build(IndexArithmetic[SSAValue]):
         return self.inside(block)
 
     def end(self, values: Sequence[SSAValue] = ()) -> None:
-        """End the block of an scf operation."""
+        """Append the terminator of the block of an scf operation."""
         self.insert(create(scf.YieldOp, self.like.location, values, ()))
 
     def loop(
@@ -242,8 +242,13 @@ class Build(IndexArithmetic[SSAValue]):
         body: Callable[[Build, SSAValue, list[SSAValue]], Sequence[SSAValue]],
         most: int | None = None,
     ) -> list[SSAValue]:
-        """Insert an scf.for, and return its results. body: gets counter and carried values, returns the next ones.
-        most: iterations that there are at most, where the bounds do not say it.
+        """Insert an `scf.for`, and return its results.
+
+        Args:
+            lower, upper, step: Bounds and step of the counter.
+            carried: Initial values of the loop-carried values.
+            body: Emits an iteration from a builder, the counter and the carried values, and returns the next ones.
+            most: Upper bound of the iteration count, if the bounds do not state one.
         """
         types = [value.type for value in carried]
         block = Block(arg_types=[INDEX, *types])
@@ -257,7 +262,7 @@ class Build(IndexArithmetic[SSAValue]):
 
 
 def replace(op: Operation, results: Sequence[SSAValue]) -> None:
-    """Put values in the place of an operation's results, and takes it away."""
+    """Replace all uses of an operation's results by `results`, and erase the operation."""
     for old, new in zip(op.results, results, strict=True):
         old.replace_all_uses_with(new)
     op.detach()

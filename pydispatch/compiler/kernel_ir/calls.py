@@ -37,14 +37,14 @@ def is_set(op: Operation, name: str) -> bool:
 
 
 def callees(function: FuncOp) -> Iterator[str]:
-    """Yield the names that a function calls or asks for."""
+    """Yield the names of the functions that a function calls, or whose presence it tests."""
     for op in walk(function):
         if op_name(op) in (*CALLS, AVAILABLE):
             yield symbol(op, "callee")
 
 
 def reachable(functions: Mapping[str, FuncOp], name: str) -> set[str]:
-    """Return all known functions that calling `name` may reach, itself included."""
+    """Return the names of all functions that a call of `name` may execute, `name` included."""
     seen, pending = {name}, [name]
     while pending:
         for callee in callees(functions[pending.pop()]):
@@ -68,5 +68,5 @@ def import_fields(function: FuncOp) -> list[str]:
 
 
 def asserts(function: FuncOp) -> bool:
-    """Return whether a function has an assertion of its own."""
+    """Return whether the body of a function contains an assertion; those of callees do not count."""
     return any(op.name == "cf.assert" for op in walk(function))

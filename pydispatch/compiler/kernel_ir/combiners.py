@@ -11,7 +11,7 @@ from pydispatch.ir.op_info import Grouping, info_of
 
 
 def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
-    """Return the operation that combines each result, None where it is more than one."""
+    """Return the operation that combines each result of a reduction; None for a region with several operations."""
     last = loop.body.blocks[0].last_op
     combining: list[Operation | None] = []
     for region in last.regions if last is not None else ():
@@ -22,7 +22,7 @@ def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
 
 
 def is_free(op: Operation | None) -> bool:
-    """Return whether a combination may be done in any order."""
+    """Return whether a combining operation may be regrouped and reordered."""
     if op is None:
         return False
     grouping = info_of(op).grouping
@@ -32,7 +32,7 @@ def is_free(op: Operation | None) -> bool:
 
 
 def combined(build: Build, op: Operation, left: SSAValue, right: SSAValue) -> SSAValue:
-    """Combine two values as `op` combines the arguments of its block."""
+    """Insert a copy of `op` that combines two values instead of the arguments of its block, and return its result."""
     assert op.parent is not None
     first = op.parent.args[0]
     operands = [left if operand is first else right for operand in op.operands]

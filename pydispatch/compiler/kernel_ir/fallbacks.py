@@ -1,4 +1,4 @@
-"""`hal.import.fallback = @f`: a function of the module runs where an external one is missing."""
+"""Fallbacks of imports (`hal.import.fallback = @f`): a function of the module that runs if the import is missing."""
 
 from __future__ import annotations
 
@@ -21,10 +21,14 @@ FALLBACK = "hal.import.fallback"
 
 
 def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]]) -> ModuleOp:
-    """Return the module with its fallbacks decided; itself when it has none, else a copy.
+    """Return a copy of a module in which fallbacks are resolved; the module itself if it has none.
 
-    provided: the symbols that the objects of the target define, asked for only when a linked function has a fallback.
-    An import becomes optional, and each call of it asks first. Raises CompileError for a fallback that does not fit.
+    A statically linked function is replaced by its fallback if no object defines it. An import becomes optional, and
+    each call tests at run time whether it was found. CompileError for a fallback with another type, or without a body.
+
+    Args:
+        module: The module.
+        provided: Returns the symbols that the objects of the target define; called only if needed.
     """
     if not any(attribute(op, FALLBACK) is not None for op in module.body.block.ops):
         return module
@@ -47,6 +51,7 @@ def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]])
 
 
 def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
+    """Return the fallback of an external function. CompileError if it is missing, has another type, or calls it."""
     name, own = symbol(declaration, FALLBACK), declaration.sym_name.data
     fallback = functions.get(name)
     problem = None
@@ -70,7 +75,7 @@ def _calls_of(module: ModuleOp, declaration: FuncOp) -> list[Operation]:
 
 
 def _guard(call: Operation, fallback: FuncOp) -> None:
-    """`call` → `scf.if available { call } else { fallback }`."""
+    """Replace a call by `scf.if available { call } else { call of the fallback }`."""
     types = [result.type for result in call.results]
     available = ImportAvailableOp(properties={"callee": call.properties["callee"]}, result_types=[i1])
     kept, other = call.clone(), call.clone()

@@ -24,6 +24,8 @@ ONE, MANY = 1, 2
 
 @dataclass
 class Accesses:
+    """Keys of the storage that code reads and writes."""
+
     reads: set[Key] = field(default_factory=set)
     writes: set[Key] = field(default_factory=set)
 
@@ -33,9 +35,9 @@ class Accesses:
 
 
 class Hazards:
-    """Dataflow fact: accesses since the last barrier.
+    """Data-flow state: the accesses since the last barrier, of one invocation and of many.
 
-    once: keys whose elements are written once each and never read.
+    once: storage whose elements are written at most once and never read, so that no barrier is needed for it.
     """
 
     def __init__(self, once: Iterable[Key] = ()) -> None:
@@ -44,7 +46,7 @@ class Hazards:
         self.read: set[Key] = set()
 
     def conflict(self, accesses: Accesses, who: int) -> bool:
-        """Return whether a barrier must stand before these accesses."""
+        """Return whether a barrier is needed before these accesses. who: `ONE` or `MANY` invocations."""
         if any(key in self.written for key in accesses.reads):
             return True
         for key in accesses.writes:
@@ -69,14 +71,14 @@ class Hazards:
         return copy
 
     def join(self, other: Hazards) -> None:
-        """Merge the accesses on another control flow path that reaches the same point."""
+        """Merge the state of another control-flow path that reaches the same point."""
         self.read |= other.read
         for key, who in other.written.items():
             self.written[key] = max(who, self.written.get(key, 0))
 
 
 def base_of(value: SSAValue) -> set[Key]:
-    """Return the storage that a memref may lie in: bindings by number, allocations by their operation."""
+    """Return the keys of the storage that a memref may refer to: bindings by ordinal, allocations by operation."""
     keys: set[Key] = set()
     sources = _sources(value, keys)
     if not sources:
@@ -92,6 +94,7 @@ def base_of(value: SSAValue) -> set[Key]:
 
 
 def _sources(value: SSAValue, keys: set[Key]) -> list[SSAValue]:
+    """Return the memrefs that `value` may be derived from; add its key to `keys` if it is storage itself."""
     if type(value) is BlockArgument:
         parent = value.block.parent_op()
         if parent is None or op_name(parent) == "func.func":
@@ -121,7 +124,7 @@ def _yields(op: Operation) -> list[SSAValue]:
 
 
 def accesses_of(op: Operation) -> Accesses:
-    """Return what an operation and all inside it read and write. Calls read and write their arguments."""
+    """Return the storage that an operation and its regions read and write. Calls read and write all their arguments."""
     accesses, loaded, stored = Accesses(), set[SSAValue](), set[SSAValue]()
     inner: Operation | None = op
     blocks: list[Block] = []
@@ -153,6 +156,7 @@ TOUCHING = frozenset(("memref.load", "memref.store", "memref.atomic_rmw", "memre
 
 
 def _own(op: Operation) -> Accesses:
+    """Return the accesses of an operation other than loads and stores, without its regions."""
     name = op_name(op)
     if name == "memref.atomic_rmw":
         return Accesses(set(), base_of(op.operands[1]))

@@ -16,9 +16,9 @@ WIDTH_DEPENDENT = (
 
 
 def index_width(ops: Ops) -> int:
-    """Return 64 where a function can tell that indices have 64 bits, else 32.
+    """Return 64 if the results of a function may depend on indices having 64 bits, else 32.
 
-    A function can tell where it
+    They may if the function
 
     - stores an index, or converts one to an integer of more than 32 bits,
     - converts an integer of more than 32 bits to an index, and an index to an integer,
@@ -26,7 +26,7 @@ def index_width(ops: Ops) -> int:
     - has an index constant that does not fit into 32 bits,
     - converts integers to indices and back, and treats an index made of them as unsigned.
 
-    Addresses in large buffers are not looked at.
+    Offsets into buffers of more than 2^31 elements are not considered; the caller checks sizes.
     """
     results = (r.type for same in ops.values() for op in same for r in op.results)
     if any(isinstance(t, MemRefType) and isinstance(t.element_type, IndexType) for t in results):
@@ -66,8 +66,8 @@ def _was_wide(value: SSAValue) -> bool:
 
 
 def _treats_as_unsigned(ops: Ops) -> bool:
-    """Return whether an operation interprets an index that may be negative, or an integer of 32 bits that becomes an
-    index, as unsigned.
+    """Return whether an operation treats as unsigned an index that may be negative, or a 32-bit integer that becomes an
+    index.
     """
     casts = ops.get("arith.index_castui", ())
     if any(isinstance(op.results[0].type, IndexType) and _bits(op.operands[0].type) == 32 for op in casts):
@@ -77,7 +77,8 @@ def _treats_as_unsigned(ops: Ops) -> bool:
 
 
 def _depends_on_a_cast(values: list[SSAValue]) -> bool:
-    """Return whether one of the indices is computed from a converted integer; counters and sizes are not negative."""
+    """Return whether one of the indices depends on a converted integer, which may be negative, unlike counters and
+    sizes."""
     seen: set[SSAValue] = set()
     while values:
         value = values.pop()

@@ -1,4 +1,4 @@
-"""Arithmetic on indices that folds what is known while compiling: one set of rules for whatever writes kernels."""
+"""Index arithmetic with constant folding, shared by all builders of kernels."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ V = TypeVar("V")
 
 
 class IndexArithmetic(ABC, Generic[V]):
-    """Sums, differences and products of indices. What is known while compiling is a plain `int`, and nothing else is:
-    types are compared, since some V are integers, too. Indices never overflow a signed number of their width."""
+    """Sums, differences and products of indices, with constant folding. Subclasses emit the operations.
+
+    A compile-time constant is exactly of type `int`; other values are of type V, which may be a subclass of `int`.
+    Indices never overflow a signed integer of their width.
+    """
 
     @abstractmethod
     def _sum(self, lhs: V, rhs: int | V) -> V:
-        """Write an addition."""
+        """Emit an addition, and return its value."""
 
     @abstractmethod
     def _difference(self, lhs: int | V, rhs: V) -> V:
-        """Write a subtraction."""
+        """Emit a subtraction, and return its value."""
 
     @abstractmethod
     def _product(self, lhs: V, rhs: int | V) -> V:
-        """Write a multiplication."""
+        """Emit a multiplication, and return its value."""
 
     def plus(self, lhs: int | V, rhs: int | V) -> int | V:
         if type(lhs) is int:
@@ -48,7 +51,7 @@ class IndexArithmetic(ABC, Generic[V]):
         return self._product(lhs, rhs)  # type: ignore[arg-type]
 
     def strides(self, sizes: Sequence[int | V]) -> tuple[int | V, ...]:
-        """Return the strides of elements that are contiguous in row-major order."""
+        """Return the row-major strides of a contiguous tensor of these sizes, in elements."""
         strides: list[int | V] = []
         stride: int | V = 1
         for position, size in enumerate(reversed(sizes)):

@@ -1,4 +1,4 @@
-"""Kernel IR: the waist between what a program means and what a target emits.
+"""Kernel IR: the interface between target-independent lowering and the emitters of targets.
 
 A `Variant` is one executable for one target. Its functions are written in kernel IR: an xDSL module of `func.func`s
 over `memref scf arith math affine func` in which each exported function takes no arguments and reaches its
@@ -68,7 +68,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class Layout:
-    """The interface of an export: how many 32-bit constants and which buffers it takes."""
+    """Interface of an export: the number of 32-bit constants, and the bindings."""
 
     constants: int
     bindings: tuple[Binding, ...]
@@ -109,7 +109,7 @@ class ObjectFile:
 
     @property
     def include_path(self) -> list[Path]:
-        """The folders in which an include is looked for: that of the file, where there is one, then `include_dirs`."""
+        """The include search path: the folder of the file if it is on disk, then `include_dirs`."""
         own = Path(self.name).parent
         return [*([own] if own.is_dir() else []), *self.include_dirs]
 

@@ -1,4 +1,4 @@
-"""Small readers of operations: names, attributes, places, and the error for what cannot be emitted."""
+"""Accessors of operations: names, attributes, operand groups, and the error for operations without a lowering."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def integers(op: Operation, name: str) -> tuple[int, ...]:
 
 
 def segments(op: Operation, count: int) -> list[list[SSAValue]]:
-    """Return the operands by operandSegmentSizes."""
+    """Return the operands split by `operandSegmentSizes`. count: number of segments."""
     sizes = integers(op, "operandSegmentSizes")
     if len(sizes) != count:
         raise unsupported(op)
@@ -78,7 +78,7 @@ def segments(op: Operation, count: int) -> list[list[SSAValue]]:
 
 
 def mixed(op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], int | T]) -> list[int | T]:
-    """Return integers of an attribute, those left open read from the operands `dynamic` in turn."""
+    """Return the integers of an attribute, with `read` of the next operand of `dynamic` for each dynamic one."""
     rest = iter(dynamic)
     return [read(next(rest)) if value == DYNAMIC_INDEX else value for value in integers(op, name)]
 
@@ -97,7 +97,7 @@ def reassociation(op: Operation) -> list[list[int]]:
 
 
 def affine_map(op: Operation, name: str = "map") -> AffineMap:
-    """Return an affine map that the operation is sure to have."""
+    """Return a mandatory affine map attribute of an operation."""
     map_ = attribute(op, name)
     assert isinstance(map_, AffineMapAttr)
     return map_.data
@@ -159,7 +159,7 @@ def quoted(name: str) -> str:
 
 
 def c_string(text: str) -> tuple[int, str]:
-    """(bytes with the final NUL, LLVM text) of a constant string."""
+    """Return (number of bytes with the final NUL, LLVM text) of a string constant."""
     data = text.encode() + b"\0"
     return len(data), "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data)
 

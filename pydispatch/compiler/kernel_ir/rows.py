@@ -1,4 +1,4 @@
-"""The table of lowerings of an emitter, from the rows of its subjects."""
+"""Table of lowerings of an emitter, merged from its modules for groups of operations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def lowerings_of(subjects: Iterable[ModuleType]) -> dict[str, Any]:
-    """Return the lowerings of all subjects, by operation. Two rows for one operation are an error of this package."""
+    """Return the lowerings of all modules by operation name. Two lowerings of one operation are an internal error."""
     table: dict[str, Any] = {}
     for subject in subjects:
         if clash := table.keys() & subject.ROWS.keys():

@@ -1,4 +1,4 @@
-"""The operations of a function, found in one walk."""
+"""Index of the operations of a function by name, built in one walk."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ Ops = dict[str, list[Operation]]
 
 
 def ops_by_name(function: FuncOp) -> Ops:
-    """Return the operations of a function by name; those of one block in their order, an operation before those inside
-    it.
-    """
+    """Return the operations of a function by name, each list in pre-order."""
     ops: Ops = {}
     blocks = list(function.body.blocks)
     while blocks:

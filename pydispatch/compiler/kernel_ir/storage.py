@@ -19,7 +19,7 @@ READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a r
 
 
 def is_workgroup(type_: MemRefType) -> bool:
-    """Return whether a memref lies in workgroup memory: #gpu.address_space<workgroup>, or 3."""
+    """Return whether a memref is in workgroup memory: #gpu.address_space<workgroup>, or 3."""
     space = type_.memory_space
     if isinstance(space, IntegerAttr):
         return bool(space.value.data == 3)
@@ -27,7 +27,7 @@ def is_workgroup(type_: MemRefType) -> bool:
 
 
 def is_private(type_: MemRefType) -> bool:
-    """Return whether every invocation has a memref for itself: #gpu.address_space<private>, or 5."""
+    """Return whether a memref is private to each invocation: #gpu.address_space<private>, or 5."""
     space = type_.memory_space
     if isinstance(space, IntegerAttr):
         return bool(space.value.data == 5)
@@ -35,6 +35,6 @@ def is_private(type_: MemRefType) -> bool:
 
 
 def is_common(op: Operation, type_: MemRefType) -> bool:
-    """Return whether the memory of an allocation is the workgroup's: as was decided, else as its type says."""
+    """Return whether an allocation is shared by the workgroup: as the lowering has decided, else as its type states."""
     stated = attribute(op, STORAGE)
     return stated.data == "workgroup" if isinstance(stated, StringAttr) else is_workgroup(type_)

@@ -1,7 +1,7 @@
-"""Scalar types of kernel IR: what they are, and how they lie in memory.
+"""Scalar types of kernel IR, and their layout in memory.
 
-In memory i2, i4 and f4 are packed, low bits first; i1 and what else is narrower than 8 bits takes one byte. Anything
-that is not a scalar of this table, or a memref of such scalars, is refused here.
+In memory i2, i4 and f4 are packed, low bits first; i1 and other types below 8 bits take one byte each. All other types
+but memrefs of these scalars are refused with a CompileError.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MEMORY_WIDTHS = (8, 16, 32, 64, 128)
 
 
 def is_float(type_: Attribute) -> bool:
-    """f64, f32, bf16, f16, or one of the f8, f6 and f4 kinds."""
+    """Return whether a type is f64, f32, bf16, f16, or one of the f8, f6 and f4 kinds."""
     return type(type_) in _FLOATS
 
 
@@ -87,7 +87,7 @@ def bit_width(type_: Attribute) -> int:
 def scalar_width(type_: Attribute) -> int:
     """Return the width of a scalar in a register, in bits.
 
-    Raises CompileError for whatever is no scalar of kernel IR.
+    Raises CompileError for a type that is not a scalar of kernel IR.
     """
     if type(type_) in _FLOATS or (is_integer(type_) and 1 <= bit_width(type_) <= 128):
         return bit_width(type_)
@@ -98,9 +98,7 @@ def scalar_width(type_: Attribute) -> int:
 
 
 def memory_width(type_: Attribute) -> int:
-    """Return the width in bits of an element in memory, of the byte around it when packed. Raises CompileError for odd
-    widths.
-    """
+    """Return the bits of the memory access for an element: 8 for a packed one. CompileError for unsupported widths."""
     bits = _FLOATS.get(type(type_)) or scalar_width(type_)
     if bits < 8:
         return 8
@@ -149,7 +147,7 @@ def element_of(type_: Attribute) -> Attribute:
 
 
 def checked_memref(type_: Attribute) -> MemRefType:
-    """`type_` as a ranked memref of scalars with a strided layout. Raises CompileError otherwise."""
+    """Return `type_` as a ranked memref of scalars with a strided layout; raise CompileError if it is none."""
     return _checked(type_)[0]
 
 
@@ -164,7 +162,8 @@ def _checked(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ...]]:
 
 
 def layout_of(type_: Attribute) -> tuple[int | None, tuple[int | None, ...], tuple[int | None, ...]]:
-    """(offset, sizes, strides) of a memref type; None where it is open. Raises CompileError as `checked_memref`."""
+    """Return (offset, sizes, strides) of a memref type, None for dynamic ones; raise CompileError as
+    `checked_memref`."""
     memref, strides = _checked(type_)
     sizes = tuple([None if size.data == DYNAMIC_INDEX else size.data for size in memref.shape.data])
     return memref.get_offset(), sizes, strides

@@ -9,7 +9,7 @@ from pydispatch.errors import CompileError, Location
 
 
 def bit_width(type: Attribute) -> int | None:
-    """Bits of a scalar type (`index` is 64), None for anything else."""
+    """Return the bits of a scalar type, 64 for `index`; None for another type."""
     if isinstance(type, IndexType):
         return 64
     if isinstance(type, IntegerType):
@@ -19,7 +19,8 @@ def bit_width(type: Attribute) -> int | None:
 
 
 def words_of(type: Attribute, location: Location | None = None) -> int:
-    """1 or 2. CompileError for a type that is no scalar of up to 64 bits."""
+    """Return the number of 32-bit words of a scalar: 1 or 2. CompileError for a type that is no scalar of up to 64
+    bits."""
     bits = bit_width(type)
     if bits is None or not 0 < bits <= 64:
         raise CompileError(

@@ -1,1 +1,1 @@
-"""Kernel IR with affine operations and views of memrefs → arith, scf, plain accesses and one strided form."""
+"""Expansion of affine operations and memref views into arith, scf, plain accesses and `memref.reinterpret_cast`."""

@@ -1,4 +1,4 @@
-"""affine: maps become index arithmetic; loops, branches and accesses become those of scf and memref."""
+"""Expansion of affine operations: maps to index arithmetic; loops, branches, accesses to those of scf and memref."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FLOOR, CEIL, MOD = AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, Affi
 
 
 def expression(build: Build, expr: AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:
-    """Return the value of an affine expression, folded where it can be."""
+    """Insert the arithmetic of an affine expression, folded where operands are constant, and return the value."""
     if isinstance(expr, AffineConstantExpr):
         return expr.value
     if isinstance(expr, AffineDimExpr):
@@ -45,12 +45,13 @@ def expression(build: Build, expr: AffineExpr, dims: Sequence[Index], symbols: S
 
 
 def _division(build: Build, kind: AffineBinaryOpKind, lhs: Index, rhs: Index) -> Index:
+    """Insert a floor or ceiling division or a nonnegative remainder, and return the value."""
     if isinstance(rhs, int):
         if rhs <= 0:
             raise CompileError(f"affine division by {rhs}: divisors are positive")
         if isinstance(lhs, int):
             return {MOD: lhs % rhs, FLOOR: lhs // rhs, CEIL: -(-lhs // rhs)}[kind]
-    else:  # a size may turn out to be 0 in code that runs before the loop it belongs to
+    else:  # avoids a trap: a dynamic size may be 0 in code that was hoisted before the loop over it
         rhs = build.most(rhs, 1)
     if kind != MOD:
         return build.binary(arith.FloorDivSIOp if kind == FLOOR else arith.CeilDivSIOp, lhs, rhs)
@@ -59,7 +60,7 @@ def _division(build: Build, kind: AffineBinaryOpKind, lhs: Index, rhs: Index) ->
 
 
 def _split(operands: Sequence[SSAValue], dims: int) -> tuple[list[Index], list[Index]]:
-    """Return operands of a map or a set: dimensions first, then symbols."""
+    """Return the operands of a map or set as (dimensions, symbols). dims: number of dimensions."""
     indices = [known(operand) for operand in operands]
     return indices[:dims], indices[dims:]
 
@@ -96,7 +97,7 @@ def _max(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _moved(region: Region, terminator: type[Operation]) -> Region:
-    """Move the blocks of a region of affine into a new one for an operation of scf, and return it."""
+    """Move the blocks of a region into a new region whose terminator is of scf, and return the new region."""
     moved = Region()
     region.move_blocks(moved)
     for block in moved.blocks:
@@ -111,6 +112,7 @@ def _moved(region: Region, terminator: type[Operation]) -> Region:
 
 
 def _for(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand an `affine.for`: the lower bound is the maximum of its map's results, the upper bound the minimum."""
     loop = cast(affine.ForOp, op)
     lower = _most(build, _results(build, affine_map(op, "lowerBoundMap"), loop.lowerBoundOperands))
     upper = _least(build, _results(build, affine_map(op, "upperBoundMap"), loop.upperBoundOperands))
@@ -124,8 +126,8 @@ def _for(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _parallel(build: Build, op: Operation) -> list[SSAValue]:
-    """Lower an affine.parallel with one map result per bound, and no minima or maxima in the groups, to an
-    scf.parallel. CompileError for any other; there are no results.
+    """Expand an `affine.parallel` without results to an `scf.parallel`. CompileError if a bound is a minimum or maximum
+    of several map results, or if it reduces.
     """
     groups = [*bound_groups(op, "lowerBoundsGroups"), *bound_groups(op, "upperBoundsGroups")]
     if op.results or any(size != 1 for size in groups):
@@ -145,6 +147,7 @@ def _parallel(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _if(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand an `affine.if`: the condition is the conjunction of its constraints."""
     condition = attribute(op, "condition")
     assert isinstance(condition, AffineSetAttr)
     constraints = condition.data
@@ -179,7 +182,8 @@ def _store(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _basis(op: Operation, operands: Sequence[SSAValue], count: int) -> list[Index]:
-    """Return the sizes of all dimensions but the outermost, whose bound is optional and without effect."""
+    """Return the sizes of the dimensions of a linearization, except the outermost, which has no effect. count: number
+    of dimensions."""
     rest = iter(operands)
     sizes = [known(next(rest)) if size == DYNAMIC_INDEX else size for size in integers(op, "static_basis")]
     return sizes[1:] if len(sizes) == count else sizes

@@ -1,4 +1,4 @@
-"""Applies the rules of affine operations and of views, in the order of the program."""
+"""Pass that expands affine operations and memref views, in program order."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ RULES: dict[str, Rule] = {**affine.RULES, **views.RULES}
 
 
 def expand(function: FuncOp, ops: Ops | None = None) -> bool:
-    """Rewrite a function in place; returns whether there was anything to expand. ops: its operations, when known.
+    """Expand the affine operations and views of a function in place, and return whether there were any.
 
-    Raises CompileError, at the operation, for what cannot be expanded.
+    ops: the operations of the function by name, if the caller has them. CompileError for an operation that cannot be
+    expanded.
     """
     if RULES.keys().isdisjoint(ops_by_name(function) if ops is None else ops):
         return False

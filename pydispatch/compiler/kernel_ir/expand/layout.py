@@ -1,4 +1,4 @@
-"""`pyd.layout`: the numbers of a memref that only the place knows where it comes from."""
+"""`pyd.layout`: offset, sizes and strides of a memref that its type does not state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NAME = "pyd.layout"
 
 @irdl_op_definition
 class LayoutOp(IRDLOperation):
-    """Offset, sizes and strides of a memref, in elements. It is no code: emitters know them of every memref."""
+    """Query of the offset, sizes and strides of a memref, in elements. It emits no code: emitters track them."""
 
     name = NAME
     source = operand_def()

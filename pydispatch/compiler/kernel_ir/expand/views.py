@@ -1,5 +1,6 @@
-"""Views of memrefs: other shapes over the same storage. All become `memref.reinterpret_cast`, with offset, sizes and
-strides computed in arith; numbers that a memref's type leaves open are asked for with `pyd.layout`.
+"""Expansion of memref views (subview, reshape, transpose, cast) into `memref.reinterpret_cast`.
+
+Offset, sizes and strides are computed in arith; `pyd.layout` queries those that the type of a memref does not state.
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ class Strided:
 
 
 def strided(op: Operation, value: SSAValue) -> Strided:
-    """Return the storage, offset, sizes and strides of a memref that `op` uses: integers where they are known, else
-    values.
-    """
+    """Return the strided layout of a memref that `op` uses, with integers where the type states them."""
     if not isinstance(value.type, MemRefType):
         raise unsupported(op)
     source = value.owner
@@ -59,7 +58,8 @@ def strided(op: Operation, value: SSAValue) -> Strided:
 
 
 def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
-    """Offset, sizes and strides as values, asked for once, right after where the memref comes from."""
+    """Return the results of the `pyd.layout` of a memref; insert it directly after the definition on first use. count:
+    number of results."""
     for use in value.uses:
         if isinstance(use.operation, LayoutOp):
             return use.operation.results
@@ -88,7 +88,8 @@ def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
 
 
 def _typed(build: Build, op: Operation, shape: Strided) -> list[SSAValue]:
-    """Return the memref of a computed shape, with the numbers that its type states in place of the computed ones."""
+    """Return the memref of a computed layout, with values that the result type of `op` states instead of computed
+    ones."""
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
         raise unsupported(op)
@@ -104,11 +105,12 @@ def _typed(build: Build, op: Operation, shape: Strided) -> list[SSAValue]:
     return [_cast(build, stated, type_)]
 
 
-def _retyped(build: Build, op: Operation) -> list[SSAValue]:
+def _cast_view(build: Build, op: Operation) -> list[SSAValue]:
     return _typed(build, op, strided(op, op.operands[0]))
 
 
 def _subview(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand a `memref.subview`: the offset moves by offsets * strides, and strides are multiplied."""
     source = strided(op, op.operands[0])
     _, offsets, sizes, strides = segments(op, 4)
     offset = source.offset
@@ -125,8 +127,8 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[Index]) -> list[int]:
-    """Return which dimensions a rank-reducing subview keeps: units may be dropped where size and stride still fit the
-    type.
+    """Return the dimensions that remain in a rank-reducing subview. Dimensions of size 1 are dropped such that the
+    sizes and strides of the others match the result type.
     """
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
@@ -155,6 +157,7 @@ def _fits(have: Index, wanted: int | None) -> bool:
 
 
 def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand a `memref.expand_shape`. A dynamic size of a group is the source size divided by the other sizes."""
     source = strided(op, op.operands[0])
     dynamic = iter(op.operands[1:])
     sizes: list[Index | None] = [
@@ -192,6 +195,7 @@ def _quotient(build: Build, size: Index, divisor: int) -> Index:
 
 
 def _collapse_shape(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand a `memref.collapse_shape`: a group has the product of its sizes, and its innermost stride."""
     source = strided(op, op.operands[0])
     sizes: list[Index] = []
     strides: list[Index] = []
@@ -200,7 +204,7 @@ def _collapse_shape(build: Build, op: Operation) -> list[SSAValue]:
         for i in group:
             size = build.times(size, source.sizes[i])
         sizes.append(size)
-        # The innermost dimension that is not a unit gives the step of the whole group.
+        # The stride of a dimension of size 1 is arbitrary, so the innermost other one has the stride of the group.
         inner = (source.strides[i] for i in reversed(group) if source.sizes[i] != 1)
         strides.append(next(inner, source.strides[group[-1]]))
     return _typed(build, op, Strided(source.storage, source.offset, tuple(sizes), tuple(strides)))
@@ -273,7 +277,7 @@ def _same(build: Build, op: Operation) -> list[SSAValue]:
 
 
 RULES: dict[str, Rule] = {
-    "memref.cast": _retyped,
+    "memref.cast": _cast_view,
     "memref.memory_space_cast": _same,
     "memref.subview": _subview,
     "memref.expand_shape": _expand_shape,

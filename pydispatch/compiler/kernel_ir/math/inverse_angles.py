@@ -33,7 +33,7 @@ def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
     return outer, s, s * (z * polynomial(z, "asin"))
 
 
-def _less(angle: float, angle_low: float, s: Number, tail: Number) -> Number:
+def _subtract_from_angle(angle: float, angle_low: float, s: Number, tail: Number) -> Number:
     """Return an angle, given as two parts, less s and tail; s is not more than the angle."""
     high, low = fast_sum(s.new(angle), -s)
     return high + ((low + angle_low) - tail)
@@ -42,7 +42,7 @@ def _less(angle: float, angle_low: float, s: Number, tail: Number) -> Number:
 def asin(x: Number) -> Number:
     (pio2, low), size = format_of(x).pio2, x.size()
     outer, s, tail = _asin_parts(size)
-    y = choose(outer, _less(pio2, low, 2.0 * s, 2.0 * tail), s + tail).with_sign_of(x)
+    y = choose(outer, _subtract_from_angle(pio2, low, 2.0 * s, 2.0 * tail), s + tail).with_sign_of(x)
     y = choose(size < format_of(x).tiny, x, y)
     return choose(size > 1.0, NAN, y)
 
@@ -50,8 +50,8 @@ def asin(x: Number) -> Number:
 def acos(x: Number) -> Number:
     (pio2, low), size = format_of(x).pio2, x.size()
     outer, s, tail = _asin_parts(size)
-    far = choose(x < 0.0, _less(2.0 * pio2, 2.0 * low, 2.0 * s, 2.0 * tail), 2.0 * (s + tail))
-    near = _less(pio2, low, s.with_sign_of(x), tail.with_sign_of(x))
+    far = choose(x < 0.0, _subtract_from_angle(2.0 * pio2, 2.0 * low, 2.0 * s, 2.0 * tail), 2.0 * (s + tail))
+    near = _subtract_from_angle(pio2, low, s.with_sign_of(x), tail.with_sign_of(x))
     return choose(size > 1.0, NAN, choose(outer, far, near))
 
 

@@ -183,7 +183,7 @@ def asinh(x: Number) -> Number:
     else:
         square = inner * inner
         near = log1p(inner + square / (1.0 + (square + 1.0).root()))
-    y = choose(large, _far(choose(large, size, 1.0)), near).with_sign_of(x)
+    y = choose(large, _log_of_double(choose(large, size, 1.0)), near).with_sign_of(x)
     return choose((size >= format.tiny) & (size < INFINITY), y, x)
 
 
@@ -200,13 +200,13 @@ def acosh(x: Number) -> Number:
     else:
         t = inner - 1.0
         near = log1p(t + (t * (t + 2.0)).root())
-    y = choose(large, _far(choose(large & finite, x, 1.0)), near)
+    y = choose(large, _log_of_double(choose(large & finite, x, 1.0)), near)
     y = choose(finite, y, x)
     y = choose(x.equals(1.0), 0.0, y)
     return choose(x < 1.0, NAN, y)
 
 
-def _far(x: Number) -> Number:
+def _log_of_double(x: Number) -> Number:
     """log 2x."""
     y, rest = log_pair(x) if format_of(x).extended else (log(x), 0.0)
     return y + (rest + format_of(x).ln2[0])

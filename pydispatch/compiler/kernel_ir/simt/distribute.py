@@ -1,4 +1,5 @@
-"""Kernel IR for workgroups → kernel IR for invocations: the rule of every operation, applied to every entry point."""
+"""Pass that lowers workgroup code to the code of one invocation: applies the rule of each operation to all entry
+points."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ RULES: dict[str, Rule] = {
     "memref.atomic_rmw": Workgroup.store,
     **dict.fromkeys(CALLS, Workgroup.call),
     "gpu.barrier": Workgroup.user_barrier,
-    **dict.fromkeys(("scf.if", "scf.index_switch", "scf.execute_region", "memref.alloca_scope"), Workgroup.ways),
+    **dict.fromkeys(("scf.if", "scf.index_switch", "scf.execute_region", "memref.alloca_scope"), Workgroup.branches),
     **dict.fromkeys(("scf.for", "scf.while"), Workgroup.loop),
     "memref.copy": parallel.copy,
     **dict.fromkeys(PARALLEL, parallel.parallel),
@@ -38,8 +39,14 @@ RULES: dict[str, Rule] = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """An entry point that says what one invocation does. size: the invocations of its workgroup; ops: the operations
-    that it had for the workgroup; barriers: those that it has now."""
+    """Entry point after lowering to one invocation.
+
+    Attributes:
+        function: The function.
+        size: Invocations of a workgroup, in three dimensions.
+        ops: Operations by name before the lowering.
+        barriers: Barriers after the lowering.
+    """
 
     function: FuncOp
     size: Size
@@ -50,10 +57,16 @@ class Kernel:
 def distribute_kernels(
     module: ModuleOp, exports: Sequence[Export], machine: Machine, together: Container[str] = PARALLEL
 ) -> dict[str, Kernel]:
-    """Rewrite the entry points of a module in place; exports without a function are left out.
+    """Lower the entry points of a module to invocations in place, and return them by name.
 
-    Helpers are inlined, affine operations and views expanded. together: operations that several invocations do where
-    neither the function nor the export says how many there are. Raises CompileError, at the operation.
+    Helpers are inlined; affine operations and views are expanded. Exports without a function are omitted. CompileError
+    for an operation that cannot be lowered.
+
+    Args:
+        module: The module.
+        exports: The exports of the executable.
+        machine: Properties of the target.
+        together: Operations whose presence makes a workgroup have several invocations, if no size is stated.
     """
     written = inline_helpers(module, [export.name for export in exports])
     kernels: dict[str, Kernel] = {}

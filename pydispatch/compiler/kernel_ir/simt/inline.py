@@ -1,4 +1,4 @@
-"""Helpers of kernels are inlined, so that what invocations do together is seen in one function."""
+"""Inlining of helper functions into kernels, so that the lowering to invocations sees all barriers and accesses."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def copied(module: ModuleOp) -> ModuleOp:
 
 
 def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[FuncOp, Ops]]:
-    """Rewrite the exports, so that what they call has no body; returns those that there are, with their operations.
+    """Inline all functions with a body into the exports, in place; return the exports that exist with their operations.
 
-    Raises CompileError for a helper that reaches itself.
+    CompileError for a recursive helper.
     """
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.first_block}
     done: dict[str, Ops] = {}
@@ -40,6 +40,7 @@ def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[
 
 
 def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done: dict[str, Ops]) -> None:
+    """Inline all calls of a function, callees first, and record its operations in `done`. around: the call stack."""
     if name in done:
         return
     ops, inlined = ops_by_name(functions[name]), False
@@ -67,6 +68,7 @@ def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done
 
 
 def _inline(call: Operation, function: FuncOp) -> None:
+    """Replace a call by a copy of the function's body; several blocks become an `scf.execute_region`."""
     body = function.body.clone()
     for new, old in zip(walk(body), walk(function.body), strict=True):
         set_location(new, old)
@@ -90,6 +92,7 @@ def _inline(call: Operation, function: FuncOp) -> None:
 
 
 def _splice(call: Operation, entry: Block) -> None:
+    """Move the operations of a single-block body before the call, and replace the call by the returned values."""
     block = call.parent
     assert block is not None
     results: list[SSAValue] = []

@@ -1,8 +1,8 @@
-"""The partial results of the invocations of a workgroup, combined and made known to all of them.
+"""All-reduce within a workgroup: combines the partial results of its invocations, for all of them.
 
-With shuffles, those of a warp meet in registers, and those of the warps in a line of workgroup memory that every
-invocation combines from the first on. Without, all meet in workgroup memory, in a tree of steps in which an invocation
-combines eight. The order depends on the number of invocations alone.
+With shuffles, each warp combines its partial results in registers; those of the warps go to an array in workgroup
+memory, which every invocation combines in order. Without shuffles, all partial results are combined in workgroup memory
+by a tree of radix 8. The order of combination depends only on the number of invocations.
 """
 
 from __future__ import annotations
@@ -28,16 +28,21 @@ RADIX = 8
 """How many partial results one invocation combines in a step of the tree."""
 
 
-def meet(workgroup: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue]) -> list[SSAValue]:
-    """Combine the partial results of the invocations by `ops` before the loop, and return the results of the reduction.
-    values: the partial ones of this invocation.
+def combine_partials(
+    workgroup: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue]
+) -> list[SSAValue]:
+    """Insert the combination of partial results before `loop`, and return the results of the reduction.
+
+    ops: the combining operation of each result; values: partial results of this invocation.
     """
     build = workgroup.build(loop)
     if not workgroup.machine.warp:
-        return [_tree(workgroup, loop, index, *pair) for index, pair in enumerate(zip(ops, values, strict=True))]
+        return [
+            _combine_in_tree(workgroup, loop, index, *pair) for index, pair in enumerate(zip(ops, values, strict=True))
+        ]
     lanes = min(workgroup.machine.warp, workgroup.count)
     if workgroup.count % lanes or lanes & (lanes - 1):
-        return _line(workgroup, loop, ops, values, workgroup.count, workgroup.own())
+        return _combine_in_line(workgroup, loop, ops, values, workgroup.count, workgroup.own())
     for index, value in enumerate(values):
         width = lanes // 2
         while width:
@@ -46,10 +51,10 @@ def meet(workgroup: Workgroup, loop: Operation, ops: list[Operation], values: li
         values[index] = value
     if workgroup.count == lanes:
         return [shuffle(build, value, INDEX, 0, lanes) for value in values]
-    return _line(workgroup, loop, ops, values, workgroup.count // lanes, None)
+    return _combine_in_line(workgroup, loop, ops, values, workgroup.count // lanes, None)
 
 
-def _line(
+def _combine_in_line(
     workgroup: Workgroup,
     loop: Operation,
     ops: list[Operation],
@@ -57,9 +62,9 @@ def _line(
     count: int,
     place: SSAValue | None,
 ) -> list[SSAValue]:
-    """So many partial results in a line of workgroup memory, which every invocation combines from the first on.
+    """Insert the combination of `count` partial results through an array in workgroup memory, in order.
 
-    place: where in the line this invocation writes; None: the first invocation of each warp has one.
+    place: index in the array that this invocation writes; None if the first invocation of each warp writes one.
     """
     build = workgroup.build(loop)
     workgroup.reductions += 1
@@ -71,17 +76,17 @@ def _line(
     workgroup.write_scratch(loop, set(keys))
     writer = build
     if place is None:
-        lane, place = _lane(build, workgroup.own(), workgroup.machine.warp)
+        lane, place = _warp_position(build, workgroup.own(), workgroup.machine.warp)
         writer = build.when(lane)
     for line, value in zip(lines, values, strict=True):
-        _put(writer, value, line, place)
+        _store_partial(writer, value, line, place)
     if writer is not build:
         writer.end()
     workgroup.barrier(build)
     results: list[SSAValue] = []
     for index, line in enumerate(lines):
         type_ = values[index].type
-        parts = [_get(build, line, n, type_) for n in range(count)]
+        parts = [_load_partial(build, line, n, type_) for n in range(count)]
         value = parts[0]
         for part in parts[1:]:
             value = combined(build, ops[index], value, part)
@@ -90,43 +95,45 @@ def _line(
     return results
 
 
-def _lane(build: Build, own: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
-    """(whether the invocation is the first of its warp, the number of the warp)."""
+def _warp_position(build: Build, own: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
+    """Return (whether the invocation is the first of its warp, index of the warp)."""
     first = build.compare("eq", build.binary(arith.AndIOp, own, warp - 1), 0)
     return first, build.binary(arith.ShRUIOp, own, warp.bit_length() - 1)
 
 
-def _tree(workgroup: Workgroup, loop: Operation, index: int, op: Operation, value: SSAValue) -> SSAValue:
+def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Operation, value: SSAValue) -> SSAValue:
+    """Insert the combination of one partial result of all invocations by a tree of radix `RADIX`; return the result.
+
+    index: ordinal of the result; results of different ordinals use different memory.
+    """
     build = workgroup.build(loop)
     own, count, type_ = workgroup.own(), workgroup.count, value.type
     line = _scratch(workgroup, index, type_, count)
     keys = {line.owner}
     workgroup.write_scratch(loop, set(keys))
-    _put(build, value, line, own)
+    _store_partial(build, value, line, own)
 
     def gathered(inner: Build, first: Index, many: int, apart: int) -> SSAValue:
-        """Combine `many` elements of the line, `apart` from each other, in order from `first` on, and return the
-        result.
-        """
-        total = _get(inner, line, first, type_)
+        """Insert the combination of `many` elements at a stride of `apart` from `first` on, and return it."""
+        total = _load_partial(inner, line, first, type_)
         if not is_float(type_) or bit_width(type_) >= 32:
             for part in range(1, many):
                 place = inner.plus(first, part * apart)
-                total = combined(inner, op, total, _get(inner, line, place, type_))
+                total = combined(inner, op, total, _load_partial(inner, line, place, type_))
             return total
 
         def step(deep: Build, part: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
             place = deep.plus(first, deep.times(part, apart))
-            return [combined(deep, op, carried[0], _get(deep, line, place, type_))]
+            return [combined(deep, op, carried[0], _load_partial(deep, line, place, type_))]
 
-        # Small floats take a hundred instructions each time.
+        # A loop, since each combination of small floats takes about a hundred instructions.
         return inner.loop(1, many, 1, [total], step)[0]
 
     while count > RADIX and count % RADIX == 0:
         workgroup.barrier(build)
         count //= RADIX
         inner = build.when(build.compare("slt", own, count))
-        _put(inner, gathered(inner, own, RADIX, count), line, own)
+        _store_partial(inner, gathered(inner, own, RADIX, count), line, own)
         inner.end()
     workgroup.barrier(build)
     total = gathered(build, 0, count, 1)
@@ -148,11 +155,11 @@ def _line_type(element: Attribute, count: int) -> MemRefType:
 
 
 def _is_small(type_: Attribute) -> bool:
-    """Return whether a type is an integer whose elements share bytes in memory, or have none of their own width."""
+    """Return whether a type is an integer that must be widened in memory: elements share bytes, or are padded."""
     return isinstance(type_, IntegerType) and type_.width.data not in (8, 16, 32, 64, 128)
 
 
-def _put(build: Build, value: SSAValue, line: SSAValue, place: SSAValue) -> None:
+def _store_partial(build: Build, value: SSAValue, line: SSAValue, place: SSAValue) -> None:
     if _is_small(value.type):
         if bit_width(value.type) > 32:
             raise CompileError(f"a reduction of {value.type} cannot be distributed", location_of(build.like))
@@ -160,7 +167,7 @@ def _put(build: Build, value: SSAValue, line: SSAValue, place: SSAValue) -> None
     build.insert(create(memref.StoreOp, build.like.location, (value, line, place), ()))
 
 
-def _get(build: Build, line: SSAValue, place: Index, type_: Attribute) -> SSAValue:
+def _load_partial(build: Build, line: SSAValue, place: Index, type_: Attribute) -> SSAValue:
     assert isinstance(line.type, MemRefType)
     value = build.make(memref.LoadOp, (line, build.value(place)), line.type.element_type)
     return build.make(arith.TruncIOp, (value,), type_) if _is_small(type_) else value

@@ -1,7 +1,7 @@
-"""scf.parallel, scf.forall and memref.copy: distributed over the invocations in uniform code, plain loops elsewhere.
+"""Lowering of scf.parallel, scf.forall and memref.copy: distributed over invocations in uniform code, else plain loops.
 
-Reductions whose combination may be regrouped are distributed, too (reduce.py). Other reductions run in order, in every
-invocation.
+Reductions whose combination may be distribute_reduction are distributed, too (reduce.py). Other reductions run in
+order, in every invocation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydispatch.compiler.kernel_ir.expand.views import strided
 from pydispatch.compiler.kernel_ir.hazards import accesses_of
 from pydispatch.compiler.kernel_ir.readers import segments
 from pydispatch.compiler.kernel_ir.simt import reduce
-from pydispatch.compiler.kernel_ir.simt.ranges import AT_ONCE, Range, distribute, placed, repeats
+from pydispatch.compiler.kernel_ir.simt.ranges import AT_ONCE, Range, distribute, inline_block, unroll_factor
 from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -26,7 +26,7 @@ from pydispatch.ir.dialects.scf.parallel import ForallOp
 
 
 def bounds_of(op: Operation) -> list[Range]:
-    """Return the ranges of a parallel loop."""
+    """Return (lower bound, upper bound, step) of each dimension of a parallel loop."""
     if isinstance(op, scf.ParallelOp):
         lower, upper, step, _ = segments(op, 4)
         return [(known(low), known(high), known(by)) for low, high, by in zip(lower, upper, step, strict=True)]
@@ -48,21 +48,21 @@ def parallel(workgroup: Workgroup, op: Operation) -> None:
     """Lower a parallel loop in uniform code: distribute its iterations over the invocations of the workgroup."""
     workgroup.before(op, workgroup.shared(accesses_of(op)))
     if isinstance(op, scf.ParallelOp) and op.results:
-        if reduce.regroups(op):
-            reduce.regrouped(workgroup, op, bounds_of(op))
+        if reduce.can_distribute(op):
+            reduce.distribute_reduction(workgroup, op, bounds_of(op))
         return
     block = op.regions[0].block
 
     def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
-        placed(block, build, indices, last)
+        inline_block(block, build, indices, last)
         return []
 
-    distribute(workgroup, op, bounds_of(op), [], element, repeats(workgroup, block))
+    distribute(workgroup, op, bounds_of(op), [], element, unroll_factor(workgroup, block))
     replace(op, ())
 
 
 def copy(workgroup: Workgroup, op: Operation) -> None:
-    """memref.copy: elementwise, by all invocations."""
+    """Lower a `memref.copy` in uniform code: distribute its elements over the invocations of the workgroup."""
     source, target = op.operands
     if not workgroup.keys(op, target):
         workgroup.load(op)
@@ -81,7 +81,7 @@ def _element(build: Build, source: SSAValue, target: SSAValue, indices: Sequence
 
 
 def _copied(op: Operation) -> list[Range]:
-    """Return the ranges of a memref.copy."""
+    """Return (lower bound, upper bound, step) of each dimension of a `memref.copy`."""
     ranges: list[Range] = []
     for sizes in zip(*(strided(op, operand).sizes for operand in op.operands), strict=True):
         ranges.append((0, next((size for size in sizes if isinstance(size, int)), sizes[0]), 1))
@@ -94,7 +94,8 @@ Iteration = Callable[[Build, list[SSAValue], list[SSAValue]], list[SSAValue]]
 def nest(
     build: Build, bounds: Sequence[Range], carried: list[SSAValue], body: Iteration, outer: Sequence[SSAValue] = ()
 ) -> list[SSAValue]:
-    """Plain loops around `body`, which gets and returns the carried values. A range of one step is no loop."""
+    """Insert sequential loops over `bounds` around `body`, which maps carried values to the next ones; return the
+    results. A range of one iteration becomes no loop."""
     if not bounds:
         return body(build, list(outer), carried)
     lower, upper, step = bounds[0]
@@ -117,9 +118,9 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
         reduce.check(op)
 
     def body(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
-        yielded, end = placed(block, inner, indices, True), block.last_op
+        yielded, end = inline_block(block, inner, indices, True), block.last_op
         assert end is not None
         pairs = zip(end.regions, carried, yielded, strict=True) if carried else ()
-        return [placed(region.blocks[0], inner, (left, right), True)[0] for region, left, right in pairs]
+        return [inline_block(region.blocks[0], inner, (left, right), True)[0] for region, left, right in pairs]
 
     replace(op, nest(build, bounds_of(op), inits, body))

@@ -1,6 +1,6 @@
-"""Ranges of parallel loops: how many iterations there are, which one has a number, and those of an invocation.
+"""Distribution of the iterations of a parallel loop over invocations.
 
-Iteration number p of a loop belongs to invocation p modulo their number.
+The invocation of row-major iteration p is p modulo the number of invocations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FEW = 1 << 31
 
 
 def steps(build: Build, range_: Range) -> Index:
-    """Return how many steps a range has, 0 or less when it is empty."""
+    """Return the number of iterations of a range; 0 or less if it is empty."""
     lower, upper, step = range_
     if type(lower) is int and type(upper) is int and type(step) is int:
         return max(0, -(-(upper - lower) // step))
@@ -40,7 +40,7 @@ def steps(build: Build, range_: Range) -> Index:
 
 
 def _beyond(upper: Index, lower: Index) -> int | None:
-    """Return how far a bound that was made by adding a constant to the other lies beyond it."""
+    """Return upper - lower if one bound is the other plus a constant, else None."""
     op = upper.op if isinstance(upper, OpResult) else None
     if isinstance(op, arith.AddiOp):
         for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -51,7 +51,8 @@ def _beyond(upper: Index, lower: Index) -> int | None:
 
 
 def total_of(build: Build, counts: Sequence[Index]) -> Index:
-    """Return the number of iterations. Two ranges may be empty at once, and their product is none."""
+    """Return the product of the iteration counts. Negative counts are clamped to 0 first: two would have a positive
+    product."""
     total: Index = 1
     several = len([count for count in counts if type(count) is not int]) > 1
     for count in counts:
@@ -62,7 +63,7 @@ def total_of(build: Build, counts: Sequence[Index]) -> Index:
 def indices_of(
     build: Build, bounds: Sequence[Range], counts: Sequence[Index], linear: Index, narrow: bool
 ) -> list[Index]:
-    """Return the indices of the iteration with the row-major number `number`."""
+    """Return the loop indices of the iteration with row-major number `linear`. narrow: whether it fits into 31 bits."""
     indices: list[Index] = []
     rest = linear
     many = [dimension for dimension, count in enumerate(counts) if count != 1]
@@ -93,8 +94,8 @@ SMALL = 32
 """Operations of a body that is repeated."""
 
 
-def repeats(workgroup: Workgroup, block: Block) -> int:
-    """Return how many times a body is written: more than once only where it is small, and has no loops."""
+def unroll_factor(workgroup: Workgroup, block: Block) -> int:
+    """Return the unroll factor for a loop body: more than 1 only for a small body without regions."""
     if not workgroup.machine.unrolls:
         return 1
     ops = list(block.ops)
@@ -112,7 +113,17 @@ def distribute(
     element: Element,
     times: int,
 ) -> list[SSAValue]:
-    """Write, before `op`, the iterations of this invocation; `element` writes one. times: see `_rounds`."""
+    """Insert the iterations of this invocation before `op`, and return the carried values.
+
+    Args:
+        workgroup: The rewriter of the entry point.
+        op: The parallel loop.
+        bounds: Its ranges.
+        carried: Initial values of the loop-carried values.
+        element: Inserts an iteration from a builder, indices, carried values, and whether it is the last copy of the
+            body.
+        times: Unroll factor.
+    """
     build = workgroup.build(op)
     counts = [steps(build, range_) for range_ in bounds]
     total = total_of(build, counts)
@@ -128,9 +139,10 @@ def distribute(
 def _rounds(
     build: Build, own: SSAValue, total: Index, n: int, times: int, carried: Sequence[SSAValue], body: Body
 ) -> list[SSAValue]:
-    """Run `body` for the numbers own, own + n, ... below `total`, in this order; it is written up to times + 1 times.
+    """Insert `body` for the iterations own, own + n, ... below `total`, in order, and return the carried values.
 
-    Up to a round that is not full, `times` of them stand in one iteration of a loop.
+    n is the number of invocations. A main loop unrolled by `times` runs rounds in which all invocations have work; a
+    second loop runs the remaining iterations.
     """
     values = list(carried)
     if type(total) is int and total <= n:
@@ -157,7 +169,7 @@ def _rounds(
 
 
 def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue], body: Body) -> list[SSAValue]:
-    """Insert at most one iteration for each invocation, and return its values."""
+    """Insert one iteration for the invocations below `total`, and return the carried values."""
     if total == n:
         return body(build, own, values, True)
     condition, block = build.compare("slt", own, total), Block()
@@ -174,9 +186,11 @@ def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[S
     return list(branch.results)
 
 
-def placed(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool) -> list[SSAValue]:
-    """Write what a block does, its terminator excepted, whose operands are returned. last: the block is not needed
-    any more, and its operations are moved; else they are copied."""
+def inline_block(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool) -> list[SSAValue]:
+    """Insert the operations of a block without its terminator, and return the operands of the terminator.
+
+    arguments: values of the block's arguments; last: whether to move the operations instead of copying them.
+    """
     end = block.last_op
     assert end is not None
     if not last:

@@ -15,8 +15,8 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, replace
 from pydispatch.compiler.kernel_ir.combiners import combined, combiners, is_free
-from pydispatch.compiler.kernel_ir.simt.meet import meet
-from pydispatch.compiler.kernel_ir.simt.ranges import Range, distribute, placed, repeats
+from pydispatch.compiler.kernel_ir.simt.meet import combine_partials
+from pydispatch.compiler.kernel_ir.simt.ranges import Range, distribute, inline_block, unroll_factor
 from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -26,7 +26,7 @@ TYPES = (Float16Type, BFloat16Type, Float32Type, Float64Type, IntegerType, Index
 
 
 def check(loop: scf.ParallelOp) -> None:
-    """CompileError where scf.reduce has another number of combinations than the loop has values."""
+    """Raise CompileError if an `scf.reduce` has another number of regions than the loop has results."""
     last = loop.body.blocks[0].last_op
     combined_count = 0 if last is None else len(last.regions)
     if combined_count != len(loop.initVals):
@@ -35,29 +35,32 @@ def check(loop: scf.ParallelOp) -> None:
         )
 
 
-def regroups(loop: scf.ParallelOp) -> bool:
-    """Return whether all results may be combined in any order."""
+def can_distribute(loop: scf.ParallelOp) -> bool:
+    """Return whether all results of a loop may be combined in any order, so that it can be distributed."""
     check(loop)
     return all(op is not None and isinstance(op.results[0].type, TYPES) and is_free(op) for op in combiners(loop))
 
 
-def regrouped(workgroup: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -> None:
-    """Replace the loop: an invocation combines what its iterations give, then the invocations meet. What the loop
-    accesses has been noted."""
+def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -> None:
+    """Distribute a reduction: each invocation reduces its iterations, then the workgroup combines the partial results.
+
+    The caller has already recorded the memory accesses of the loop.
+    """
     build, ops = workgroup.build(loop), [op for op in combiners(loop) if op is not None]
-    starts = [_start(workgroup, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
+    starts = [_initial_value(workgroup, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
     block = loop.body.blocks[0]
 
     def element(inner: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
-        yielded = placed(block, inner, indices, last)
+        yielded = inline_block(block, inner, indices, last)
         return [combined(inner, *pair) for pair in zip(ops, carried, yielded, strict=True)]
 
-    partial = distribute(workgroup, loop, bounds, starts, element, repeats(workgroup, block))
-    replace(loop, meet(workgroup, loop, ops, partial))
+    partial = distribute(workgroup, loop, bounds, starts, element, unroll_factor(workgroup, block))
+    replace(loop, combine_partials(workgroup, loop, ops, partial))
 
 
-def _start(workgroup: Workgroup, build: Build, op: Operation, value: SSAValue) -> SSAValue:
-    """Return the value that an invocation combines its first element with; the value before the loop counts once."""
+def _initial_value(workgroup: Workgroup, build: Build, op: Operation, value: SSAValue) -> SSAValue:
+    """Return the initial value of an invocation's partial result: `value` in invocation 0, the neutral element in
+    others."""
     if info_of(op).idempotent:
         return value
     identity = identity_of(op, value.type)

@@ -1,4 +1,4 @@
-"""`gpu.shuffle`: the operation of invocations that no dialect has."""
+"""`gpu.shuffle`: reads a register of another invocation of the warp; xDSL's gpu dialect lacks it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ DOWN, INDEX = 0, 1
 
 @irdl_op_definition
 class ShuffleOp(IRDLOperation):
-    """A register of another invocation of the warp: `down` by so many lanes, or of the lane `index`.
+    """Read of a register of another invocation of the warp: `offset` lanes further (down), or of lane `offset` (index).
 
-    lanes: how many invocations take part, those with the lowest numbers of the warp. What comes from beyond them is
-    the own value.
+    The `lanes` lowest lanes of the warp take part. A read beyond them returns the invocation's own value.
     """
 
     name = "gpu.shuffle"

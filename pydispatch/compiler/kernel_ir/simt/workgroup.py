@@ -49,10 +49,12 @@ class Machine:
 
 @dataclass
 class Around:
-    """The body of a loop around the current operation.
+    """State of a loop that encloses the current operation.
 
-    barred: a barrier stands before here in every iteration. exposed: memory of reductions that is written before any
-    such barrier, while the previous iteration may still read it.
+    Attributes:
+        barred: Whether each iteration has executed a barrier before this point.
+        exposed: Reduction scratch that is written before such a barrier, while the previous iteration may still read
+            it.
     """
 
     barred: bool = False
@@ -74,9 +76,9 @@ class Workgroup:
         self.hazards = Hazards(("binding", int(n.value.data)) for n in numbers if isinstance(n, IntegerAttr))
         width = attribute(function, "pyd.index_width")
         self.narrow = machine.divides_in_words and isinstance(width, IntegerAttr) and width.value.data == 32
-        self.common: set[Operation] = set()  # allocations that are the workgroup's
-        self.reductions = 0  # those that were distributed
-        self.barriers = list(ops.get("gpu.barrier", ()))  # those of the source, and those that were put in
+        self.common: set[Operation] = set()  # allocations in workgroup memory
+        self.reductions = 0  # number of distributed reductions
+        self.barriers = list(ops.get("gpu.barrier", ()))  # of the source and inserted
         self.scratch: dict[object, SSAValue] = {}
         self.loops: list[Around] = []
         self._met: set[Key] = set()
@@ -84,6 +86,8 @@ class Workgroup:
         self._first: SSAValue | None = None
 
     def run(self) -> None:
+        """Lower the entry point in place: place storage, distribute loops, insert barriers. CompileError for a barrier
+        in a parallel loop, and for other operations of the gpu dialect."""
         for name, ops in self.ops.items():
             if name[:4] == "gpu." and name != "gpu.barrier":
                 raise unsupported(ops[0])
@@ -99,13 +103,13 @@ class Workgroup:
             self.function.attributes[MET] = ArrayAttr([IntegerAttr(ordinal, INDEX) for ordinal in met])
 
     def build(self, op: Operation) -> Build:
-        """Write before `op`."""
+        """Return a builder that inserts before `op`."""
         return Build.before(self.entry, op)
 
     # Storage
 
     def _place_storage(self) -> None:
-        """Say of every allocation whose it is."""
+        """Decide for each allocation whether it is shared by the workgroup or private to each invocation."""
         allocations = [op for name in ("memref.alloc", "memref.alloca") for op in self.ops.get(name, ())]
         shared = self._written_together() if allocations and self.count > 1 else set()
         for op in allocations:
@@ -126,7 +130,7 @@ class Workgroup:
         return False
 
     def _written_together(self) -> set[Operation]:
-        """Allocations outside parallel loops that these write, or functions that all invocations call."""
+        """Return the allocations outside parallel loops that are written in parallel loops, or by called functions."""
         written: set[Operation] = set()
         for op in (op for name in (*PARALLEL, *CALLS) for op in self.ops.get(name, ())):
             if not self._in_parallel(op):
@@ -134,7 +138,7 @@ class Workgroup:
         return {key for key in written if not self._in_parallel(key)}
 
     def shared(self, accesses: Accesses) -> Accesses:
-        """Return the accesses less those to memory that an invocation has for itself."""
+        """Return the accesses without those to private memory."""
 
         def keep(keys: set[Key]) -> set[Key]:
             return {key for key in keys if type(key) is tuple or not isinstance(key, Operation) or key in self.common}
@@ -166,7 +170,7 @@ class Workgroup:
         return self._first
 
     def alloc_at_entry(self, op: Operation) -> SSAValue:
-        """Workgroup memory for the whole kernel."""
+        """Insert an allocation at the entry as workgroup memory of the whole kernel, and return the memref."""
         op.attributes[STORAGE] = StringAttr("workgroup")
         self.common.add(op)
         return self._at_entry().let(op)
@@ -174,7 +178,7 @@ class Workgroup:
     # Barriers
 
     def before(self, op: Operation, accesses: Accesses, who: int = MANY) -> None:
-        """Put a barrier before `op` where these accesses need one, and notes them."""
+        """Insert a barrier before `op` if these accesses conflict with earlier ones, and record them."""
         if self.hazards.conflict(accesses, who):
             self._met |= accesses.reads | accesses.writes
             self.barrier(self.build(op))
@@ -201,14 +205,15 @@ class Workgroup:
             if not loop.barred:
                 loop.exposed |= keys
 
-    def _settle(self, block: Block, exposed: set[Key]) -> None:
-        """End a block after which memory of reductions is written that some may still read."""
+    def _protect_scratch(self, block: Block, exposed: set[Key]) -> None:
+        """Insert a barrier at the end of a loop body if the next iteration overwrites `exposed` scratch that may be
+        read."""
         last = block.last_op
         if last is not None and exposed & self.hazards.read:
             self.barrier(self.build(last))
 
-    def by_one(self, op: Operation) -> None:
-        """Move an operation without results that are used into `if this is invocation 0`."""
+    def run_by_first(self, op: Operation) -> None:
+        """Move an operation, whose results are unused, into a branch that only invocation 0 executes."""
         if any(result.uses for result in op.results):
             raise CompileError(
                 f"the result of '{op_name(op)}' outside a parallel loop", location_of(op), "move it into the loop"
@@ -234,7 +239,7 @@ class Workgroup:
         for block in region.blocks:
             self.hazards.note(everything, MANY)
             self._block(block)
-            self._settle(block, {line.owner for line in self.scratch.values()})
+            self._protect_scratch(block, {line.owner for line in self.scratch.values()})
         self.hazards.note(everything, MANY)
 
     def _block(self, block: Block) -> None:
@@ -248,9 +253,9 @@ class Workgroup:
                 raise unsupported(op)
 
     def keys(self, op: Operation, memref: SSAValue) -> set[Key]:
-        """Return the shared storage that a memref may lie in.
+        """Return the keys of the shared storage that a memref may refer to.
 
-        CompileError when it may also lie in an invocation's own.
+        CompileError if it may also refer to private storage.
         """
         bases = base_of(memref)
         keys = self.shared(Accesses(bases, set())).reads
@@ -268,7 +273,7 @@ class Workgroup:
         keys = self.keys(op, op.operands[1])
         if keys:
             self.before(op, Accesses(set(), keys), ONE)
-            self.by_one(op)
+            self.run_by_first(op)
 
     def call(self, op: Operation) -> None:
         self.before(op, self.shared(accesses_of(op)))
@@ -276,14 +281,14 @@ class Workgroup:
     def user_barrier(self, op: Operation) -> None:
         self.passed_barrier()
 
-    def ways(self, op: Operation) -> None:
-        """Lower an operation that runs one of its regions, and join the hazards of all of them."""
+    def branches(self, op: Operation) -> None:
+        """Lower an operation that executes one of its regions, and join the hazard states after all of them."""
         start, joined = self.hazards.copy(), None
         barred = [loop.barred for loop in self.loops]
         for region in op.regions:
             self.hazards = start.copy()
             self.region(region)
-            self._unbar(barred)
+            self._restore_barred(barred)
             if joined is None:
                 joined = self.hazards
             else:
@@ -299,12 +304,12 @@ class Workgroup:
         self.loops.append(inside)
         for region in op.regions:
             self.region(region)
-        self._settle(op.regions[-1].blocks[-1], inside.exposed)
+        self._protect_scratch(op.regions[-1].blocks[-1], inside.exposed)
         self.loops.pop()
-        self._unbar(barred)
+        self._restore_barred(barred)
         self.hazards.join(before)
 
-    def _unbar(self, barred: list[bool]) -> None:
+    def _restore_barred(self, barred: list[bool]) -> None:
         """Restore the `barred` flags of the enclosing loops: a barrier in a branch or inner loop may not have run."""
         for loop, before in zip(self.loops, barred, strict=True):
             loop.barred = before
