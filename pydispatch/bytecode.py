@@ -1,9 +1,9 @@
-"""The bytecode of what `dataclasses` writes, cached like that of modules.
+"""Cache of the bytecode that `dataclasses` generates, like that of modules.
 
-`dataclass` writes the methods of a class as text, which Python compiles each time: a third of the time that importing
-the compiler takes, since its packages have hundreds of such classes. In a block here the code comes from a file beside
-the bytecode of this module, under a digest of the text. The file is as those: of one version of Python, written where
-it can be, not with PYTHONDONTWRITEBYTECODE, and free to be deleted.
+`dataclass` generates the methods of a class as text, which Python compiles each time. This takes a third of the time to
+import the compiler, since its packages have hundreds of such classes. Inside a `cached` block, the bytecode is read
+from a file beside the bytecode of this module, by a digest of the text. Like the bytecode of modules, the file is for
+one version of Python, is written if the folder is writable and PYTHONDONTWRITEBYTECODE is not set, and may be deleted.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def cached() -> Iterator[None]:
 
 
 def _exec(text: str, names: dict[str, Any], into: Mapping[str, Any]) -> None:
+    """Execute generated code like the built-in `exec`, with the cached bytecode of the text."""
     key = hashlib.blake2b(text.encode(), digest_size=16).digest()
     code = _met.get(key) or _before.get(key)
     if code is None:
@@ -77,7 +78,7 @@ def _read() -> dict[bytes, CodeType]:
 
 
 def _write() -> None:
-    """Add what is new to the file, which is replaced as a whole."""
+    """Add new bytecode to the cache file, which is replaced atomically."""
     everything = _before | _met
     _before.update(_met)
     if sys.dont_write_bytecode:

@@ -1,4 +1,4 @@
-"""Every exception that pydispatch raises on purpose. All derive from `Error`."""
+"""Exceptions of pydispatch. All derive from `Error`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _SHOWN = 240  # characters of a source line
 
 @dataclass(frozen=True)
 class Location:
-    """A source location: file name, 1-based line and column, and the text of that line.
+    """Source location: file name, 1-based line and column, and the text of that line.
 
-    layer: the layer of a model that it belongs to; line and column are 0 where `file` has no lines.
+    layer: layer of the model at this location. Line and column are 0 for files without lines.
     """
 
     file: str
@@ -83,13 +83,18 @@ class CheckError(Error):
 
 
 class CompileWarning(UserWarning):
-    """A warning about a program that compiles."""
+    """Warning about a program that compiles."""
 
 
 class CompileError(Error):
-    """A program cannot be compiled. `location` is the source location, `note` the remedy.
+    """Error in a program, for which it cannot be compiled.
 
-    message: the fault, without the location. str() gives file:line:col, the line with a caret, and the note.
+    str() has file:line:column, the line with a caret, and the note.
+
+    Attributes:
+        message: The fault, without the location.
+        location: Source location.
+        note: The remedy.
     """
 
     location: Location | None

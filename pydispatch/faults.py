@@ -1,4 +1,4 @@
-"""The last word on exceptions: what leaves the compiler is an error of pydispatch, or of code that the user wrote."""
+"""Conversion of unexpected exceptions: only errors of pydispatch, or of the user's code, leave the compiler."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _DEEP = "split the expression or the function: the compiler nests a call for eac
 
 
 def translated(passing: tuple[type[Exception], ...] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function an entry point of the compiler, which raises InternalError, with the operation, for its faults.
+    """Decorate an entry point of the compiler, so that its faults are raised as InternalError, with the operation.
 
-    Exceptions of code that the user gave (callbacks, patterns, traced functions), missing packages, warnings and a lack
-    of memory pass as they are. Programs that are nested too deeply are a CompileError.
+    Exceptions of user code (callbacks, patterns, traced functions), missing packages, warnings and lack of memory are
+    raised unchanged. Programs that are nested too deeply raise CompileError.
 
     Args:
-        passing: Further exceptions that pass.
+        passing: Further exception types that are raised unchanged.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -60,8 +60,9 @@ def translated(passing: tuple[type[Exception], ...] = ()) -> Callable[[Callable[
 def is_fault(error: BaseException) -> bool:
     """Return whether an exception is a fault of pydispatch.
 
-    It is none of pydispatch's errors, no missing package, warning or lack of memory, and pydispatch ran, and no code of
-    the user, in the frames of the traceback after the outermost one. Without such frames, arguments did not fit a call.
+    Not faults are pydispatch's own errors, missing packages, warnings and lack of memory. For other exceptions, all
+    frames after the outermost one must be of pydispatch or of libraries. Without such frames, the arguments did not
+    match the signature.
     """
     if isinstance(error, (Error, ImportError, MemoryError, Warning)):
         return False
@@ -86,8 +87,9 @@ def internal_error(error: BaseException, node: str = "", location: Location | No
 
     Args:
         error: The exception.
-        node: The node of a model that was read, in words; without it, the operation that the innermost frame worked on.
-        location: Of the node.
+        node: Description of the node of a model that was read; by default the operation that the innermost frame
+            processed.
+        location: Location of the node.
     """
     text = f"{type(error).__name__}: {error}" if not isinstance(error, InternalError) else str(error)
     op = None if node else _operation(error)
@@ -116,7 +118,7 @@ def with_source(error: InternalError, source: str) -> InternalError:
 
 
 def _written(source: str) -> str:
-    """Write a program to a new file of the folder for temporary files; return its name."""
+    """Write a program to a new temporary file, and return its name."""
     import tempfile
 
     try:
@@ -142,7 +144,9 @@ def _frames(error: BaseException) -> Iterator[FrameType]:
 
 
 def innermost(error: BaseException, kind: type[R]) -> R | None:
-    """Return the value of a type that the innermost function worked on: its variable `op` or `node`, or the last."""
+    """Return the value of a type that the innermost frame processed: its variable `op` or `node`, else its last such
+    value.
+    """
     for frame in _frames(error):
         values = [value for value in frame.f_locals.values() if isinstance(value, kind)]
         if values:

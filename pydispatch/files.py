@@ -1,4 +1,6 @@
-"""Reads files that users name: only regular files and pipes, up to a size limit, so that no path blocks forever."""
+"""Reading of files that users name: regular files and pipes only, up to a size limit, so that no path blocks
+forever.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ _LONGEST_PIECE = 1 << 24
 
 
 def path_of(what: str, source: Any, expected: str) -> str:
-    """Return the text of a path. what: the parameter; InvalidArgumentError for another type, or an invalid path."""
+    """Return a path as text. Raise InvalidArgumentError for other types and invalid paths. what: the parameter."""
     try:
         path = os.fspath(source)
         path = os.fsdecode(path) if isinstance(source, (str, os.PathLike)) else None
@@ -50,15 +52,20 @@ def path_of(what: str, source: Any, expected: str) -> str:
 
 
 def check_path(what: str, source: Any, kind: str) -> None:
-    """InvalidArgumentError unless a source is a path. what: begins messages; kind: what the file holds."""
+    """Raise InvalidArgumentError unless a source is a path. what: begins messages. kind: describes the content of
+    the file.
+    """
     path_of(what, source, f"the path or the bytes of {kind}")
 
 
 def read(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
     """Return the bytes of a regular file or pipe.
 
-    Raises SystemError (an OSError too) when it cannot be read: a folder, device or socket, a pipe without a
-    writer, or more than `limit` bytes (default LIMIT).
+    limit: maximum number of bytes, `LIMIT` by default.
+
+    Raises:
+        SystemError: The path is a folder, device or socket, a pipe without a writer, or has too many bytes. It is an
+            OSError, too.
     """
     return b"".join(_pieces(path, LIMIT if limit is None else limit))
 
@@ -93,11 +100,15 @@ def open_mapped(path: str | os.PathLike[str]) -> IO[bytes]:
 
 
 def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
-    """Return the bytes of code given as a path or as bytes, and their name in messages: the path, or the number of
-    bytes.
+    """Return the bytes of code, and its name in messages: the path, or the number of bytes.
 
-    what: begins messages, "add_executable 'name'"; kind: what the file holds, "a SPIR-V module". SystemError for a file
-    that cannot be read, InvalidArgumentError for anything but a path or bytes.
+    Args:
+        what: Begins messages, such as "add_executable 'name'".
+        kind: Description of the content, such as "a SPIR-V module".
+
+    Raises:
+        SystemError: The file cannot be read.
+        InvalidArgumentError: The source is neither a path nor bytes.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
@@ -111,7 +122,7 @@ def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
 
 
 def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> None:
-    """Write bytes to a file. SystemError when it cannot be written, InvalidArgumentError for an invalid path."""
+    """Write bytes to a file. Raise SystemError if that fails, and InvalidArgumentError for an invalid path."""
     name = path_of(what, path, "the path of a file")
     with writing(what, name):
         Path(name).write_bytes(data)
@@ -119,7 +130,7 @@ def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> 
 
 @contextmanager
 def writing(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn an OSError of the block into a SystemError that names the file, with the number of the error."""
+    """Convert an OSError of the `with` block to a SystemError that names the file and keeps the error number."""
     try:
         yield
     except SystemError_:
@@ -130,7 +141,7 @@ def writing(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
 
 @dataclass
 class Reads:
-    """found: paths of files that were read. missed: paths at which a file was looked for and none was."""
+    """Record of file accesses. found: paths that were read. missed: paths at which no file was found."""
 
     found: set[str] = field(default_factory=set)
     missed: set[str] = field(default_factory=set)
@@ -151,7 +162,7 @@ def recording() -> Iterator[Reads]:
 
 
 def record(existing: Iterable[str] = (), missed: Iterable[str] = ()) -> None:
-    """Add paths of files that others read, or looked for, on behalf of this process."""
+    """Add paths that other processes have read, or not found, on behalf of this one."""
     existing, missed = list(existing), list(missed)
     for reads in list(_recorders):
         reads.found.update(existing)
@@ -181,7 +192,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
 
 
 def _pieces(path: str | os.PathLike[str], limit: int) -> Iterator[bytes]:
-    """Yield the bytes of a regular file or pipe, one after the other."""
+    """Yield the bytes of a regular file or pipe in pieces."""
     with _opened(path) as (stream, is_pipe):
         size = os.fstat(stream.fileno()).st_size
         if not is_pipe and size > limit:
@@ -190,6 +201,7 @@ def _pieces(path: str | os.PathLike[str], limit: int) -> Iterator[bytes]:
 
 
 def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> Iterator[bytes]:
+    """Return the bytes of a pipe in pieces. Raise SystemError for a pipe without a writer."""
     first = stream.read(_PIECE)  # None: there is a writer that has not written yet
     if first == b"":
         _refuse(path, "it is a pipe that nobody writes into; start the writer first")
@@ -198,6 +210,7 @@ def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> I
 
 
 def _all(stream: IO[bytes], path: str | os.PathLike[str], limit: int, first: bytes = b"") -> Iterator[bytes]:
+    """Yield `first` and the rest of a stream, in pieces of growing size. Raise SystemError if it exceeds the limit."""
     yield first
     size = len(first)
     while size <= limit and (piece := stream.read(min(max(_PIECE, size), _LONGEST_PIECE, limit + 1 - size))):

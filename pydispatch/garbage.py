@@ -1,4 +1,4 @@
-"""Python's search for garbage in cycles, while a program is compiled."""
+"""Thresholds of Python's cyclic garbage collector during compilation."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def rarely_collected() -> Iterator[None]:
 
 
 def none_at_exit() -> None:
-    """Skip garbage collection at the exit of this process, also for the many objects of modules.
+    """Skip garbage collection at the exit of this process, which would traverse the many objects of modules.
 
-    Until then, the thresholds of the collector are raised. Only call it in a process that pydispatch owns.
+    It also raises the collector's thresholds, so it is only for processes that pydispatch owns.
     """
     gc.set_threshold(*map(max, gc.get_threshold(), _RARE))  # what a block has left is not looked through after it
     atexit.register(gc.freeze)

@@ -1,4 +1,4 @@
-"""The limit of calls that frontends and kernels replace by copies of the called functions."""
+"""Limit of function calls that are inlined in one program or kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class InlinedCalls:
         self._counts: Counter[str] = Counter()
 
     def fault(self, name: str) -> tuple[str, str] | None:
-        """Count a call of the function `name`; return message and remedy when it is one too many."""
+        """Count a call of a function. Return message and remedy if it exceeds the limit, else None."""
         self._counts[name] += 1
         if self._counts.total() <= MOST_INLINED_CALLS:
             return None

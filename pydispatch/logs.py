@@ -18,7 +18,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 class Log:
-    """A logger that is looked up when something is said."""
+    """Logger that is looked up when a message is logged."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class Log:
 
     @property
     def has_debug(self) -> bool:
-        """Whether `debug` does anything: for what is costly to word."""
+        """Whether `debug` has an effect, for messages that are expensive to compose."""
         logger = self._logger()
         return logger is not None and logger.isEnabledFor(10)
 
@@ -53,7 +53,7 @@ runtime = Log("pydispatch.runtime")
 
 
 def set_up(level: str) -> None:
-    """Write what is said from a level on to the standard error stream, as PYDISPATCH_LOG asks for it."""
+    """Write messages from a level on to standard error, as PYDISPATCH_LOG requests."""
     if level.lower() not in LEVELS:
         warnings.warn(f"PYDISPATCH_LOG={level}: expected {', '.join(LEVELS)}; nothing is logged", stacklevel=2)
         return

@@ -1,4 +1,4 @@
-"""Lazily imported packages: errors for missing or broken ones state the remedy."""
+"""Lazy imports of packages, with errors that state the remedy for missing or broken ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _MEMORY = ("annot allocate memory", "failed to map segment", "ut of memory")  # 
 
 @contextmanager
 def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]:
-    """Run a block of imports for `what`, provided by the packages of `extra` ("" for only NumPy).
+    """Run a `with` block of imports for `what`.
 
-    Raises `error`, with the cause and a remedy, for a package that is missing or cannot be imported.
+    extra: optional dependencies that contain the packages; "" for NumPy only. error: exception type for a package that
+    is missing or cannot be imported; the message has cause and remedy.
     """
     try:
         yield
@@ -26,7 +27,7 @@ def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[Non
 
 @contextmanager
 def running(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]:
-    """Run a block that may import more. ImportError becomes `error`, MemoryError OutOfMemoryError."""
+    """Run a `with` block that may import lazily. ImportError becomes `error`, and MemoryError OutOfMemoryError."""
     try:
         yield
     except ImportError as cause:
@@ -41,6 +42,7 @@ _MORE_MEMORY = "give the process more memory (ulimit -v, or the limit of its con
 
 
 def _explain(what: str, extra: str, error: type[Error], cause: Exception) -> Error:
+    """Return the error for a failed import, with the command that installs the package."""
     name = getattr(cause, "name", None) or ""
     package = name.partition(".")[0]
     install = f"pip install 'pydispatch[{extra}]'" if extra else "pip install pydispatch"

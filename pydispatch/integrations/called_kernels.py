@@ -20,12 +20,11 @@ Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
 
 
 class Kernel(KernelSource):
-    """A kernel: called with arrays, it changes the views that it writes in place.
+    """Kernel that is called like a function with arrays, and changes the views that it writes in place.
 
-    `kernel(x, y, 2.0)` runs over the grid that the kernel states, `kernel[10, 4](x, y, 2.0)` over 10 x 4 workgroups.
-    The first call compiles for the device of the arrays: the CPU for those of NumPy and other arrays in its memory, a
-    device for its buffers. `pydispatch.compile(kernel)` gives an artifact whose function has the kernel's name and
-    returns the views that it writes.
+    `kernel(x, y, 2.0)` runs over the kernel's own grid, `kernel[10, 4](x, y, 2.0)` over 10 x 4 workgroups. The first
+    call compiles the kernel for the device of the arrays: the CPU for arrays in host memory, a device for its buffers.
+    `pydispatch.compile(kernel)` returns an artifact whose function has the kernel's name and returns the written views.
     """
 
     def __init__(
@@ -42,14 +41,14 @@ class Kernel(KernelSource):
         self._loaded: dict[tuple[str, bool], Loaded] = {}
 
     def specialize(self, **statics: Any) -> Kernel:
-        """Return the kernel with these values of static parameters. InvalidArgumentError for a name that is no static
-        parameter.
-        """
+        """Return the kernel with values for static parameters. Raise InvalidArgumentError for other names."""
         return Kernel(self.source.function, self.workgroup, self.grid, {**self.statics, **statics}, self.checks)
 
     def code(self, target: str = "cpu", **options: Any) -> str:
-        """Return the code for a target, "cpu", "cuda", "webgpu" or "vulkan": assembler, PTX, WGSL, or disassembled
-        SPIR-V. options: those of `pydispatch.compile`. Raises as `mlir`, and CompileError.
+        """Return the generated code for a target: assembler, PTX, WGSL or disassembled SPIR-V.
+
+        target: "cpu", "cuda", "webgpu" or "vulkan". options: as for `pydispatch.compile`. Raises as `mlir`, and
+        CompileError.
         """
         from pydispatch.integrations.generated_code import code
 
@@ -62,16 +61,16 @@ class Kernel(KernelSource):
         return html_of(self)
 
     def checked(self) -> Kernel:
-        """Return the kernel compiled with checks, which run on CPUs.
+        """Return the kernel compiled with run-time checks, for CPUs.
 
-        Calls raise KernelError, with the line, where an index is outside of its view, and where two invocations access
-        an element of which one writes it, with no barrier between them. They raise it, too, when elements are left
-        unwritten of a view that the kernel writes and never reads, unless its annotation has `pydispatch.partial`.
+        Calls raise KernelError, with the line, in these cases: an index is out of bounds; two invocations access an
+        element without a barrier between them, and one of them writes; or elements stay unwritten in a view that the
+        kernel only writes, unless it is annotated with `pydispatch.partial`.
         """
         return Kernel(self.source.function, self.workgroup, self.grid, self.statics, True)
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
-        """Return a function that launches the kernel over a grid of that many workgroups."""
+        """Return a function that launches the kernel over a grid of these numbers of workgroups."""
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
 
         def launch(*args: Any) -> None:
@@ -96,10 +95,12 @@ class Kernel(KernelSource):
         return launch
 
     def __call__(self, *args: Any) -> None:
-        """Run the kernel on arrays and numbers; the views that it writes are changed in place.
+        """Run the kernel on arrays and numbers. The views that it writes are changed in place.
 
-        InvalidArgumentError for arguments that do not fit, CompileError in the first call for what is no kernel, and
-        what a call of a loaded program raises.
+        Raises:
+            InvalidArgumentError: Arguments do not match the parameters.
+            CompileError: The function is no valid kernel; raised by the first call. Errors of calling a program are
+                raised, too.
         """
         if len(args) != self._count or type(args[self._view]) is not np.ndarray or self._host is None:
             if are_traced(args):
@@ -119,8 +120,10 @@ class Kernel(KernelSource):
             raise self._explained(error) from None
 
     def _explained(self, error: KernelError | InvalidArgumentError) -> KernelError | InvalidArgumentError:
-        """Return an error with the source line of its assertion. A workgroup on a CPU returns the code of the
-        assertion; other devices run the kernel to its end, and its program names the failed assertion.
+        """Return an error with the source line of the failed assertion.
+
+        A workgroup on a CPU returns the error code of the assertion. Other devices finish the kernel, and the program
+        names the assertion.
         """
         asserts = self.launched.asserts
         if isinstance(error, InvalidArgumentError):
@@ -133,12 +136,13 @@ class Kernel(KernelSource):
         return KernelError(message, error.executable, error.export, error.workgroup, error.code)
 
     def check_count(self, args: tuple[Any, ...]) -> None:
-        """InvalidArgumentError unless there are as many arguments as parameters."""
+        """Raise InvalidArgumentError unless the number of arguments is that of the parameters."""
         if len(args) != self._count:
             names = ", ".join(parameter.name for parameter in self.passed)
             raise InvalidArgumentError(f"kernel '{self.name}' takes {self._count} arguments ({names}), got {len(args)}")
 
     def _device(self, args: tuple[Any, ...]) -> str:
+        """Return the name of the device of the first view among the arguments."""
         view = args[self._view]
         return view.device if type(view) is Buffer else "cpu"
 
@@ -158,6 +162,7 @@ class Kernel(KernelSource):
         return loaded
 
     def _load(self, device: str, grid_in_call: bool) -> Loaded:
+        """Compile the kernel for a device, and load it."""
         import pydispatch
 
         lowered = self.lowered(grid_in_call)
@@ -176,19 +181,20 @@ def are_traced(args: tuple[Any, ...]) -> bool:
 
 
 def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | None) -> None:
-    """Call a kernel in that program."""
+    """Record a call of the kernel in the program that is being traced. grid: as for `programs.launch.launch`."""
     from pydispatch.programs.launch import launch
 
     launch(kernel, args, grid)
 
 
 def _in_process(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Buffers of the CPU as arrays."""
+    """Return the arguments with CPU buffers replaced by arrays over their memory."""
     on_host = [type(argument) is Buffer and isinstance(argument.memory, HostMemory) for argument in args]
     return tuple(argument.numpy() if own else argument for argument, own in zip(args, on_host, strict=True))
 
 
 def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
+    """Return the arguments at the positions of the written views: one array, or a tuple."""
     return args[written] if isinstance(written, int) else tuple(args[index] for index in written)
 
 
@@ -200,14 +206,14 @@ def is_closed(function: Callable[..., Any]) -> bool:
 
 
 def require_open(array: Any) -> None:
-    """DeviceUnavailableError for a buffer whose device was closed or lost."""
+    """Raise DeviceUnavailableError for a buffer whose device was closed or lost."""
     context = getattr(array.memory, "context", None) if type(array) is Buffer else None
     if context is not None:
         context.require_usable()
 
 
 def options_of(device_name: str) -> dict[str, Any]:
-    """Options of `compile` for a device."""
+    """Return the options of `compile` for a device."""
     scheme = device_name.partition(":")[0].partition("?")[0]
     targets = {"vulkan": "vulkan", "webgpu": "webgpu", "cuda": "cuda", "ptx-interpreter": "cuda"}
     return {"targets": targets[scheme]} if scheme in targets else {"cpu": "native"}

@@ -1,4 +1,4 @@
-"""Values that a traced function takes from outside of its arguments, and whether they have changed since."""
+"""Values that a traced function reads besides its arguments, and detection of their changes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _ABSENT = object()
 
 
 class Captures:
-    """The globals, closure variables, defaults and attributes that a function uses, directly or through functions and
-    objects that it uses, as they are now.
+    """Snapshot of the values that a function uses besides its arguments, directly or through functions and objects.
 
-    Attributes are those whose names stand in the code of these functions. Elements of lists, tuples, sets, dicts and
-    deques are included, and the elements of arrays unless the array is read-only.
+    These are globals, closure variables, defaults and attributes. Attributes are those whose names occur in the code of
+    the functions. Elements of lists, tuples, sets, dicts and deques are included, and elements of arrays unless the
+    array is read-only.
     """
 
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:
@@ -48,6 +48,7 @@ class Captures:
             return "a closure variable"
 
     def _changes(self) -> Iterator[str]:
+        """Yield the paths of values that have changed."""
         for mapping, name, value, path in self._mappings:
             now = mapping.get(name, _ABSENT)
             if now is not value and not _is_equal(now, value):
@@ -76,7 +77,7 @@ def _is_equal(now: Any, value: Any) -> bool:
 
 
 def _digest(array: np.ndarray[Any, Any]) -> Any:
-    """Return a value that differs when an element, the shape or the dtype of an array differs."""
+    """Return a value that changes with the elements, the shape or the dtype of an array."""
     if array.dtype.hasobject:
         return array.shape, tuple(map(id, array.flat))
     raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -84,7 +85,7 @@ def _digest(array: np.ndarray[Any, Any]) -> Any:
 
 
 class _Search:
-    """The search for captured values. It is repeated until no code with names of further attributes is found."""
+    """Search for captured values, repeated until the visited code contributes no further attribute names."""
 
     def __init__(self, captures: Captures) -> None:
         self._found = captures
@@ -102,6 +103,7 @@ class _Search:
                 self._value(value, name)
 
     def _value(self, value: Any, path: str) -> None:
+        """Search a value by its type, unless it was searched before."""
         if isinstance(value, _LEAVES) or id(value) in self._seen:
             return
         self._seen[id(value)] = value
@@ -112,6 +114,7 @@ class _Search:
         self._object(value, path)
 
     def _function(self, function: Any, path: str) -> None:
+        """Search the closure, globals and defaults of a function."""
         if _is_foreign(function):
             return
         self._code(function.__code__)
@@ -127,6 +130,7 @@ class _Search:
             self._value(default, f"a default of {path}")
 
     def _code(self, code: CodeType) -> None:
+        """Collect the names and string constants of code, including nested functions."""
         self._names.update(code.co_names)
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
@@ -184,6 +188,7 @@ class _Search:
                 self._value(getattr(value, "fget", None) or getattr(value, "__func__", value), f"{path}.{name}")
 
     def _object(self, value: Any, path: str) -> None:
+        """Search the attributes of an instance, and its class."""
         if type(value).__module__.partition(".")[0] in ("numpy", "pydispatch", "builtins"):
             return
         for kind in type(value).__mro__:
@@ -207,5 +212,6 @@ _SEARCHES: list[tuple[Any, Callable[[_Search, Any, str], None]]] = [
 
 
 def _is_foreign(owner: Any) -> bool:
+    """Return whether an object is defined in a package of `_FOREIGN`."""
     module = owner.__name__ if isinstance(owner, ModuleType) else getattr(owner, "__module__", None)
     return (module or "").partition(".")[0] in _FOREIGN

@@ -1,4 +1,4 @@
-"""Views that a checked kernel has to write as a whole: which elements it has left untouched."""
+"""Check that a kernel has written all elements of its views."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from pydispatch.kernels.source import Source
 
 
 class CompleteViews:
-    """A function of a checked kernel whose last results are stamps, each a tensor with one more axis than its view:
-    the first of an element is that of its last write, 0 for none."""
+    """Function of a checked kernel whose last results are race stamps.
+
+    The stamps of a view have one more axis than the view; the first stamp of an element is that of its last write, 0
+    for none.
+    """
 
     def __init__(self, function: Callable[..., Any], lowered: Lowered, source: Source) -> None:
         self._function, self._lowered, self._source = function, lowered, source
@@ -26,7 +29,7 @@ class CompleteViews:
         return getattr(self._function, "is_usable", True)
 
     def __call__(self, *args: Any, out: Any) -> None:
-        """Call the function, and raise KernelError for a view of which elements were not written."""
+        """Call the function. Raise KernelError for a view with unwritten elements."""
         views = out if isinstance(out, tuple) else (out,)
         complete = self._lowered.complete
         stamps = [np.empty((STAMPS, *args[index].shape), np.int64) for index in complete]
@@ -37,6 +40,7 @@ class CompleteViews:
                 raise self._error(self._lowered.arguments[index][0], written.shape, untouched)
 
     def _error(self, view: str, shape: tuple[int, ...], untouched: np.ndarray[Any, Any]) -> KernelError:
+        """Return the error for unwritten elements. untouched: their flat indices."""
         name, location = self._source.name, self._source.location(self._source.tree)
         first = ", ".join(str(int(index)) for index in np.unravel_index(untouched[0], shape))
         return KernelError(

@@ -1,4 +1,4 @@
-"""Text of the code that a kernel in Python is compiled to, for each target."""
+"""Text of the code that a kernel is compiled to, for each target."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ TARGETS: Mapping[str, str] = {"cpu": ".s", "cuda": ".ptx", "webgpu": ".wgsl", "v
 
 
 def code(kernel: KernelSource, target: str, **options: Any) -> str:
-    """Return the code of a kernel for a target: assembler, PTX, WGSL, or SPIR-V as spirv-dis prints it, a list of words
-    without that. Raises what compiling raises."""
+    """Return the code of a kernel for a target: assembler, PTX, WGSL or SPIR-V.
+
+    SPIR-V is disassembled by spirv-dis, or listed as words if that is not installed. Errors of compiling are raised.
+    """
     from pydispatch.compiler.driver.pipeline import compile as compile_
 
     if target not in TARGETS:
@@ -29,6 +31,7 @@ def code(kernel: KernelSource, target: str, **options: Any) -> str:
 
 
 def _disassembled(file: Path) -> str:
+    """Return SPIR-V as text."""
     import shutil
     import subprocess
 

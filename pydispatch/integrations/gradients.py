@@ -1,4 +1,4 @@
-"""Derivatives of kernels and programs in Python, which their operators in PyTorch and JAX carry."""
+"""Derivatives of kernels and programs in Python, which are registered with their PyTorch and JAX operators."""
 
 from __future__ import annotations
 
@@ -56,8 +56,11 @@ def vjp(function: Kernel | TracedProgram, rule: TracedProgram, wrt: Sequence[str
 
 
 def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:
-    """Return a function of a program on the CPU and its derivative, or None; kernels and programs in Python are
-    compiled for this CPU. InvalidArgumentError for other objects, and for a derivative that does not fit.
+    """Return a function on the CPU and its derivative, or None. Kernels and programs in Python are compiled for this
+    CPU.
+
+    Raises:
+        InvalidArgumentError: The object is no function, or the derivative does not match it.
     """
     if not isinstance(value, Kernel | TracedProgram):
         return public_function(value), None
@@ -86,6 +89,7 @@ def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:
 
 
 def _function(value: Kernel | TracedProgram) -> PublicFunction:
+    """Compile a kernel or program for this CPU, and return its function."""
     import pydispatch
 
     artifact = pydispatch.compile(value, targets="cpu", cpu="native")
@@ -100,6 +104,7 @@ def _types(function: Kernel | TracedProgram) -> dict[str, TensorType]:
 
 
 def _default(function: Kernel | TracedProgram, types: dict[str, TensorType]) -> list[str]:
+    """Return the arguments that have gradients by default: float arrays that a kernel does not write."""
     written = [function.passed[i].name for i in function.written] if isinstance(function, Kernel) else []
     return [
         name for name, type_ in types.items()

@@ -1,4 +1,4 @@
-"""Functions of JAX → artifacts."""
+"""Compilation of JAX functions into artifacts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,16 @@ def from_jax(
     function: Callable[..., Any], *args: Any, params: Any = None, kernels: Mapping[str, Any] | None = None,
     weights: str = "embed", **options: Any,
 ) -> Artifact:  # fmt: skip
-    """Compile a function of JAX for arguments like `args`: arrays, or `jax.ShapeDtypeStruct`s, also of symbolic sizes.
+    """Compile a JAX function for arguments like `args` into an artifact with the function `main`.
 
-    params, weights, kernels: as of `jax_source`. Further options as for `pydispatch.compile`. The artifact's function
-    is `main`; its arguments are the leaves of `args`.
+    Args:
+        args: Arrays or `jax.ShapeDtypeStruct`s, which may have symbolic sizes; their leaves are the arguments of
+            `main`.
+        params, weights, kernels: As for `jax_source`.
+        options: As for `pydispatch.compile`.
 
-    Raises CompileError for what cannot be compiled, and whatever JAX raises when it traces the function.
+    Raises:
+        CompileError: The function cannot be compiled. Errors of JAX's tracing are raised unchanged.
     """
     module = jax_source(function, *args, params=params, kernels=kernels, weights=weights)
     return compile_tuned(module, kernels=kernels, **options)
@@ -37,12 +41,15 @@ def jax_source(
     function: Callable[..., Any], *args: Any, params: Any = None, kernels: Mapping[str, Any] | None = None,
     weights: str = "embed",
 ) -> ModuleOp:  # fmt: skip
-    """Trace a function of JAX for arguments like `args`, and return its program as a source for `compile`.
+    """Trace a JAX function for arguments like `args`, and return its program as a source for `compile`.
 
-    params: a tree of arrays that is the function's first argument; they become weights, named by their place in the
-    tree ("dense.kernel"). weights, kernels: as for `pydispatch.compile`; a kernel has the name of an `ffi_call`.
+    Args:
+        params: Pytree of arrays, the function's first argument. They become weights, named by their path
+            ("dense.kernel").
+        weights, kernels: As for `pydispatch.compile`; a kernel has the name of an `ffi_call`.
 
-    Raises CompileError for what cannot be compiled, and whatever JAX raises when it traces the function.
+    Raises:
+        CompileError: The function cannot be compiled. Errors of JAX's tracing are raised unchanged.
     """
     if not callable(function):
         raise InvalidArgumentError(f"function: expected a function of JAX, got {function!r}")
@@ -64,7 +71,10 @@ def module_of(text: str, name: str, options: ReadOptions) -> ModuleOp:
 
 
 def _text(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) -> str:
-    """Return the function as StableHLO. Sizes that are symbols need an export, which checks what it calls."""
+    """Return the function as StableHLO.
+
+    Functions with symbolic sizes are exported, since `lower` does not support these.
+    """
     leaves = jax.tree_util.tree_leaves(examples)
     jitted = jax.jit(function, keep_unused=True)
     if all(isinstance(n, int) for leaf in leaves for n in getattr(leaf, "shape", ())):

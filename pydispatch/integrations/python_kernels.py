@@ -1,4 +1,4 @@
-"""`pydispatch.kernel`: a function of Python as a kernel."""
+"""`pydispatch.kernel`, which turns a Python function into a kernel."""
 
 from __future__ import annotations
 

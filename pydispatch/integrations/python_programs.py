@@ -15,8 +15,11 @@ from pydispatch.runtime.buffer import Buffer
 
 
 class TracedProgram(ProgramSource):
-    """A program: called with arrays, it is compiled for their device by the first call; `pydispatch.compile(program)`
-    gives an artifact with a function of its name. `python` runs the function itself."""
+    """Program that is called like a function with arrays. The first call compiles it for their device.
+
+    `pydispatch.compile(program)` returns an artifact with a function of its name. `python` runs the undecorated
+    function.
+    """
 
     def __init__(self, function: Callable[..., Any], statics: Any = None) -> None:
         super().__init__(function, statics)
@@ -25,16 +28,15 @@ class TracedProgram(ProgramSource):
         self._loaded: dict[str, tuple[Callable[..., Any], Captures]] = {}
 
     def specialize(self, **statics: Any) -> TracedProgram:
-        """Return the program with these values of static parameters. InvalidArgumentError for a name that is no static
-        parameter.
-        """
+        """Return the program with values for static parameters. Raise InvalidArgumentError for other names."""
         return TracedProgram(self.function, {**self.statics, **statics})
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Call the function with arrays, and return its results. In another program, or a part of one, it is traced
-        there.
+        """Call the program with arrays, and return its results. Inside another program it is traced there.
 
-        InvalidArgumentError for arguments that do not fit, CompileError for what is no part of programs.
+        Raises:
+            InvalidArgumentError: Arguments do not match the parameters.
+            CompileError: The function uses something that programs lack.
         """
         if any(isinstance(argument, Array) for argument in (*args, *named.values())):
             if (trace := current()) is not None:
@@ -52,6 +54,7 @@ class TracedProgram(ProgramSource):
         return loaded[0](*args, **named)
 
     def _load(self, device: str) -> tuple[Callable[..., Any], Captures]:
+        """Compile the program for a device, load it, and record the values that it captures."""
         import pydispatch
 
         artifact = pydispatch.compile(self, **options_of(device))
@@ -60,6 +63,7 @@ class TracedProgram(ProgramSource):
         return loaded
 
     def _require_no_state(self, changed: str) -> None:
+        """Raise InvalidArgumentError if compiling again, as a captured value has changed, would lose state."""
         if self.has_state:
             raise InvalidArgumentError(
                 f"program '{self.name}': '{changed}' has changed since the first call, and compiling the program again "
@@ -68,8 +72,9 @@ class TracedProgram(ProgramSource):
 
 
 def program(function: Callable[..., Any], /) -> TracedProgram:
-    """Create a program for every target from a function over arrays, in the manner of NumPy.
+    """Create a program for every target from a function over arrays, in the style of NumPy.
 
-    Its parameters have types, as those of kernels do (docs/python-programs.md). InvalidArgumentError for one without.
+    Its parameters have types like those of kernels (docs/python-programs.md). Raise InvalidArgumentError if one has
+    none.
     """
     return TracedProgram(function)

@@ -121,7 +121,7 @@ class Predictor:
         return passed_columns | dict(zip(self._outputs, results, strict=True))
 
     def _nothing(self) -> Batch:
-        """Return the results for no rows: arrays of the right types, whose open sizes are 0."""
+        """Return the results for a batch without rows: arrays with the right dtypes, and 0 for dynamic sizes."""
         empty: Batch = {}
         for name, value in zip(self._outputs, self._program_outputs, strict=True):
             shape = [0, *(n if isinstance(n, int) else 0 for n in (value.shape or ())[1:])]
@@ -129,7 +129,10 @@ class Predictor:
         return empty
 
     def _columns(self, what: str, wanted: Mapping[str, str], batch: Batch) -> Batch:
-        """Return the column of each name. InvalidArgumentError for a column that the batch does not have."""
+        """Return the column of each name.
+
+        Raise InvalidArgumentError for a column that the batch lacks. what: for messages.
+        """
         missing = [column for column in wanted.values() if column not in batch]
         if missing:
             raise InvalidArgumentError(
@@ -159,6 +162,7 @@ class Predictor:
         return stacked
 
     def _run(self, row: tuple[np.ndarray, ...], count: int) -> Sequence[np.ndarray]:
+        """Call the function, and repeat the call after errors that may be transient. count: valid rows."""
         for attempt in range(self._retries):
             try:
                 return self._stacking.run([row], count)

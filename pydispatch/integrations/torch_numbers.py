@@ -1,4 +1,4 @@
-"""Numbers as tensors of rank 0, for operators of PyTorch that take these."""
+"""Conversion of numbers to tensors of rank 0, for PyTorch operators."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ _KIND_TEXT = "a number of this kind is not converted"
 
 @dataclass(frozen=True)
 class Rank0:
-    """An argument of rank 0 of a function.
+    """Argument of rank 0 of a function.
 
-    dtype: of PyTorch. kind: the last that converts to it. low, high: the range of integers and of finite floats, None
-    for other types. expected, range_text: for messages, which cannot be composed of traced numbers.
+    Attributes:
+        dtype: PyTorch dtype.
+        kind: Most general kind of number that converts to the dtype.
+        low, high: Range of integers and of finite floats; None for other types.
+        expected, range_text: Parts of error messages, which cannot be composed from traced numbers.
     """
 
     function: PublicFunction
@@ -34,8 +37,10 @@ class Rank0:
     range_text: str
 
     def tensor(self, torch: Any, value: Any) -> Any:
-        """Return a number as a tensor, and every other value unchanged. InvalidArgumentError for a number that the
-        element type does not take."""
+        """Return a number as a tensor, and any other value unchanged.
+
+        Raise InvalidArgumentError if it does not convert.
+        """
         if isinstance(value, torch.Tensor):
             return value
         if torch.compiler.is_compiling():  # the rules of NumPy cannot be traced
@@ -63,7 +68,7 @@ class Rank0:
         return torch.full((), value, dtype=self.dtype)
 
     def _traced_array(self, torch: Any, value: Any) -> Any:
-        """Trace the conversion of an array of rank 0, whose value only the compiled function knows."""
+        """Trace the conversion of an array of rank 0, whose value is known at run time only."""
         tensor = torch.as_tensor(value)
         if tensor.dtype.is_floating_point:
             kind = NumberKind.FLOAT
@@ -81,12 +86,13 @@ class Rank0:
         return tensor.to(self.dtype)
 
     def _require(self, kind: NumberKind) -> None:
+        """Raise InvalidArgumentError for a number of a more general kind than the dtype takes."""
         if kind > self.kind:
             raise InvalidArgumentError(self.expected + _KIND_TEXT)
 
 
 def rank_0_arguments(torch: Any, function: PublicFunction) -> dict[int | str, Rank0]:
-    """Return the arguments of rank 0 of a function, by place and by name."""
+    """Return the arguments of rank 0 of a function, by position and by name."""
     arguments: dict[int | str, Rank0] = {}
     for position, (value, (_, element, dims)) in enumerate(zip(function.inputs, function.arguments, strict=True)):
         if dims is None or len(dims):

@@ -1,4 +1,4 @@
-"""Results of a traced graph that share memory: a program computes one tensor, and the results are views of it."""
+"""Outputs of a traced graph that share memory: the program computes one tensor, and the outputs are views of it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def shared_roots(nodes: Sequence[Any]) -> dict[Any, Any]:
-    """Return for each output node that shares memory with another one the node that made this memory.
+    """Return the node that allocates the memory, for each output node that shares memory with another.
 
-    Views of inputs are left out: AOTAutograd makes these itself.
+    Views of inputs are excluded: AOTAutograd creates these itself.
     """
     roots = {node: root(node) for node in nodes if _storage(node) is not None}
     users: dict[Any, int] = {}
@@ -37,8 +37,9 @@ def _storage(node: Any) -> int | None:
 
 
 def computed(value: Any, known: Mapping[Any, Any]) -> Any:
-    """Return an argument of a node with nodes replaced by their values. known: values of nodes; other nodes are
-    evaluated.
+    """Return an argument of a node with nodes replaced by their values.
+
+    known: values of nodes. Other nodes are evaluated.
     """
     if isinstance(value, (tuple, list)):
         return [computed(item, known) for item in value]

@@ -1,4 +1,4 @@
-"""Functions of programs inside computations of JAX: XLA calls them on its own threads, without Python."""
+"""Functions of programs inside JAX computations: XLA calls them on its own threads, without Python."""
 
 from __future__ import annotations
 
@@ -22,22 +22,26 @@ _callables: set[JaxFunction] = set()  # until they are closed: compiled computat
 
 
 def to_jax(function: Any, name: str = "") -> JaxFunction:
-    """Return a callable for functions of JAX that calls `function`, a function of a program on the CPU, or a kernel or
-    a program in Python, which is compiled for this CPU.
+    """Return a callable for use in JAX functions that calls a function of a program.
 
-    name: of the call in XLA's programs and errors, "pydispatch.<function>" by default. The callable takes arrays of
-    the function's types and shapes, in order or by name, also inside `jax.jit`, loops and `jax.vmap`, which calls it
-    for one element after another. It has the derivative that `pydispatch.vjp` stated; `jax.custom_vjp` gives it
-    another one. Program and callable stay alive until `close`: compiled computations may call them at any time.
+    The callable takes arrays of the function's types and shapes, by position or by name, also inside `jax.jit`, loops
+    and `jax.vmap`, which calls it once per element. It has the derivative that `pydispatch.vjp` sets; `jax.custom_vjp`
+    can replace it. Program and callable stay alive until `close`, since compiled computations may call them at any
+    time.
 
-    Raises InvalidArgumentError for another object, a closed program and element types that XLA does not have.
+    Args:
+        function: Function of a program on the CPU, or a kernel or program in Python, which is compiled for this CPU.
+        name: Name of the call in XLA programs and errors; "pydispatch.<function>" by default.
+
+    Raises:
+        InvalidArgumentError: The object is no such function, its program is closed, or XLA lacks an element type.
     """
     callee, gradient = loaded(function)
     return JaxFunction(callee, name or f"pydispatch.{callee.name}", gradient)
 
 
 class JaxFunction:
-    """A function of a program as a function of JAX; see `to_jax`."""
+    """Function of a program as a JAX function; see `to_jax`."""
 
     def __init__(self, function: PublicFunction, name: str, gradient: Gradient | None = None) -> None:
         with importing("to_jax", "jax"):
@@ -56,7 +60,7 @@ class JaxFunction:
         self._call = self._run if gradient is None else self._differentiable(gradient)
 
     def close(self) -> None:
-        """Let the program go. Computations that were compiled with this callable fail when they come to it."""
+        """Release the program. Computations that were compiled with this callable then fail when they call it."""
         self._target.close()
         if self._rule is not None:
             self._rule.close()
@@ -92,6 +96,7 @@ class JaxFunction:
         return call
 
     def _run(self, *arrays: Any) -> Any:
+        """Bind the call of the function into the JAX computation that is being traced."""
         function = self._function
         shapes = self._shapes(
             [None if value.shape is None else a.shape for a, value in zip(arrays, function.inputs, strict=True)]

@@ -1,5 +1,6 @@
-"""Programs written in Python over arrays: a function in the manner of NumPy is run once on arrays that write it down.
+"""Programs written in Python over arrays: a NumPy-style function is traced by running it once on arrays that record
+it.
 
-array.py has these arrays, functions/ what NumPy's functions do to them, control.py branches and loops, state.py what
-a loaded program keeps, launch.py calls of kernels, program.py the function with its parameters.
+array.py has these arrays, functions/ their NumPy functions, control.py branches and loops, state.py persistent state,
+launch.py calls of kernels, and program.py the function with its parameters.
 """

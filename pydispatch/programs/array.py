@@ -1,4 +1,4 @@
-"""Arrays that write down what is done to them."""
+"""Arrays that record the operations on them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ Handler = Callable[..., Any]
 
 
 class Array(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array of a program while it is traced. NumPy's functions and operators take it; its elements are not known.
+    """Array of a program while it is traced. It supports NumPy's functions and operators; its elements are unknown.
 
-    shape: numbers, and sizes that calls decide, with which one can compute. dtype: NumPy's.
+    Attributes:
+        shape: Sizes: numbers, or symbolic sizes that support arithmetic.
+        dtype: NumPy dtype.
     """
 
     UFUNCS: ClassVar[dict[str, Handler]] = {}
@@ -125,7 +127,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             return result if out is None else self._into(out[0], result, ufunc.__name__)
 
     def _into(self, out: Any, result: Array, name: str) -> Array:
-        """Put what a function gives into an array, as `x += 1` does."""
+        """Assign the result of an operation to the array `out`, as `x += 1` does. name: the NumPy function."""
         if (
             not isinstance(out, Array)
             or result.shape != out.shape
@@ -143,6 +145,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             return self._called(function.__name__, args, options)
 
     def _called(self, name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
+        """Call the handler of a NumPy function. Options with values that request the default behavior are dropped."""
         handler = self.FUNCTIONS[name]
         options = {key: value for key, value in options.items() if not _says_nothing(key, value)}
         try:
@@ -160,6 +163,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         return result
 
     def _again(self, name: str, handler: Handler, args: Sequence[Any], options: dict[str, Any]) -> Array:
+        """Compute a view again after its owner was assigned to. Raise CompileError for views that NumPy may copy."""
         if name in ("reshape", "ravel"):
             raise self.fail(
                 "a reshaped array is used after the array was assigned to; NumPy shares elements in some orders only",
@@ -200,6 +204,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             return result.shows(self, lambda: self.FUNCTIONS["<get>"](self.trace, self, index), index)
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
+        """Return a CompileError at the line of the traced function that is running. note: the remedy."""
         with self.trace.here():
             return self.trace.fail(message, note)
 
@@ -244,6 +249,7 @@ class _View:
         self.seen = self.changes()
 
     def changes(self) -> int:
+        """Return the number of assignments to the owner, and to the arrays that it is a view of."""
         above = self.owner._view
         return self.owner._changes + (0 if above is None else above.changes())
 
@@ -260,6 +266,7 @@ _SAY_NOTHING: dict[str, tuple[Any, ...]] = {
 
 
 def _says_nothing(option: str, value: Any) -> bool:
+    """Return whether a value of a NumPy option requests the default behavior."""
     if option in ("kind", "stable", "copy", "subok", "optimize"):
         return True  # how, not what; sorting is stable
     return any(
@@ -268,6 +275,8 @@ def _says_nothing(option: str, value: Any) -> bool:
 
 
 def _method(name: str) -> Callable[..., Any]:
+    """Return an array method that calls the NumPy function with the same name."""
+
     def method(self: Array, *args: Any, **options: Any) -> Any:
         return self._do(name, *args, **options)
 
@@ -284,7 +293,7 @@ _NAMES = "docs/python-programs.md lists the functions that are"
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    """NumPy's type of elements; ml_dtypes has those that NumPy lacks."""
+    """Return the NumPy dtype of an element type; for types that NumPy lacks, that of ml_dtypes."""
     if dtype.has_numpy_values:
         return dtype.numpy
     import ml_dtypes
@@ -294,12 +303,15 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
 
 
 def arrays_of(trace: Trace, tensors: Iterable[Tensor]) -> list[Array]:
+    """Return traced arrays of tensors."""
     return [Array(trace, tensor) for tensor in tensors]
 
 
 def is_size(value: Any) -> bool:
+    """Return whether a value is an integer or a symbolic size."""
     return isinstance(value, (int, np.integer, Expr)) and not isinstance(value, bool)
 
 
 def shape_of(value: Any) -> Sequence[Any]:
+    """Return a shape as a list; a single size is a shape of one dimension."""
     return [value] if is_size(value) else list(value)

@@ -13,9 +13,13 @@ from pydispatch.programs.trace import Trace, current
 
 
 def cond(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *args: Any) -> Any:
-    """then(*args) where a single truth value holds, else otherwise(*args): an array, or a tuple of arrays.
+    """Return `then(*args)` if a single truth value holds, else `otherwise(*args)`.
 
-    Both give as many arrays, of equal types. CompileError where they do not.
+    Both functions return an array, or tuples of equal length, with equal types. Outside of a program this is a Python
+    `if`.
+
+    Raises:
+        CompileError: The functions return different types.
     """
     trace = current()
     if trace is None or not isinstance(condition, Array):
@@ -29,10 +33,13 @@ def cond(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any]
 
 
 def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
-    """Run a body again and again on values, and return the last ones.
+    """Run a body repeatedly on values, and return the last values: one, or a tuple.
 
-    count: a number or a size: body(i, *values) gives the next values; or a function of the values: body(*values) runs
-    while it holds. A value keeps its type and its shape. Gives the last values: one, or a tuple.
+    Args:
+        count: A number or a size; `body(i, *values)` then returns the next values. Or a function of the values;
+            `body(*values)` runs as long as it returns true.
+        body: Returns the next values, with the types and shapes of the current ones.
+        first: Initial values.
     """
     if not first:
         raise InvalidArgumentError("loop: expected values that the body changes: loop(count, body, x)")
@@ -62,6 +69,7 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
 
 
 def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) -> Any:
+    """Run a loop on NumPy arrays, outside of a program."""
     values = list(first)
     if callable(count):
         while count(*values):
@@ -75,6 +83,7 @@ def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) ->
 def _branch(
     trace: Trace, function: Callable[..., Any], args: Sequence[Any], forms: list[bool]
 ) -> Callable[[], list[Tensor]]:
+    """Return a function that traces a branch and returns its tensors. forms: receives whether it returned a tuple."""
     return lambda: [trace.tensor_of(value) for value in _listed(function(*args), forms)]
 
 

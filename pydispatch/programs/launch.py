@@ -23,8 +23,10 @@ from pydispatch.programs.trace import Trace
 
 
 def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None) -> None:
-    """Call a kernel in the program that is being written; the arrays that it writes are new ones from here on. grid:
-    three numbers or sizes; None for that of the kernel."""
+    """Record the call of a kernel; arrays that it writes have new elements from here on.
+
+    grid: three numbers or sizes of workgroups; None for the kernel's own grid.
+    """
     trace = next(argument.trace for argument in args if isinstance(argument, Array))
     with trace.here():
         if len(args) != len(kernel.passed):
@@ -47,11 +49,16 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None
 
 
 def _cast(trace: Trace, value: SSAValue, like: Tensor) -> SSAValue:
+    """Cast a tensor value to the type of another tensor, which may have other static sizes."""
     type = tensor_type(like.dtype.element, like.shape)
     return value if value.type == type else trace.add(tensor.CastOp(value, type)).dest
 
 
 def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, type: Any) -> SSAValue:
+    """Return an argument of a kernel as a value of the type of its parameter.
+
+    Raise CompileError if it does not match.
+    """
     parameter = kernel.passed[index]
     assert parameter.type is not None
     dtype = dtype_from(_named(parameter.type.dtype))
@@ -73,7 +80,7 @@ def _named(name: str) -> Any:
 
 
 def _function(trace: Trace, kernel: KernelSource, grid_in_call: bool) -> tuple[Lowered, func.FuncOp]:
-    """Return a kernel as lowered, and the function that runs it, which is added to the module once."""
+    """Return a lowered kernel and its host function, which is added to the module on first use."""
     known: dict[tuple[int, bool], tuple[Lowered, func.FuncOp]] = trace.__dict__.setdefault("launched", {})
     lowered_function = known.get((id(kernel), grid_in_call))
     if lowered_function is None:

@@ -1,4 +1,4 @@
-"""The functions of NumPy that programs may use, as the document lists them: `python -m pydispatch.programs.names`."""
+"""List of NumPy functions that programs support, for the documentation: `python -m pydispatch.programs.names`."""
 
 from __future__ import annotations
 

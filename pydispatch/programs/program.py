@@ -23,7 +23,7 @@ from pydispatch.programs.trace import Copied, Trace, current
 
 
 class ProgramSource:
-    """A function over arrays. statics: values of parameters that are known when it is compiled."""
+    """Program before compilation: a function over arrays. statics: values of its static parameters."""
 
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any] | None = None) -> None:
         if not inspect.isfunction(function):
@@ -37,7 +37,7 @@ class ProgramSource:
         self.parameters = self._parameters()
 
     def _parameters(self) -> dict[str, TensorType | None]:
-        """Return the types of the parameters by name; None for those that are known when the program is compiled."""
+        """Return the type of each parameter by name; None for static parameters."""
         code = self.function.__code__
         cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
         names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}
@@ -67,8 +67,11 @@ class ProgramSource:
 
     @translated()
     def module(self, weights: str = "embed") -> ModuleOp:
-        """Return the program as a module. CompileError, with the line, for what programs do not support;
-        InvalidArgumentError for a static parameter without a value; any exception of the function itself.
+        """Trace the program and return its module.
+
+        Raises:
+            CompileError: The function uses something that programs lack; the error has the line.
+            InvalidArgumentError: A static parameter has no value. Exceptions of the function are raised unchanged.
         """
         missing = next((n for n, type in self.parameters.items() if type is None and n not in self.statics), None)
         if missing is not None:
@@ -84,6 +87,10 @@ class ProgramSource:
         return trace.module
 
     def _traced(self, weights: str, copies: dict[int, Copied] | None = None) -> Trace:
+        """Run the function on traced arrays, and return the finished trace.
+
+        weights: as for `pydispatch.compile`. copies: arrays that an earlier trace has copied.
+        """
         trace = Trace(self.function.__code__.co_filename, weights, copies)
         inputs = {name: type for name, type in self.parameters.items() if type is not None}
         with trace.at(f"line {self.function.__code__.co_firstlineno}"):
@@ -96,6 +103,7 @@ class ProgramSource:
         return trace
 
     def _run(self, trace: Trace, arrays: Mapping[str, Array]) -> Any:
+        """Call the function. Unbounded recursion becomes a CompileError at the innermost line of the function."""
         try:
             return self.function(**arrays, **self.statics)
         except RecursionError as error:
@@ -106,6 +114,7 @@ class ProgramSource:
                 ) from None
 
     def _named(self, trace: Trace, returned: Any) -> dict[str, Any]:
+        """Return the results of the function by name."""
         if returned is None:
             raise trace.fail(f"program '{self.name}' returns nothing", "return an array, a tuple or a dict of arrays")
         if isinstance(returned, dict):
@@ -119,7 +128,7 @@ class ProgramSource:
         return str(self.module())
 
     def python(self, *args: Any, **named: Any) -> Any:
-        """Run the function itself, on arrays of NumPy."""
+        """Run the undecorated function on NumPy arrays."""
         return self.function(*args, **{**self.statics, **named})
 
     def __repr__(self) -> str:
@@ -134,6 +143,7 @@ def _line_of(error: BaseException, filename: str) -> int:
 
 
 def _input(name: str, type: TensorType) -> Input:
+    """Return the traced input for a parameter; sizes of any value get names."""
     shape = tuple(f"{name}_size{axis}" if n is None else n for axis, n in enumerate(type.shape or ()))
     return Input(name, dtype_from(DType(type.dtype)), shape)
 

@@ -1,4 +1,4 @@
-"""Check for deterministic tracing: a function gives the same program each time it is traced."""
+"""Check that tracing is deterministic: two traces of a function must give the same program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTE = (
 
 
 def require_same(name: str, module: ModuleOp, again: ModuleOp) -> None:
-    """Refuse a program that differs from its second trace. CompileError at the first operation that differs."""
+    """Raise CompileError, at the first operation that differs, unless two traces of a program are equal."""
     for index, (op, other) in enumerate(zip(walk(module), walk(again), strict=False)):
         if index and not _is_same(op, other):  # the first one is the module
             raise CompileError(
@@ -44,6 +44,7 @@ def _place(op: Operation, module: ModuleOp) -> Any:
 
 
 def _is_same(lhs: Operation, rhs: Operation) -> bool:
+    """Return whether two operations have equal names, attributes and result types."""
     return (
         lhs.name == rhs.name
         and _are_same(lhs.properties, rhs.properties)

@@ -1,4 +1,4 @@
-"""Arrays that a loaded program keeps from call to call."""
+"""State of a program: arrays that a loaded program retains between calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydispatch.programs.trace import Trace, current
 
 
 class State:
-    """An array that programs read and change: `value`. Each loaded program has its own, which begins as `first`."""
+    """Array that programs read and change through `value`. Each loaded program has its own, initialized to `first`."""
 
     def __init__(self, first: Any) -> None:
         self.first = np.array(first)
@@ -55,6 +55,7 @@ class States:
         trace.at_end.append(self._store)
 
     def now(self, state: State) -> Any:
+        """Return the current tensor of a state variable, which is added to the program on first use."""
         if state not in self._first:
             name = f"state{len(self._first)}"
             tensor = self.trace.weight(name, state.first, dtype_of_numpy(state.first), is_own=True)
@@ -63,6 +64,7 @@ class States:
         return self._now[state]
 
     def change(self, state: State, new: Any) -> None:
+        """Assign a state variable. Raise CompileError inside a branch or loop, or for another shape."""
         if len(self.trace._scopes) > 1:
             raise self.trace.fail(
                 "state is changed in a branch or a loop", "give the new value back, and assign it after"

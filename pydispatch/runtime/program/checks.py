@@ -55,6 +55,8 @@ def compare(check: Check, values: Sequence[Value]) -> str | None:
 
 
 def _is_true(wanted: bool) -> Callable[[Check, list[Array]], str | None]:
+    """Return a check that the only value is `wanted`."""
+
     def holds(check: Check, values: list[Array]) -> str | None:
         value = values[0].reshape(-1)[0]
         return None if bool(value) is wanted else f"expected {'a true' if wanted else 'a false'} value, got {value}"
@@ -93,6 +95,7 @@ def _almost_equal(check: Check, values: list[Array]) -> str | None:
 
 
 def _close(check: Check, values: list[Array]) -> str | None:
+    """Return why values are not within the allowed distance in units of the last place; None if they are."""
     if not _alike(values):
         return _differences(check, values, None)
     distances = _ulp_distances(values, check.types[0])
@@ -100,11 +103,11 @@ def _close(check: Check, values: list[Array]) -> str | None:
 
 
 def _ulp_distances(values: Sequence[Array], kind: ElementType) -> NDArray[np.float64]:
-    """Return how many floats are between the elements of two arrays, as StableHLO counts them.
+    """Return the number of floats between the elements of two arrays, as StableHLO counts them.
 
-    Subnormal numbers count as 0 or as the smallest normal number, whichever is nearer. Two NaN have distance 0; a
-    number and one that is not finite, or another one that is not finite, an infinite distance. Of complex numbers the
-    larger distance of their parts.
+    A subnormal number counts as 0 or as the smallest normal number, whichever is nearer. The distance of two NaNs is 0.
+    The distance of a finite number and a non-finite one, or of different non-finite ones, is infinite. For complex
+    numbers it is the larger distance of the two parts.
     """
     a, b = (_wide(value, kind) for value in values)
     if a.dtype.kind == "c":
@@ -123,7 +126,7 @@ def _distances(lhs: Array, rhs: Array, kind: str) -> NDArray[np.float64]:
 
 
 def _count_from_zero(value: Array, mantissa: int, min_exponent: int) -> NDArray[np.int64]:
-    """Return how many floats are between 0 and each finite one; 1 for the smallest normal number."""
+    """Return the number of floats from 0 to each finite value; 1 for the smallest normal number."""
     size = np.abs(np.where(np.isfinite(value), value, 0.0))
     fraction, exponent = np.frexp(np.maximum(size, 2.0**min_exponent))
     steps = np.ldexp(2 * fraction - 1, mantissa).astype(np.int64)
@@ -169,7 +172,7 @@ def _same_bits(lhs: Array, rhs: Array) -> NDArray[np.bool_]:
 
 
 def _wide(array: Array, kind: ElementType) -> Array:
-    """Return the elements in a type wide enough for their differences."""
+    """Return the elements in a type that represents their differences exactly enough."""
     if array.dtype.kind in "iub" and _is_float(kind) and kind.dtype.kind in "iu":
         if kind.name == "bf16":
             return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
@@ -178,6 +181,9 @@ def _wide(array: Array, kind: ElementType) -> Array:
 
 
 def _differences(check: Check, values: list[Array], same: NDArray[np.bool_] | None) -> str | None:
+    """Return a report of the differing elements; None if all are equal. same: equality by element, None for other
+    types.
+    """
     actual, expected = values
     if same is None:
         return f"expected {_type(expected, check)}, got {_type(actual, check)}"

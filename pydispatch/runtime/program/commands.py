@@ -1,4 +1,4 @@
-"""Host commands of a program: who provides them, and errors for those that are missing or take other operands."""
+"""Host commands of a program: resolution of their providers, and errors for missing or mismatched ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def commands_of(module: Module) -> Commands:
 
 
 def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) -> MissingImportError:
-    """Return the error for host commands that no provider has. queried: labels of the providers."""
+    """Return the error for host commands without a provider. queried: labels of the providers."""
     from pydispatch.formats.program.text import signature_text
 
     declared = dict(commands)
@@ -53,7 +53,7 @@ def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) 
 
 
 def check_signature(name: str, function: Callable[..., Any], operands: Sequence[HostOperand]) -> None:
-    """InvalidArgumentError unless a function of Python can be called with a context and the operands."""
+    """Raise InvalidArgumentError unless a Python function can be called with a context and the operands."""
     try:
         inspect.signature(function).bind(None, *operands)
     except TypeError as error:
@@ -69,7 +69,13 @@ def check_signature(name: str, function: Callable[..., Any], operands: Sequence[
 
 @dataclass(frozen=True)
 class Provided:
-    """Who gives a host command. function: of Python, or None. address, context: what C calls. provider: its number."""
+    """Implementation of a host command.
+
+    Attributes:
+        function: Python function, or None.
+        address, context: Address and context pointer of a C function.
+        provider: Number of the provider.
+    """
 
     function: Callable[..., Any] | None
     address: int

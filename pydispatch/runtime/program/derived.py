@@ -1,4 +1,4 @@
-"""The memory of derived constants, which programs of equal artifacts share."""
+"""Memory of derived constants, shared by programs of equal artifacts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 
 
 class Shared:
-    """Derived constants of equal programs. file: the artifact of the first of them. memory: that of the process.
-    blocks: by constant, memory of a device of its own; lock: of `blocks`."""
+    """Derived constants of equal programs.
+
+    Attributes:
+        file: Artifact of the first of these programs.
+        memory: Host memory of the constants.
+        blocks: Device memory by constant.
+        lock: Guards `blocks`.
+    """
 
     def __init__(self, module: Module, file: ArtifactFile) -> None:
         self.file, self.memory = file, Derived(module)
@@ -26,16 +32,14 @@ class Shared:
 
 
 class Sharing:
-    """The derived constants of the programs that are loaded on a device."""
+    """Derived constants of the programs that are loaded on one device."""
 
     def __init__(self) -> None:
         self._known: weakref.WeakValueDictionary[Hashable, Shared] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()
 
     def find(self, module: Module, file: ArtifactFile, variants: Sequence[Chosen]) -> Shared:
-        """Return the derived constants of a loaded program whose artifact has the same bytes and runs the same
-        variants, else new ones.
-        """
+        """Return the derived constants of a loaded program with an equal artifact and equal variants, else new ones."""
         key = (file.size, file.checksums(), *((v.number, *v.constants) for v in variants))
         with self._lock:
             known = self._known.get(key)
@@ -46,10 +50,10 @@ class Sharing:
 
 
 def attach(module: Module, file: ArtifactFile, variants: Sequence[Chosen], sharing: Sharing | None) -> None:
-    """Give a linked program the memory of its derived constants.
+    """Assign a linked program the memory of its derived constants.
 
-    Nothing is shared by programs whose results may differ though their artifacts are equal: by parameters, by functions
-    that they import, or by code that they only declare.
+    Programs with parameters, imports or code supplied at load time share nothing, because their constants may differ
+    even if their artifacts are equal.
     """
     differs = module.parameters() or any(v.entry.get("imports") or v.entry.get("dynamic") for v in variants)
     shared = Shared(module, file) if sharing is None or differs else sharing.find(module, file, variants)

@@ -1,4 +1,4 @@
-"""Functions linked at load time: registering them on a device, and which provider supplies which symbol."""
+"""Functions linked at load time: their registration on a device, and resolution of symbols to providers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ class Import:
 
 @dataclass(frozen=True)
 class SuppliedCode:
-    """The code of an executable that a program only declares: an embedded ELF, or a library in memory by its query."""
+    """Code of an executable that a program only declares: an embedded ELF, or the query function of a loaded
+    library.
+    """
 
     source: str
     elf: bytes | memoryview | None
@@ -92,7 +94,7 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode:
 
 
 def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) -> SuppliedCode:
-    """Return the code of a file that is a library for the system's loader, and not an embedded ELF."""
+    """Load a shared library of the system's loader that is no embedded ELF, and return its code."""
     from pydispatch._core import elf
     from pydispatch._core.plugin import check_library
 
@@ -277,7 +279,10 @@ def missing_imports(
 ) -> MissingImportError:
     """Return the error for an executable with unresolved required imports.
 
-    lacking: their symbols. asked: labels of the providers asked. known: symbols that a provider has.
+    Args:
+        lacking: Unresolved symbols.
+        asked: Labels of the queried providers.
+        known: Symbols that some provider has, for suggestions.
     """
 
     users: dict[str, tuple[str, ...]] = {s.symbol: s.exports for s in signatures_of(variant)}

@@ -1,4 +1,4 @@
-"""Executables of a program in this process: embedded ELFs and libraries, with the functions that they import."""
+"""Linking of a program's executables into this process: embedded ELFs and libraries, with their imports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CpuLinker:
         self._importing: list[Chosen] = []  # executables with imports, in the order of loading
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
-        """Raise ArtifactError, and MissingImportError for unresolved imports or code."""
+        """Link all executables. Raise ArtifactError, or MissingImportError for unresolved imports or missing code."""
         module.set_chains(*self.chains)
         codes = [self._code(file, chosen) for chosen in variants]
         linked = list(zip(variants, codes, strict=True))
@@ -48,9 +48,7 @@ class CpuLinker:
                 self._link_member(module, file, chosen, elf)
 
     def _code(self, file: ArtifactFile, chosen: Chosen) -> tuple[memoryview | bytes | None, SuppliedCode | None]:
-        """Return the ELF of an executable, and the code that the device was given for one that the program only
-        declares.
-        """
+        """Return the ELF of an executable, and the supplied code if the program only declares the executable."""
         if chosen.entry.get("dynamic"):
             code = self._given(chosen)
             return code.elf, code
@@ -76,7 +74,7 @@ class CpuLinker:
             )
 
     def _link_given(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
-        """Link an executable that the program only declares, with the code that was added to the device."""
+        """Link an executable that the program only declares, with code that was added to the device."""
         self._importing.append(chosen)
         resolution = self._queried()
         try:
@@ -91,7 +89,7 @@ class CpuLinker:
             self._importing.pop()  # it has no imports
 
     def _given(self, chosen: Chosen) -> SuppliedCode:
-        """Return the code of an executable that the program only declares."""
+        """Return the code supplied for an executable. Raise MissingImportError if there is none."""
         known = self.registry.executables if self.registry is not None else {}
         code = known.get(chosen.name)
         if code is None:
@@ -99,9 +97,7 @@ class CpuLinker:
         return code
 
     def _queried(self) -> Resolution | None:
-        """Return the resolution that queries the providers of the device, created on first use; None without a
-        registry.
-        """
+        """Return the resolution over the device's providers, created on first use; None without providers."""
         if self.registry is not None and self._resolution is None:
             self._resolution = self.registry.manager.resolution()
         return self._resolution
@@ -123,7 +119,7 @@ class CpuLinker:
                                    import_.symbol, import_.provider or "nobody, and optional")  # fmt: skip
 
     def _missing(self, chosen: Chosen, symbols: Sequence[str]) -> MissingImportError:
-        """Return the error that names all unresolved imports of an executable, the providers asked, and the remedy."""
+        """Return the error for unresolved imports of an executable."""
         from pydispatch.runtime.program.imports import missing_imports
 
         queried = [p.label for p in self._resolution.providers()] if self._resolution is not None else []
@@ -132,8 +128,9 @@ class CpuLinker:
 
 
 def not_given(chosen: Chosen, supplied: Iterable[str], file: str) -> MissingImportError:
-    """Return the error for an executable whose code the device was not given. supplied: names of the executables whose
-    code it was given; file: what the code might be in.
+    """Return the error for an executable whose code was not supplied.
+
+    supplied: names of executables whose code was. file: example of a file that could contain the code.
     """
     have = ", ".join(f"'{other}'" for other in supplied)
     exports = ", ".join(f"@{export}" for export in chosen.exports)

@@ -1,4 +1,4 @@
-"""Turns an artifact into a linked program: checks it, answers device queries, loads a variant of each executable."""
+"""Loading of an artifact: validation, device queries, and selection and linking of executable variants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Linker(Protocol):
     """Interface by which a device links the executables of one program."""
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
-        """Load the variant of each executable, which is a member of `file`, and links it to the program."""
+        """Link the variant of each executable, which is a member of `file`, into the program."""
 
     def finish(self, module: Module) -> None:
         """Finish linking, after all executables are linked and before the program runs."""
@@ -39,11 +39,14 @@ def load(
 ) -> Module:
     """Link the program of an artifact.
 
-    sharing: of the device that it is loaded on; None: it shares nothing with other programs.
+    Args:
+        sharing: Derived constants of the device, shared with other programs; None to share nothing.
 
-    Raises ArtifactError when it is broken, DeviceUnavailableError when no variant of an executable runs here,
-    MissingImportError when one has unresolved imports, InvalidArgumentError when `parameters` are not
-    what the program needs.
+    Raises:
+        ArtifactError: The artifact is broken.
+        DeviceUnavailableError: No variant of an executable runs on the device.
+        MissingImportError: A variant has unresolved imports.
+        InvalidArgumentError: `parameters` do not match the program.
     """
     start = time.perf_counter()
     try:
@@ -65,6 +68,7 @@ def _load(
     file: ArtifactFile, host: HostProperties, sched: Scheduler, pool: Pool, linker: Linker,
     parameters: Mapping[str, Any] | None, sharing: Sharing | None,
 ) -> Module:  # fmt: skip
+    """Create the module, bind constants and parameters, and link executables and host commands, in this order."""
     executables, functions = manifest.read(file)
     module = Module(file.find(PROGRAM, True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):
@@ -112,6 +116,7 @@ def _link_executables(
 
 
 def _constant(file: ArtifactFile, member: str, offset: int, length: int) -> memoryview:
+    """Return the bytes of a constant in a member. Raise ArtifactError if they exceed the member."""
     data: memoryview = file.find(member)
     if length > len(data) or offset > len(data) - length:
         raise ArtifactError(

@@ -1,4 +1,4 @@
-"""The members that loading reads of an artifact, and what it needs of the manifest."""
+"""Fast reading of the parts of a manifest that loading needs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TEXT = frozenset((str,))
 
 
 def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Return the entries of the executables, whose shape is right as far as loading needs it, and those of the
-    functions by their names.
+    """Return the entries of executables, validated as far as loading needs, and the entries of functions by name.
 
-    ArtifactError when they cannot be read.
+    Raises:
+        ArtifactError: The manifest is malformed.
     """
     text = bytes(file.find(MANIFEST, True))
     try:
@@ -34,7 +34,7 @@ def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, 
 
 
 def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the functions of a manifest, None unless they and the constants are well-formed."""
+    """Return the functions of a manifest by name; None if they or the constants are malformed."""
     functions, constants = manifest["functions"], manifest["constants"]
     if type(functions) is not list or type(constants) is not list:
         return None
@@ -48,7 +48,7 @@ def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 
 def _is_interface(function: dict[str, Any]) -> bool:
-    """Return whether the arguments and results of a function, where they are listed, are well-formed."""
+    """Return whether the arguments and results of a function, if listed, are well-formed."""
     sides = function.get("inputs", []), function.get("outputs", [])
     return type(sides[0]) is type(sides[1]) is list and all(map(_is_value, [*sides[0], *sides[1]]))
 
@@ -83,7 +83,7 @@ def _are_counts(value: object) -> bool:
 
 
 def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the executables of a manifest when well-formed as far as loading needs, else None."""
+    """Return the executables of a manifest; None if they are malformed as far as loading needs."""
     header = manifest["pydispatch"]
     if type(header["format"]) is not int or header["format"] != 1 or type(header["version"]) is not str:
         return None
@@ -113,7 +113,7 @@ def _is_variant(variant: dict[str, Any]) -> bool:
 
 
 def _error(name: str, text: bytes) -> ArtifactError:
-    """Return the error that states what is wrong with a manifest, and where, according to the strict reader."""
+    """Return the error of the strict reader for a malformed manifest."""
     from pydispatch.formats.artifact.manifest import Manifest
 
     try:

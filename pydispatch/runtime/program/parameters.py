@@ -1,4 +1,4 @@
-"""Binds a program's parameters: constants whose bytes are not in the artifact (docs/artifact.md)."""
+"""Binding of parameters: constants whose bytes are not in the artifact (docs/artifact.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BoundParameter:
-    """A parameter that a program uses. source: the file it is mapped from, or "arrays"; copied: it was not aligned."""
+    """Parameter that a program uses.
+
+    source: file that it is mapped from, or "arrays". copied: whether it was copied because it was not aligned.
+    """
 
     scope: str
     key: str
@@ -28,7 +31,7 @@ class BoundParameter:
 
 
 class _Arrays(dict[str, Tensor]):
-    """Parameters given as Python arrays."""
+    """Parameters that are passed as Python arrays."""
 
     path = "arrays"
 
@@ -49,7 +52,10 @@ class _Arrays(dict[str, Tensor]):
 
 
 def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[BoundParameter]:
-    """Bind everything that the program needs. Raises InvalidArgumentError that names scope, key, file and types."""
+    """Bind all parameters of a program.
+
+    Raise InvalidArgumentError, which names scope, key, file and types, on mismatch.
+    """
     needed = module.parameters()
     sources = _open(parameters)
     if not needed:
@@ -93,6 +99,7 @@ def _bind_one(
     module: Module, constant: int, alignment: int, record: tuple[str, str, int, tuple[int, ...]], supplied: Sources,
     needed: Sequence[Any],
 ) -> BoundParameter:  # fmt: skip
+    """Bind one parameter to a constant. alignment: in bytes; unaligned data is copied."""
     from pydispatch._core.arrays import type_of
 
     scope, key, dtype, shape = record
@@ -121,6 +128,7 @@ def _bind_one(
 
 
 def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
+    """Return the message for a scope without files or arrays."""
     keys = [key for other, key, _, _ in needed if other == scope]
     shown = ", ".join(f"'{key}'" for key in keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
     matches = close_matches(scope, supplied)
@@ -133,6 +141,7 @@ def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
 
 
 def _no_key(scope: str, key: str, wanted: str, sources: Sequence[Any]) -> str:
+    """Return the message for a parameter that no source of its scope has."""
     keys = [known for source in sources for known in source]
     matches = close_matches(key, keys, 3, 0.4) or sorted(keys)[:3]
     files = ", ".join(f"'{source.path}'" for source in sources)
@@ -149,8 +158,9 @@ _FLOATS = {
 
 
 def _is_kind(tensor: Tensor, dtype: int) -> bool:
-    """Return whether the element types match. Raw bits, as NumPy stores types unknown to it, match any type of their
-    size.
+    """Return whether element types match.
+
+    Raw bits, as NumPy stores types unknown to it, match any type of equal size.
     """
     numerical, bits = dtype >> 24, dtype & 0xFFFFFF
     if tensor.bits != bits:
@@ -186,7 +196,7 @@ def _address(data: memoryview) -> int:
 
 
 def _aligned(data: memoryview) -> memoryview:
-    """Return a copy whose address is a multiple of 4096."""
+    """Return a copy of the data at an address that is a multiple of 4096."""
     import numpy as np
 
     room = np.empty(data.nbytes + 4096, np.uint8)
