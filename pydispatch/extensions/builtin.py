@@ -1,4 +1,4 @@
-"""The parts of pydispatch itself."""
+"""Extension points as pydispatch itself fills them: frontends, back ends, devices and other parts."""
 
 from __future__ import annotations
 

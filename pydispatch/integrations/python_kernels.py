@@ -25,14 +25,20 @@ def kernel(
     function: Callable[..., Any] | None = None, /, *, workgroup: Sequence[int] | int = (64,), grid: Grid = None,
     configs: Sequence[Mapping[str, Any]] | None = None, key: Sequence[str] = (),
 ) -> Any:  # fmt: skip
-    """Create a kernel for every target from a function over views and numbers.
+    """Create a kernel for every target from a function over views and numbers (docs/python-kernels.md).
 
-    workgroup: invocations of a workgroup along one to three axes, at most 1,024 in all. grid: numbers of workgroups, or
-    a function of the kernel's parameters that gives them; without it the first view that the kernel writes is covered,
-    axis 0 along its last dimension. configs: values of static parameters, and of `workgroup`, of which the first call
-    on a device, and with other values of key, measures the fastest; key: names of sizes and of numbers among the
-    parameters. docs/python-kernels.md has the language. InvalidArgumentError for a function that has no source and for
-    a wrong key, CompileError, with the line, for parameters that are none of a kernel.
+    Args:
+        function: The function, or None for a decorator with options.
+        workgroup: Invocations of a workgroup along one to three axes, at most 1,024 in all.
+        grid: Numbers of workgroups, or a function of the kernel's parameters that returns them. By default the grid
+            covers the first view that the kernel writes, axis 0 along its last dimension.
+        configs: Values of static parameters and of `workgroup`. The first call on a device, and for each value of
+            `key`, measures which configuration is fastest.
+        key: Names of sizes and of numbers among the parameters.
+
+    Raises:
+        InvalidArgumentError: The function has no source, or the key is invalid.
+        CompileError: A parameter is none of a kernel; the error has the line.
     """
     if configs is not None:
         from pydispatch.integrations.tuned_kernels import TunedKernel

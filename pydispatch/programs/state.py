@@ -22,7 +22,7 @@ class State:
 
     @property
     def value(self) -> Any:
-        """The array now: in a program a traced one, elsewhere that of NumPy which `program.python` has changed."""
+        """Current array: a traced one inside a program, else the NumPy array that `program.python` changes."""
         trace = current()
         if trace is None:
             return self._untraced

@@ -60,7 +60,7 @@ _OTHER_CONTEXT = (INVALID_CONTEXT, INVALID_HANDLE, NOT_INITIALIZED)
 
 
 class DeviceLostError(DeviceUnavailableError):
-    """The device cannot be used any more in this process, and what was on it is gone."""
+    """Loss of a device for this process, with all its memory."""
 
 
 def is_installed() -> bool:

@@ -24,8 +24,11 @@ _FEATURE = "__cuda_array_interface__"
 
 
 class CudaBuffer(Buffer):
-    """A buffer on a CUDA device. PyTorch, CuPy, JAX and Numba take it where it lies: `torch.from_dlpack(buffer)`,
-    `cupy.asarray(buffer)`. Calls return before the device is done; `numpy()` and `download` wait for it."""
+    """Buffer on a CUDA device. PyTorch, CuPy, JAX and Numba use its memory in place, as in
+    `torch.from_dlpack(buffer)`.
+
+    Calls return before the device is done; `numpy()` and `download` wait for it.
+    """
 
     __slots__ = ()
 
@@ -110,10 +113,13 @@ def stream_number(stream: Any) -> int:
 
 
 def convert(context: Context, value: Any, is_out: bool = False) -> Any:
-    """Return a buffer over memory of the device that `value` owns, or `value` when it is nothing of CUDA.
+    """Return a buffer over device memory of another library; other objects are returned unchanged.
 
-    is_out: it is written. InvalidArgumentError when it lies on another device, is not contiguous, has a type that
-    programs lack, or must not be written and is.
+    is_out: the memory will be written.
+
+    Raises:
+        InvalidArgumentError: The memory is on another device, not contiguous, or read-only although `is_out` is set, or
+            programs have no such element type.
     """
     where = getattr(value, "__dlpack_device__", None)
     if where is not None and hasattr(value, "__dlpack__"):

@@ -35,8 +35,12 @@ UNLIMITED_BYTES = (1 << 64) - 1
 
 
 class Block:
-    """A range of device memory. number: tells it from every other block that there was. owner: of memory that is not
-    the pool's, whoever keeps it alive."""
+    """Range of device memory.
+
+    Attributes:
+        number: Identifies the block among all blocks of the pool.
+        owner: Object that keeps borrowed memory alive; None for memory of the pool.
+    """
 
     __slots__ = ("address", "number", "owner", "size")
 

@@ -1,4 +1,4 @@
-"""Memory of the interpreter, as calls see it."""
+"""Memory of the PTX interpreter."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Context(base.Context):
             return block
 
     def _borrow(self, array: Any, size: int) -> Block:
-        """Kernels read the array itself; writing it is an error."""
+        """Return a block over the memory of an array, which kernels may read; writing it is an error."""
         with self.lock:
             self._drain()
             flat = np.frombuffer(view_of(base.bytes_of(array), size), np.uint8)

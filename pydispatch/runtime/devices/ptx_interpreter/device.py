@@ -1,4 +1,4 @@
-"""The interpreter as `pydispatch.device` gives it."""
+"""PTX interpreter, as `pydispatch.device` returns it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,9 @@ class InterpretedKernel:
 
 
 class SeparateTransients(Record):
-    """Transients are allocations of their own, so that a kernel that leaves one is found. separate: (buffer, bytes)."""
+    """Plan with one allocation per transient, so that accesses beyond a transient are detected. separate: (buffer,
+    bytes).
+    """
 
     __slots__ = ("separate",)
 
@@ -140,7 +142,7 @@ class Executor(execute.Executor):
                     self.context.memory.write(address, word.to_bytes(8, "little")[:size])
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Done when it returns."""
+        """Run all commands, which are complete on return."""
         self._run(record, blocks, constants, patterns, None)
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
@@ -149,7 +151,7 @@ class Executor(execute.Executor):
         return [Timing(self._label(command), stamps[i + 1] - stamps[i]) for i, command in enumerate(record.commands)]
 
     def cuts_at(self, synchronous: bool) -> bool:
-        """Commands are done one after the other."""
+        """Return False: commands run one after the other, so a host command needs no split."""
         return False
 
     def surroundings(self, synchronous: bool) -> Surroundings:

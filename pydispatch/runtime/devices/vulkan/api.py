@@ -31,7 +31,7 @@ SHADER_ERRORS = (-3, -13, -1000012000)  # VkResults that drivers have for shader
 
 
 class DeviceLostError(DeviceUnavailableError):
-    """The device is gone, with what was on it: a driver reset it, or it was removed."""
+    """Loss of a device with all its memory, because a driver reset it or it was removed."""
 
 
 @cache

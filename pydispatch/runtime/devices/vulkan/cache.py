@@ -1,4 +1,4 @@
-"""The pipeline cache of a device, kept as a file between processes."""
+"""Pipeline cache of a device, stored in a file between processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Vulkan device as `pydispatch.device` gives it."""
+"""Vulkan device, as `pydispatch.device` returns it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Vulkan instance of this process, its physical devices, and the validation layer when it is asked for."""
+"""Vulkan instance of this process, its physical devices, and the validation layer if requested."""
 
 from __future__ import annotations
 

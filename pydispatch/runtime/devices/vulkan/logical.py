@@ -1,4 +1,4 @@
-"""A logical device as what is made on it sees it, and what is submitted to its queue."""
+"""Interface of a logical device for code that creates objects on it, and submissions to its queue."""
 
 from __future__ import annotations
 

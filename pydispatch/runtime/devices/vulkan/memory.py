@@ -49,8 +49,13 @@ class Chunk:
 
 
 class Block:
-    """A range of a chunk. number: tells it from every other block that there was; offset: in the buffer of the chunk;
-    pointer: a `char*` where it is mapped, else None."""
+    """Range of a chunk of memory.
+
+    Attributes:
+        number: Identifies the block among all blocks of the pool.
+        offset: Offset in the buffer of the chunk, in bytes.
+        pointer: `char*` to the block if it is mapped, else None.
+    """
 
     __slots__ = ("buffer", "chunk", "number", "offset", "pointer", "pool", "size")
 

@@ -1,1 +1,1 @@
-"""An interpreter of PTX, exact and vectorised over threads with NumPy."""
+"""Interpreter of PTX with exact results, vectorized over threads with NumPy."""

@@ -1,4 +1,4 @@
-"""A translated function: basic blocks of closures with their terminators, and the arrays of its registers."""
+"""Translated function: basic blocks of closures with their terminators, and the arrays of its registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine: memory, modules and launches. Not for several threads at once."""
+"""Simulated machine: memory, modules and launches. It is not thread-safe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts about the threads of some blocks of a launch, and the memory that is theirs."""
+"""State of the threads of some blocks of a launch, and the memory that belongs to them."""
 
 from __future__ import annotations
 
