@@ -1,1 +1,1 @@
-"""Kernel IR → LLVM IR text."""
+"""Emission of LLVM IR text from kernel IR."""

@@ -1,4 +1,4 @@
-"""The text of one LLVM function while it grows: instructions, labels, and index arithmetic that folds."""
+"""Builder of the text of one LLVM function: instructions, labels, and index arithmetic with constant folding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def as_index(operand: Index) -> Index:
 
 @dataclass
 class Phi:
-    """A phi whose incoming edges are still being collected."""
+    """Phi whose incoming edges are added one by one."""
 
     slot: int
     name: str

@@ -56,7 +56,7 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
 
 
 def natively(row: Lowering) -> Lowering:
-    """`row` for the floats that the target computes in, the definition for others."""
+    """Return a lowering that applies `row` to float types with native arithmetic, and the definition to others."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         kind = type(op.operands[0].type)
@@ -66,7 +66,7 @@ def natively(row: Lowering) -> Lowering:
 
 
 def only_plain(row: Lowering) -> Lowering:
-    """`row` for f32 and f64, the definition for others."""
+    """Return a lowering that applies `row` to f32 and f64, and the definition to other types."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         (row if type(op.operands[0].type) in PLAIN else expand)(emitter, op)

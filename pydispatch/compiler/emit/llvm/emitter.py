@@ -1,4 +1,4 @@
-"""Kernel IR to LLVM IR text: the table of lowerings, and the functions of a module one after the other.
+"""Emitter of LLVM IR text: the table of lowerings, and the emission of the functions of a module.
 
 `emit_module` is the door. A lowering is a row `op name -> function(FunctionEmitter, op)` in a file of `ops/`,
 by subject; a `Platform` holds what the CPU and CUDA do differently.
@@ -52,7 +52,7 @@ def emit_module(
     exports: Sequence[str],
     subjects: tuple[ModuleType, ...] = SUBJECTS,
 ) -> str:
-    """LLVM IR text of the functions `exports` of a kernel IR module and all that they reach.
+    """Return the LLVM IR text of the functions `exports` of a kernel IR module and all functions that they call.
 
     symbols: what the module defines; affine operations and views of functions are expanded in place.
     subjects: the modules whose `ROWS` lower operations. Raises CompileError, at the op, for whatever has no lowering.

@@ -1,4 +1,4 @@
-"""Largest and smallest floats on x86, carried around loops as integers in the order of floats.
+"""Float maxima and minima on x86, carried around loops as integers that compare like the floats.
 
 `arith.maximumf` is NaN where an operand is, and +0 is above -0. x86 has no instruction for that but six, of which each
 waits for the one before, and so does every step of a loop. With the bits of negative numbers flipped, floats have the

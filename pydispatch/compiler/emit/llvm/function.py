@@ -106,7 +106,8 @@ class FunctionEmitter:
     # Storage
 
     def alloca(self, type_: str, byte_size: int, align: int) -> str:
-        """Stack memory for the whole call, taken once in the entry block. CompileError when there is too much."""
+        """Allocate stack memory in the entry block, and return its address. CompileError above the limit of a
+        function."""
         self._stack_bytes += byte_size
         if self._stack_bytes > MAX_STACK:
             raise self.error(
@@ -203,7 +204,7 @@ class FunctionEmitter:
         return parts
 
     def result_type(self, name: str) -> str:
-        """`result_parts` as one type: nothing, a scalar or a structure."""
+        """Return the LLVM result type of a function: void, a scalar, or a structure of `result_parts`."""
         parts = self.result_parts(name)
         if len(parts) > 1:
             return "{ " + ", ".join(parts) + " }"
@@ -217,7 +218,7 @@ class FunctionEmitter:
         self._return(operands + self.flat(op.operands))
 
     def fail(self, status: str) -> None:
-        """Leave the function with a non-zero status (an i32 operand)."""
+        """Emit a return from the function with a non-zero status, an i32 operand."""
         if self.exported:
             self.platform.export_return(self, status)
         else:
@@ -263,7 +264,7 @@ class FunctionEmitter:
         return frozenset(successor for block in blocks if block.last_op for successor in block.last_op.successors)
 
     def join(self, values: Sequence[SSAValue]) -> list[Phi]:
-        """Phis, at this place, that define `values`; see `edge`."""
+        """Emit phis in the current block that define `values`; `edge` adds their incoming values."""
         phis: list[Phi] = []
         for value in values:
             mine = [self.body.phi(type_) for type_ in components(value.type)]

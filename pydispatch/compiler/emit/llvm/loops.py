@@ -1,4 +1,4 @@
-"""Counted loops in LLVM IR, for every op that has one."""
+"""Counted loops in LLVM IR, which all operations with loops share."""
 
 from __future__ import annotations
 

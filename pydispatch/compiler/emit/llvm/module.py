@@ -1,4 +1,4 @@
-"""An LLVM module in the making: what its functions share."""
+"""LLVM module under construction: the declarations, globals and metadata that its functions share."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ModuleWriter:
             )
 
     def need(self, name: str) -> None:
-        """Ask for a helper to be emitted. An export may be called as a helper too."""
+        """Request the emission of a helper function. An export may be called as a helper too."""
         if name not in self.needed:
             self.needed.append(name)
 

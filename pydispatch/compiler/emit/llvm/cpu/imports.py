@@ -96,7 +96,7 @@ def signatures_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tu
 
 
 class ImportCalls:
-    """The import table of one module, and the calls through it. load: reads a structure that does not change."""
+    """Import table of one module, and emitter of calls through it. load: emits a load from a constant structure."""
 
     def __init__(self, functions: Mapping[str, FuncOp], exports: Sequence[str], load: LoadField) -> None:
         self.table = imports_of(functions, exports)

@@ -1,4 +1,4 @@
-"""The CPU's side of the LLVM emitter: library ABI 0.6, where one thread runs a workgroup from start to end.
+"""CPU part of the LLVM emitter: library ABI 0.6, in which one thread executes a whole workgroup.
 
 Offsets are those of csrc/include/pydispatch/library.h.
 """

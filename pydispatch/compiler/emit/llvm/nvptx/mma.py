@@ -1,4 +1,4 @@
-"""pyd.mma: what one of 32 invocations does of a block of a matrix product, as NVPTX code of LLVM.
+"""Lowering of `pyd.mma` to NVPTX: the share of one of 32 invocations in a block of a matrix product.
 
 `fma`: for each step some loads of 16 bytes from workgroup memory, and a multiply-add for each accumulator.
 `tensor`: `ldmatrix` and `mma.sync` of 16x8x16 (16x8x8 on sm_75), with exact products and f32 sums.
@@ -169,7 +169,7 @@ def _fragment(emitter: FunctionEmitter, memref: MemRef, base: str, row: int, col
 def _product(
     emitter: FunctionEmitter, accumulator: MemRef, lhs: Sequence[str], rhs: Sequence[str], sums: Sequence[str]
 ) -> list[str]:
-    """16x8 sums with 16 products each; sm_75 does eight at a time."""
+    """Emit one tensor core instruction for 16x8 sums of 16 products each; two of 8 products each on sm_75."""
     if "sm_75" in emitter.platform.features and len(rhs) == 2:
         return _product(emitter, accumulator, lhs[2:], rhs[1:], _product(emitter, accumulator, lhs[:2], rhs[:1], sums))
     if isinstance(accumulator.element, BFloat16Type):

@@ -1,4 +1,4 @@
-"""CUDA's side of the LLVM emitter: kernels in NVPTX, whose parameters are the bindings and then the constants.
+"""CUDA part of the LLVM emitter: NVPTX kernels, whose parameters are the bindings followed by the constants.
 
 Pointers are generic; LLVM infers address spaces from where they come from. Every constant of the layout is a parameter
 of 32 bits, executable constants are variables that the device writes when the program is loaded.
@@ -260,7 +260,7 @@ def entry_symbol(name: str) -> str:
 
 
 def check_identifier(name: str, what: str, location: Location | None = None) -> None:
-    """CompileError for a name that PTX cannot have."""
+    """Raise CompileError for a name that is not a valid PTX identifier."""
     if _IDENTIFIER.fullmatch(name) is None:
         raise CompileError(
             f"'{name}' cannot be the name of {what} for CUDA",

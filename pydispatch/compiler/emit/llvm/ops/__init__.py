@@ -1,1 +1,1 @@
-"""Operations of kernel IR → LLVM instructions, a file for each dialect or subject."""
+"""Lowerings of kernel IR operations to LLVM instructions, one file for each dialect or group of operations."""

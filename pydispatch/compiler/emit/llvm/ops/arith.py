@@ -119,7 +119,8 @@ def _float(instruction: str) -> Lowering:
 
 
 def _remf(emitter: FunctionEmitter, op: Operation) -> None:
-    """C's fmod, which is exact; LLVM's frem, its call on CPUs, is a quotient times the divisor on GPUs."""
+    """Emit an exact float remainder: frem on CPUs, which calls C's fmod; a call of fmod on GPUs, whose frem is
+    inexact."""
     if emitter.platform.arch != "nvptx64":
         _FREM(emitter, op)
         return

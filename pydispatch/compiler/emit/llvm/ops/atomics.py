@@ -1,4 +1,5 @@
-"""memref.atomic_rmw: LLVM's atomicrmw where the machine has it for the element, else a compare-exchange."""
+"""Lowering of `memref.atomic_rmw`: LLVM's atomicrmw if the target supports it for the element type, else a
+compare-exchange loop."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def _alone(emitter: FunctionEmitter, kind: str, pointer: str, element: Attribute
 
 
 def _exchanged(emitter: FunctionEmitter, kind: str, pointer: str, element: Attribute, value: str) -> str:
-    """Exchange an element until no other write intervened, and return the old value."""
+    """Emit a compare-exchange loop that updates an element, and return the old value."""
     type_, word, align = scalar(element), f"i{bit_width(element)}", alignment(element)
 
     def new(seen: str) -> tuple[str, str]:

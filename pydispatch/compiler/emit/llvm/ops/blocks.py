@@ -22,7 +22,7 @@ BUSY = 16
 
 @dataclass(frozen=True)
 class Piece:
-    """Lanes of a row of the block, as one vector value."""
+    """Vector value: adjacent lanes of a row of the register block."""
 
     first: int
     lanes: int
@@ -71,7 +71,7 @@ def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, 
 
 
 def prefetch(emitter: FunctionEmitter, pointer: str, offset: int) -> None:
-    """Prefetch the line that is `offset` bytes behind an address, and may lie in no object, into the first cache."""
+    """Emit a prefetch into L1 of the line `offset` bytes after an address; it may be outside of any object."""
     name, pointer = "llvm.prefetch.p0", emitter.body.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
     emitter.module.declare(name, f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)")
     emitter.body.emit(f"call void @{name}(ptr {pointer}, i32 0, i32 3, i32 1)")
@@ -106,7 +106,7 @@ Step = Callable[[Index, list[str]], list[str]]
 def run_steps(
     emitter: FunctionEmitter, size: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
 ) -> list[str]:
-    """`step` for 0 <= k < size, in order, `unroll` of them per turn; carries one value of each type."""
+    """Emit a loop of `step` for 0 <= k < size in order, unrolled by `unroll`, that carries one value of each type."""
     if isinstance(size, int) and size <= unroll:
         for k in range(size):
             start = step(k, start)
@@ -150,7 +150,7 @@ def run_all(
     fresh: bool,
     step: Steps,
 ) -> None:
-    """Run all steps of K on a register block of sums, then store the sums row by row."""
+    """Emit all steps of K on a register block of sums, and the stores of the sums row by row."""
     rows = accumulator.sizes[0]
     assert isinstance(rows, int)
     types = [piece.type for _ in range(rows) for piece in pieces]

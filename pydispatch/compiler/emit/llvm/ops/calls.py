@@ -138,7 +138,7 @@ def _helper_call(emitter: FunctionEmitter, callee: FuncOp, op: Operation) -> lis
 
 
 def stop_on_failure(emitter: FunctionEmitter, status: str) -> None:
-    """Leave the function with `status` unless it is zero."""
+    """Emit a return from the function with `status` unless it is zero."""
     failed, fine = emitter.body.new_label("failed"), emitter.body.new_label("fine")
     bad = emitter.body.let(f"icmp ne i32 {status}, 0")
     weights = emitter.once("unlikely", lambda: str(emitter.module.metadata('!{!"branch_weights", i32 1, i32 1048575}')))

@@ -1,4 +1,4 @@
-"""pyd.contract: a register block of a matrix product as vector code.
+"""Lowering of `pyd.contract`: a register block of a matrix product as vector code.
 
 The accumulators are phis of one loop over K, so nothing touches memory but the operands. Each step is
 `llvm.fmuladd` on floats: fused where the target fuses, a product and a sum where it does not.
@@ -124,7 +124,7 @@ def _multiply_add(emitter: FunctionEmitter, piece: Piece, lhs: str, rhs: str, ac
 def _along_columns(
     emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, ahead: int
 ) -> None:
-    """Vectors of B's rows times broadcast elements of A. ahead: bytes between a row and what is fetched with it."""
+    """Emit multiply-adds of vectors of B's rows and broadcast elements of A. ahead: prefetch distance in bytes."""
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)
     element = scalar(lhs.element)

@@ -1,4 +1,4 @@
-"""arith: divisions of integers, none of which traps (docs/kernel-ir.md, Numbers)."""
+"""Lowering of integer divisions, none of which traps (docs/kernel-ir.md, Numbers)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _division(instruction: str) -> Lowering:
 
 
 def _rounded_division(adjust_when: str, sign: str) -> Lowering:
-    """floordivsi, ceildivsi: the truncated quotient, moved by one where the remainder says so."""
+    """Emit a floor or ceiling division: the truncated quotient, corrected by one depending on the remainder."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         type_ = int_type(emitter, op.results[0].type)

@@ -44,7 +44,7 @@ Unsigned = tuple[bool, ...]
 def multiply_groups(
     emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, unsigned: Unsigned
 ) -> None:
-    """Multiply groups of two, four or eight steps of K with one instruction where the machine has one."""
+    """Emit multiply-adds of groups of two, four or eight steps of K: one instruction if the machine has it."""
     if rhs.sizes[-1] == MATRIX:
         _multiply_matrices(emitter, lhs, rhs, accumulator, fresh, unsigned)
         return

@@ -1,4 +1,4 @@
-"""hal.interface and hal.executable: how a kernel reaches its surroundings."""
+"""Lowering of hal.interface and hal.executable: bindings, constants and workgroup ids of a kernel."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def _intrinsic(emitter: FunctionEmitter, op: Operation, name: str) -> None:
 
 
 def _c_function(emitter: FunctionEmitter, op: Operation, *names: str) -> None:
-    """C's functions of these names, one for each result."""
+    """Emit calls of C functions with these names on the operands of `op`, one for each result."""
     type_ = scalar(op.operands[0].type)
     operands = [(type_, emitter.get(o)) for o in op.operands]
     for result, name in zip(op.results, names, strict=True):

@@ -53,7 +53,7 @@ def _pointer(emitter: FunctionEmitter, memref: MemRef, offset: Index) -> str:
 
 
 def _packed_place(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> tuple[str, Index]:
-    """(pointer to the byte, i8 shift) of an element that shares a byte; the first element has the low bits."""
+    """Return (pointer to the byte, i8 shift) of a packed element; the first element of a byte is in the low bits."""
     width, offset = bit_width(memref.element), _offset(emitter, memref, indices)
     byte = emitter.body.shift_right(offset, 3 - width.bit_length() + 1)
     within = emitter.body.low_bits(offset, 8 // width - 1)
@@ -140,7 +140,7 @@ def _store(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
-    """(type, bytes) of storage to be made."""
+    """Return (type, size in bytes) of the storage of an allocation."""
     memref = checked_memref(type_)
     _, sizes, strides = layout_of(memref)
     if any(part is None for part in (*sizes, *strides)):
@@ -221,7 +221,7 @@ def _bytes(codes: list[int], type_: Attribute) -> list[str]:
 
 
 def _copy(emitter: FunctionEmitter, op: Operation) -> None:
-    """Elementwise; LLVM turns the innermost loop into vectors."""
+    """Lower a `memref.copy` to a loop nest over elements, whose innermost loop LLVM vectorizes."""
     source, target = emitter.memref(op.operands[0]), emitter.memref(op.operands[1])
     if target.read_only:
         raise emitter.error("a copy into a binding that is only read", READ_ONLY_NOTE)

@@ -1,4 +1,4 @@
-"""scf.parallel and scf.forall on the CPU: loops of one thread, and reductions over them."""
+"""Lowering of scf.parallel and scf.forall on the CPU: sequential loops with reductions."""
 
 from __future__ import annotations
 
