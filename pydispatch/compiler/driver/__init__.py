@@ -1,1 +1,1 @@
-"""A source and options → an artifact: the order of the phases, and plugins."""
+"""Compiler driver: the order of the phases from a source and options to an artifact, and plugins."""

@@ -1,11 +1,11 @@
-"""Artifacts of earlier compilations: a program that is compiled again is read back, before the compiler is imported.
+"""Cache of artifacts: a program that is compiled again is loaded, before the compiler is imported.
 
-An artifact is kept under everything that it follows from: the source, its path and the working directory, the options,
-the files of this package, the versions of those that it uses, the C compiler and the linker, this machine's CPU and
-its caches. It is used for as long as the files that were read for it have the same content, and none is where one was
-looked for in vain.
-Options that show what happens or bring code of Python, other packages' extensions, targets whose tools are not in
-the key, and warnings are reasons to compile.
+The key covers everything that an artifact depends on: the source, its path and the working directory, the options, the
+files of this package, the versions of its dependencies, the C compiler and linker, and this machine's CPU and caches.
+An entry is valid while the files that were read for it are unchanged, and files that were not found are still missing.
+
+There is no caching with options that print or run Python code, with extensions of other packages, for targets whose
+tools are not in the key, or if there were warnings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
 
 LARGEST = 64 << 20
-"""Bytes of a source, and of an artifact, up to which it is kept."""
+"""Maximum size in bytes of a source, and of an artifact, that is cached."""
 
 USES = ("llvmlite", "ml_dtypes", "numpy", "xdsl", "ziglang")
 """Packages whose versions may change an artifact."""
@@ -44,12 +44,13 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "dump": (None,), "transform_spec": (None,), "pdl_spec": (None,), "patterns": ((), []), "require_match": (False,),
     "explain": (False,), "kernels": (None, {}), "weights": ("embed",), "inputs": (None, {}), "constants": (None, {}),
 }  # fmt: skip
-"""Options with which artifacts are not kept -> their values that change nothing."""
+"""Options that prevent caching, each with its neutral values, which do not."""
 
 
 def compile(source: Any, **options: Any) -> Artifact:
-    """`pipeline.compile`, or what it gave for the same before. Raises as that, and CompileError where the compiler
-    cannot be imported."""
+    """Return the cached artifact of a program, or compile it by `pipeline.compile`. Raises the errors of that, and
+    CompileError if the compiler cannot be imported.
+    """
     start = time.perf_counter()
     entry = _entry(source, options)
     if entry is None:
@@ -74,13 +75,16 @@ def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
 
 @dataclass(frozen=True)
 class _Entry:
-    """key: of the cache. path: of the source, if it is a file. start: when the compilation began, nanoseconds."""
+    """An entry of the cache. key: of the cache. path: of the source, if it is a file. start: time when the compilation
+    began, in nanoseconds.
+    """
 
     key: str
     path: str | None
     start: int
 
     def load(self) -> Artifact | None:
+        """Return the cached artifact, or None."""
         from pydispatch.formats.artifact.artifact import Artifact
 
         data = cache.load(self.key, cache.PROGRAMS)
@@ -89,6 +93,9 @@ class _Entry:
         return None
 
     def store(self, artifact: Artifact, reads: files.Reads) -> None:
+        """Cache an artifact, unless it has warnings, is too large, or depends on tools or files that the key does not
+        cover.
+        """
         from pydispatch.compiler.backends.cpu.target import BACKEND
         from pydispatch.compiler.driver.sources import reader_of
 
@@ -103,7 +110,7 @@ class _Entry:
 
 
 def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
-    """None for what is not kept."""
+    """Return the cache entry of a compilation; None if it must not be cached."""
     start, stated_options, processor = time.time_ns(), _options(options), _processor()
     if stated_options is None or processor is None or not (limit() and cache.directory()) or extensions.others():
         return None

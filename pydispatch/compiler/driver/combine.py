@@ -18,15 +18,14 @@ from pydispatch.ir.functions import FUNCTIONS
 
 
 def combine(programs: Mapping[str, ModuleOp]) -> ModuleOp:
-    """Move the contents of programs into one, and return it. The programs are emptied.
+    """Move the contents of several programs into one, and return it; the given programs are emptied.
 
-    The public function of a program gets the name of its key; of several, each gets the key before its own name
-    ("decode" and "step" become "decode_step"). Other symbols keep their names where these are free. Globals of equal
-    type and initial value are one, as are those of one parameter; what can be stored to also needs the same name.
-    Declarations of imports are shared by name.
+    A program's only public function gets the name of its key. If there are several, the key is prepended to the name of
+    each ("decode" and "step" become "decode_step"). Other symbols keep their names unless these are taken. Globals of
+    equal type and initial value are merged, as are those of the same parameter; mutable ones only if they have the same
+    name. Declarations of imports are shared by name.
 
-    Raises:
-        CompileError: Two functions get one name, or an import is declared with two types.
+    Raises CompileError if two functions get one name, or an import is declared with two types.
     """
     _share_arrays(programs)
     combined = _Combined()
@@ -82,7 +81,7 @@ class _Combined:
         return name
 
     def _equal(self, name: str, op: Operation) -> str | None:
-        """Return the symbol of this program that can take the place of `op`; None without one."""
+        """Return the symbol of this program that can replace `op`; None if there is none."""
         if _is_import(op) and name in self.symbols:
             if _contents(self.symbols[name]) != _contents(op):
                 raise CompileError(f"@{name} is declared with another type in another source", location_of(op))
@@ -120,7 +119,9 @@ def _is_import(op: Operation) -> bool:
 
 
 def _contents(op: Operation) -> object:
-    """Return the properties of a global or declaration without its name; of an array its elements without its name."""
+    """Return the properties of a global or declaration that determine its behaviour: without names, and for arrays with
+    the elements.
+    """
     contents = {name: value for name, value in op.properties.items() if name not in ("sym_name", "sym_visibility")}
     value = contents.get("initial_value")
     if isinstance(value, NumPyArrayAttr):
@@ -132,7 +133,9 @@ def _contents(op: Operation) -> object:
 
 
 def _share_arrays(programs: Mapping[str, ModuleOp]) -> None:
-    """Let equal arrays of weights be one. An array is only read where another has its type and its first bytes."""
+    """Merge equal arrays of weights. An array is read as a whole only if another one has its type and first
+    elements.
+    """
     candidates: dict[object, list[tuple[GlobalOp, NumPyArrayAttr]]] = {}
     for program in programs.values():
         for op in program.ops:
@@ -152,7 +155,7 @@ def _share_arrays(programs: Mapping[str, ModuleOp]) -> None:
 
 
 _HEAD = 1024
-"""Elements by which arrays are told apart before all of them are read; with more, small weights are read twice."""
+"""Number of leading elements that are compared before whole arrays are; with more, small weights are read twice."""
 
 
 def _digest(array: Any) -> bytes:

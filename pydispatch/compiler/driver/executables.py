@@ -1,4 +1,4 @@
-"""The executables of an artifact: their variants, emitted by their backends and packed."""
+"""Code generation for the executables of an artifact: backends compile their variants, which are then packed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 MANIFEST_NOTES = {
     "calls": "imports", **{key: key for key in ("dynamic", "spirv", "ptx", "wgsl", "machine_model", "warnings")},
 }  # fmt: skip
-"""Optional keys of a variant in the manifest -> the note of a target that fills them."""
+"""Optional keys of a variant in the manifest, and the note of its binary that each is taken from."""
 
 
 def emit_executables(
     module: ModuleOp, folders: Folders, dump: Dump | None, tracker: Tracker, contracts: Numbers
 ) -> list[PackedExecutable]:
-    """Emit all executables, their variants side by side: linkers run while the next one is generated."""
+    """Compile the variants of all executables in parallel, and return the packed executables."""
     from pydispatch.formats.artifact import artifact as formats
 
     def emit(variant: Variant) -> Binary:
@@ -59,7 +59,9 @@ def emit_executables(
 
 
 def _mark_fallbacks(executable: hal.ExecutableOp, variants: Sequence[Variant]) -> None:
-    """Mark generic code next to code for other CPUs of the architecture."""
+    """Mark variants for generic CPUs that accompany variants for other CPUs of the architecture; they are optimised
+    less.
+    """
     machines = [_machine(op.target) for op in variants_of(executable)]
     kept = without_fallbacks([machine for machine in machines if machine is not None])
     for variant, machine in zip(variants, machines, strict=True):
@@ -67,9 +69,7 @@ def _mark_fallbacks(executable: hal.ExecutableOp, variants: Sequence[Variant]) -
 
 
 def _machine(target: hal.ExecutableTargetAttr) -> Any:
-    """Return the machine for whose registers the products of a target are cut into blocks; None for a target without
-    one, and for one whose emission will fail.
-    """
+    """Return the CPU model of a target; None if it has none, or is invalid."""
     with suppress(CompileError):
         backend = backend_of(target)
         return None if backend is None else backend.contract_machine(target)

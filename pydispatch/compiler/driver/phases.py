@@ -1,4 +1,4 @@
-"""The phases of a compilation, and what other packages run at their ends."""
+"""Phases of a compilation, and the passes that other packages add after them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PHASE_NAMES = {
     "vm": "program",
     "end": "program",
 }
-"""Every name that `compile_to` accepts, those of the peer included -> the phase of ours that it means."""
+"""Names that `compile_to` accepts, including those of the peer, and the phase that each stands for."""
 
 
 def added_patterns() -> Rewrites:
@@ -39,8 +39,9 @@ def _patterns() -> list[Any]:
 
 
 def run_added_passes(phase: str, module: ModuleOp) -> None:
-    """Run what other packages do at the end of a phase. Raises CompileError for a pass that fails or leaves a program
-    that is wrong, and ExtensionError for one of a phase that does not exist."""
+    """Run the passes that other packages add after a phase. Raises CompileError if one fails or leaves an invalid
+    module, and ExtensionError for an unknown phase.
+    """
     for part in extensions.parts("pass"):
         if part.name not in PHASES[:-1]:
             raise extensions.ExtensionError(

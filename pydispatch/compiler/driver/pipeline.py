@@ -1,4 +1,6 @@
-"""From a program to an artifact: parse, preprocess, form dispatches, expand executables, emit, schedule, package."""
+"""Compilation of a program to an artifact: parse, preprocess, form dispatches, expand executables, emit, schedule,
+package.
+"""
 
 from __future__ import annotations
 
@@ -236,11 +238,11 @@ def _with_rewrites(
 
 
 _DUMPED_BYTES = 1 << 14
-"""The bytes of a constant up to which it is written into dumps; larger ones make texts that no editor shows."""
+"""Maximum size in bytes of a constant that dumps contain; larger ones make files that editors cannot display."""
 
 
 def dump_into(folder: Path) -> Dump:
-    """Write intermediates as files of `folder`."""
+    """Return a function that writes intermediates as files of `folder`."""
 
     def write(name: str, content: bytes | str) -> Path:
         data = content.encode() if isinstance(content, str) else content
@@ -268,9 +270,10 @@ class Pipeline:
     def run_to(self, phase: str) -> None:
         """Run the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
         with reading():
-            self._run_to(phase)
+            self._run_phases(phase)
 
-    def _run_to(self, phase: str) -> None:
+    def _run_phases(self, phase: str) -> None:
+        """Run the phases that have not run yet, up to and including `phase`."""
         for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
             self.tracker.phase(name)
             if name == "input":
@@ -296,14 +299,14 @@ class Pipeline:
                 self.options.dump(f"module.{name}.mlir", ir.print_module(self.module, _DUMPED_BYTES))
 
     def _lower_input(self) -> None:
-        """Rewrite what matches operations of frontends' dialects, then lower these."""
+        """Apply the rewrites of the input phase, then lower the operations of frontends' dialects."""
         self._rewrite("input")
         if self.options.dump:
             self.options.dump("module.source.mlir", ir.print_module(self.module, _DUMPED_BYTES))
         self.module = lower_input(self.module, self.options.reading)
 
     def _form(self) -> None:
-        """Dispatches, and the constants that are derived for them."""
+        """Derive constants and form the dispatches of the host functions."""
         functions = DerivedFunctions(self.module)
         if levels := self._levels:
             products, *others = {level.byte_products for level in levels}
@@ -325,6 +328,7 @@ class Pipeline:
         self.reports += self._formed(list(functions.made.values()))
 
     def _formed(self, functions: Sequence[Operation]) -> list[FusionReport]:
+        """Form the dispatches of functions within the limits of all targets, and return a report for each."""
         limits = (min(self._bindings, default=most) for most in (MOST_TENSORS, MOST_BINDINGS))
         legality = Legality(partial(why_not, chains=bool(self._levels)), space_of, *limits)
         chooser = self.options.chooser
@@ -354,14 +358,14 @@ class Pipeline:
 
     @cached_property
     def _stop(self) -> bool:
-        """Whether kernels of all targets stop at an assertion that does not hold."""
+        """Whether the kernels of all targets stop at a failed assertion."""
         with suppress(CompileError):
             return all(require_backend(target).stops for target in self.targets())
         return True
 
     @cached_property
     def _bindings(self) -> list[int]:
-        """The tensors that a dispatch reads and writes at most, of each target that has a limit."""
+        """For each target with a limit, the maximum number of tensors that a dispatch reads and writes."""
         with suppress(CompileError):
             known = [require_backend(target).most_tensors for target in self.targets()]
             return [n for n in known if n is not None]
@@ -435,7 +439,7 @@ class Chooser(Protocol):
         """Return which convolutions of a function become products of columns."""
 
     def dispatches(self, compilation: Pipeline) -> None:
-        """Change the dispatches of a compilation, which are formed, in place."""
+        """Change the formed dispatches of a compilation in place."""
 
 
 def _choices(options: Options) -> Sequence[Choice]:

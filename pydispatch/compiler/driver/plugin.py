@@ -1,8 +1,9 @@
-"""From C source to a plugin: an embedded ELF per architecture, joined into a FatELF file, or a system library.
+"""Compilation of C sources to a plugin: an embedded ELF for each architecture, joined into a FatELF file, or a system
+library.
 
-A standalone plugin runs without an operating system under it: no C library, no thread-local storage, no writable
-globals. What breaks that is found in the objects before they are linked and named with a remedy; the device library
-(mem*, libm, what compilers call unasked) is linked in where it is used.
+A standalone plugin runs without an operating system: it has no C library, no thread-local storage and no writable
+globals. Violations are found in the objects before linking, and reported with a remedy. The device library (mem*, libm,
+and functions that compilers call implicitly) is linked in where needed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _LINKED = f"link with ld.lld -shared, and keep {QUERY} global"
 
 
 def query_source(name: str, description: str, exports: Sequence[str]) -> bytes:
-    """C text that makes a plugin of import functions `int NAME(void* params, void* context, void* reserved)`."""
+    """Return C code that makes a plugin of import functions `int NAME(void* params, void* context, void* reserved)`."""
     for export in exports:
         if not re.fullmatch(r"[A-Za-z_]\w*", export):
             raise InvalidArgumentError(f"export {export!r}: expected the name of a C function")
@@ -70,10 +71,11 @@ def build_standalone(
     features: Sequence[str] = (),
     opt: str = "-O3",
 ) -> dict[str, bytes]:
-    """Architecture -> embedded ELF. cpu and features concern every architecture in `arches`.
+    """Build a standalone plugin, and return an embedded ELF for each architecture.
 
-    exports: functions that a query function is made for; without them the sources hold one. Raises CompileError that
-    names file, symbol and remedy, and ToolchainError with the compiler's diagnostics.
+    exports: functions to generate a query function for; without them the sources define it. cpu and features apply to
+    every architecture. Raises CompileError with file, symbol and remedy, and ToolchainError with the compiler's
+    diagnostics.
     """
     if not arches:
         raise InvalidArgumentError("arch: expected at least one")

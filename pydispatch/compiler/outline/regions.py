@@ -1,4 +1,4 @@
-"""`flow.dispatch.region` and `flow.dispatch.workgroups` → executables and `flow.dispatch`."""
+"""Outlining of `flow.dispatch.region` and `flow.dispatch.workgroups` into executables and `flow.dispatch`."""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ def is_handwritten(op: Operation) -> bool:
 
 
 def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]) -> None:
-    """Rewrite the dispatches in the bodies of `functions` (name, operation) in place.
-
-    Each becomes an executable before its function. Raises CompileError for an unsupported body.
+    """Outline the hand-written dispatches of `functions` (name, operation) in place; each executable is inserted before
+    its function. Raises CompileError for an unsupported body.
     """
     for name, function in functions:
         for index, op in enumerate([op for op in walk(function) if is_handwritten(op)]):
@@ -64,7 +63,7 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
 class OutlinedKernel(KernelBody):
     """Outlining of one dispatch region into an executable.
 
-    Results that are tied to no operand become the last bindings.
+    head: operations to insert before the body. Results that are tied to no operand become the last bindings.
     """
 
     def __init__(self, op: Operation, name: str) -> None:
@@ -78,14 +77,14 @@ class OutlinedKernel(KernelBody):
 
     @abstractmethod
     def build(self) -> flow.DispatchOp:
-        """Translate the body; the dispatch that replaces the operation."""
+        """Translate the body into kernel code, and return the dispatch that replaces the operation."""
 
     @property
     def body(self) -> Block:
         return cast(flow.DispatchRegionOp, self.op).body.block
 
     def outline(self) -> stream.ExecutableOp:
-        """Put a dispatch in the place of the operation; the executable that it calls."""
+        """Replace the operation by a dispatch, and return the executable that it calls."""
         dispatch = self.build()
         self.source = self.op
         self.add(func.ReturnOp())
@@ -133,7 +132,7 @@ class OutlinedKernel(KernelBody):
         return executable
 
     def count(self) -> Region:
-        """Build the grid as a region of an export; values that it uses from outside become workload too."""
+        """Return the grid as a region of an export. Values of the host that it uses become part of the workload."""
         region = cast(flow.DispatchRegionOp, self.op).count
         self.block = block = Block(arg_types=[IndexType()] * len(self.workload))
         if not region.blocks or any(op.name in DERIVED_COUNTS for op in region.block.ops):
@@ -187,7 +186,7 @@ class OutlinedKernel(KernelBody):
         return self.zero
 
     def subspan(self, binding: SSAValue, type_: TensorType[Attribute], dims: Sequence[SSAValue]) -> Operation:
-        """Build the operation that returns the whole of a binding as a memref."""
+        """Return an operation that views a whole binding as a memref."""
         return stream.BindingSubspanOp(
             operands=[binding, self._zero(), list(dims)],
             result_types=[MemRefType(type_.element_type, type_.get_shape())],
@@ -195,7 +194,11 @@ class OutlinedKernel(KernelBody):
 
 
 class RegionKernel(OutlinedKernel):
-    """`flow.dispatch.region`: the body uses values of the host function as they are."""
+    """Outlining of a `flow.dispatch.region`, whose body uses values of the host function directly.
+
+    arguments: the operands of the dispatch. reads: the memref of each tensor that is read. results: the memref of the
+    initial value of each result.
+    """
 
     def __init__(self, op: Operation, name: str) -> None:
         super().__init__(op, name)
@@ -221,16 +224,14 @@ class RegionKernel(OutlinedKernel):
         return super().scalar(value)
 
     def _argument(self, value: SSAValue, type_: Attribute) -> SSAValue:
-        """Add an operand to the dispatch, and return the kernel argument for it; the arguments of results stay after
-        it.
-        """
+        """Add an operand to the dispatch, and return its kernel argument. Arguments of results come after it."""
         self.arguments.append(value)
         argument = self.kernel.insert_arg(type_, len(self.arguments) - 1)
         argument.name_hint = value.name_hint
         return argument
 
     def host_dims(self, value: SSAValue) -> list[SSAValue]:
-        """Return the dynamic sizes of a tensor of the host function, as values there."""
+        """Return the dynamic sizes of a tensor of the host function, as values of the host function."""
         assert isinstance(value.type, TensorType)
         if isinstance(value.owner, Operation) and value.owner.name in ("tensor.empty", "flow.tensor.empty"):
             return list(value.owner.operands)
@@ -328,8 +329,8 @@ class RegionKernel(OutlinedKernel):
         return isinstance(value.owner, Operation) and value.owner.name in ("tensor.empty", "flow.tensor.empty")
 
     def _tie(self, root: SSAValue) -> int:
-        """Add the tensor that a result is written into as an operand of the dispatch, and return its number; -1 for a
-        new tensor.
+        """Add the tensor that a result overwrites as an operand of the dispatch, and return its index; -1 for a new
+        tensor.
         """
         if self._is_empty(root) or not self.is_outer(root):
             return -1
@@ -353,7 +354,9 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 class WorkgroupsKernel(OutlinedKernel):
-    """`flow.dispatch.workgroups`: the body has arguments of its own, `!...dispatch.tensor` for tensors."""
+    """Outlining of a `flow.dispatch.workgroups`, whose body has its own arguments, of type `!...dispatch.tensor` for
+    tensors.
+    """
 
     def is_outer(self, value: SSAValue) -> bool:
         return False

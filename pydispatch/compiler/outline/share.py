@@ -1,4 +1,4 @@
-"""The dispatches of a program share executables: one file to link, to load and to relocate instead of one for each."""
+"""Sharing of one executable by the dispatches of a program: a single file to link, load and relocate."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 from pydispatch.ir.functions import symbol_name
 
 SHARED = "dispatches"
-"""The name of what is shared. Programs that use it themselves get another one."""
+"""Name of the shared executable. A number is appended if the program uses it itself."""
 
 
 def share_executables(
     module: ModuleOp, reports: Sequence[FusionReport], targets: Sequence[ExecutableTargetAttr]
 ) -> None:
-    """Join the executables that were formed, in place, where every target shares executables.
+    """Merge the formed executables in place if all targets support that, and update `reports` to the new names.
 
-    Bindings are aligned by executable, so those of elements of 8 bytes and of 4 stay apart. `reports` then name the
-    new executables.
+    The alignment of bindings is per executable, so that executables for 4-byte and 8-byte elements are not merged.
     """
     if not all(require_backend(target).shares_executables for target in targets):
         return

@@ -1,8 +1,7 @@
-"""The body of a dispatch that is written on tensors → memrefs, in destination style.
+"""Translation of hand-written dispatch bodies on tensors to memrefs in destination-passing style.
 
-Supported: slices of the tensors that the dispatch reads and returns, microkernel calls on them, and scalar
-code around these. Each tensor value is a view of a binding; nothing is copied where a slice is written back to its
-source.
+Supported are slices of the tensors that the dispatch reads and returns, microkernel calls on them, and scalar code.
+Each tensor value is a view of a binding. A slice that is written back to its source is not copied.
 """
 
 from __future__ import annotations
@@ -44,9 +43,10 @@ from pydispatch.ir.dialects.hal import dialect as hal
 
 
 class KernelBody(ABC):
-    """Translator of the body of one dispatch region to kernel code. Subclasses provide the bindings.
+    """Translator of the body of one dispatch region to kernel code; subclasses provide the bindings.
 
-    mapping: the kernel scalar that replaces each scalar of the source.
+    mapping: the kernel value of each scalar of the body. declarations: the microkernels. objects, keyed: the objects to
+    link, for all targets and by target.
     """
 
     def __init__(self, block: Block) -> None:
@@ -63,11 +63,11 @@ class KernelBody(ABC):
 
     @abstractmethod
     def binding_to_read(self, value: SSAValue) -> SSAValue:
-        """Return the memref of a tensor from outside, as it was before the dispatch."""
+        """Return the memref of a tensor from outside, with its contents before the dispatch."""
 
     @abstractmethod
     def binding_to_write(self, value: SSAValue) -> SSAValue:
-        """Return the memref of the result that a tensor from outside, or an empty one, becomes."""
+        """Return the memref of the result whose initial value is a tensor from outside, or an empty one."""
 
     @abstractmethod
     def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
@@ -113,10 +113,10 @@ class KernelBody(ABC):
             if op.name in ALIASES:
                 self.mapping[op.results[0]] = self.scalar(op.operands[0])
             elif op.name in STORES:
-                self._put(op.operands[0], self.target(op), op)
-                self._wrote(op.operands[1])
+                self._store_slice(op.operands[0], self.target(op), op)
+                self._record_write(op.operands[1])
             elif op.name == "tensor.insert_slice":
-                self._put(op.operands[0], self.to_write(op.operands[1]), op)
+                self._store_slice(op.operands[0], self.to_write(op.operands[1]), op)
             elif op.name == "tensor.dim":
                 self._dim(op)
             elif op.name == "tensor.extract":
@@ -130,7 +130,7 @@ class KernelBody(ABC):
                 self._copy(op)
 
     def _copy(self, op: Operation) -> None:
-        """Scalar code, with whatever its regions hold."""
+        """Translate an operation on scalars, including its regions. Raises CompileError for operations on tensors."""
         if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
             raise self.error(
                 f"'{op.name}' on tensors is not understood inside a dispatch",
@@ -191,7 +191,7 @@ class KernelBody(ABC):
     # -- tensors as memrefs
 
     def to_read(self, value: SSAValue) -> SSAValue:
-        """Return the memref with the elements of a tensor."""
+        """Return the memref that holds the elements of a tensor."""
         if self.is_outer(value):
             return self.binding_to_read(value)
         owner = value.owner
@@ -205,7 +205,9 @@ class KernelBody(ABC):
         return self.to_write(value)
 
     def to_write(self, value: SSAValue) -> SSAValue:
-        """Return the memref that an operation overwrites when the tensor is its destination."""
+        """Return the memref that an operation overwrites if the tensor is its destination. Raises CompileError if the
+        result is not written back to the place of the tensor.
+        """
         if self.is_outer(value):
             return self.binding_to_write(value)
         owner = value.owner
@@ -234,7 +236,7 @@ class KernelBody(ABC):
         raise self.error(f"'{owner.name}' gives a tensor that cannot be written here")
 
     def view(self, base: SSAValue, op: Operation) -> SSAValue:
-        """Return the slice of `base` that `op` names, of the shape that the tensor has."""
+        """Return the slice of `base` that `op` states, as a memref of the tensor's shape."""
         part = slice_of(op)
         shaped = op.operands[0] if op.name in (*STORES, "tensor.insert_slice") else op.results[0]
         assert isinstance(shaped.type, TensorType) and isinstance(base.type, MemRefType)
@@ -253,8 +255,8 @@ class KernelBody(ABC):
         subview = memref.SubviewOp(base, dynamic[0], dynamic[1], dynamic[2], static[0], static[1], static[2], type_)
         return self.add(subview).results[0]
 
-    def _put(self, value: SSAValue, base: SSAValue, op: Operation) -> None:
-        """Write a tensor into a slice, unless it is already there."""
+    def _store_slice(self, value: SSAValue, base: SSAValue, op: Operation) -> None:
+        """Copy a tensor into a slice of `base`, unless it was computed in place."""
         root = base_of(value)
         lies_there = isinstance(root.owner, Operation) and value.owner is not root.owner and (
             root.owner.name == "tensor.empty"
@@ -263,7 +265,8 @@ class KernelBody(ABC):
         if not lies_there:
             self.add(memref.CopyOp(self.to_read(value), self.view(base, op)))
 
-    def _wrote(self, binding: SSAValue) -> None:
+    def _record_write(self, binding: SSAValue) -> None:
+        """Count a write of a binding, which invalidates slices loaded before."""
         self._writes[binding] = self._writes.get(binding, 0) + 1
 
     # -- microkernels
@@ -296,7 +299,7 @@ class KernelBody(ABC):
         for value in op.outputs:
             landing = landing_of(value)
             if landing is not None and landing.name in STORES:
-                self._wrote(landing.operands[1])
+                self._record_write(landing.operands[1])
         attribute = op.attributes.get("hal.executable.objects")
         if isinstance(attribute, ArrayAttr):
             self.objects += [o for o in attribute.data if o not in self.objects]
