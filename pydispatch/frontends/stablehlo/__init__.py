@@ -1,1 +1,1 @@
-"""StableHLO and CHLO: what JAX and other frameworks lower to, as text."""
+"""Frontend for StableHLO and CHLO text, to which JAX and other frameworks lower."""

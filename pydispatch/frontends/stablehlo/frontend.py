@@ -1,4 +1,4 @@
-"""Programs of StableHLO: what is traced, and from what objects their text comes."""
+"""Frontend for StableHLO and CHLO, as text or as objects of JAX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class StableHlo(DialectFrontend):
-    """Text with operations of StableHLO or CHLO, and what `jax.jit(f).lower(...)` and `jax.export` give."""
+    """Frontend for modules with operations of StableHLO or CHLO, and for the results of `jax.jit(f).lower(...)` and
+    `jax.export`.
+    """
 
     dialects = frozenset({"stablehlo", "chlo", "sdy"})
 
@@ -56,7 +58,7 @@ class StableHlo(DialectFrontend):
 
 
 def _text_of(source: object) -> Any:
-    """Return the method that gives the text of an object of JAX."""
+    """Return the method that returns the MLIR text of a JAX object; None for other objects."""
     if hasattr(source, "as_text") and hasattr(source, "compiler_ir"):
         return lambda: source.as_text(debug_info=True)
     return getattr(source, "mlir_module", None)

@@ -1,4 +1,4 @@
-"""A module of StableHLO → a program with its public functions."""
+"""Translation of a StableHLO module into a program with its public functions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from pydispatch.ir.core.symbols import references
 
 
 def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
-    """Return the program of a module, with the functions of `_entries`.
+    """Return the program of a module, with the functions that `_entries` selects.
 
-    options: its weights are arguments of the first function.
+    Weights in `options.bound` replace the leading arguments of the first function.
     """
     b = Builder(filename_of(module), options.weights)
     bound: Sequence[tuple[str, Any]] = options.bound
@@ -43,10 +43,11 @@ def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
 
 
 def _entries(module: ModuleOp) -> list[func.FuncOp]:
-    """Return the functions that callers see: `main`, and the public functions that no operation of the module names;
-    without `main`, all public functions. CompileError without a public function.
+    """Return the functions that callers can call: `main`, and public functions that the module does not refer to;
+    without `main`, all public functions.
 
-    Older exporters do not mark the functions that `main` calls as private.
+    Older exporters do not mark the functions that `main` calls as private. Raise CompileError if there is no public
+    function.
     """
     public = public_functions(module)
     if not public:
@@ -60,7 +61,7 @@ def _entries(module: ModuleOp) -> list[func.FuncOp]:
 
 
 def _bound(builder: Builder, expected: Input, weight: tuple[str, Any]) -> Tensor:
-    """Create the weight that replaces an argument. CompileError when their shapes differ."""
+    """Return the weight that replaces an argument. Raise CompileError if their shapes differ."""
     name, array = weight
     if array.shape != expected.shape:
         raise builder.fail(f"the parameter '{name}' has shape {list(array.shape)}, its argument {list(expected.shape)}")
@@ -68,15 +69,16 @@ def _bound(builder: Builder, expected: Input, weight: tuple[str, Any]) -> Tensor
 
 
 def _argument_names(entry: func.FuncOp) -> list[str]:
+    """Return distinct names of the arguments."""
     names = [_name(argument, index) for index, argument in enumerate(entry.body.blocks[0].args)]
     return [name if names.count(name) == 1 else f"arg{index}" for index, name in enumerate(names)]
 
 
 def _name(argument: BlockArgument, index: int) -> str:
-    """Return the name that the location of an argument states (JAX: `x`, or `params['w']`, which becomes params_w), or
-    its own name.
+    """Return the name of an argument from its location (in JAX `x`, or `params['w']`, which becomes params_w), or its
+    SSA name.
 
-    Where `main` only passes arguments on, as in exported programs, the called function has their names.
+    If `main` only forwards arguments to another function, as in exported programs, that function has the names.
     """
     for use in argument.uses:
         if isinstance(argument.location, NamedLoc):
@@ -89,7 +91,7 @@ def _name(argument: BlockArgument, index: int) -> str:
 
 
 def _passed_to(op: Operation, index: int) -> BlockArgument | None:
-    """Return the argument of the called function that an operand of a call is passed to; None for other operations."""
+    """Return the argument of the callee to which operand `index` of a call is passed; None for other operations."""
     if not isinstance(op, func.CallOp):
         return None
     module = op.parent_op().parent_op()  # type: ignore[union-attr]
@@ -100,9 +102,7 @@ def _passed_to(op: Operation, index: int) -> BlockArgument | None:
 
 
 def _result_names(entry: func.FuncOp, count: int) -> list[str]:
-    """Return the names that JAX states for the results, if they are distinct; otherwise `result0`,
-    `result1` and so on.
-    """
+    """Return the names of the results in JAX's attributes if they are distinct; else `result0`, `result1` and so on."""
     attributes = list(entry.res_attrs or ())
     names = []
     for index in range(count):

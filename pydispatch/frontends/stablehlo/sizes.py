@@ -1,4 +1,4 @@
-"""Names of the sizes that calls decide: JAX states them in what `main` passes on."""
+"""Names of the dynamic sizes of arguments. JAX passes them as arguments from `main` to the function proper."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydispatch.frontends.stablehlo.types import shape_of
 
 
 def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
-    """Return the name of each size of the arguments that their types leave open; equal names are equal sizes."""
+    """Return the name of each dynamic size of the arguments; sizes that are asserted equal have the same name."""
     arguments = entry.body.blocks[0].args
     open_axes = [(n, axis) for n, argument in enumerate(arguments) if hasattr(argument.type, "get_shape")
               for axis, size in enumerate(shape_of(argument.type)) if size is None]  # fmt: skip
@@ -29,7 +29,7 @@ def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
 
 
 def _argument_axis(value: SSAValue, entry: func.FuncOp) -> ArgumentAxis | None:
-    """Return the argument and axis of which a value is the size."""
+    """Return the argument and axis whose size a value is; None for other values."""
     op = value.owner if isinstance(value, OpResult) else None
     if op is None or getattr(op, "name", "") != "stablehlo.get_dimension_size":
         return None
@@ -40,7 +40,7 @@ def _argument_axis(value: SSAValue, entry: func.FuncOp) -> ArgumentAxis | None:
 
 
 def _asserted(entry: func.FuncOp) -> list[tuple[ArgumentAxis, ArgumentAxis]]:
-    """Return pairs of sizes that `shape_assertion` states to be equal."""
+    """Return the pairs of sizes that `shape_assertion` calls state to be equal."""
     pairs = []
     for op in entry.body.blocks[0].ops:
         target = op.properties.get("call_target_name")
@@ -56,7 +56,7 @@ def _asserted(entry: func.FuncOp) -> list[tuple[ArgumentAxis, ArgumentAxis]]:
 
 
 def _named(entry: func.FuncOp) -> list[tuple[ArgumentAxis, str]]:
-    """Return the sizes that are passed to an argument with the attribute `jax.global_constant`, with their names."""
+    """Return the sizes that are passed to arguments with the attribute `jax.global_constant`, with their names."""
     module = entry.parent_op()
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)} if isinstance(
         module, ModuleOp) else {}  # fmt: skip

@@ -1,4 +1,6 @@
-"""Tracer of StableHLO programs: scalar functions, quantized numbers and attributes, in addition to the traversal."""
+"""Tracer of StableHLO programs, with conversions of regions on single elements, of quantized types and of
+attributes.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,14 @@ from pydispatch.ir.dialects.stablehlo.collectives import EXCHANGES
 
 Results = trace.Results
 Convert = Callable[["StablehloTracer", Operation, list[Tensor]], Results]
-"""convert(tracer, operation, operands) -> results."""
+"""Function convert(tracer, operation, operands) -> results."""
 ScalarFunction = Callable[[Scalars, Sequence[Scalar]], list[Scalar]]
 
 
 class StablehloTracer(trace.MlirTracer):
-    """The tracer of StableHLO. scalars: what operations compute of single elements."""
+    """Tracer of StableHLO and CHLO. `scalars` maps operations to functions of single elements, for regions of
+    reductions, sorts and scatters.
+    """
 
     dialect = "StableHLO"
     terminators = frozenset({"func.return", "stablehlo.return"})
@@ -45,7 +49,7 @@ class StablehloTracer(trace.MlirTracer):
         self._numbers: Operation | None = None
         self._tuples: dict[SSAValue, Sequence[SSAValue]] = {}
         self.probes: dict[str, list[tuple[Operation | None, Tensor]]] = {}
-        """What each `interpreter.probe` saw, with the operation whose block it is in."""
+        """Tensors that each `interpreter.probe` recorded, with the operation whose block contains the probe."""
 
     def operation(self, op: Operation) -> None:
         if op.name == "stablehlo.tuple":
@@ -57,7 +61,7 @@ class StablehloTracer(trace.MlirTracer):
             super().operation(op)
 
     def _take_from_tuple(self, op: Operation) -> None:
-        """Give the result of `get_tuple_element` the value of the element, which may be a tuple again."""
+        """Bind the result of `get_tuple_element` to the element's value, which may be a tuple again."""
         elements, index = self._tuples.get(op.operands[0]), self.integer(op, "index")
         if elements is None:
             raise self.b.fail("a tuple that no 'stablehlo.tuple' of this block made is not supported",
@@ -86,11 +90,14 @@ class StablehloTracer(trace.MlirTracer):
     # -- regions on single elements
 
     def scalar_function(self, region: Region) -> ScalarFunction:
-        """Return the function of scalars that a region computes, for the body of a reduction, a sort or a scatter."""
+        """Return the function on single elements that a region computes, for the body of a reduction, sort
+        or scatter.
+        """
         block = self.block_of(region)
         return lambda s, arguments: self._scalars(s, block, arguments)
 
     def _scalars(self, scalars: Scalars, block: Block, arguments: Sequence[Scalar]) -> list[Scalar]:
+        """Emit the operations of a block on single elements, and return the values that its terminator forwards."""
         if len(arguments) != len(block.args):
             raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(arguments)} element(s)")
         values = dict(zip(block.args, arguments, strict=True))
@@ -115,9 +122,11 @@ class StablehloTracer(trace.MlirTracer):
         raise self.b.fail("a region ends without passing on its values")
 
     def _scalars_of_call(self, scalars: Scalars, op: Operation, operands: list[Scalar]) -> list[Scalar]:
+        """Inline a call on single elements."""
         return self._scalars(scalars, self.block_of(self.callee(callee_of(op)).body), operands)
 
     def _captured(self, value: SSAValue) -> Scalar:
+        """Return a value from outside of a region as an element. Raise CompileError unless it is a real scalar."""
         tensor = self.value(value)
         if tensor.rank or tensor.dtype.is_complex:
             raise self.b.fail("a region on single elements uses a tensor from outside of it")
@@ -126,7 +135,7 @@ class StablehloTracer(trace.MlirTracer):
     # -- attributes
 
     def constant(self, op: Operation) -> Tensor:
-        """Return the tensor of a constant."""
+        """Return the tensor of a constant operation."""
         value = op.properties["value"]
         if not isinstance(value, DenseIntOrFPElementsAttr):
             raise self.b.fail(f"a constant of {type(value).__name__} is not supported")
@@ -134,8 +143,9 @@ class StablehloTracer(trace.MlirTracer):
         return Tensor(dtype, tuple(value.get_shape()), known=elements_of(value, dtype))
 
     def dtype(self, op: Operation, index: int = 0) -> DType:
-        """Return the element type of a result; for a quantized result the type of the numbers, while the operation is
-        converted on numbers.
+        """Return the element type of a result.
+
+        For a quantized result this is the stored type; within `numbers_of(op)` it is the type of the real numbers.
         """
         type = op.results[index].type
         quantization = quantization_of(type)
@@ -145,8 +155,8 @@ class StablehloTracer(trace.MlirTracer):
 
     @contextmanager
     def numbers_of(self, op: Operation) -> Iterator[None]:
-        """Convert `op`, an operation on quantized tensors, as one on the numbers that they stand for, within the `with`
-        block.
+        """Convert `op`, whose types are quantized, on the real numbers that the stored integers represent, within the
+        context.
         """
         self._numbers = op
         try:
@@ -155,14 +165,14 @@ class StablehloTracer(trace.MlirTracer):
             self._numbers = None
 
     def integers(self, op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
-        """Return a property that is a list of numbers. default: for a missing one."""
+        """Return a property that is a list of integers; `default` if it is missing."""
         value = op.properties.get(name)
         if value is None and default is not None:
             return tuple(default)
         return integers(value)
 
     def integer(self, op: Operation, name: str, default: int = 0) -> int:
-        """Return a property that is a number or a truth value."""
+        """Return a property that is an integer or a bool; `default` if it is missing."""
         value: Any = op.properties.get(name)
         return default if value is None else int(value.value.data)
 
@@ -174,11 +184,13 @@ class StablehloTracer(trace.MlirTracer):
         return value.data
 
     def axis(self, op: Operation, name: str, rank: int) -> int:
-        """Return a property that is an axis of a tensor of this rank."""
+        """Return a property that is an axis of a tensor of rank `rank`."""
         return self.axes([self.integer(op, name)], name, rank)[0]
 
     def axes(self, axes: Sequence[int], what: str, rank: int, distinct: bool = True) -> tuple[int, ...]:
-        """Return axes of a tensor of this rank. CompileError for axes that it lacks, and for repeated ones."""
+        """Return axes of a tensor of rank `rank`. Raise CompileError if they are out of range or, with `distinct`,
+        repeated; `what` names them.
+        """
         for axis in axes:
             if not 0 <= axis < rank:
                 raise self.b.fail(f"{what}: a tensor of rank {rank} has no axis {axis}")
@@ -187,7 +199,9 @@ class StablehloTracer(trace.MlirTracer):
         return tuple(axes)
 
     def entries(self, numbers: Sequence[int], count: int, what: str, least: int | None = None) -> tuple[int, ...]:
-        """Return a list as a tuple of `count` numbers, none of them below `least`. CompileError for other lists."""
+        """Return a list as a tuple. Raise CompileError unless it has `count` numbers, none of them below `least`;
+        `what` names it.
+        """
         if len(numbers) != count:
             raise self.b.fail(f"{what} has {len(numbers)} entries, expected {count}")
         if least is not None and any(n < least for n in numbers):
@@ -197,11 +211,11 @@ class StablehloTracer(trace.MlirTracer):
 
 _SAME_ELEMENT = frozenset({"stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.broadcast",
                            "stablehlo.transpose", "stablehlo.optimization_barrier"})  # fmt: skip
-"""Operations that leave the only element of a tensor as it is."""
+"""Operations that return the only element of a scalar tensor unchanged."""
 
 
 def callee_of(op: Operation) -> str:
-    """Return the function that a call or a composite names."""
+    """Return the name of the function that a call or a composite refers to."""
     symbol = op.properties["callee" if op.name == "func.call" else "decomposition"]
     assert isinstance(symbol, SymbolRefAttr)
     return symbol.root_reference.data

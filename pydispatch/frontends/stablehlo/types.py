@@ -1,4 +1,4 @@
-"""MLIR's types of StableHLO programs → element types and shapes."""
+"""Conversion of the MLIR types of StableHLO programs to element types and shapes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from pydispatch.ir.dialects.quant import Quantization, UniformType
 
 
 def quantization_of(type: Attribute) -> Quantization | None:
-    """Return how the elements of a tensor type are quantized; None where they are not."""
+    """Return the quantization parameters of a tensor type; None if it is not quantized."""
     element = type.element_type if isinstance(type, TensorType) else None
     return element.data if isinstance(element, UniformType) else None
 
 
 def dtype_of(type: Attribute, location: Location | None = None) -> DType:
-    """Return the element type of a tensor type; of quantized elements that of the stored integers."""
+    """Return the element type of a tensor type; for a quantized one the stored type. Raise CompileError for other
+    types.
+    """
     if not isinstance(type, TensorType):
         raise CompileError(f"a value of type {type} is no tensor", location, "tokens and tuples are not supported here")
     if (quantization := quantization_of(type)) is not None:
@@ -33,6 +35,6 @@ def dtype_of(type: Attribute, location: Location | None = None) -> DType:
 
 
 def shape_of(type: Attribute) -> Sequence[int | None]:
-    """Return the sizes of a tensor type; None for a size that the type does not state."""
+    """Return the sizes of a tensor type; None for a dynamic size."""
     assert isinstance(type, TensorType)
     return [None if n == DYNAMIC else n for n in type.get_shape()]

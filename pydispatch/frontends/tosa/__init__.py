@@ -1,1 +1,1 @@
-"""Programs in the TOSA dialect, as torch-mlir and converters of TensorFlow Lite write them."""
+"""Frontend for the TOSA dialect, to which torch-mlir and converters of TensorFlow Lite lower."""

@@ -1,4 +1,4 @@
-"""Programs of TOSA: text in which operations of the dialect stand."""
+"""Frontend for modules in the TOSA dialect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Tosa(DialectFrontend):
-    """Modules with operations of TOSA."""
+    """Frontend for modules with operations of TOSA."""
 
     dialects = frozenset({"tosa"})
 

@@ -1,4 +1,4 @@
-"""A module of TOSA → a program with its public functions."""
+"""Translation of a TOSA module into a program with its public functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydispatch.ir.dialects.tosa.control import VariableOp
 
 
 def translated(module: ModuleOp) -> ModuleOp:
-    """Return the program of a module: each of its public functions, with the functions that they call inlined."""
+    """Return the program of a module: its public functions, with the functions that they call inlined."""
     for op in module.ops:
         if not isinstance(op, func.FuncOp | VariableOp):
             raise CompileError(f"'{op.name}' is not supported beside functions of a TOSA program", location_of(op))

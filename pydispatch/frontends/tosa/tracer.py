@@ -1,4 +1,4 @@
-"""Tracer of TOSA programs: attributes, and operands that were attributes before TOSA 1.0."""
+"""Tracer of TOSA programs, with access to attributes, and to operands that were attributes before TOSA 1.0."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pydispatch.ir.dialects.tosa.attributes import ZeroPoints
 
 Results = trace.Results
 Convert = Callable[["TosaTracer", Operation, list[Tensor]], Results]
-"""convert(tracer, operation, operands) -> results."""
+"""Function convert(tracer, operation, operands) -> results."""
 LARGEST = (1 << 31) - 1
-"""The largest size."""
+"""Largest size that TOSA permits."""
 
 
 class TosaTracer(trace.MlirTracer):
-    """The tracer of TOSA."""
+    """Tracer of TOSA."""
 
     dialect = "TOSA"
     terminators = frozenset({"func.return", "tosa.yield"})
@@ -39,19 +39,19 @@ class TosaTracer(trace.MlirTracer):
     # -- operands
 
     def rank(self, x: Tensor, rank: int, what: str = "the operand") -> None:
-        """Check that a tensor has rank `rank`; raise CompileError otherwise."""
+        """Raise CompileError unless a tensor has rank `rank`; `what` names it."""
         if x.rank != rank:
             raise self.b.fail(f"{what} is {x}, expected a tensor of rank {rank}")
 
     def same_type(self, *tensors: Tensor) -> None:
-        """Check that all tensors have the same element type; raise CompileError otherwise."""
+        """Raise CompileError unless all tensors have the same element type."""
         if len({x.dtype for x in tensors}) > 1:
             raise self.b.fail(f"the operands {', '.join(map(str, tensors))} differ in their elements")
 
     def listed(
         self, op: Operation, inputs: Sequence[Tensor], index: int, name: str, count: int | None = None
     ) -> list[Size]:
-        """Return a list of sizes: an operand, or an attribute as releases before 1.0 have it."""
+        """Return a list of sizes: operand `index` if present, else the attribute that older releases have."""
         if index < len(inputs):
             numbers = inputs[index].sizes()
             if numbers is None:
@@ -64,9 +64,8 @@ class TosaTracer(trace.MlirTracer):
         return numbers
 
     def _bounded(self, name: str, numbers: Sequence[Size]) -> None:
-        """Check that each number is within the range of TOSA sizes; raise CompileError otherwise.
-
-        Products of larger numbers might not fit into 64 bits.
+        """Raise CompileError if a number exceeds TOSA's range of sizes, because products of such numbers may not fit 64
+        bits.
         """
         if any(not isinstance(n, Expr) and abs(n) > LARGEST for n in numbers):
             raise self.b.fail(f"{name}: {list(numbers)} has a number beyond {LARGEST}")
@@ -74,9 +73,7 @@ class TosaTracer(trace.MlirTracer):
     def zero_point(
         self, op: Operation, inputs: Sequence[Tensor], index: int, name: str, dtype: DType, of: str = ""
     ) -> Tensor:  # fmt: skip
-        """Return a zero point: an operand, or an attribute as releases before 1.0 have it. of: the name of the
-        attribute.
-        """
+        """Return a zero point: operand `index` if present, else the attribute of older releases, whose name is `of`."""
         if index < len(inputs):
             if inputs[index].known is None and any(isinstance(n, Expr) or n != 1 for n in inputs[index].shape):
                 raise self.b.fail(f"the {name} is {inputs[index]}, expected one number")
@@ -91,7 +88,9 @@ class TosaTracer(trace.MlirTracer):
     # -- attributes
 
     def integers(self, op: Operation, name: str, count: int | None = None, least: int | None = None) -> tuple[int, ...]:
-        """Return an attribute that is a list of integers: `count` of them, none below `least`."""
+        """Return an attribute that is a list of integers. Raise CompileError unless it has `count` numbers, none of
+        them below `least`.
+        """
         value = op.properties.get(name)
         if isinstance(value, DenseArrayBase):
             numbers = tuple(int(n) for n in value.get_values())
@@ -107,7 +106,7 @@ class TosaTracer(trace.MlirTracer):
         return numbers
 
     def integer(self, op: Operation, name: str, default: int | None = None) -> int:
-        """Return an attribute that is an integer or a truth value."""
+        """Return an attribute that is an integer or a bool. It is required if there is no default."""
         value = op.properties.get(name)
         if value is None and default is not None:
             return default
@@ -116,24 +115,24 @@ class TosaTracer(trace.MlirTracer):
         return abs(value.value.data) if value.type.width.data == 1 else value.value.data
 
     def axis(self, op: Operation, x: Tensor) -> int:
-        """Return the attribute `axis`, which x must have."""
+        """Return the attribute `axis`. Raise CompileError if x does not have this axis."""
         axis = self.integer(op, "axis")
         if not 0 <= axis < x.rank:
             raise self.b.fail(f"{x} has no axis {axis}")
         return axis
 
     def word(self, op: Operation, name: str, default: str) -> str:
-        """Return an attribute that is a word of an enumeration."""
+        """Return an attribute that is a keyword of an enumeration."""
         value = op.properties.get(name)
         return value.data if isinstance(value, Enumeration | StringAttr) else default
 
     def text(self, op: Operation, *names: str) -> str:
-        """Return the text of the first of these attributes that is present; "" without one."""
+        """Return the first of these string attributes that is present; "" without one."""
         values = (op.properties.get(name) for name in names)
         return next((value.data for value in values if isinstance(value, StringAttr)), "")
 
     def constant(self, op: Operation) -> Tensor:
-        """Return the elements of a constant."""
+        """Return the tensor of a constant operation."""
         value = op.properties.get("values") or op.properties.get("value")
         if not isinstance(value, DenseIntOrFPElementsAttr):
             raise self.b.fail(f"'{op.name}' needs values, the elements of a tensor")

@@ -1,4 +1,4 @@
-"""MLIR's types of TOSA programs → element types and shapes."""
+"""Conversion of the MLIR types of TOSA programs to element types and shapes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.tosa.attributes import ShapeType
 
 ACCUMULATOR = 48
-"""Bits of the wide sums of TOSA, which are kept in 64."""
+"""Width of TOSA's wide accumulators, which are stored in 64 bits."""
 
 
 def dtype_of(type: Attribute, location: Location | None = None) -> DType:
-    """Return the element type of a tensor or of a list of sizes. CompileError for one that is not supported."""
+    """Return the element type of a tensor or list of sizes. Raise CompileError for unsupported types."""
     if isinstance(type, ShapeType):
         return I64
     if not isinstance(type, TensorType | UnrankedTensorType):
@@ -24,7 +24,7 @@ def dtype_of(type: Attribute, location: Location | None = None) -> DType:
 
 
 def element_dtype(element: Attribute, location: Location | None = None) -> DType:
-    """Return the type of an element."""
+    """Return the DType of an MLIR element type. Raise CompileError for unsupported types."""
     if isinstance(element, IntegerType) and element.width.data == ACCUMULATOR:
         return I64
     try:
@@ -35,7 +35,7 @@ def element_dtype(element: Attribute, location: Location | None = None) -> DType
 
 
 def shape_of(type: Attribute) -> list[int | None] | None:
-    """Return the sizes of a type, None for one that it does not state; None for a tensor of any rank."""
+    """Return the sizes of a type, None for a dynamic size; None for a tensor without rank."""
     if isinstance(type, ShapeType):
         return [type.data]
     return [None if n == DYNAMIC else n for n in type.get_shape()] if isinstance(type, TensorType) else None

@@ -28,4 +28,4 @@ _FILES = (
     random, reductions, scan, shapes, windows,
 )  # fmt: skip
 TABLE: dict[str, Convert] = {name: on_numbers(convert) for file in _FILES for name, convert in file.ROWS.items()}
-"""Every operation; those of numbers take quantized ones too."""
+"""Conversions of all operations by name, wrapped so that they accept quantized types."""

@@ -1,4 +1,4 @@
-"""Calls of functions of the module, composites, and custom calls."""
+"""Conversions of function calls, composites and custom calls."""
 
 from __future__ import annotations
 
@@ -37,12 +37,16 @@ def _call(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Res
 
 
 def _same(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Return the operands unchanged."""
     return operands
 
 
 def _shape_assertion(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """JAX's check of sizes. What it says of equal sizes is in the arguments' types; others must hold while compiling,
-    or are checked in each call."""
+    """Convert JAX's assertion on sizes.
+
+    A constant condition is checked at compile time, other conditions at run time. Equal sizes are already known from
+    the arguments' types.
+    """
     holds = operands[0]
     message = op.properties.get("error_message") or op.attributes.get("error_message")
     text = message.data if isinstance(message, StringAttr) else "an assertion on sizes does not hold"
@@ -54,7 +58,7 @@ def _shape_assertion(tracer: StablehloTracer, op: Operation, operands: list[Tens
 
 
 def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """`reduce_window` with its sizes as operands; the function that combines is named."""
+    """Convert a `reduce_window` with dynamic sizes, whose combining function is called by name."""
     count = (len(operands) - 5) // 2
     tensors, starts = operands[:count], operands[count : 2 * count]
     window_operands = operands[2 * count :]
@@ -75,13 +79,16 @@ def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, operands: lis
 
 
 def _static(tracer: StablehloTracer, sizes: list[Size]) -> tuple[int, ...]:
+    """Return strides or dilations as integers. Raise CompileError if one is dynamic or less than 1."""
     if any(isinstance(n, Expr) or n < 1 for n in sizes):
         raise tracer.b.fail(f"strides and dilations are numbers from 1, got {sizes}")
     return tuple(int(n) for n in sizes)  # type: ignore[arg-type]
 
 
 def _numbers(tracer: StablehloTracer, config: Attribute | None) -> dict[str, Tensor]:
-    """Return the attributes that are numbers, with their types; others are not passed to kernels."""
+    """Return the numeric attributes of a custom call as constants with their types. Other attributes are not passed to
+    kernels.
+    """
     numbers: dict[str, Tensor] = {}
     for name, value in (config.data if isinstance(config, DictionaryAttr) else {}).items():
         if isinstance(value, FloatAttr):
@@ -95,7 +102,7 @@ def _numbers(tracer: StablehloTracer, config: Attribute | None) -> dict[str, Ten
 def _kernel(
     tracer: StablehloTracer, op: Operation, target: str, operands: list[Tensor], config: Attribute | None
 ) -> Results:
-    """Return a call of a kernel that the user gives under the name of the target."""
+    """Emit a call of the user's kernel with the name of the target."""
     results: list[Any] = []
     for result in op.results:
         shape = shape_of(result.type)
@@ -105,14 +112,14 @@ def _kernel(
 
 
 def _like(tracer: StablehloTracer, op: Operation, operands: list[Tensor], axis: int) -> Size:
-    """Return a size of a result that its type leaves open: that of the first operand."""
+    """Return the dynamic size of a result along an axis, which is assumed to be that of the first operand."""
     if not operands or axis >= operands[0].rank:
         raise tracer.b.fail(f"the size of axis {axis} of {op.results[0].type} is not known")
     return operands[0].shape[axis]
 
 
 def _of_mhlo(name: str) -> Callable[[StablehloTracer, Operation, list[Tensor]], Results]:
-    """Return an operation of CHLO that a portable artifact carries as a call."""
+    """Return the conversion of a CHLO operation that a portable artifact encodes as a custom call."""
 
     def convert(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
         return ew.apply(
@@ -123,7 +130,7 @@ def _of_mhlo(name: str) -> Callable[[StablehloTracer, Operation, list[Tensor]], 
 
 
 def _top_k(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """`mhlo.topk`: how many, and whether the largest, are attributes of the call."""
+    """Convert `mhlo.topk`, whose count and direction are attributes of the call."""
     mhlo_attributes = op.attributes.get("mhlo.attributes")
     data: Any = mhlo_attributes.data if isinstance(mhlo_attributes, DictionaryAttr) else {}
     if "k" not in data:
@@ -139,10 +146,13 @@ TARGETS: dict[str, Callable[[StablehloTracer, Operation, list[Tensor]], Results]
     "mhlo.topk": _top_k, **{f"mhlo.{name}": _of_mhlo(name) for name in (*elementwise.CHLO_UNARY, "erf_inv", "square")},
     **linear.TARGETS, **checks.TARGETS,
 }  # fmt: skip
-"""Targets of custom calls that have a meaning here."""
+"""Conversions of custom calls that need no kernel of the user's, by target."""
 
 
 def _custom_call(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Convert a custom call. A kernel that the user supplies for the target has precedence over a built-in
+    conversion.
+    """
     target: Any = op.properties["call_target_name"]
     name = target.data
     if name in tracer.options.kernels or name not in TARGETS:
@@ -152,7 +162,7 @@ def _custom_call(tracer: StablehloTracer, op: Operation, operands: list[Tensor])
 
 
 def _composite(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """Return what its function computes; a kernel of its name comes first."""
+    """Convert a composite: by the user's kernel of its name if there is one, else by inlining its decomposition."""
     assert isinstance(op, CompositeOp)
     if op.name_.data in tracer.options.kernels:
         return _kernel(tracer, op, op.name_.data, operands, op.composite_attributes)

@@ -14,13 +14,13 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTra
 from pydispatch.ir.dialects import check
 
 _CALL_ATOL, _CALL_ULP = 1e-3, 3
-"""The tolerances of custom calls that state none, as StableHLO's interpreter has them."""
+"""Default tolerances of checks that are custom calls: those of StableHLO's interpreter."""
 
 
 def _compare(
     tracer: StablehloTracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor, properties: dict[str, Any]
 ) -> None:
-    """Write a check of two tensors, in the types that callers see."""
+    """Emit a check of two tensors, in their boundary types."""
     if lhs.dtype != rhs.dtype or lhs.rank != rhs.rank:
         raise tracer.b.fail(f"the two sides of a check have one type, got {lhs} and {rhs}")
     rhs = tracer.b.as_shape(rhs, lhs.shape)
@@ -47,20 +47,21 @@ def _close(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Re
 
 
 def _sides(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return the tensor, and what it is compared with: the second operand or the constant `value`."""
+    """Return the checked tensor and the expected one: the second operand, or the constant in `value`."""
     if "value" in op.properties:
         return operands[-1], tracer.constant(op)
     return operands[-2], operands[-1]
 
 
 def _probe(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """Pass on its operand, which checks of the same function find by the name of the probe."""
+    """Record the operand under the probe's name, for checks in the same function, and return it."""
     name: Any = op.properties["probe_id"]
     tracer.probes.setdefault(name.data, []).append((op.parent_op(), operands[0]))
     return operands
 
 
 def _serialized_equal(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Emit a check of the value that a probe recorded."""
     name: Any = op.properties["probe_id"]
     recorded, iteration = tracer.probes.get(name.data, []), tracer.integer(op, "iteration")
     if iteration >= len(recorded):
@@ -90,7 +91,7 @@ ROWS: dict[str, Convert] = {
 
 
 def _called(kind: type[check.CheckOp]) -> Callable[[StablehloTracer, Operation, list[Tensor]], Results]:
-    """Return the conversion of a custom call with the name of a check."""
+    """Return the conversion of a custom call that is named like a check."""
 
     def convert(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
         if len(operands) != 2:
@@ -104,6 +105,7 @@ def _called(kind: type[check.CheckOp]) -> Callable[[StablehloTracer, Operation, 
 
 
 def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
+    """Return the properties of a check from the attributes of a custom call."""
     attributes: Any = op.attributes
     if kind is check.ExpectAlmostEqOp:
         stated = attributes.get("tolerance")
@@ -117,7 +119,7 @@ def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
 
 
 def _truth(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """`check.eq` gives true; a call in which it does not hold fails."""
+    """Convert `check.eq`: emit the check, which fails the call, and return true."""
     is_exact = bool(operands) and not (operands[0].dtype.is_float or operands[0].dtype.is_complex)
     _called(check.ExpectEqOp if is_exact else check.ExpectAlmostEqOp)(tracer, op, operands)
     return [full(tracer.b, True, (), tracer.dtype(op))]
@@ -131,4 +133,4 @@ TARGETS: dict[str, Callable[[StablehloTracer, Operation, list[Tensor]], Results]
     "check.expect_eq": _called(check.ExpectEqOp),
     "check.expect_eq_const": _called(check.ExpectEqOp),
 }
-"""Custom calls that are checks."""
+"""Conversions of custom calls that are checks, by target."""

@@ -1,4 +1,4 @@
-"""Branches, loops, and values that are passed on."""
+"""Conversions of branches and loops, and of operations that forward their operands."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def _case(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Res
 
 
 def _while(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Convert a loop: to a counted loop if its number of iterations can be derived, else to a general one."""
     cond, body = op.regions
     if (counted := _counted(tracer, op, operands)) is not None:
         return counted
@@ -44,12 +45,13 @@ def _while(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Re
     return control.while_(tracer.b, operands, condition, lambda carried: tracer.region(body, carried))
 
 
-# -- loops that count
+# -- counted loops
 
 
 def _counted(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor] | None:
-    """Return a loop whose condition is `counter < bound`, where each iteration adds a known number to the counter:
-    written as a loop with a number, so that what is sliced by the counter is known. None for other loops.
+    """Convert a loop with the condition `counter < bound` whose counter increases by a constant; None for other loops.
+
+    The counted loop makes the counter a symbolic size, so that slices at it have known bounds.
     """
     cond, body = op.regions
     condition = _condition(cond)
@@ -82,13 +84,14 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> 
 
 
 def _number(value: Size, like: Tensor) -> Tensor:
+    """Return a size as a scalar constant of the type of another tensor."""
     known: Any = np.empty((), dtype=object)
     known[()] = value
     return Tensor(like.dtype, (), known=known if isinstance(value, Expr) else known.astype(like.dtype.numpy))
 
 
 def _condition(region: Region) -> tuple[int, SSAValue] | None:
-    """Return the number of the counter and the bound, when a region is `counter < bound`."""
+    """Return the index of the counter and the bound if a region computes `counter < bound`; else None."""
     block = region.blocks.first
     last = block.last_op if block is not None else None
     if block is None or last is None or len(last.operands) != 1:
@@ -104,7 +107,9 @@ def _condition(region: Region) -> tuple[int, SSAValue] | None:
 
 
 def _bound(tracer: StablehloTracer, value: SSAValue, cond: Region, body: Region, operands: list[Tensor]) -> Size | None:
-    """Return the bound as a size: a constant, a value from outside, or one that all iterations pass on."""
+    """Return the bound of a loop as a size if it is a constant, a loop-invariant value or a value from outside; else
+    None.
+    """
     if isinstance(value, BlockArgument) and value.owner is cond.blocks[0]:
         last: Any = body.blocks[0].last_op
         if last.operands[value.index] is not body.blocks[0].args[value.index]:
@@ -120,17 +125,20 @@ def _bound(tracer: StablehloTracer, value: SSAValue, cond: Region, body: Region,
 
 
 Frame = Mapping[SSAValue, SSAValue]
-"""The arguments of functions that are being looked through -> what they were called with."""
+"""Arguments of the called functions that the analysis has entered -> the operands that they were called with."""
 
 
 def _step(tracer: StablehloTracer, body: Region, index: int) -> int | None:
-    """Return what an iteration adds to a value, when that is a constant above 0."""
+    """Return the constant, above 0, that an iteration adds to loop variable `index`; else None."""
     block = body.blocks[0]
     last: Any = block.last_op
     return _added(tracer, last.operands[index], block.args[index], {}, 0)
 
 
 def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:
+    """Return the constant, above 0, that `value` exceeds `argument` by; else None. The analysis follows calls, at most
+    8 deep.
+    """
     value = _source(value, frame)
     if not isinstance(value, OpResult) or depth > 8:
         return None
@@ -156,9 +164,7 @@ def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: 
 
 
 def _source(value: SSAValue, frame: Frame) -> SSAValue:
-    """Return the value that a value is passed on from, through conversions to its own type and boundaries
-    of functions.
-    """
+    """Return the value that a value originates from, through conversions to its own type and arguments of calls."""
     while True:
         if value in frame:
             value = frame[value]
@@ -172,10 +178,11 @@ def _source(value: SSAValue, frame: Frame) -> SSAValue:
             return value
 
 
-# -- passed on
+# -- operations that forward their operands
 
 
 def _same(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Return the operands unchanged."""
     return operands
 
 

@@ -1,4 +1,6 @@
-"""Operations whose sizes are operands: where these are known as terms over sizes of arguments, so are the results."""
+"""Conversions of operations whose sizes are operands. Sizes that are expressions over argument sizes remain
+symbolic.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from pydispatch.frontends.stablehlo.types import shape_of
 
 
 def sizes_in(tracer: StablehloTracer, x: Tensor, hint: str) -> list[Size]:
-    """Return the elements of an integer vector as sizes; computed ones are read back when the program runs."""
+    """Return the elements of an integer vector as sizes. Computed elements are read back at run time, as symbols whose
+    names begin with `hint`.
+    """
     if (known := x.sizes()) is not None:
         return known
     if x.rank != 1 or isinstance(x.shape[0], Expr) or not x.dtype.is_integer:
@@ -24,7 +28,9 @@ def sizes_in(tracer: StablehloTracer, x: Tensor, hint: str) -> list[Size]:
 
 
 def _result_shape(tracer: StablehloTracer, op: Operation, x: Tensor) -> list[Size]:
-    """Return the shape of the result: static sizes of its type, and the sizes in the operand x for the others."""
+    """Return the shape of a result: static sizes from its type, the others from the operand x. Raise CompileError if
+    they contradict.
+    """
     declared = shape_of(op.results[0].type)
     sizes = sizes_in(tracer, x, "shape")
     if len(sizes) != len(declared):

@@ -1,4 +1,4 @@
-"""Operations on each element. `SCALAR_FUNCTIONS` has them for single elements, as regions of reductions use them."""
+"""Conversions of elementwise operations. `SCALAR_FUNCTIONS` has those on single elements, for regions of reductions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import dtype_of
 
 ScalarFunction = Callable[..., Scalar]
-"""function(s, op, *elements): `op` has attributes and the type of the result."""
+"""Function of elements: function(scalars, op, elements...) -> element. `op` has attributes and the type of
+the result."""
 
 UNARY = {
     "abs": "abs", "cbrt": "cbrt", "ceil": "ceil", "cosine": "cos", "count_leading_zeros": "count_leading_zeros",
@@ -27,7 +28,7 @@ UNARY = {
     "round_nearest_afz": "round", "round_nearest_even": "round_even", "rsqrt": "rsqrt", "sign": "sign", "sine": "sin",
     "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
-"""Operations of StableHLO that are one function of a number -> its name."""
+"""StableHLO operations that are a named unary function -> the name of that."""
 
 BINARY = {
     "add": "add", "and": "and", "atan2": "atan2", "maximum": "max", "minimum": "min", "multiply": "mul", "or": "or",
@@ -39,7 +40,8 @@ GUARDED: dict[str, Callable[..., Scalar]] = {
     "shift_right_logical": partial(integers.shift, "shift_right_logical"),
     "shift_right_arithmetic": partial(integers.shift, "shift_right_arithmetic"),
 }  # fmt: skip
-"""Functions of two numbers that StableHLO defines for every pair of integers."""
+"""Functions of two numbers that StableHLO defines for all pairs of integers, also where the instruction is
+undefined."""
 
 CHLO_UNARY = {
     "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh",
@@ -53,7 +55,7 @@ CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
     "mulhi": integers.multiply_high, "next_after": special.next_after, "polygamma": special.polygamma,
     "zeta": special.zeta,
 }  # fmt: skip
-"""Operations of CHLO that are formulas."""
+"""CHLO operations that are computed by formulas."""
 
 _ORDER = {"EQ": "eq", "NE": "ne", "GE": "ge", "GT": "gt", "LE": "le", "LT": "lt"}
 
@@ -66,14 +68,14 @@ def _compare(scalars: Scalars, op: Operation, lhs: Scalar, rhs: Scalar) -> Scala
 
 
 def comparison(op: Operation) -> tuple[str, bool]:
-    """Return the order that a comparison uses, and whether it is a total order of floats."""
+    """Return the order of a comparison, and whether it uses the total order of floats."""
     direction: Any = op.properties["comparison_direction"]
     kind: Any = op.properties.get("compare_type")
     return _ORDER[direction.data], kind is not None and kind.data == "TOTALORDER"
 
 
 def compared(scalars: Scalars, order: str, total: bool, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Return whether a is in the order `order` to b. total: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
+    """Return whether lhs is in relation `order` to rhs. With `total`, -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
     if total and lhs.dtype.is_float:
         lhs, rhs = special.total_order(scalars, lhs), special.total_order(scalars, rhs)
     return scalars.compare(order, lhs, rhs)
@@ -84,7 +86,7 @@ def _clamp(scalars: Scalars, _: Operation, low: Scalar, x: Scalar, high: Scalar)
 
 
 def _convert(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
-    """StableHLO converts the real part of a complex number, also to a truth value."""
+    """Convert an element. As StableHLO defines, only the real part of a complex number is converted, also to bool."""
     to = dtype_of(op.results[0].type)
     return scalars.convert(x if to.is_complex else scalars.real(x), to)
 
@@ -99,14 +101,17 @@ def _reduce_precision(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
 
 
 def _of_unary(name: str) -> ScalarFunction:
+    """Return the function on elements of a named unary function."""
     return lambda s, _, x: s.unary(name, x)
 
 
 def _of_binary(name: str) -> ScalarFunction:
+    """Return the function on elements of a named binary function."""
     return lambda s, _, a, b: s.binary(name, a, b)
 
 
 def _of_formula(formula: Callable[..., Scalar]) -> ScalarFunction:
+    """Return the function on elements of a formula, which does not use the operation."""
     return lambda s, _, *arguments: formula(s, *arguments)
 
 
@@ -126,14 +131,14 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
     "stablehlo.reduce_precision": _reduce_precision,
     "stablehlo.select": lambda s, _, condition, a, b: s.select(condition, a, b),
 }
-"""Every operation on elements, for single ones."""
+"""Functions on single elements of all elementwise operations."""
 
 
 # -- on tensors
 
 
 def _check_shapes(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> None:
-    """Check that all operands have the same rank; `select` and `clamp` also accept scalars of rank 0."""
+    """Raise CompileError unless all operands have the same rank; `select` and `clamp` also accept scalars."""
     scalars_too = op.name in ("stablehlo.select", "stablehlo.clamp")
     shapes = [x for x in operands if not (scalars_too and x.rank == 0)]
     for x in shapes[1:]:
@@ -142,12 +147,15 @@ def _check_shapes(tracer: StablehloTracer, op: Operation, operands: list[Tensor]
 
 
 def _tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Apply the function on elements of an operation to tensors."""
     _check_shapes(tracer, op, operands)
     function = SCALAR_FUNCTIONS[op.name]
     return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
 
 
 def _foldable(fold: Callable[..., Tensor], name: str) -> Convert:
+    """Return the conversion of an operation that is evaluated at compile time on small constants."""
+
     def convert(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
         _check_shapes(tracer, op, operands)
         return fold(tracer.b, name, *operands)
@@ -156,7 +164,7 @@ def _foldable(fold: Callable[..., Tensor], name: str) -> Convert:
 
 
 def _guarded(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Convert a binary operation; a division by known positive numbers, or of floats, is emitted without checks."""
+    """Convert a binary operation of GUARDED. Divisions by known positive numbers, and of floats, need no guards."""
     _check_shapes(tracer, op, operands)
     name = {"stablehlo.divide": "div", "stablehlo.remainder": "rem"}.get(op.name)
     x, y = operands
@@ -193,12 +201,14 @@ def _select_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tenso
 
 
 def _convert_tensor(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Convert the elements of a tensor to the result's type."""
     if operands[0].dtype.is_complex:
         return _tensors(tracer, op, operands)
     return ew.convert(tracer.b, operands[0], tracer.dtype(op))
 
 
 def _bitcast_tensor(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Reinterpret the bits of a tensor; if the widths differ, the last axis is split off or merged."""
     (x,), to = operands, tracer.dtype(op)
     if x.dtype == to:
         return x
@@ -216,12 +226,13 @@ def _bitcast_tensor(tracer: StablehloTracer, op: Operation, operands: list[Tenso
 
 
 def _map(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Apply a region to the elements of tensors."""
     function = tracer.scalar_function(op.regions[0])
     return ew.apply(tracer.b, lambda s, *arguments: function(s, arguments)[0], *operands)
 
 
 def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """CHLO's operations that broadcast as NumPy does."""
+    """Convert CHLO's operations with NumPy's broadcasting."""
     name = op.name.removeprefix("chlo.broadcast_")
     if name == "compare":
         return ew.compare(tracer.b, comparison(op)[0], *operands)
@@ -233,7 +244,7 @@ def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -
 
 
 def _placed(tracer: StablehloTracer, op: Operation, x: Tensor, operands: list[Tensor]) -> Tensor:
-    """Return an operand of fewer axes with the rank of the others, its axes where `broadcast_dimensions` puts them."""
+    """Reshape an operand to the rank of the others, with its axes at the positions in `broadcast_dimensions`."""
     rank = max(other.rank for other in operands)
     if x.rank == rank:
         return x

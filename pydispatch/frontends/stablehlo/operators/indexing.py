@@ -1,4 +1,4 @@
-"""Elements and slices at computed positions."""
+"""Conversions of gathers, scatters and slices at computed positions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTra
 
 
 def _check_starts(tracer: StablehloTracer, x: Tensor, starts: Sequence[Tensor]) -> None:
+    """Raise CompileError unless there is one integer start index per axis of x."""
     if len(starts) != x.rank or any(s.rank or not s.dtype.is_integer for s in starts):
         raise tracer.b.fail(f"{x} takes {x.rank} start indices, which are single integers")
 
 
 def _check_inside(tracer: StablehloTracer, sizes: Sequence[Size], x: Tensor) -> None:
+    """Raise CompileError if slices of these sizes exceed x."""
     for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True)):
         if not isinstance(size, Expr) and not isinstance(n, Expr) and not 0 <= size <= n:
             raise tracer.b.fail(f"slices of {list(sizes)} do not fit into {x}: {size} elements along axis {d}")
@@ -41,7 +43,7 @@ def _dynamic_update_slice(tracer: StablehloTracer, op: Operation, operands: list
 
 
 def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """Gather slices of these sizes from x, as the dimension numbers of the operation state."""
+    """Return slices of given sizes of x, with the operation's dimension numbers."""
     numbers = tracer.record(op, "dimension_numbers")
     axes = gathers.GatherAxes(
         numbers.offset_dims, numbers.collapsed_slice_dims, numbers.operand_batching_dims,
@@ -59,7 +61,9 @@ def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, s
 
 
 def _check_axes(tracer: StablehloTracer, axes: gathers.GatherAxes, x: Tensor, indices: Tensor) -> None:
-    """Check the axes of a gather: each exists, has a single role, and each indexed axis has one coordinate."""
+    """Raise CompileError unless all axes of a gather exist, have a single role, and each indexed axis has one
+    coordinate.
+    """
     if not indices.dtype.is_integer:
         raise tracer.b.fail(f"indices are integers, got {indices}")
     if not 0 <= axes.vector <= indices.rank:
@@ -84,6 +88,7 @@ def _gather(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> T
 
 
 def _scatter(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Combine updates into tensors at computed positions by a region."""
     count = len(operands) // 2
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
     numbers = tracer.record(op, "scatter_dimension_numbers")
@@ -105,7 +110,7 @@ def _scatter(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> 
 
 
 def _torch_index_select(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Return the slices of x at the indices along an axis; the first `batch_dims` axes of both are the same ones."""
+    """Return the slices of x at the indices along an axis. The first `batch_dims` axes of both operands correspond."""
     x, indices = operands
     axis, batch = (tracer.integer(op, name) for name in ("dim", "batch_dims"))
     axis, batch = axis + x.rank * (axis < 0), batch + indices.rank * (batch < 0)

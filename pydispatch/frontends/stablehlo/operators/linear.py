@@ -1,4 +1,4 @@
-"""Fourier transforms, factors of matrices, and solutions of triangular systems."""
+"""Conversions of Fourier transforms, matrix factorizations and triangular systems, and of JAX's calls of LAPACK."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTra
 
 
 def _fft(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Convert a transform over up to three trailing axes: FFT, IFFT, RFFT or IRFFT."""
     (x,) = operands
     kind: Any = op.properties["fft_type"]
     lengths = tracer.integers(op, "fft_length")
@@ -51,11 +52,11 @@ def _triangular_solve(tracer: StablehloTracer, op: Operation, operands: list[Ten
     )  # fmt: skip
 
 
-# -- calls of LAPACK, which JAX makes for CPUs
+# -- custom calls of LAPACK, which JAX emits for CPUs
 
 
 def _letter(tracer: StablehloTracer, op: Operation, name: str) -> str:
-    """Return the letter in an attribute of a call of LAPACK."""
+    """Return the letter in an attribute of a LAPACK call, such as `uplo`."""
     config = op.attributes.get("mhlo.backend_config")
     value: Any = config.data.get(name) if isinstance(config, DictionaryAttr) else None
     if value is None:
@@ -64,7 +65,7 @@ def _letter(tracer: StablehloTracer, op: Operation, name: str) -> str:
 
 
 def potrf(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """Cholesky's factor, and whether the matrix is not positive definite."""
+    """Return the Cholesky factor, and for each matrix whether it is not positive definite."""
     factor = linear.cholesky(tracer.b, operands[0], lower=_letter(tracer, op, "uplo") == "L")
     undefined = ew.unary(tracer.b, "is_nan", factor)
     failed = reduce(tracer.b, "or", undefined, [factor.rank - 2, factor.rank - 1])
@@ -82,22 +83,22 @@ def trsm(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tens
 
 
 def getrf(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """LU with pivots."""
+    """Return the LU factorization with pivots."""
     return factors.lu(tracer.b, operands[0])
 
 
 def geqrf(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """QR as reflections."""
+    """Return the QR factorization as Householder reflections."""
     return factors.qr(tracer.b, operands[0])
 
 
 def orgqr(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Return the orthogonal factor that a product of reflections is."""
+    """Return the orthogonal matrix that is a product of Householder reflections."""
     return factors.of_reflections(tracer.b, *operands)
 
 
 def refused(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """Raise CompileError for a factorization that no loop of a fixed length computes."""
+    """Raise CompileError for a factorization that is not supported."""
     target: Any = op.properties["call_target_name"]
     raise tracer.b.fail(
         f"'{target.data}' of LAPACK is not computed here: eigenvalues and singular values are found by iteration",
@@ -113,7 +114,7 @@ TARGETS: dict[str, Callable[..., Results]] = {
     **{f"lapack_{kind}{name}_ffi": refused for kind in "sdcz" for name in _REFUSED},
     "ProductOfElementaryHouseholderReflectors": orgqr, "Qr": geqrf,  # of JAX for accelerators
 }  # fmt: skip
-"""Targets of custom calls."""
+"""Conversions by the targets of custom calls."""
 
 ROWS: dict[str, Convert] = {
     "stablehlo.cholesky": _cholesky,

@@ -1,4 +1,4 @@
-"""Batch normalization."""
+"""Conversions of batch normalization: inference, training, gradient."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTra
 
 
 class _FeatureAxis:
-    """A tensor and the axis of its features."""
+    """Operand of a batch normalization, with the axis of its features."""
 
     def __init__(self, tracer: StablehloTracer, op: Operation, x: Tensor) -> None:
         self.b = tracer.b
@@ -25,16 +25,16 @@ class _FeatureAxis:
         self.epsilon = epsilon.value.data
 
     def spread(self, v: Tensor) -> Tensor:
-        """Reshape a vector with one number for each feature, so that it broadcasts along the axis of the features."""
+        """Reshape a vector with one number per feature so that it broadcasts along the feature axis."""
         shape: list[Size] = [self.x.shape[self.axis] if d == self.axis else 1 for d in range(self.x.rank)]
         return shapes.reshape(self.b, v, shape)
 
     def mean(self, v: Tensor) -> Tensor:
-        """Return the mean over all axes other than that of the features."""
+        """Return the mean over all axes but the feature axis."""
         return reductions.mean(self.b, v, self.others)
 
     def normalized(self, scale: Tensor, offset: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-        """(x - mean) / sqrt(variance + epsilon) * scale + offset."""
+        """Return (x - mean) / sqrt(variance + epsilon) * scale + offset."""
 
         def one(s: Any, x: Any, gain: Any, shift: Any, centre: Any, square: Any) -> Any:
             root = s.unary("sqrt", s.binary("add", square, s.const(self.epsilon, x.dtype)))
@@ -49,6 +49,7 @@ def _inference(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -
 
 
 def _training(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Return the normalized operand, and the mean and variance of the batch."""
     x, scale, offset = operands
     batch = _FeatureAxis(tracer, op, x)
     mean = batch.mean(x)
@@ -57,6 +58,7 @@ def _training(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) ->
 
 
 def _gradient(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Return the gradients of the operand, the scale and the offset."""
     x, scale, mean, variance, above = operands
     batch = _FeatureAxis(tracer, op, x)
     b = tracer.b

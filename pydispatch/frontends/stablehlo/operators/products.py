@@ -1,4 +1,4 @@
-"""Products and convolutions."""
+"""Conversions of dot products and convolutions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def _dot_general(tracer: StablehloTracer, op: Operation, operands: list[Tensor])
 def dimension_pairs(
     tracer: StablehloTracer, numbers: Any, name: str, x: Tensor, y: Tensor
 ) -> list[list[tuple[int, int]]]:
-    """Return the pairs of batching and of contracting dimensions of x and y. CompileError for those that are wrong."""
+    """Return the pairs of batching and the pairs of contracting dimensions of x and y. Raise CompileError if they are
+    invalid.
+    """
     pairs = []
     for what in ("batching", "contracting"):
         lhs, rhs = (getattr(numbers, f"{side}_{what}_dimensions") for side in ("lhs", "rhs"))
@@ -46,6 +48,7 @@ def dimension_pairs(
 
 
 def _convolution(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Convert a convolution with constant padding."""
     x, w = operands
     spatial = x.rank - 2
     padding = integers(op.properties.get("padding"))
@@ -57,7 +60,7 @@ def _convolution(tracer: StablehloTracer, op: Operation, operands: list[Tensor])
 def convolution(
     tracer: StablehloTracer, op: Operation, x: Tensor, w: Tensor, low: Sequence[Size], high: Sequence[Size]
 ) -> Tensor:
-    """Return a convolution with this padding and the other properties of the operation."""
+    """Return a convolution with the given padding and the other properties of the operation."""
     conv = op.properties["dimension_numbers"]
     assert isinstance(conv, Conv)
     image, kernel, result = conv.data
@@ -101,8 +104,9 @@ def convolution(
 
 
 def _empty(x: Tensor, w: Tensor, window: products.Window, input_dilations: Sequence[int]) -> list[Size] | None:
-    """Return the spatial sizes of the result of a convolution that multiplies nothing: one without elements, or without
-    a window that fits. None for all other convolutions, and where a size is only known in calls.
+    """Return the spatial sizes of the result of a convolution without products: no elements, or no window that fits.
+
+    Return None for all other convolutions, and if a size is dynamic.
     """
     low, high = window.low, window.high
     if any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *low, *high)):
@@ -110,14 +114,14 @@ def _empty(x: Tensor, w: Tensor, window: products.Window, input_dilations: Seque
     sizes: list[Size] = []
     for d, (n, k) in enumerate(zip(x.shape[2:], w.shape[2:], strict=True)):
         padded = (max((n - 1) * input_dilations[d] + 1, 0) if n else 0) + low[d] + high[d]
-        reach = (k - 1) * window.dilations[d] + 1 if k else 0
-        fits = padded > 0 and reach <= padded
-        sizes.append((padded - reach) // window.strides[d] + 1 if fits else 0)
+        extent = (k - 1) * window.dilations[d] + 1 if k else 0
+        fits = padded > 0 and extent <= padded
+        sizes.append((padded - extent) // window.strides[d] + 1 if fits else 0)
     return sizes if 0 in (*x.shape, *w.shape, *sizes) else None
 
 
 def _groups_of_batches(tracer: StablehloTracer, x: Tensor, groups: int) -> Tensor:
-    """[g n, c, ...] → [n, g c, ...]: each part of the batch becomes a group of channels."""
+    """Reshape [g n, c, ...] to [n, g c, ...], so that each part of the batch becomes a group of channels."""
     n, c = x.shape[:2]
     if isinstance(n, Expr) or n % groups:
         raise tracer.b.fail(f"batch_group_count {groups} does not divide the batch of {x}")

@@ -1,4 +1,6 @@
-"""Quantized numbers: `(stored - zero point) * scale`. Other operations work on the numbers that they stand for."""
+"""Conversions of quantized types. A stored integer represents (stored - zero point) * scale; most operations work on
+these numbers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from pydispatch.ir.dialects.quant import Quantization
 def _along(
     tracer: StablehloTracer, values: tuple[Any, ...], quantization: Quantization, x: Tensor, dtype: DType
 ) -> Tensor:
-    """Return scales or zero points in a shape that broadcasts to x."""
+    """Return scales or zero points, per tensor, axis or block, as a constant that broadcasts to x."""
     table = np.array(values).reshape(quantization.shape)
     if not quantization.axes:
         return tracer.b.constant(table, dtype)
@@ -38,7 +40,7 @@ def _along(
 
 
 def dequantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization) -> Tensor:
-    """Return the numbers that stored integers stand for."""
+    """Return the real numbers that stored integers represent."""
     dtype = of_element(quantization.expressed)
     scale, zero = (
         _along(tracer, quantization.scales, quantization, x, dtype),
@@ -52,7 +54,7 @@ def dequantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization) 
 
 
 def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dtype: DType) -> Tensor:
-    """Return the stored integers that are nearest: x / scale rounded to even, plus the zero point, within the range."""
+    """Return the nearest stored integers: x / scale rounded half to even, plus the zero point, clamped to the range."""
     scale, zero = (
         _along(tracer, quantization.scales, quantization, x, x.dtype),
         _along(tracer, quantization.zero_points, quantization, x, x.dtype),
@@ -93,13 +95,12 @@ _OF_STORED = frozenset({
     "stablehlo.reverse", "stablehlo.select", "stablehlo.slice", "stablehlo.transpose", "stablehlo.uniform_dequantize",
     "stablehlo.uniform_quantize", "stablehlo.while",
 })  # fmt: skip
-"""Operations that move numbers and take stored ones as they are."""
+"""Operations that work on the stored integers themselves, because they only move elements, or convert
+quantized types."""
 
 
 def on_numbers(convert: Convert) -> Convert:
-    """Wrap a conversion so that it takes quantized operands and results, too: it sees the numbers that
-    they stand for.
-    """
+    """Wrap a conversion so that quantized operands are dequantized before it, and its results quantized."""
 
     def converted(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
         types = [v.type for v in (*op.operands, *op.results)]
@@ -115,11 +116,13 @@ def on_numbers(convert: Convert) -> Convert:
 
 
 def _dequantized(tracer: StablehloTracer, x: Tensor, type: Attribute) -> Tensor:
+    """Return the real numbers of a quantized tensor; other tensors are returned unchanged."""
     q = quantization_of(type)
     return x if q is None else dequantized(tracer, x, q)
 
 
 def _stored(tracer: StablehloTracer, x: Tensor, type: Attribute) -> Tensor:
+    """Return real numbers quantized to a type; unchanged if the type is not quantized."""
     q = quantization_of(type)
     return x if q is None else quantized(tracer, x, q, dtype_of(type))
 

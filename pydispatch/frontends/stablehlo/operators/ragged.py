@@ -1,4 +1,6 @@
-"""CHLO's product of groups: runs of elements along one dimension, each of which has its own operand or result."""
+"""Conversion of CHLO's ragged dot product, in which groups of consecutive elements along one dimension have their own
+operand or result.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 
 
 def _ragged_dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Return a product in which one dimension of x, the ragged one, is cut into groups by their sizes.
+    """Return a product in which one dimension of x, the ragged one, is divided into groups of given sizes.
 
-    Where the dimension is a row of x, each group of rows has an operand of its own: [b, m, k] by [g, b, k, n] is
-    [b, m, n]. Where it is contracted, each group has a result of its own: [b, m, k] by [b, k, n] is [g, b, m, n].
-    Where it is a batching one, the groups change nothing. Elements that no group has count as zeros.
+    If the ragged dimension is a row of x, each group of rows has its own right operand: [b, m, k] by [g, b, k, n] is
+    [b, m, n]. If it is contracted, each group has its own result: [b, m, k] by [b, k, n] is [g, b, m, n]. If it is a
+    batch dimension, the groups have no effect. Elements that belong to no group count as zeros.
     """
     x, y, sizes = operands
     name = "ragged_dot_dimension_numbers"
@@ -50,16 +52,16 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) 
 
 
 def _grouped(tracer: StablehloTracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
-    """x once for each group, along a new first axis, with zeros instead of elements of other groups.
+    """Return x repeated for each group along a new first axis, with zeros in place of elements of other groups.
 
-    sizes: [g], or [..., g] with sizes of their own for each element along the dimensions `prefix` of x.
+    sizes is [g], or [..., g] with group sizes for each element along the dimensions `prefix` of x.
     """
     b = tracer.b
     expected = (*(x.shape[d] for d in prefix), sizes.shape[-1] if sizes.rank else 0)
     if not sizes.dtype.is_integer or (sizes.rank != 1 and sizes.shape != expected) or sizes.rank == 0:
         raise b.fail(f"the sizes of groups of {x} are integers of shape [g] or {list(expected)}, got {sizes}")
     count = sizes.shape[-1]
-    # ends[..., g]: the sum of sizes up to that of group g.
+    # ends[..., g] is the sum of the sizes of all groups up to and including g.
     later = ew.compare(b, "ge", shapes.iota(b, (count, count), 0, I32), shapes.iota(b, (count, count), 1, I32))
     wide = ew.convert(b, sizes, I64)
     listed = ew.select(b, later, shapes.expand_dims(b, wide, [sizes.rank - 1]), b.constant(0, I64))

@@ -1,4 +1,4 @@
-"""Random numbers."""
+"""Conversions of random number operations."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _ALGORITHMS = {"DEFAULT": "philox", "PHILOX": "philox", "THREE_FRY": "threefry"}
 
 
 def _bits(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Convert a generator of random bits that has an explicit state."""
     algorithm: Any = op.properties["rng_algorithm"]
     shape = [n for n in shape_of(op.results[1].type) if n is not None]
     if len(shape) != len(shape_of(op.results[1].type)):
@@ -27,8 +28,8 @@ def _bits(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Res
 
 
 def _rng(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Return random numbers that differ from call to call; they use the random state of the program, as this operation
-    has none.
+    """Return random numbers in a range or of a normal distribution. The operation has no state, so that of the program
+    is used.
     """
     low, high, sizes = operands
     stated = shape_of(op.results[0].type)

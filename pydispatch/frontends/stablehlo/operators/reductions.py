@@ -1,4 +1,4 @@
-"""Reductions and orders with any region."""
+"""Conversions of reductions and sorts by a region, and of top_k."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTra
 
 
 def _reduce(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Reduce tensors along axes by a region."""
     half = len(operands) // 2
     tensors, starts = operands[:half], operands[half:]
     if not tensors or any(x.rank != tensors[0].rank for x in tensors) or any(x.rank for x in starts):
@@ -29,6 +30,7 @@ def _reduce(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> R
 
 
 def _sort(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Sort tensors together by the comparison in a region."""
     if not operands or any(x.rank != operands[0].rank or not x.rank for x in operands):
         raise tracer.b.fail("'stablehlo.sort' orders tensors of one shape, which have at least one axis")
     axis, rank = tracer.integer(op, "dimension", -1), operands[0].rank
@@ -46,7 +48,7 @@ def _top_k(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Re
 
 
 def top_k(tracer: StablehloTracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
-    """Return the largest or smallest elements of each row in order, and their indices."""
+    """Return the `count` largest or smallest elements of each row in order, and their indices."""
     n = x.shape[-1] if x.rank else 0
     if not x.rank or count < 0 or (not isinstance(n, Expr) and count > n):
         raise tracer.b.fail(f"'{op.name}': the first {count} of {x}")

@@ -1,4 +1,4 @@
-"""CHLO's scan: a recurrence where its region computes on elements alone, a loop of the host otherwise."""
+"""Conversion of CHLO's scan: to a recurrence if its region is elementwise, else to a loop."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ def _scan(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Res
 
 
 def _moved(tracer: StablehloTracer, x: Tensor, axis: int) -> Tensor:
-    """Move the first axis of x to another position."""
+    """Move the first axis of x to position `axis`."""
     order = list(range(1, x.rank))
     order.insert(axis, 0)
     return shapes.transpose(tracer.b, x, order)
 
 
 def _computes_elements(block: Block, op: ScanOp) -> bool:
-    """Return whether each value of the region has the shape of a row, and each operation of the region is
-    elementwise.
+    """Return whether the region of a scan is elementwise: all values have the shape of a row, and no value
+    is captured.
     """
     shape = list(shape_of(block.args[0].type))
     last = block.last_op

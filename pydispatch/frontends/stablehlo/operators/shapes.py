@@ -1,4 +1,4 @@
-"""Constants, and operations that move elements: broadcasts, slices, padding, joins, and sizes."""
+"""Conversions of constants, broadcasts, slices, padding, concatenation, and of sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydispatch.frontends.stablehlo.types import shape_of
 
 
 def declared(tracer: StablehloTracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
-    """Return the shape of the result's type. known: sizes for those that the type leaves open."""
+    """Return the shape of a result from its type; `known` has sizes for its dynamic axes."""
     shape: list[Size] = []
     for axis, n in enumerate(shape_of(op.results[0].type)):
         size = n if n is not None else known[axis] if axis < len(known) else None
@@ -41,7 +41,7 @@ def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -
 
 
 def broadcast_axes(tracer: StablehloTracer, op: Operation, x: Tensor) -> tuple[int, ...]:
-    """Return the axis of the result that each axis of the operand becomes."""
+    """Return, for each axis of the operand, the axis of the result that it becomes."""
     axes = tracer.entries(tracer.integers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions")
     return tracer.axes(axes, "broadcast_dimensions", len(shape_of(op.results[0].type)))
 
@@ -56,7 +56,7 @@ def _broadcast_in_dim(tracer: StablehloTracer, op: Operation, operands: list[Ten
 
 
 def broadcast(tracer: StablehloTracer, x: Tensor, shape: Sequence[Size], axes: Sequence[int]) -> Tensor:
-    """x repeated to a shape; its axes may come in another order."""
+    """Repeat x to a shape. `axes` are the axes of the result that x's axes become, in any order."""
     order = sorted(range(x.rank), key=lambda d: axes[d])
     if order != list(range(x.rank)):
         x, axes = shapes.transpose(tracer.b, x, order), sorted(axes)
@@ -75,14 +75,16 @@ def _dimension_size(tracer: StablehloTracer, op: Operation, operands: list[Tenso
 
 
 def _set_dimension_size(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Return x cut to the new size along an axis: elements beyond the size are not part of the tensor."""
+    """Return x cropped to a new size along an axis; elements beyond that size are not part of the tensor."""
     x, size = operands
     axis = tracer.axis(op, "dimension", x.rank)
     return shapes.slice_axis(tracer.b, x, axis, 0, size_in(tracer, size, "size"))
 
 
 def size_in(tracer: StablehloTracer, x: Tensor, hint: str) -> Size:
-    """Return the element of an integer tensor as a size."""
+    """Return the element of an integer tensor as a size. A computed element is read back at run time, as a symbol whose
+    name begins with `hint`.
+    """
     known = x.sizes()
     return known[0] if known is not None else tracer.b.size_of(tracer.b.scalar(x), hint)
 
@@ -131,7 +133,7 @@ def _transpose(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -
 
 
 def _number_of_device(tracer: StablehloTracer, op: Operation, _: list[Tensor]) -> Tensor:
-    """Return the constant 0 as the number of the device: a program runs on one device."""
+    """Return 0 as the number of the device, because a program runs on one device."""
     return tracer.b.constant(0, tracer.dtype(op))
 
 

@@ -1,4 +1,4 @@
-"""Windows over all axes: pooling, running sums, and the gradients of the former."""
+"""Conversions of reductions of sliding windows, and of the gradient of those that select an element."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from pydispatch.ir.dialects.stablehlo.attributes import integers
 
 
 def _padding(tracer: StablehloTracer, op: Operation, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the padding before and after each axis, from the property that alternates them; a single number applies to
+    all.
+    """
     values = integers(op.properties.get("padding"))
     values = values * (2 * rank) if len(values) == 1 else values or (0,) * (2 * rank)
     tracer.entries(values, 2 * rank, "padding")
@@ -23,10 +26,12 @@ def _padding(tracer: StablehloTracer, op: Operation, rank: int) -> tuple[tuple[i
 
 
 def _list(tracer: StablehloTracer, op: Operation, name: str, rank: int) -> tuple[int, ...]:
+    """Return a property with one number, of at least 1, per axis; all are 1 if it is missing."""
     return tracer.entries(tracer.integers(op, name, [1] * rank), rank, name, 1)
 
 
 def _reduce_window(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Reduce each window of tensors by a region."""
     half = len(operands) // 2
     tensors, starts = operands[:half], operands[half:]
     if not tensors:
@@ -49,8 +54,9 @@ def reduced(
     base: Sequence[int],
     combine: Combine,
 ) -> list[Tensor]:
-    """Reduce windows over tensors of one shape. CompileError for tensors of other ranks and initial values that are not
-    scalars.
+    """Reduce windows over tensors of one shape. Raise CompileError if ranks differ or initial values are not scalars.
+
+    `base` has the distances of the elements of the operands, between which padding is inserted.
     """
     first = tensors[0]
     if any(x.rank != first.rank for x in tensors) or any(x.rank for x in starts):
@@ -59,6 +65,7 @@ def reduced(
 
 
 def _select_and_scatter(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Select an element of each window of x by one region, and combine elements of `source` into them by another."""
     x, source, start = operands
     rank = x.rank
     if source.rank != rank or start.rank:

@@ -23,4 +23,4 @@ _FILES = (
     variables,
 )  # fmt: skip
 TABLE: dict[str, Convert] = {name: convert for file in _FILES for name, convert in file.ROWS.items()}
-"""Every operation."""
+"""Conversions of all operations by name."""

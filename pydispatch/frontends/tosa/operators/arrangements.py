@@ -1,4 +1,4 @@
-"""Constants, and the same elements in another arrangement."""
+"""Conversions of constants, and of operations that rearrange elements."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _call(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
 
 
 def _custom(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    """Call the kernel `domain::operator`, or `operator` without a domain, and return its results."""
+    """Emit a call of the user's kernel `domain::operator`, or `operator` without a domain, and return its results."""
     name, domain = tracer.text(op, "operator_name", "identifier"), tracer.text(op, "domain_name", "config")
     results: list[Any] = []
     for result in op.results:

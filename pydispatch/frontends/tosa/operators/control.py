@@ -1,4 +1,4 @@
-"""Branches and loops."""
+"""Conversions of branches and loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions of images whose channels are the last axis, and matrix products."""
+"""Conversions of convolutions, whose channels are the last axis, and of matrix products."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from pydispatch.frontends.tosa.types import element_dtype
 
 
 def accumulator(tracer: TosaTracer, op: Operation) -> DType:
-    """Return the type in the attribute `acc_type`; the type of the result without the attribute."""
+    """Return the type in the attribute `acc_type`; without it, the type of the result."""
     declared = op.properties.get("acc_type")
     return tracer.dtype(op) if declared is None else element_dtype(getattr(declared, "type", declared))
 
 
 def _operands(tracer: TosaTracer, op: Operation, inputs: list[Tensor], spatial: int) -> tuple[Tensor, Tensor]:
-    """Return the image and the kernel without their zero points."""
+    """Return the image and the kernel with their zero points subtracted. Raise CompileError for wrong ranks
+    or types.
+    """
     for tensor, what in ((inputs[0], "the image"), (inputs[1], "the kernel")):
         tracer.rank(tensor, spatial + 2, what)
     tracer.rank(inputs[2], 1, "the bias")
@@ -37,11 +39,13 @@ def _operands(tracer: TosaTracer, op: Operation, inputs: list[Tensor], spatial: 
 
 
 def _same(tracer: TosaTracer, lhs: Size, rhs: Size, what: str) -> None:
+    """Raise CompileError if two static sizes differ."""
     if not isinstance(lhs, Expr) and not isinstance(rhs, Expr) and lhs != rhs:
         raise tracer.b.fail(f"{what}: {lhs} and {rhs}")
 
 
 def _with_bias(tracer: TosaTracer, op: Operation, result: Tensor, bias: Tensor) -> Tensor:
+    """Return a result plus one bias element per channel, in the type of the operation's result."""
     if not isinstance(bias.shape[0], Expr) and bias.shape[0] != 1:
         _same(tracer, bias.shape[0], result.shape[-1], "the bias and the result differ in their channels")
     dtype = tracer.dtype(op)
@@ -49,17 +53,20 @@ def _with_bias(tracer: TosaTracer, op: Operation, result: Tensor, bias: Tensor) 
 
 
 def _pairs(numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the padding before, and the padding after, each axis, from a list that alternates them."""
+    """Return the padding before and the padding after each axis, from a list that alternates them."""
     return tuple(numbers[::2]), tuple(numbers[1::2])
 
 
 def _window(tracer: TosaTracer, op: Operation, spatial: int) -> Window:
+    """Return the window geometry, from the attributes pad, stride and dilation."""
     low, high = _pairs(tracer.integers(op, "pad", 2 * spatial, 0))
     strides, dilations = (tracer.integers(op, name, spatial, 1) for name in ("stride", "dilation"))
     return Window(strides, low, high, dilations)
 
 
 def _conv(spatial: int) -> Convert:
+    """Return the conversion of a convolution over `spatial` axes."""
+
     def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         image, kernel = _operands(tracer, op, inputs, spatial)
         result = _convolved(tracer, image, kernel, _window(tracer, op, spatial), accumulator(tracer, op))
@@ -69,7 +76,10 @@ def _conv(spatial: int) -> Convert:
 
 
 def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window, dtype: DType) -> Tensor:
-    """image [n, spatial..., c] by kernel [f, spatial..., c]: the loops are n, out..., f, kernel..., c."""
+    """Return the convolution of image [n, spatial..., c] by kernel [f, spatial..., c].
+
+    The loops are n, out..., f, kernel..., c.
+    """
     _same(tracer, image.shape[-1], kernel.shape[-1], "the image and the kernel differ in their channels")
     spatial = image.rank - 2
     image = shapes.pad(tracer.b, image, (0, *window.low, 0), (0, *window.high, 0))
@@ -87,7 +97,10 @@ def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window
 
 
 def _depthwise(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    """kernel [height, width, c, m]: the loops are n, y, x, c, m, height, width; c and m are one axis of the result."""
+    """Return a depthwise convolution by kernel [height, width, c, m].
+
+    The loops are n, y, x, c, m, height, width; c and m are merged in the result.
+    """
     image, kernel = _operands(tracer, op, inputs, 2)
     _same(tracer, image.shape[-1], kernel.shape[2], "the image and the kernel differ in their channels")
     window = _window(tracer, op, 2)
@@ -105,7 +118,9 @@ def _depthwise(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Resul
 
 
 def _transpose_conv(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    """Return a convolution of the image, with zeros inserted between its elements, by the reversed kernel."""
+    """Return a transposed convolution: a convolution of the image, with zeros between its elements, by the reversed
+    kernel.
+    """
     image, kernel = _operands(tracer, op, inputs, 2)
     out_pad = tracer.integers(op, "out_pad", 4)
     strides = tracer.integers(op, "stride", 2, 1)

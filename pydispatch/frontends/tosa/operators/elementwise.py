@@ -1,4 +1,4 @@
-"""Functions of each element."""
+"""Conversions of elementwise operations."""
 
 from __future__ import annotations
 
@@ -30,14 +30,18 @@ _COMPARISONS = {"equal": "eq", "greater": "gt", "greater_equal": "ge"}
 
 
 def _unary(function: str) -> Convert:
+    """Return the conversion of a named unary function."""
     return lambda t, op, x: ew.unary(t.b, function, x[0])
 
 
 def _binary(function: str) -> Convert:
+    """Return the conversion of a named binary function."""
     return lambda t, op, x: ew.binary(t.b, function, x[0], x[1])
 
 
 def _compare(order: str) -> Convert:
+    """Return the conversion of a comparison."""
+
     def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         tracer.same_type(*inputs)
         return ew.compare(tracer.b, order, inputs[0], inputs[1])
@@ -46,6 +50,8 @@ def _compare(order: str) -> Convert:
 
 
 def _shift(function: str) -> Convert:
+    """Return the conversion of a bit shift."""
+
     def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         tracer.same_type(*inputs)
         return ew.apply(tracer.b, lambda s, u, v: integers.shift(function, s, u, v), *inputs)
@@ -54,8 +60,8 @@ def _shift(function: str) -> Convert:
 
 
 def extreme(name: str, ignore_nan: bool, u: Element, value: Element) -> Element:
-    """Return the "max" or "min" of two numbers. ignore_nan: of a number and NaN the result is the number; otherwise
-    NaN.
+    """Return the "max" or "min" of two numbers. NaN is propagated, or with `ignore_nan` ignored if the other number is
+    none.
     """
     result = u.binary(name, value)
     if not ignore_nan or not u.dtype.is_float:
@@ -64,11 +70,13 @@ def extreme(name: str, ignore_nan: bool, u: Element, value: Element) -> Element:
 
 
 def ignores_nan(tracer: TosaTracer, op: Operation) -> bool:
-    """Return whether the attribute `nan_mode` says that NaN is ignored."""
+    """Return whether the attribute `nan_mode` is IGNORE."""
     return tracer.word(op, "nan_mode", "PROPAGATE") == "IGNORE"
 
 
 def _extreme(name: str) -> Convert:
+    """Return the conversion of an elementwise maximum or minimum."""
+
     def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         tracer.same_type(*inputs)
         ignore = ignores_nan(tracer, op)
@@ -142,6 +150,7 @@ def _select(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
 
 
 def _limit(value: Attribute | None, default: float) -> float:
+    """Return a bound from an attribute; `default` if it is missing."""
     return value.value.data if isinstance(value, IntegerAttr | FloatAttr) else default
 
 
@@ -150,7 +159,7 @@ def _clamp(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     former = "fp" if dtype.is_float else "int"
     low = _limit(op.properties.get("min_val", op.properties.get(f"min_{former}")), least(dtype))
     high = _limit(op.properties.get("max_val", op.properties.get(f"max_{former}")), largest(dtype))
-    if dtype.is_unsigned:  # An attribute may have the same bits with a sign.
+    if dtype.is_unsigned:  # Attributes store unsigned bounds as signed numbers with the same bits.
         low, high = (int(n) & int(largest(dtype)) for n in (low, high))
     if low > high:
         raise tracer.b.fail(f"the least value {low} is above the largest, {high}")
@@ -170,12 +179,11 @@ def _cast(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
 
 
 def _rounded(u: Element, dtype: DType) -> Element:
-    """Return a float rounded to the nearest integer, ties to even; out-of-range numbers are clamped to the range of the
-    type, and NaN becomes 0.
-    """
+    """Return a float rounded half to even, as an integer. Numbers out of range are clamped; NaN becomes 0."""
     low, high = int(least(dtype)), int(largest(dtype))
     rounded = u.unary("round_even")
-    # 2**n is a float, while the largest integer may not be: what reaches it never comes to the conversion.
+    # The largest integer may not be representable as a float, but the power of two above it is. Numbers that reach it
+    # are not converted.
     below, above = u.const(float(low)), u.const(float(high + 1))
     inside = (rounded >= below) & (rounded < above)
     result = inside.where(rounded, u.const(0)).to(dtype)
@@ -184,6 +192,7 @@ def _rounded(u: Element, dtype: DType) -> Element:
 
 
 def _table(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+    """Return the entries of a table at 8-bit values, or interpolated between entries for 16-bit values."""
     values, table = inputs
     wanted = {8: 256, 16: 513}.get(values.dtype.bits)
     if table.shape != (wanted,) or not values.dtype.is_integer:
@@ -191,7 +200,7 @@ def _table(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     if values.dtype.bits == 8:
         position = formula(tracer.b, lambda u: u.to(I32) + 128, values)
         return _looked_up(tracer.b, table, position)
-    # The upper 9 bits are a position in the table, the lower 7 lie between it and the next one.
+    # The upper 9 bits are the index in the table; the lower 7 bits interpolate between this entry and the next one.
     position = formula(
         tracer.b, lambda u: (u.to(I32) + 32768).binary("shift_right_arithmetic", u.const(7).to(I32)), values
     )
@@ -206,6 +215,8 @@ def _table(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
 
 
 def _looked_up(builder: Builder, table: Tensor, positions: Tensor) -> Tensor:
+    """Return the elements of a table at given positions."""
+
     def coordinates(coords: CoordinateBuilder) -> list[object]:
         return [coords.index_of(coords.elements[0])]
 

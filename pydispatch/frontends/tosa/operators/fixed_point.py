@@ -1,4 +1,4 @@
-"""Arithmetic of scaled integers, exact, in 64 bits."""
+"""Exact fixed-point arithmetic in 64 bits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pydispatch.frontends.ops.reductions import largest, least
 
 
 def scaled(value: Element, multiplier: Element, shift: Element, double_round: bool) -> Element:
-    """value * multiplier / 2**shift, rounded to the nearest, of ties to the larger one. All are i64.
+    """Return value * multiplier / 2**shift, rounded to nearest, ties towards infinity. All operands are i64.
 
-    double_round: as if the product were rounded to 31 bits less before.
+    With `double_round`, the product is first rounded to 31 bits less, as TOSA's DOUBLE_ROUND defines.
     """
     half = value.const(1).binary("shift_left", shift - 1)
     if double_round:
@@ -23,19 +23,19 @@ def scaled(value: Element, multiplier: Element, shift: Element, double_round: bo
 
 
 def reciprocal(count: Element) -> tuple[Element, Element]:
-    """Return a multiplier and a shift that stand for 1 / count. count: i64, from 1."""
+    """Return a multiplier and a shift that represent 1 / count, for an i64 count of at least 1."""
     k = -(count - 1).unary("count_leading_zeros") + 64
     return count.const((1 << 30) + 1).binary("shift_left", k) / count, k + 30
 
 
 def saturated(value: Element, dtype: DType) -> Element:
-    """Return an integer in a smaller type, clamped to its range."""
+    """Return an integer clamped to the range of a smaller type and converted to it."""
     return value.max(int(least(dtype))).min(int(largest(dtype))).to(dtype)
 
 
 def shifted(builder: Builder, x: Tensor, zero_point: Tensor) -> Tensor:
-    """Return integers minus their zero point, in a type that holds all of them; x itself where that is 0,
-    and floats.
+    """Return integers minus their zero point, in a wider type that holds all results. Floats, and integers with zero
+    point 0, are returned unchanged.
     """
     known = zero_point.numbers
     if x.dtype.is_float or (known is not None and not known.any()):

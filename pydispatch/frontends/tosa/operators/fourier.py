@@ -1,4 +1,4 @@
-"""Fourier transforms over the last two axes."""
+"""Conversions of 2-D Fourier transforms over the last two axes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 
 def _check(tracer: TosaTracer, x: Tensor) -> None:
+    """Raise CompileError unless x is f32 of rank 3."""
     tracer.rank(x, 3)
     if x.dtype != F32:
         raise tracer.b.fail(f"Fourier transforms are of f32, got {x}")
 
 
 def _fft2d(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    """Lower a 2-D FFT; the inverse is not divided by the number of elements."""
+    """Return the real and imaginary parts of a 2-D FFT. The inverse transform is not divided by the number
+    of elements.
+    """
     tracer.same_type(*inputs)
     _check(tracer, inputs[0])
     sign = 1 if tracer.integer(op, "inverse", 0) else -1
@@ -27,6 +30,7 @@ def _fft2d(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
 
 
 def _rfft2d(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+    """Return the real and imaginary parts of the 2-D FFT of real numbers."""
     _check(tracer, inputs[0])
     return parts_of(tracer.b, waves(tracer.b, rfft(tracer.b, inputs[0], 2), 1, -1))
 

@@ -1,4 +1,4 @@
-"""Rows of tables at positions that a tensor holds."""
+"""Conversions of gathers and scatters of table rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pydispatch.frontends.ops.scatters import scatter
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 _ROWS = GatherAxes(offset=(2,), collapsed=(1,), batching=(0,), index_batching=(0,), indexed=(1,), vector=2)
-"""For indices [n, w] into a table [n, k, c]."""
+"""Axes of a gather by indices [n, w] from tables [n, k, c]."""
 _PAIRS = GatherAxes(offset=(2,), collapsed=(0, 1), batching=(), index_batching=(), indexed=(0, 1), vector=2)
-"""For indices [n, w, 2], each with the number of its table."""
+"""Axes of a scatter by indices [n, w, 2], which are pairs of the number of a table and a row."""
 
 
 def _checked(tracer: TosaTracer, table: Tensor, indices: Tensor) -> None:
+    """Raise CompileError unless the table and the indices have the right ranks and types."""
     tracer.rank(table, 3, "the table")
     tracer.rank(indices, 2, "the list of indices")
     if not indices.dtype.is_integer:
@@ -24,14 +25,14 @@ def _checked(tracer: TosaTracer, table: Tensor, indices: Tensor) -> None:
 
 
 def _gather(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    """[n, w, c] = [n, position, c]. A position outside is moved to the nearest row."""
+    """Return the rows [n, w, c] of tables [n, k, c] at indices [n, w]. An index out of bounds is clamped."""
     table, indices = inputs
     _checked(tracer, table, indices)
     return gathers.gather(tracer.b, table, indices, _ROWS, (1, 1, table.shape[2]))
 
 
 def _scatter(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    """[n, position, c] becomes [n, w, c]. A position outside changes nothing."""
+    """Return tables with the rows at indices [n, w] replaced by [n, w, c]. An index out of bounds has no effect."""
     table, indices, rows = inputs
     _checked(tracer, table, indices)
     tracer.rank(rows, 3, "the new rows")

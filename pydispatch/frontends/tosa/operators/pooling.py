@@ -1,4 +1,4 @@
-"""Windows over images whose channels are the last axis, each reduced to an element."""
+"""Conversions of pooling over images whose channels are the last axis."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pydispatch.frontends.tosa.operators.fixed_point import reciprocal, saturate
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 Combine = Callable[[Element, Element], Element]
-"""combine(running value, element) -> running value."""
+"""Function combine(running value, element) -> new running value."""
 
 
 def _attributes(tracer: TosaTracer, op: Operation, inputs: list[Tensor], first: int) -> tuple[list[Size], Window]:
-    """Return the kernel and its window, from operands `first` onwards, or from attributes."""
+    """Return the kernel and the window geometry, from the operands from `first` on, or from attributes."""
     tracer.rank(inputs[0], 4, "the image")
     kernel, strides, pad = (
         tracer.listed(op, inputs if len(inputs) > first else [], first + n, name, count)
@@ -41,7 +41,7 @@ def _attributes(tracer: TosaTracer, op: Operation, inputs: list[Tensor], first: 
 def _pooled(
     tracer: TosaTracer, x: Tensor, kernel: Sequence[Size], window: Window, start: float, combine: Combine
 ) -> Tensor:
-    """start: the first running value, which lies around x too."""
+    """Reduce each window of x by `combine`. `start` is both the initial running value and the padding value."""
     whole = Window((1, *window.strides, 1), (0, *window.low, 0), (0, *window.high, 0), (1, 1, 1, 1))
 
     def combined(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
@@ -63,7 +63,7 @@ def _max_pool(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Result
 
 
 def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:
-    """Return how many elements of an axis lie in each window."""
+    """Return the number of elements of an axis in each window, without padding, but at least 1."""
     b = tracer.b
 
     def size_tensor(size: Size) -> Tensor:
@@ -77,6 +77,7 @@ def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int
 
 
 def _avg_pool(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+    """Return the mean of each window without padding; for integers the division is exact fixed-point arithmetic."""
     kernel, window = _attributes(tracer, op, inputs, 3)
     acc, dtype = accumulator(tracer, op), tracer.dtype(op)
     if acc == dtype and dtype.is_integer:

@@ -1,4 +1,4 @@
-"""Many elements become one along an axis."""
+"""Conversions of reductions along an axis."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 
 def _reduce(function: str) -> Convert:
+    """Return the conversion of a reduction by a named function."""
     return lambda t, op, x: reductions.reduce(t.b, function, x[0], [t.axis(op, x[0])], keep=True)
 
 
 def _extreme(name: str) -> Convert:
+    """Return the conversion of a maximum or minimum, which may ignore NaN."""
+
     def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         axis = tracer.axis(op, inputs[0])
         if not ignores_nan(tracer, op) or not inputs[0].dtype.is_float:
@@ -38,10 +41,12 @@ def _extreme(name: str) -> Convert:
 
 
 def _start(name: str, dtype: DType) -> float:
+    """Return the initial value of a maximum or minimum."""
     return reductions.least(dtype) if name == "max" else reductions.largest(dtype)
 
 
 def _argmax(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+    """Return the index of the maximum along an axis."""
     axis = tracer.axis(op, inputs[0])
     values = (
         ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]

@@ -1,4 +1,4 @@
-"""Quantized integers in another scale."""
+"""Conversion of the rescaling of quantized integers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 
 def _unsigned(dtype: DType) -> DType:
+    """Return the unsigned type of the same width."""
     return DTYPES[f"u{dtype.bits}"] if dtype.kind is Kind.INT else dtype
 
 
 def _number(tracer: TosaTracer, op: Operation, inputs: list[Tensor], at: int, name: str, unsigned: bool) -> Tensor:
-    """Return a zero point as i64: a tensor without axes."""
+    """Return a zero point as an i64 scalar; with `unsigned` the bits of the operand are read as unsigned."""
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, at, name, I32), [])
     read_as = _unsigned(zero.dtype) if unsigned and at < len(inputs) else zero.dtype
     return formula(tracer.b, lambda n: n.bits(read_as).to(I64), zero)
@@ -27,7 +28,7 @@ def _number(tracer: TosaTracer, op: Operation, inputs: list[Tensor], at: int, na
 def _factors(
     tracer: TosaTracer, op: Operation, inputs: list[Tensor], index: int, name: str, per_channel: bool
 ) -> Tensor:
-    """Return the multipliers or the shifts, along the last axis of the values or without axes."""
+    """Return the multipliers or shifts: along the last axis with `per_channel`, else as a scalar."""
     factors = inputs[index] if index < len(inputs) else tracer.b.constant(list(tracer.integers(op, name)), I64)
     channels = inputs[0].shape[-1:] if per_channel else (1,)
     tracer.rank(factors, 1, f"the {name}")
@@ -37,6 +38,9 @@ def _factors(
 
 
 def _rescale(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+    """Return integers of another scale: (value - input zero point) * multiplier / 2**shift + output zero point,
+    saturated.
+    """
     dtype, source = tracer.dtype(op), inputs[0].dtype
     if not (dtype.is_integer and source.is_integer):
         raise tracer.b.fail(f"integers are rescaled, got {inputs[0]} to {dtype}")

@@ -1,4 +1,4 @@
-"""Images in another size."""
+"""Conversion of image resizing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 class _ResizeAxis:
     """Interpolation positions along a resized axis.
 
-    Each element lies between the elements `lower` and `upper`, at the fraction `rest` / `scale` after `lower`.
+    Each element is between the source elements `lower` and `upper`, at the fraction `rest` / `scale` after `lower`.
     """
 
     size: Size
@@ -32,6 +32,7 @@ class _ResizeAxis:
 
 
 def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset: int, border: int) -> _ResizeAxis:
+    """Return the interpolation positions of an axis of `size` elements that is scaled by numerator / denominator."""
     room = (size - 1) * numerator - offset + border
     if not isinstance(room, Expr) and (room < 0 or room % denominator):
         raise builder.fail(
@@ -55,6 +56,8 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
 
 
 def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns: Tensor) -> Tensor:
+    """Return the elements of an image at given rows and columns."""
+
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         return [
             coords.index(0),
@@ -67,11 +70,13 @@ def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, c
 
 
 def _along(builder: Builder, x: Tensor, axis: int) -> Tensor:
-    """Reshape a vector so that it broadcasts along an axis of an image."""
+    """Reshape a vector so that it broadcasts along one axis of an image."""
     return shapes.reshape(builder, x, [x.shape[0] if d == axis else 1 for d in range(4)])
 
 
 def _nearest(builder: Builder, axis: _ResizeAxis) -> Tensor:
+    """Return the nearer source element for each position along an axis."""
+
     def nearer(low: Element, high: Element, rest: Element) -> Element:
         return (rest * 2 >= axis.scale).where(high, low)
 
@@ -103,7 +108,7 @@ def _blend(
     dtype: DType, height: int, width: int, v00: Element, v01: Element, v10: Element, v11: Element, dy: Element,
     dx: Element,
 ) -> Element:  # fmt: skip
-    """Return the sum of four neighbours weighted by their nearness; of integers multiplied by both scales."""
+    """Return the bilinear sum of four neighbours. For integers it is multiplied by both scales."""
     dy, dx = dy.to(dtype), dx.to(dtype)
     if dtype.is_float:
         dy, dx, height, width = dy / height, dx / width, 1, 1

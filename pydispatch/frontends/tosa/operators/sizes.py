@@ -1,4 +1,4 @@
-"""Arithmetic of sizes, done while the program is written."""
+"""Conversions of arithmetic on lists of sizes, which is evaluated at compile time."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 
 def _list(tracer: TosaTracer, sizes: list[Any]) -> Tensor:
+    """Return sizes as a constant vector."""
     import numpy as np
 
     elements = np.empty(len(sizes), dtype=object)
@@ -23,6 +24,8 @@ def _list(tracer: TosaTracer, sizes: list[Any]) -> Tensor:
 
 
 def _on_sizes(function: Callable[[Any, Any], Any]) -> Convert:
+    """Return the conversion of a function of two lists of sizes."""
+
     def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         a, b = (tracer.listed(op, inputs, at, "operand") for at in (0, 1))
         if len(a) != len(b):

@@ -1,4 +1,4 @@
-"""Tensors that outlive a call: globals of the program."""
+"""Conversions of variables, tensors that persist across calls: globals of the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalOp, GlobalSt
 
 
 def declare(tracer: TosaTracer, op: VariableOp) -> None:
-    """Declare the global of a variable; without an initial value it contains zeros."""
+    """Declare the global of a variable; without an initial value it is zero."""
     with tracer.b.at(op):
         dtype, shape = dtype_of(op.type, location_of(op)), shape_of(op.type) or []
         sizes = [n for n in shape if n is not None]
@@ -33,6 +33,7 @@ def declare(tracer: TosaTracer, op: VariableOp) -> None:
 
 
 def _symbol(tracer: TosaTracer, op: Operation) -> SymbolRefAttr:
+    """Return the symbol of the variable that an operation refers to. Raise CompileError if it is not declared."""
     name = op.properties["name"]
     assert isinstance(name, SymbolRefAttr)
     known = {g.sym_name.data: g.type for g in tracer.b.module.ops if isinstance(g, GlobalOp)}
@@ -42,6 +43,7 @@ def _symbol(tracer: TosaTracer, op: Operation) -> SymbolRefAttr:
 
 
 def _type(tracer: TosaTracer, name: SymbolRefAttr) -> object:
+    """Return the type of a variable."""
     return next(g.type for g in tracer.b.module.ops if isinstance(g, GlobalOp) and g.sym_name == name.root_reference)
 
 
