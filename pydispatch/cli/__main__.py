@@ -63,10 +63,10 @@ def _show_warning(message: Warning | str, category: type[Warning], file: str, li
     """Print a warning of pydispatch without a source line, because it is about the user's program, not the caller's
     code."""
     origin = "" if issubclass(category, CompileWarning) else f"{file}:{line}: {category.__name__}: "
-    print(f"pydispatch: {_marked('warning: ')}{origin}{message}", file=sys.stderr)
+    print(f"pydispatch: {_colored('warning: ')}{origin}{message}", file=sys.stderr)
 
 
-def _marked(text: str, word: str = "warning: ", color: int = 35) -> str:
+def _colored(text: str, word: str = "warning: ", color: int = 35) -> str:
     """Color the leading `word` of a text if stderr is a terminal and NO_COLOR is not set."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
         return text
@@ -155,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(text: str) -> None:
-    print(f"pydispatch: {_marked(text, 'error: ', 31)}", file=sys.stderr)
+    print(f"pydispatch: {_colored(text, 'error: ', 31)}", file=sys.stderr)
 
 
 def process() -> int:

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidArgumentError("bench: expected a FILE, or --modes; --plot is for --modes")
     _check(args)
     with tempfile.TemporaryDirectory() as folder:
-        device, name, works = _works(args, Path(folder))
+        device, name, works = _calls_to_measure(args, Path(folder))
         first = next(iter(works.values()))
         off = {title: difference(work.results, first.results) for title, work in works.items()}
         pause = 0.02 if args.peer else 0.0  # idle threads of others spin for a while
@@ -142,7 +142,7 @@ def _modes(args: argparse.Namespace) -> int:
     return 0
 
 
-def _works(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:
+def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:
     """Return the device, the name of the function, and the calls to measure by title."""
     from pydispatch.bench import peer
     from pydispatch.bench.program import work_of

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     files = list(_files(args.files))
     outcomes: list[Outcome] = []
     runs = [(file, device) for file in files for device in devices]
-    for finished, results in enumerate(_all(runs, args), 1):
+    for finished, results in enumerate(_run_all(runs, args), 1):
         outcomes += results
         for outcome in results:
             _report(outcome, names_device=len(devices) > 1)
@@ -111,7 +111,7 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
             yield path
 
 
-def _all(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iterator[list[Outcome]]:
+def _run_all(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iterator[list[Outcome]]:
     """Run the tests of each (file, device) pair, and yield their outcomes in the order of the pairs.
 
     Each pair runs in a process of its own, so that a kernel that crashes does not end the run.
@@ -223,7 +223,7 @@ def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome
     """Run the tests of a file on a device; an .mlir is split at `// -----`."""
     args = argparse.Namespace(**vars(args), device=device)
     try:
-        parts = _parts(file) if file.suffix == ".mlir" else []
+        parts = _split_programs(file) if file.suffix == ".mlir" else []
     except (OSError, UnicodeDecodeError):
         parts = []  # the compiler says what is wrong
     if len(parts) < 2:
@@ -231,7 +231,7 @@ def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome
     return [outcome for text in parts for outcome in _run_part(file, text, args)]
 
 
-def _parts(file: Path) -> list[str]:
+def _split_programs(file: Path) -> list[str]:
     """Return the programs between lines `// -----`, each preceded by empty lines so that its line numbers are those
     of the file."""
     lines = read_text(file).splitlines()

@@ -163,12 +163,12 @@ def add_match_arguments(parser: argparse.ArgumentParser) -> None:
 def match_options(args: argparse.Namespace) -> dict[str, object]:
     """Return the options for matching and replacement as arguments of `pydispatch.compile`."""
     return {
-        "transform_spec": _by_phase(args.transform_spec), "pdl_spec": _by_phase(args.pdl_spec),
+        "transform_spec": _group_by_phase(args.transform_spec), "pdl_spec": _group_by_phase(args.pdl_spec),
         "patterns": [p for path in args.patterns for p in _patterns_of(path)], "require_match": args.require_match,
     }  # fmt: skip
 
 
-def _by_phase(options: list[str]) -> dict[str, list[str]] | None:
+def _group_by_phase(options: list[str]) -> dict[str, list[str]] | None:
     """Group options `PHASE=FILE` or `FILE` by phase; the default phase is preprocessing. Return None for no options."""
     files: dict[str, list[str]] = {}
     for option in options:

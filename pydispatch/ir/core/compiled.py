@@ -90,8 +90,8 @@ def _read_after(word: str, parse: Read) -> Read:
 
 def _read_group(group: OptionalGroupDirective, word: str) -> Read:
     """Return a reader of an optional group that starts with the token `word`."""
-    present = [reader(directive) for directive in group.then_elements] + _emptiers(group.else_elements)
-    left_out = _emptiers(group.then_elements) + [reader(directive) for directive in group.else_elements]
+    present = [reader(directive) for directive in group.then_elements] + _absence_recorders(group.else_elements)
+    left_out = _absence_recorders(group.then_elements) + [reader(directive) for directive in group.else_elements]
 
     def read(parser: Any, state: ParsingState) -> None:
         for step in left_out if parser.parse_optional_characters(word) is None else present:
@@ -100,7 +100,7 @@ def _read_group(group: OptionalGroupDirective, word: str) -> Read:
     return read
 
 
-def _emptiers(directives: Sequence[FormatDirective]) -> list[Read]:
+def _absence_recorders(directives: Sequence[FormatDirective]) -> list[Read]:
     """Return functions that record the absence of the operands and attributes of an omitted group."""
 
     def emptier(directive: FormatDirective) -> Read:

@@ -59,13 +59,15 @@ def _immediate_dominators(region: Region) -> dict[Block, Block]:
             known = [p for p in predecessors[block] if p in parents]
             parent = known[0]
             for other in known[1:]:
-                parent = _common(parents, position, parent, other)
+                parent = _nearest_common_dominator(parents, position, parent, other)
             if parents.get(block) is not parent:
                 parents[block], is_changed = parent, True
     return parents
 
 
-def _common(parents: dict[Block, Block], position: dict[Block, int], first: Block, second: Block) -> Block:
+def _nearest_common_dominator(
+    parents: dict[Block, Block], position: dict[Block, int], first: Block, second: Block
+) -> Block:
     """Return the nearest common dominator of two blocks."""
     while first is not second:
         while position[first] < position[second]:

@@ -63,7 +63,7 @@ _CAUSES = {
 def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
     """Translate an exception raised while an operation `name` was built or verified into a message and an optional
     note."""
-    text, note = _first(error), None
+    text, note = _error_line(error), None
     if match := _ELEMENTS.match(text):
         text = f"{match[1]} is wanted where it has {match[2]}"
         note = "operands and results that belong together have equal types: convert one of them first"
@@ -90,7 +90,7 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
     return text if name in text else f"'{name}': {text}", note
 
 
-def _first(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     """Return the line of an exception that states the error.
 
     An internal error gives a general message with that line in parentheses.

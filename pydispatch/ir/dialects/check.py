@@ -325,7 +325,7 @@ def _print_open(op: CheckOp, printer: Printer, words: Sequence[str]) -> None:
     printer.print_attribute(op.operands[0].type)
 
 
-def _reads_both(kind: type[CheckOp], *words: str) -> None:
+def _accept_both_forms(kind: type[CheckOp], *words: str) -> None:
     """Make an assertion class accept StableHLO's form as well, with the options `words`."""
     enclosed = kind.parse
 
@@ -336,10 +336,10 @@ def _reads_both(kind: type[CheckOp], *words: str) -> None:
     kind.parse = classmethod(parse)  # type: ignore[method-assign,assignment]
 
 
-_reads_both(ExpectEqOp)
-_reads_both(ExpectEqConstOp)
-_reads_both(ExpectAlmostEqOp, "tolerance")
-_reads_both(ExpectAlmostEqConstOp, "tolerance")
+_accept_both_forms(ExpectEqOp)
+_accept_both_forms(ExpectEqConstOp)
+_accept_both_forms(ExpectAlmostEqOp, "tolerance")
+_accept_both_forms(ExpectAlmostEqConstOp, "tolerance")
 
 OPERATIONS: list[type[Operation]] = [
     ExpectTrueOp, ExpectFalseOp, ExpectAllTrueOp, ExpectEqOp, ExpectEqConstOp, ExpectAlmostEqOp, ExpectAlmostEqConstOp,

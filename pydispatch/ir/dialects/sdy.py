@@ -23,7 +23,7 @@ class MeshOp(IRDLOperation):
     def parse(cls, parser: Parser) -> MeshOp:
         name = parser.parse_symbol_name()
         parser.parse_punctuation("=")
-        mesh = _kept(parser)
+        mesh = _bracketed_text(parser)
         attributes = parser.parse_optional_attr_dict()
         return cls.create(properties={"sym_name": name, "mesh": mesh}, attributes=attributes)
 
@@ -48,7 +48,7 @@ class ShardingConstraintOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> ShardingConstraintOp:
         operand = parser.parse_unresolved_operand()
-        sharding = _kept(parser)
+        sharding = _bracketed_text(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type = parser.parse_type()
@@ -67,7 +67,7 @@ class ShardingConstraintOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
-def _kept(parser: Parser) -> StringAttr:
+def _bracketed_text(parser: Parser) -> StringAttr:
     """Parse balanced angle brackets and return their text."""
     if parser._current_token.text != "<":
         parser.raise_error("expected '<'")

@@ -129,7 +129,7 @@ class FillOp(StructuredOp):
         return Structure((_scalar(rank), identity(rank, 1).maps[0]), (True,) * rank)
 
 
-def _made(base: type[StructuredOp], name: str) -> type[Operation]:
+def _named_class(base: type[StructuredOp], name: str) -> type[Operation]:
     """Create the class of a named operation."""
     title = "".join(part.capitalize() for part in name.split("_"))
     op_class = type(f"{title}Op", (base,), {"name": f"linalg.{name}", "__doc__": base.__doc__, "__module__": __name__})
@@ -137,7 +137,7 @@ def _made(base: type[StructuredOp], name: str) -> type[Operation]:
 
 
 OPERATIONS: list[type[Operation]] = [
-    *(_made(NamedOp, name) for name in (*table.CONTRACTIONS, *table.CONVOLUTIONS, *table.POOLINGS)),
-    *(_made(ElementwiseOp, name) for name in table.ELEMENTWISE),
+    *(_named_class(NamedOp, name) for name in (*table.CONTRACTIONS, *table.CONVOLUTIONS, *table.POOLINGS)),
+    *(_named_class(ElementwiseOp, name) for name in table.ELEMENTWISE),
     *(op_definition(op) for op in (ContractOp, KindedOp, ElemwiseUnaryOp, ElemwiseBinaryOp, FillOp)),
 ]
