@@ -14,6 +14,7 @@ from pydispatch.patterns.kernels import KernelLike
 
 Grid = Callable[..., Any] | Sequence[int] | int | None
 MAX_INVOCATIONS = 1024
+"""Invocations of a workgroup that CUDA and common Vulkan devices support."""
 
 
 class KernelSource(KernelLike):

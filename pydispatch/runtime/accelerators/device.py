@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from pydispatch.runtime.program.imports import Provider
 
 ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
-HOST_BYTES = 64 << 20  # of the process that programs with steps on the host keep
+HOST_BYTES = 64 << 20
+"""Bytes of host memory that a program with host steps retains for reuse."""
 
 _sharing: weakref.WeakKeyDictionary[Any, Sharing] = weakref.WeakKeyDictionary()
 """Of each open device the derived constants of its programs."""

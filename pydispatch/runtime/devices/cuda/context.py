@@ -23,9 +23,11 @@ from pydispatch.runtime.devices.cuda.memory import Block, StreamOrderedPool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_REMEMBERED = 32  # runs whose names are known when one of them failed
+_REMEMBERED = 32
+"""Latest runs whose dispatches the message of a hardware error can name."""
 _DISABLE_TIMING = 2
 _EAGER_SECONDS, _POLL_SECONDS = 0.02, 0.0005
+"""Time of continuous polling for short kernels, and the interval afterwards, which leaves the CPU to other threads."""
 # CUdevice_attribute
 _ATTRIBUTES = {
     "threads": "MAX_THREADS_PER_BLOCK", "block_x": "MAX_BLOCK_DIM_X", "block_y": "MAX_BLOCK_DIM_Y",

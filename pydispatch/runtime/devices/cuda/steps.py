@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Result = tuple[Any, ...]
 """Of a function of the driver: a status, then what it gives."""
 MAX_COPY_BYTES = 1 << 30
+"""Bytes of one copy: a copy node of a graph describes one row of an image, whose width the driver limits."""
 _DEVICE = "CU_MEMORYTYPE_DEVICE"
 
 

@@ -25,6 +25,7 @@ _SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = 
 )
 _READS, _WRITES = _SHADER_READ | _COPY_READ, _SHADER_WRITE | _COPY_WRITE
 _PATTERN_BYTES = 64 << 10
+"""Bytes of the staging block that holds a fill pattern repeatedly; a fill copies it as often as needed."""
 _STORAGE_BUFFER = 7
 _SETS, _DESCRIPTORS = 128, 1024  # of one descriptor pool
 _TOP, _BOTTOM = 0x1, 0x2000

@@ -22,7 +22,8 @@ from pydispatch.runtime.devices.webgpu.moves import Moves
 from pydispatch.runtime.devices.webgpu.pipelines import Pipelines
 from pydispatch.runtime.devices.webgpu.record import PassRecorder
 
-_MAX_IN_FLIGHT = 64  # submissions that nobody waits for
+_MAX_IN_FLIGHT = 64
+"""Submissions in flight after which the host waits for the older half: more hold memory of the driver, fewer stall."""
 
 
 class Context(Closing, base.Context):

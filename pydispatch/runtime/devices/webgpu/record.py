@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.kernels import Kernels, WebGPUKernel
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
 
-_MAX_MOVE_BYTES = 64 << 20  # bytes of one move
+_MAX_MOVE_BYTES = 64 << 20
+"""Bytes of one dispatch of a shader of `moves`, which keeps its binding below every device's limit."""
 _INVOCATIONS = 64
+"""Invocations of a workgroup of the shaders of `moves`, as their @workgroup_size states."""
 MIN_BINDING_BYTES = 16  # bytes that are bound: one element of any type
 
 Launch = tuple[Any, Any, Sequence[tuple[int, Any]], int, int, int]
