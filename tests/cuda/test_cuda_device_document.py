@@ -44,7 +44,7 @@ def test_the_calls_of_the_page(fake: FakeDriver, device: Any) -> None:
 def test_names_and_numbers_of_the_page() -> None:
     for option in OPTIONS:
         assert f"?{option}=1" in TEXT
-    assert f"{driver.LEAST_PACKAGE} (CUDA {driver.version_text(driver.LEAST_VERSION)})" in TEXT
+    assert f"{driver.MIN_PACKAGE} (CUDA {driver.version_text(driver.MIN_VERSION)})" in TEXT
     for name in re.findall(r"`device\.(\w+)", TEXT):
         from pydispatch.runtime.devices.cuda.device import CudaDevice
 

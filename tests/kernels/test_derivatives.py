@@ -64,7 +64,7 @@ def test_gradients_are_differences(function: Any, rule: Any, numbers: tuple[floa
     args = [rng.standard_normal(5), rng.standard_normal(5), *numbers]
     weights = [rng.standard_normal(5) for _ in range(results)]
     made = gradient.rule(*map(np.asarray, args), *weights)
-    for found, place in zip(made if isinstance(made, tuple) else (made,), gradient.places, strict=True):
+    for found, place in zip(made if isinstance(made, tuple) else (made,), gradient.positions, strict=True):
         np.testing.assert_allclose(found, slopes(compiled, args, place, weights), rtol=1e-5, atol=1e-7)
 
 
