@@ -1,5 +1,5 @@
-// Lets one caller in at a time. Others wait, however long it takes; a thread that works for the one inside is refused,
-// since it would wait for itself.
+// A lock that is held for long: one caller is inside at a time, and others wait. A thread that works for the holder is
+// refused, since it would deadlock.
 #ifndef PYD_PROGRAM_GATE_H_
 #define PYD_PROGRAM_GATE_H_
 
@@ -20,9 +20,10 @@ typedef struct pyd_gate_s {
 void pyd_gate_init(pyd_gate_t* gate, pyd_sched_t* sched);
 void pyd_gate_destroy(pyd_gate_t* gate);
 
-// |scope|, which the caller keeps until it leaves, tells threads that work for the caller that they are inside.
-// A thread that waits holds no compute permit. INVALID_ARGUMENT with the text |refusal| when this thread is,
-// INTERRUPTED when |interrupt| (may be NULL) ends the waiting.
+// Enters the gate, and waits until nobody else is inside. |scope|, which the caller keeps until it leaves, marks
+// threads that work for the caller as inside. A thread that waits holds no compute permit. Fails with INVALID_ARGUMENT
+// and the text |refusal| when this thread is inside already, with INTERRUPTED when |interrupt| (may be NULL) ends the
+// wait.
 pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, const char* refusal,
                             pyd_scope_t* scope);
 void pyd_gate_leave(pyd_gate_t* gate, const pyd_scope_t* scope);

@@ -1,5 +1,5 @@
-// The instructions of functions, one row each: everything that verifies, analyses, computes or prints them reads this
-// table. docs/program.md says what each does; pydispatch/formats/program/opcodes.py has the rows again, and a test
+// The instruction set of functions, one row per instruction: verification, analysis, evaluation and printing read this
+// table. docs/program.md describes each; pydispatch/formats/program/opcodes.py has the rows again, and a test
 // compares the two.
 #ifndef PYD_PROGRAM_OPCODES_H_
 #define PYD_PROGRAM_OPCODES_H_
@@ -10,7 +10,7 @@
 //   REGISTERS  operands that are registers, of DST, A, B and C
 //   MODIFIER   what the modifier has to be, see pyd_field_t
 //   B          what operand b has to be where it is no register
-//   CLASS      who computes it, see pyd_class_t
+//   CLASS      what evaluates it, see pyd_class_t
 #define PYD_SCALAR_OPS(X)                            \
   X(CONST, 1, DST, ANY, ANY, SOURCE)                 \
   X(DIM, 2, DST, ANY, ANY, SOURCE)                   \
@@ -163,10 +163,10 @@ typedef struct pyd_insn_s {
   uint32_t dst, a, b, c;
 } pyd_insn_t;
 
-// Whether there is such an instruction: its opcode, its modifier, and b where that is no register.
+// Returns whether the opcode exists, and its modifier, and b where that is no register, are valid for it.
 bool pyd_insn_is_valid(const pyd_insn_t* insn);
 
-// The row of an instruction that is valid.
+// Returns the row of a valid instruction.
 static inline const pyd_opcode_t* pyd_opcode(const pyd_insn_t* insn) { return &pyd_opcodes[insn->op]; }
 
 #endif  // PYD_PROGRAM_OPCODES_H_

@@ -1,10 +1,13 @@
-// What each register of a function is for. Linear.
+// Marks, for each register of a function, whether its value affects the plan (PYD_REG_STRUCTURAL), only what commands
+// get (PYD_REG_NEEDED), or depends on scalar arguments that are no part of the plan's key (PYD_REG_LATE). Takes linear
+// time.
 #include <stdlib.h>
 
 #include "program/commands/command.h"
 
 static void mark(pyd_function_t* fn, uint32_t reg, uint8_t flag) { fn->reg_flags[reg] |= flag; }
 
+// Marks the registers that an instruction reads.
 static void mark_operands(pyd_function_t* fn, const pyd_insn_t* insn, uint8_t flag) {
   uint8_t uses = pyd_opcode(insn)->registers;
   if (uses & PYD_OPERAND_A) mark(fn, insn->a, flag);
@@ -12,13 +15,14 @@ static void mark_operands(pyd_function_t* fn, const pyd_insn_t* insn, uint8_t fl
   if (uses & PYD_OPERAND_C) mark(fn, insn->c, flag);
 }
 
-// Whether the contract of an export that a dispatch may name reads its constant |word|.
-static bool reads(const pyd_program_t* program, uint32_t export, uint32_t word) {
-  // Of several, chosen in the call: any of them might.
+// Returns whether the kernel of a dispatch may read constant |word|, by the contract of its export. |export|: PYD_NONE
+// when the export is chosen during the call, and any might be called; then the answer is true.
+static bool may_read_constant(const pyd_program_t* program, uint32_t export, uint32_t word) {
   return export == PYD_NONE || pyd_contract_reads(&program->exports[export], word);
 }
 
-// Where the two kinds of values end: in the layout and the order of things, or in what kernels get to see.
+// Marks the registers that a command reads: as structural those that decide its layout and order and those that a
+// kernel's contract reads, as needed those whose values it passes on.
 static void mark_command(const pyd_program_t* program, const uint32_t* exports, pyd_function_t* fn,
                          const pyd_insn_t* insn) {
   const uint32_t* record = fn->pool + insn->a;
@@ -30,10 +34,11 @@ static void mark_command(const pyd_program_t* program, const uint32_t* exports, 
   if (!exports || !type->bindings) return;
   const uint32_t export = exports[type->bindings(record).export_reg];
   for (uint32_t i = 0; i < values.count; ++i) {
-    if (reads(program, export, i)) mark(fn, values.regs[i] & ~PYD_CONSTANT_HIGH, PYD_REG_STRUCTURAL);
+    if (may_read_constant(program, export, i)) mark(fn, values.regs[i] & ~PYD_CONSTANT_HIGH, PYD_REG_STRUCTURAL);
   }
 }
 
+// Returns how many of a command's values are late: computed in each call rather than once per plan.
 static uint32_t count_deferred_values(const pyd_function_t* fn, const pyd_insn_t* insn) {
   const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
   if (!type->values) return 0;
@@ -54,7 +59,8 @@ void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_
   }
 }
 
-// The same, in memory of the caller; NULL in |out_exports| without any contract.
+// The same, in an array that the caller frees; NULL in |out_exports| when no export of the program has a contract.
+// Fails with OUT_OF_MEMORY.
 static pyd_status_t find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t** out_exports) {
   *out_exports = NULL;
   if (!program->has_contracts) return PYD_STATUS_OK;

@@ -5,6 +5,7 @@ enum { kCommandWords = 6, kOperandWords = 6 };
 // Keep every count that is derived from calls of commands within 32 bits, as kMaxWords of program.c does.
 enum { kMaxOperands = 96, kMaxSizes = 128 };
 
+// Decodes one operand of a host command: kind, access, element type, rank and sizes. Only tensors can be written.
 static pyd_status_t decode_operand(pyd_reader_t* reader, uint32_t index, const uint32_t* words,
                                    pyd_program_value_t* out_value, uint32_t* out_access) {
   const uint32_t head[3] = {words[0], words[2], words[3]};
@@ -19,6 +20,8 @@ static pyd_status_t decode_operand(pyd_reader_t* reader, uint32_t index, const u
                          words[1]);
 }
 
+// Checks that the operands of a host command fit a dispatch: the number of tensors, of their dimensions, and of scalars
+// (two constants each).
 static pyd_status_t check_limits(const pyd_program_command_t* command) {
   uint32_t scalars = 0, tensors = 0, sizes = 0;
   for (uint32_t i = 0; i < command->operand_count; ++i) {
@@ -34,6 +37,7 @@ static pyd_status_t check_limits(const pyd_program_command_t* command) {
                          PYD_LIBRARY_MAX_CONSTANTS / 2);
 }
 
+// Decodes one record of the table of host commands.
 static pyd_status_t decode_command(pyd_reader_t* reader, pyd_program_command_t* command, const uint32_t* words) {
   const uint32_t* operands;
   pyd_status_t status = pyd_reader_string(reader, "the name of a host command", words, &command->name);

@@ -1,15 +1,18 @@
-// The table of derivations. A chain of them cannot close to a circle: each reads constants of earlier ones only.
+// The table of derivations: constants that a function computes from other constants. Derivations cannot depend on each
+// other in a cycle: each reads constants of earlier ones only.
 #include "program/decode/reader.h"
 
 enum { kDerivationWords = 4 };
 
 #define CORRUPT(number, ...) derivation_corrupt(number, pyd_status_make(PYD_CODE_CORRUPT, __VA_ARGS__))
 
+// Prefixes a failure with the number of its derivation.
 static pyd_status_t derivation_corrupt(uint32_t number, pyd_status_t status) {
   return pyd_status_annotate(status, "derivation %u: %s", number, pyd_status_text(status));
 }
 
-// The function of derivation |number|: from nothing to tensors, of this derivation alone.
+// Checks that the function of derivation |number| exists, has no arguments, and returns at least one tensor and no
+// scalars.
 static pyd_status_t check_function(const pyd_program_t* program, uint32_t number) {
   uint32_t function = program->derivations[number].function;
   if (function >= program->function_count) {
@@ -22,7 +25,8 @@ static pyd_status_t check_function(const pyd_program_t* program, uint32_t number
   return PYD_STATUS_OK;
 }
 
-// Gives derivation |number| its constants.
+// Marks the constants that derivation |number| computes: consecutive ones, as many as its function has results. CORRUPT
+// when one of them has another source.
 static pyd_status_t claim_constants(pyd_program_t* program, uint32_t number) {
   uint32_t first = program->derivations[number].first_constant;
   uint32_t count = program->functions[program->derivations[number].function].info.result_count;
@@ -40,6 +44,7 @@ static pyd_status_t claim_constants(pyd_program_t* program, uint32_t number) {
   return PYD_STATUS_OK;
 }
 
+// Checks that the function of derivation |number| reads no constant that this or a later derivation computes.
 static pyd_status_t check_sources(const pyd_program_t* program, uint32_t number) {
   const pyd_function_t* fn = &program->functions[program->derivations[number].function];
   PYD_COUNT_WORK(fn->buffer_count);
@@ -61,7 +66,9 @@ pyd_status_t pyd_program_decode_derivations(pyd_reader_t* reader, const uint32_t
   pyd_status_t status = pyd_reader_table(reader, "derived", header[25], header[26], kDerivationWords, &words);
   if (!pyd_ok(status)) return status;
   program->derivations = pyd_program_allocate(program, header[26], sizeof(*program->derivations));
-  uint8_t* is_taken = pyd_program_allocate(program, program->function_count, 1);  // so that all take linear time
+  uint8_t* is_taken =
+      pyd_program_allocate(program, program->function_count,
+                           1);  // by function: one belongs to one derivation, which keeps all checks linear
   if (!program->derivations || !is_taken) return pyd_reader_no_memory();
   program->derivation_count = header[26];
   for (uint32_t i = 0; i < header[26] && pyd_ok(status); ++i, words += kDerivationWords) {

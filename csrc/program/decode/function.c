@@ -3,6 +3,7 @@
 
 enum { kArgWords = 8, kResultWords = 8, kBufferWords = 6, kInsnWords = 5 };
 
+// Decodes the arguments of a function: their types, names and buffers. Numbers scalars and dynamic sizes.
 static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words, uint32_t count) {
   pyd_program_t* program = reader->program;
   pyd_program_value_t* values = pyd_program_allocate(program, count, sizeof(*values));
@@ -28,6 +29,7 @@ static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const 
   return status;
 }
 
+// Decodes the results of a function: their types, names, buffers or registers, and the registers of their sizes.
 static pyd_status_t decode_results(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words, uint32_t count) {
   pyd_program_t* program = reader->program;
   pyd_program_value_t* values = pyd_program_allocate(program, count, sizeof(*values));
@@ -60,6 +62,7 @@ static pyd_status_t decode_results(pyd_reader_t* reader, pyd_function_t* fn, con
   return status;
 }
 
+// Decodes the buffers and instructions of a function; pyd_function_verify checks them.
 static pyd_status_t decode_body(pyd_program_t* program, pyd_function_t* fn, const uint32_t* buffers,
                                 const uint32_t* insns) {
   fn->buffers = pyd_program_allocate(program, fn->buffer_count, sizeof(*fn->buffers));
@@ -91,7 +94,8 @@ pyd_status_t pyd_reader_function(pyd_reader_t* reader, pyd_function_t* fn, const
   fn->pool_count = words[14];
   fn->reg_count = words[15];
   fn->region_count = words[16];
-  // Each register has an instruction of its own, and each region a command.
+  // Each register is written by one instruction, and regions order commands: more of either than there are instructions
+  // would only take memory.
   if (fn->reg_count > fn->insn_count || fn->region_count > (uint64_t)fn->insn_count + 1) {
     return pyd_status_make(PYD_CODE_CORRUPT, "%u registers and %u regions are too many for %u instructions",
                            fn->reg_count, fn->region_count, fn->insn_count);

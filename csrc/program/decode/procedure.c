@@ -192,6 +192,7 @@ static pyd_status_t decode_procedure(pyd_reader_t* reader, pyd_procedure_t* p, c
   return status;
 }
 
+// Decodes the table of initializers: procedures without arguments and results that run before the first call.
 static pyd_status_t decode_initializers(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
   pyd_status_t status = pyd_reader_table(reader, "initializers", header[kInitializersPosition],
@@ -204,7 +205,8 @@ static pyd_status_t decode_initializers(pyd_reader_t* reader, const uint32_t* he
         program->procedures[number].info.result_count == 0) {
       continue;
     }
-    return pyd_status_make(PYD_CODE_CORRUPT, "initializer %u is procedure %u, which is none from nothing to nothing", i,
+    return pyd_status_make(PYD_CODE_CORRUPT,
+                           "initializer %u is procedure %u, which does not exist or has arguments or results", i,
                            number);
   }
   return status;

@@ -1,5 +1,5 @@
-// Bytes to tables. Every table claims its words from a budget of the file's own size, so that functions which name the
-// same words again and again cannot make time or memory grow beyond the input.
+// Decodes a host program. Every table claims its words from a budget of the file's own size, so that functions which
+// name the same words again and again cannot make time or memory grow beyond the input.
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,13 +7,15 @@
 
 enum { kExecutableWords = 6, kExportWords = 6, kQueryWords = 8, kConstantWords = 8, kFunctionWords = 20 };
 
-// Keeps every count that is derived from the tables (at most 64 per instruction) within 32 bits, and lengths of strings
-// within 31.
+// Largest program, in words. Keeps every count that is derived from the tables (at most 64 per instruction) within 32
+// bits, and lengths of strings within 31.
 enum { kMaxWords = 1u << 27 };
-// Equal strings are stored once. A record that names some has at least 24 bytes, so that this allows a KiB and a half
-// for each.
+// Bytes that all strings may have together, per byte of the program: equal ones are stored once but count each time. A
+// record that names strings has at least 24 bytes, so that this allows 1.5 KiB for each.
 enum { kStringShare = 64 };
 
+// Decodes the table of executables: names, and the functions of their constants and of the conditions of their
+// variants.
 static pyd_status_t decode_executables(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
   const uint32_t* words;
@@ -35,6 +37,7 @@ static pyd_status_t decode_executables(pyd_reader_t* reader, const uint32_t* hea
   return status;
 }
 
+// Decodes the table of exports, and counts those of executable i in exports_first[i + 1].
 static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
   const uint32_t* words;
@@ -68,8 +71,9 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
   return status;
 }
 
-// Turns the counts of exports_first into places, and fills them.
-static void sort_exports(pyd_program_t* program) {
+// Groups the exports by executable, in a counting sort: exports_of lists their numbers, those of executable i from
+// exports_first[i] on.
+static void group_exports(pyd_program_t* program) {
   uint32_t* first = program->exports_first;
   for (uint32_t i = 0; i < program->executable_count; ++i) first[i + 1] += first[i];
   for (uint32_t i = 0; i < program->export_count; ++i) program->exports_of[first[program->exports[i].executable]++] = i;
@@ -77,6 +81,7 @@ static void sort_exports(pyd_program_t* program) {
   first[0] = 0;
 }
 
+// Decodes the table of queries: category, key and the value where the device does not answer.
 static pyd_status_t decode_queries(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
   const uint32_t* words;
@@ -94,6 +99,7 @@ static pyd_status_t decode_queries(pyd_reader_t* reader, const uint32_t* header)
   return status;
 }
 
+// Decodes the table of constants: where in which member of the artifact, or which parameter, the bytes of each are.
 static pyd_status_t decode_constants(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
   const uint32_t* words;
@@ -113,6 +119,7 @@ static pyd_status_t decode_constants(pyd_reader_t* reader, const uint32_t* heade
   return status;
 }
 
+// Decodes and verifies the functions.
 static pyd_status_t decode_functions(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
   const uint32_t* words;
@@ -132,14 +139,15 @@ static pyd_status_t decode_functions(pyd_reader_t* reader, const uint32_t* heade
   return status;
 }
 
-// Conditions and executable constants are functions from nothing to scalars.
+// Checks that |function|, which may be PYD_NONE, can compute the constants of an executable (one scalar argument, the
+// number of the chosen variant; scalar results) or the condition of a variant (no argument, one scalar result). It has
+// no commands.
 static pyd_status_t check_host_function(const pyd_program_t* program, const char* what, uint32_t executable,
                                         uint32_t function, bool is_condition) {
   if (function == PYD_NONE) return PYD_STATUS_OK;
   bool fits = function < program->function_count;
   if (fits) {
     const pyd_function_t* fn = &program->functions[function];
-    // Constants are computed from one number, that of the chosen variant; a condition from nothing.
     fits = fn->info.arg_count == (is_condition ? 0 : 1) && fn->command_count == 0 &&
            (!is_condition || fn->info.result_count == 1);
     for (uint32_t i = 0; i < fn->info.arg_count; ++i) fits &= fn->info.args[i].kind == 1;
@@ -150,6 +158,7 @@ static pyd_status_t check_host_function(const pyd_program_t* program, const char
                          what, function, is_condition ? "nothing to one scalar" : "one scalar to scalars");
 }
 
+// Checks the functions that executables name for their constants and the conditions of their variants.
 static pyd_status_t check_executables(const pyd_program_t* program) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < program->executable_count && pyd_ok(status); ++i) {
@@ -162,6 +171,7 @@ static pyd_status_t check_executables(const pyd_program_t* program) {
   return status;
 }
 
+// Copies the program, and checks its magic number, version, size and strings.
 static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
   pyd_program_t* program = reader->program;
   if (bytes.size < PYD_PROGRAM_HEADER_WORDS * 4 || bytes.size % 4 || bytes.size / 4 > kMaxWords) {
@@ -208,7 +218,7 @@ pyd_status_t pyd_program_decode(pyd_span_t bytes, pyd_program_t** out_program) {
   const uint32_t* header = program->words;
   if (pyd_ok(status)) status = decode_executables(&reader, header);
   if (pyd_ok(status)) status = decode_exports(&reader, header);
-  if (pyd_ok(status)) sort_exports(program);
+  if (pyd_ok(status)) group_exports(program);
   if (pyd_ok(status)) status = decode_queries(&reader, header);
   if (pyd_ok(status)) status = decode_constants(&reader, header);
   if (pyd_ok(status)) status = pyd_program_decode_commands(&reader, header);

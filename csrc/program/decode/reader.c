@@ -1,9 +1,10 @@
-// What decoding the tables of every kind shares.
+// Shared by the decoders of all tables: memory of the program, bounds of tables and strings, and types of values.
 #include <stdlib.h>
 #include <string.h>
 
 #include "program/decode/reader.h"
 
+// Header of one allocation of a program, in a list that pyd_program_free walks.
 typedef struct block_s {
   struct block_s* next;
   uint64_t padding;  // keeps what follows 16-byte aligned

@@ -1,5 +1,5 @@
-// The instructions of one function: operands in range, registers written once and before they are read, lifetimes that
-// cover their uses. Linear.
+// Verifies one function: operands are in range, registers are written once and before they are read, and transient
+// buffers are used inside their lifetimes only. Takes linear time.
 #include "program/commands/command.h"
 
 pyd_status_t pyd_verify_read(const pyd_verifier_t* v, uint32_t reg) {
@@ -45,6 +45,7 @@ pyd_status_t pyd_verify_buffer(const pyd_verifier_t* v, uint32_t buffer, bool is
   return PYD_STATUS_OK;
 }
 
+// Verifies a command: its region does not precede that of the last command, and its record is valid for its kind.
 static pyd_status_t verify_command(pyd_verifier_t* v) {
   const pyd_insn_t* insn = &v->fn->insns[v->insn];
   if (insn->c >= v->fn->region_count || insn->c < v->region) {
@@ -56,14 +57,16 @@ static pyd_status_t verify_command(pyd_verifier_t* v) {
   return pyd_command_type_of_insn(insn)->verify(v, insn->a);
 }
 
+// Verifies the message of a check.
 static pyd_status_t verify_message(const pyd_verifier_t* v) {
   uint32_t at = v->fn->insns[v->insn].c;
   pyd_status_t status = pyd_verify_record(v, at, 2);
   if (!pyd_ok(status)) return status;
-  // {a} and {b} become up to seven times as long.
+  // Formatting a message replaces {a} and {b} by numbers, up to seven times as long; its length has to fit an int.
   return pyd_verify_text("instruction", v->insn, v->program, "message", v->fn->pool + at, INT32_MAX / 8);
 }
 
+// Verifies an instruction that reads no register: the argument, axis, query or executable that it names exists.
 static pyd_status_t verify_source(const pyd_verifier_t* v) {
   const pyd_insn_t* insn = &v->fn->insns[v->insn];
   const pyd_program_function_t* info = &v->fn->info;
@@ -87,6 +90,7 @@ static pyd_status_t verify_source(const pyd_verifier_t* v) {
   }
 }
 
+// Verifies one instruction, and marks the register that it writes.
 static pyd_status_t verify_insn(pyd_verifier_t* v) {
   const pyd_insn_t* insn = &v->fn->insns[v->insn];
   PYD_COUNT_WORK(1);
@@ -109,7 +113,8 @@ static pyd_status_t verify_insn(pyd_verifier_t* v) {
   return PYD_STATUS_OK;
 }
 
-// A buffer and the argument or result that owns it must name each other.
+// Verifies the buffers: kind, index, size register and lifetime are valid, and a buffer and the argument or result that
+// it belongs to name each other.
 static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
@@ -149,6 +154,8 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
   return PYD_STATUS_OK;
 }
 
+// Verifies where the results come from: scalars from registers, tensors from buffers of their own, sizes from
+// registers.
 static pyd_status_t verify_results(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
@@ -172,14 +179,16 @@ static pyd_status_t verify_results(const pyd_verifier_t* v) {
   return PYD_STATUS_OK;
 }
 
-static pyd_status_t refuse_tied(uint32_t result, uint32_t tied) {
+// Returns the CORRUPT failure of a result that is tied to an argument whose memory it cannot share.
+static pyd_status_t tied_corrupt(uint32_t result, uint32_t tied) {
   return pyd_status_make(PYD_CODE_CORRUPT,
                          "result %u cannot take over the memory of argument %u: that is no tensor, or is "
                          "copied to another place of the result",
                          result, tied);
 }
 
-// A result that may lie where an argument lies: the copies between the two keep every byte in its place.
+// Verifies tied results, which may share the memory of an argument: both are tensors, and copies between the two leave
+// every byte at its offset.
 static pyd_status_t verify_tied(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
@@ -187,7 +196,7 @@ static pyd_status_t verify_tied(const pyd_verifier_t* v) {
     if (tied == PYD_NONE) continue;
     bool fits = tied < fn->info.arg_count && fn->info.args[tied].kind == 0 && fn->info.results[i].kind == 0 &&
                 fn->args[tied].buffer != PYD_NONE;
-    if (!fits) return refuse_tied(i, tied);
+    if (!fits) return tied_corrupt(i, tied);
   }
   for (uint32_t k = 0; k < fn->command_count; ++k) {
     const pyd_insn_t* insn = &fn->insns[fn->commands[k]];
@@ -195,7 +204,7 @@ static pyd_status_t verify_tied(const pyd_verifier_t* v) {
     uint32_t result = 0;
     PYD_COUNT_WORK(1);
     if (type->keeps_arguments && !type->keeps_arguments(fn, fn->pool + insn->a, &result)) {
-      return refuse_tied(result, fn->info.results[result].tied);
+      return tied_corrupt(result, fn->info.results[result].tied);
     }
   }
   return PYD_STATUS_OK;

@@ -36,6 +36,7 @@ static pyd_status_t claim_records(const verifier_t* v, uint32_t at, uint32_t wid
   return status;
 }
 
+// Checks that |slot| exists and is of |kind|: 0 tensor, 1 scalar.
 static pyd_status_t check_slot(const verifier_t* v, uint32_t slot, uint32_t kind) {
   if (slot >= v->p->slot_count) return CORRUPT(v, "slot %u, the procedure has %u", slot, v->p->slot_count);
   if (v->p->slots[slot].kind == kind) return PYD_STATUS_OK;
@@ -58,25 +59,31 @@ static pyd_status_t check_type(const verifier_t* v, const char* what, uint32_t i
                  slot, what, index, type->kind, type->dtype, type->rank, kind, dtype, rank);
 }
 
+// The same as check_type, with the type of |value|.
 static pyd_status_t check_value(const verifier_t* v, const char* what, uint32_t index, uint32_t slot, bool is_read,
                                 const pyd_program_value_t* value) {
   return check_type(v, what, index, slot, is_read, value->kind, value->dtype, value->rank);
 }
 
+// Checks that |count| slots exist and are scalars.
 static pyd_status_t check_scalars(const verifier_t* v, const uint32_t* slots, uint32_t count) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) status = check_slot(v, slots[i], 1);
   return status;
 }
 
+// Checks that the target of a jump exists.
 static pyd_status_t check_jump(const verifier_t* v, uint32_t step) {
   return step < v->p->step_count ? PYD_STATUS_OK : CORRUPT(v, "step %u, the procedure has %u", step, v->p->step_count);
 }
 
-static void update_max(uint32_t* limit, uint32_t value) {
-  if (*limit < value) *limit = value;
+// Raises |*limit| to |value| where it is lower.
+static void update_max(uint32_t* maximum, uint32_t value) {
+  if (*maximum < value) *maximum = value;
 }
 
+// Verifies a step that calls a function: the types of arguments and results. Also updates the sizes of the arrays that
+// running the procedure needs.
 static pyd_status_t verify_run(const verifier_t* v, const pyd_step_t* step) {
   if (step->a >= v->program->function_count) {
     return CORRUPT(v, "function %u, the program has %u", step->a, v->program->function_count);
@@ -100,6 +107,7 @@ static pyd_status_t verify_run(const verifier_t* v, const pyd_step_t* step) {
   return status;
 }
 
+// Verifies parallel moves between slots: source and target of each have one type.
 static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count;
   pyd_status_t status = claim_records(v, step->a, 2, &count);
@@ -114,6 +122,8 @@ static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
   return status;
 }
 
+// Verifies a step that reads one element of a tensor into a scalar: an index per axis, and an element of a readable
+// width.
 static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count = 0;
   pyd_status_t status = check_slot(v, step->a, 1);
@@ -132,6 +142,7 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   return pyd_verify_text("step", v->step, v->program, "location", v->p->pool + step->d, UINT32_MAX);
 }
 
+// Verifies a load from or store to a global, and notes that the procedure has one.
 static pyd_status_t verify_global(const verifier_t* v, uint32_t number, uint32_t slot, bool is_store) {
   if (number >= v->program->global_count)
     return CORRUPT(v, "global %u, the program has %u", number, v->program->global_count);
@@ -141,6 +152,7 @@ static pyd_status_t verify_global(const verifier_t* v, uint32_t number, uint32_t
   return check_value(v, "global", number, slot, is_store, &global->type);
 }
 
+// Verifies a step that records values for a check: it exists and takes that many.
 static pyd_status_t verify_observe(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count;
   if (step->a >= v->program->check_count)
@@ -150,13 +162,14 @@ static pyd_status_t verify_observe(const verifier_t* v, const pyd_step_t* step) 
     uint32_t slot = v->p->pool[step->b + 1 + i];
     if (slot >= v->p->slot_count) status = CORRUPT(v, "slot %u, the procedure has %u", slot, v->p->slot_count);
   }
-  // Kinds of checks from 3 on compare two values.
+  // Checks of kinds from 3 on compare two values; the others look at one.
   uint32_t wanted = pyd_ok(status) && v->program->checks[step->a].kind >= 3 ? 2 : 1;
   if (pyd_ok(status) && count != wanted)
     status = CORRUPT(v, "check %u takes %u values, got %u", step->a, wanted, count);
   return status;
 }
 
+// Verifies a return: a value of the right type for each result.
 static pyd_status_t verify_return(const verifier_t* v, const pyd_step_t* step) {
   const pyd_program_function_t* info = &v->p->info;
   pyd_status_t status = claim_pool(v, step->a, info->result_count);
@@ -166,6 +179,7 @@ static pyd_status_t verify_return(const verifier_t* v, const pyd_step_t* step) {
   return status;
 }
 
+// Verifies a step that loads a constant: the sizes match its bytes.
 static pyd_status_t verify_constant(const verifier_t* v, const pyd_step_t* step) {
   pyd_status_t status = check_slot(v, step->a, 0);
   if (!pyd_ok(status)) return status;
@@ -186,6 +200,7 @@ static pyd_status_t verify_constant(const verifier_t* v, const pyd_step_t* step)
                         (unsigned long long)v->program->constants[step->b].length);
 }
 
+// Verifies a step that makes a view: a tensor slot, an offset (optional) and a size per axis, which are scalars.
 static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
   pyd_status_t status = check_slot(v, step->a, 0);
   if (pyd_ok(status)) status = check_slot(v, step->b & ~PYD_LAST_USE, 0);
@@ -198,6 +213,7 @@ static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
   return pyd_ok(status) ? check_scalars(v, words + 1, rank) : status;
 }
 
+// Verifies one step by its opcode.
 static pyd_status_t verify_step(const verifier_t* v) {
   const pyd_step_t* step = &v->p->steps[v->step];
   PYD_COUNT_WORK(1);

@@ -41,12 +41,15 @@ int main(void) {
   TRY(NULL, uint32_t word = add_slot(p, 1, I64, 0); step(p, PYD_STEP_SCALAR, word, 0, 0, 0);
       step(p, PYD_STEP_BRANCH, word, 0, 1, 0));
   TRY("the last of 1 steps goes on", step(p, PYD_STEP_SCALAR, add_slot(p, 1, I64, 0), 0, 0, 0));
-  // Initialisers: from nothing to nothing.
+  // Initializers: procedures without arguments and results.
   TRY(NULL, RETURN(p); push(&s.initializers, 0));
-  TRY("initializer 0 is procedure 1, which is none from nothing to nothing", RETURN(p); push(&s.initializers, 1));
-  TRY("initializer 0 is procedure 0, which is none", add_port(&b, p, 1, I64, 0, NULL); RETURN(p);
-      push(&s.initializers, 0));
-  TRY("initializer 0 is procedure 0, which is none", uint32_t word = add_slot(p, 1, I64, 0);
+  TRY("initializer 0 is procedure 1, which does not exist or has arguments or results", RETURN(p);
+      push(&s.initializers, 1));
+  TRY("initializer 0 is procedure 0, which does not exist or has arguments or results",
+      add_port(&b, p, 1, I64, 0, NULL);
+      RETURN(p); push(&s.initializers, 0));
+  TRY("initializer 0 is procedure 0, which does not exist or has arguments or results",
+      uint32_t word = add_slot(p, 1, I64, 0);
       step(p, PYD_STEP_SCALAR, word, 0, 0, 0); add_output(p, 1, I64, 0);
       step(p, PYD_STEP_RETURN, push(&p->pool, word), 0, 0, 0); push(&s.initializers, 0));
   // Elements that can be read: of 8, 16, 32 or 64 bits, and single bits.
