@@ -17,8 +17,9 @@ static bool is_busy(const pyd_api_call_t* call) { return atomic_load_explicit(&c
 
 // ---- binding
 
-static pyd_status_t find(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index,
-                         pyd_api_buffer_t** out_buffer) {
+// Finds the buffer of a tensor. INVALID_ARGUMENT when it does not exist, is a scalar, or the call is busy.
+static pyd_status_t find_buffer(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index,
+                                pyd_api_buffer_t** out_buffer) {
   const char* what = is_result ? "result" : "argument";
   if (!call) return pyd_api_null(function, "call");
   const pyd_api_function_t* fn = &call->entry->info;
@@ -30,7 +31,7 @@ static pyd_status_t find(pyd_api_call_t* call, const char* function, bool is_res
                          exists ? "is a scalar" : "does not exist");
 }
 
-// Memory that a run made for a result.
+// Frees the memory that a run allocated for a result.
 static void release_own(const pyd_api_call_t* call, pyd_api_buffer_t* buffer) {
   if (!buffer->own) return;
   pyd_deallocate(&call->results_allocator, buffer->own, buffer->own_bytes);
@@ -38,7 +39,9 @@ static void release_own(const pyd_api_call_t* call, pyd_api_buffer_t* buffer) {
   if (!buffer->is_bound) buffer->data = NULL;
 }
 
-static void set(pyd_api_call_t* call, pyd_api_buffer_t* buffer, pyd_api_memory_t* memory, void* data, uint64_t room) {
+// Replaces what is bound to |buffer|, and releases what was. |room|: bytes at |data|.
+static void set_memory(pyd_api_call_t* call, pyd_api_buffer_t* buffer, pyd_api_memory_t* memory, void* data,
+                       uint64_t room) {
   pyd_api_memory_t* before = buffer->memory;
   release_own(call, buffer);
   buffer->memory = memory;
@@ -49,17 +52,18 @@ static void set(pyd_api_call_t* call, pyd_api_buffer_t* buffer, pyd_api_memory_t
   pyd_api_memory_release(before);
 }
 
+// Binds |bytes| bytes at |data| to a tensor.
 static pyd_status_t bind(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index, void* data,
                          size_t bytes) {
   pyd_api_buffer_t* buffer = NULL;
-  pyd_status_t status = find(call, function, is_result, index, &buffer);
+  pyd_status_t status = find_buffer(call, function, is_result, index, &buffer);
   if (!pyd_ok(status)) return status;
   if (bytes < buffer->bytes || (!data && buffer->bytes)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u of '%s' has %llu bytes; got %zu at %p", function,
                            is_result ? "result" : "argument", index, name_of(call), (unsigned long long)buffer->bytes,
                            bytes, data);
   }
-  set(call, buffer, NULL, data, data ? bytes : 0);
+  set_memory(call, buffer, NULL, data, data ? bytes : 0);
   return status;
 }
 
@@ -71,17 +75,18 @@ pyd_status_t pyd_api_call_bind_result(pyd_api_call_t* call, uint32_t index, void
   return bind(call, "call_bind_result", true, index, data, bytes);
 }
 
-// The sizes that the call was prepared for.
+// Returns the sizes of an argument that the call was prepared for.
 static const int64_t* argument_dims(const pyd_api_call_t* call, uint32_t index) {
   const int64_t* dims = call->dims;
   for (uint32_t i = 0; i < index; ++i) dims += call->entry->info.arguments[i]->rank;
   return dims;
 }
 
+// Binds a memory handle to a tensor, whose type and sizes it must have.
 static pyd_status_t bind_memory(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index,
                                 pyd_api_memory_t* memory) {
   pyd_api_buffer_t* buffer = NULL;
-  pyd_status_t status = find(call, function, is_result, index, &buffer);
+  pyd_status_t status = find_buffer(call, function, is_result, index, &buffer);
   if (!pyd_ok(status)) return status;
   if (!memory) return pyd_api_null(function, "memory");
   const pyd_api_function_t* fn = &call->entry->info;
@@ -96,7 +101,7 @@ static pyd_status_t bind_memory(pyd_api_call_t* call, const char* function, bool
                            memory->is_read_only ? "that is read-only" : "in which two elements may be at one address");
   }
   pyd_api_retain(&memory->references);
-  set(call, buffer, memory, memory->first, memory->bytes);
+  set_memory(call, buffer, memory, memory->first, memory->bytes);
   return status;
 }
 
@@ -154,7 +159,7 @@ pyd_status_t pyd_api_call_take_result(pyd_api_call_t* call, uint32_t index, void
   pyd_api_buffer_t* buffer = NULL;
   if (!out_data || !out_bytes) return pyd_api_null(kFunction, "out_data or out_bytes");
   *out_data = NULL, *out_bytes = 0;
-  pyd_status_t status = find(call, kFunction, true, index, &buffer);
+  pyd_status_t status = find_buffer(call, kFunction, true, index, &buffer);
   if (!pyd_ok(status)) return status;
   if (!buffer->own) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
@@ -170,46 +175,52 @@ pyd_status_t pyd_api_call_take_result(pyd_api_call_t* call, uint32_t index, void
 
 // ---- where kernels find the memory
 
+// Returns whether the tensor has memory: bound by the caller, or of the call's allocator.
 static bool has_memory(const pyd_api_buffer_t* buffer) { return buffer->is_bound || buffer->own; }
 
-static bool is_scattered(const pyd_api_buffer_t* buffer) { return buffer->memory && !buffer->memory->is_dense; }
+// Returns whether the elements are not in row-major order.
+static bool is_strided_memory(const pyd_api_buffer_t* buffer) { return buffer->memory && !buffer->memory->is_dense; }
 
+// Returns the lowest address of an element.
 static uintptr_t lowest_of(const pyd_api_buffer_t* buffer) {
   return (uintptr_t)(buffer->memory ? buffer->memory->lowest : buffer->data);
 }
 
-// Bytes from the lowest to the highest element. Results of a procedure, whose sizes a run decides, may take all that
-// was bound.
+// Returns the bytes from the lowest to the end of the highest element. Results of a procedure, whose sizes a run
+// decides, may take all that was bound.
 static uint64_t extent_of(const pyd_api_buffer_t* buffer) {
   return buffer->memory ? buffer->memory->extent : buffer->has_dynamic_size ? buffer->room : buffer->bytes;
 }
 
+// Returns whether the address ranges of two tensors overlap.
 static bool overlap(const pyd_api_buffer_t* a, const pyd_api_buffer_t* b) {
   uintptr_t first = lowest_of(a), second = lowest_of(b);
   uint64_t reach = extent_of(a), other = extent_of(b);
   return has_memory(a) && has_memory(b) && reach && other && first < second + other && second < first + reach;
 }
 
-static bool is_out_of_place(const pyd_api_buffer_t* buffer) {
-  return buffer->bytes && (is_scattered(buffer) || ((uintptr_t)buffer->data & (buffer->alignment - 1)));
+// Returns whether kernels cannot use the memory itself: it is strided or misaligned.
+static bool cannot_be_used_in_place(const pyd_api_buffer_t* buffer) {
+  return buffer->bytes && (is_strided_memory(buffer) || ((uintptr_t)buffer->data & (buffer->alignment - 1)));
 }
 
+// Returns whether a result is computed in a temporary block: its memory cannot be used in place, or overlaps that of an
+// argument.
 static bool needs_detour(const pyd_api_call_t* call, uint32_t index) {
   const pyd_api_function_t* fn = &call->entry->info;
   const pyd_api_buffer_t* buffer = &call->results[index];
-  bool needs = is_out_of_place(buffer);
+  bool needs = cannot_be_used_in_place(buffer);
   for (uint32_t i = 0; i < fn->argument_count && !needs; ++i) needs = overlap(buffer, &call->arguments[i]);
   return needs;
 }
 
-// Refuses two results of which one would overwrite the other: ranges of bytes that overlap, or strided tensors whose
-// lowest elements are one. Strided tensors may interleave.
+// Ranges of bytes that overlap are refused; so are strided tensors with one lowest address. Others may interleave.
 pyd_status_t pyd_api_call_check_apart(const pyd_api_call_t* call) {
   const pyd_api_buffer_t* results = call->results;
   for (uint32_t i = 0; i < call->entry->info.result_count; ++i) {
     for (uint32_t k = 0; k < i; ++k) {
       if (!overlap(&results[k], &results[i])) continue;
-      bool is_strided = is_scattered(&results[k]) || is_scattered(&results[i]);
+      bool is_strided = is_strided_memory(&results[k]) || is_strided_memory(&results[i]);
       if (is_strided && lowest_of(&results[k]) != lowest_of(&results[i])) continue;
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                              "@%s: results %u and %u were bound to memory that overlaps; bind separate memory",
@@ -219,7 +230,8 @@ pyd_status_t pyd_api_call_check_apart(const pyd_api_call_t* call) {
   return PYD_STATUS_OK;
 }
 
-// Where the kernels find |buffer|: |*out_data|.
+// Sets |*out_data| to where kernels find |buffer|: its memory, or, when |is_detoured|, a temporary block of the pool,
+// which is allocated once.
 static pyd_status_t route_one(pyd_api_call_t* call, pyd_api_buffer_t* buffer, bool is_detoured, void** out_data) {
   pyd_status_t status = PYD_STATUS_OK;
   if (is_detoured && !buffer->detour) {
@@ -234,7 +246,7 @@ static pyd_status_t route_one(pyd_api_call_t* call, pyd_api_buffer_t* buffer, bo
 
 pyd_status_t pyd_api_call_route_argument(pyd_api_call_t* call, uint32_t index, void** out_data) {
   pyd_api_buffer_t* buffer = &call->arguments[index];
-  return route_one(call, buffer, is_out_of_place(buffer), out_data);
+  return route_one(call, buffer, cannot_be_used_in_place(buffer), out_data);
 }
 
 pyd_status_t pyd_api_call_route(pyd_api_call_t* call) {
@@ -262,7 +274,7 @@ void pyd_api_call_copy_in(const pyd_api_call_t* call) {
   for (uint32_t i = 0; i < call->entry->info.argument_count; ++i) {
     const pyd_api_buffer_t* buffer = &call->arguments[i];
     if (!buffer->is_detoured) continue;
-    if (is_scattered(buffer)) {
+    if (is_strided_memory(buffer)) {
       pyd_api_memory_gather(buffer->memory, buffer->detour);
     } else {
       memcpy(buffer->detour, buffer->data, buffer->bytes);
@@ -271,7 +283,7 @@ void pyd_api_call_copy_in(const pyd_api_call_t* call) {
 }
 
 void pyd_api_call_put(const pyd_api_buffer_t* buffer, const void* data, uint64_t bytes) {
-  if (is_scattered(buffer)) {
+  if (is_strided_memory(buffer)) {
     pyd_api_memory_scatter(buffer->memory, data);
   } else if (bytes) {
     memcpy(buffer->data, data, bytes);

@@ -1,4 +1,4 @@
-// Calls of api.h: of a function, with a plan, or of a procedure, with what its last run left.
+// Calls of api.h: of a function, with a plan, or of a procedure, with the results of its last run.
 #ifndef PYD_API_CALL_H_
 #define PYD_API_CALL_H_
 
@@ -13,8 +13,8 @@ typedef struct pyd_api_buffer_s {
   bool is_tensor;
   bool is_bound;
   bool has_dynamic_size;  // |bytes| is 0: a run decides them
-  bool is_detoured;       // |detour| is used instead, and copied
-  void* detour;           // of the pool; kept once it was needed
+  bool is_detoured;       // kernels use |detour| instead, which is copied from or to |data| around a run
+  void* detour;           // a block of the pool; kept from its first use until the call is freed
   uint64_t room;          // bytes that were bound
   void* own;              // of a result: memory of the call's allocator, when nothing is bound
   size_t own_bytes;
@@ -39,7 +39,8 @@ struct pyd_api_call_s {
 };
 
 // call.c, for all ways of running a call:
-// From now on it is this run's, which holds it, with all that has to be copied known; until pyd_api_call_leave.
+// Marks the call as busy, retains it, and routes its tensors if bindings changed; until pyd_api_call_leave. Fails when
+// it is busy already. |function| names the caller in messages.
 pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function);
 void pyd_api_call_leave(pyd_api_call_t* call);
 pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt);
@@ -54,12 +55,12 @@ pyd_status_t pyd_api_call_check_apart(const pyd_api_call_t* call);
 pyd_status_t pyd_api_call_make_result(pyd_api_call_t* call, uint32_t index, uint64_t bytes);
 // Writes a result's elements, in row-major order, to its memory.
 void pyd_api_call_put(const pyd_api_buffer_t* buffer, const void* data, uint64_t bytes);
-// Lets all memory go.
+// Frees and releases all memory of the call's tensors.
 void pyd_api_call_unbind(pyd_api_call_t* call);
 // Copies tensors whose memory cannot be used in place.
 void pyd_api_call_copy_in(const pyd_api_call_t* call);
 void pyd_api_call_copy_out(const pyd_api_call_t* call);
-// handle.c: |*out_interrupt| is what the caller's structure, which may be NULL, asks.
+// Reads the interrupt that a caller gave, which may be NULL, into |*out_interrupt|. (handle.c)
 pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given,
                                   pyd_interrupt_t* out_interrupt);
 

@@ -106,11 +106,13 @@ typedef struct point_s {
   uint32_t x, y, z;
 } point_t;
 
+// Returns the point of a grid with the row-major index |index|.
 static point_t point_at(const grid_t* grid, uint64_t index) {
   uint64_t row = index / grid->x;
   return (point_t){(uint32_t)(index % grid->x), (uint32_t)(row % grid->y), (uint32_t)(row / grid->y)};
 }
 
+// Calls the body for the points [begin, end) of a grid, x fastest.
 static int32_t run_grid(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const grid_t* grid = self;
   (void)worker;

@@ -1,9 +1,10 @@
-// Calls and loops in flight. Their handle, an event, is the task that runs them.
+// Calls and loops that run asynchronously. Their handle, an event, is the task that runs them.
 #include "api/call.h"
 #include "pydispatch/submit.h"
 
 // ---- what is in flight
 
+// The payload of the task of a call or a loop.
 typedef struct flight_s {
   pyd_api_device_t* device;  // held as long as somebody has the event, whose task belongs to it
   pyd_api_call_t* call;      // of a call: entered, and so held, until it has ended
@@ -14,6 +15,7 @@ typedef struct flight_s {
 
 static void drop(void* self) { pyd_api_device_release(((flight_t*)self)->device); }
 
+// Runs the next part of a call on a worker. Returns whether the call has ended.
 static bool advance_call(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   flight_t* flight = self;
   pyd_api_call_t* call = flight->call;
@@ -30,12 +32,15 @@ static bool advance_call(void* self, pyd_task_t* task, uint32_t worker, pyd_stat
   return true;
 }
 
+// Runs a whole call on the thread that waits for it.
 static pyd_status_t run_call(void* self, const pyd_interrupt_t* interrupt) {
   return pyd_api_call_run_entered(((flight_t*)self)->call, interrupt);
 }
 
+// Releases the call to other runs.
 static void end_call(void* self) { pyd_api_call_leave(((flight_t*)self)->call); }
 
+// Offers a loop to the workers, and returns true when it has ended.
 static bool advance_loop(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   flight_t* flight = self;
   if (!flight->has_begun) {
@@ -46,6 +51,7 @@ static bool advance_loop(void* self, pyd_task_t* task, uint32_t worker, pyd_stat
   return true;
 }
 
+// Runs a whole loop on the thread that waits for it.
 static pyd_status_t run_loop(void* self, const pyd_interrupt_t* interrupt) {
   flight_t* flight = self;
   flight->loop.interrupt = interrupt;
@@ -63,6 +69,7 @@ static pyd_status_t refuse_after(const char* function, uint32_t index) {
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: after[%u] is NULL", function, index);
 }
 
+// Reads and checks the options of a submission, which may be NULL.
 static pyd_status_t read_options(const char* function, const pyd_api_submit_t* given,
                                  pyd_submit_options_t* out_options) {
   static const uint32_t kPriorities[] = {PYD_PRIORITY_NORMAL, PYD_PRIORITY_HIGH, PYD_PRIORITY_LOW};
@@ -103,6 +110,7 @@ static pyd_status_t make(const char* function, pyd_api_device_t* device, const p
   return status;
 }
 
+// Submits the task of a call.
 static pyd_status_t submit_call(pyd_api_call_t* call, pyd_task_t* task, const pyd_submit_options_t* options) {
   const pyd_api_entry_t* entry = call->entry;
   if (entry->is_procedure) return pyd_procedure_submit_task(entry->program->state, entry->index, task, options);

@@ -6,7 +6,8 @@
 
 static pyd_api_text_t text_of(pyd_string_t text) { return (pyd_api_text_t){text.data, text.length}; }
 
-// Hands |made| to a caller who may know less of the structure, or more.
+// Copies a structure to a caller who may know fewer members of it, or more: its first member is the size that the
+// caller knows.
 static void hand_out(const void* made, size_t size, void* out) {
   size_t known;
   memcpy(&known, out, sizeof(known));
@@ -14,6 +15,7 @@ static void hand_out(const void* made, size_t size, void* out) {
   memcpy((uint8_t*)out + sizeof(size_t), (const uint8_t*)made + sizeof(size_t), known - sizeof(size_t));
 }
 
+// Checks the structure that a caller passes to be filled, and that |index| is below |count|.
 static pyd_status_t check_out(const char* function, const size_t* struct_size, size_t least, uint32_t index,
                               uint32_t count, const char* what) {
   if (!struct_size) return pyd_api_null(function, "the structure to fill");
@@ -77,6 +79,7 @@ _Static_assert((int)PYD_API_COMMAND_DISPATCH == PYD_COMMAND_DISPATCH && (int)PYD
                    (int)PYD_API_COMMAND_COPY == PYD_COMMAND_COPY && (int)PYD_API_COMMAND_HOST == PYD_COMMAND_CUSTOM,
                "the kinds of commands are numbered as in plans");
 
+// Describes a command of a plan.
 static pyd_api_command_t describe(const pyd_plan_t* plan, uint32_t index) {
   const pyd_program_t* program = pyd_plan_program(plan);
   pyd_command_info_t info;
@@ -107,6 +110,7 @@ pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, py
   return PYD_STATUS_OK;
 }
 
+// Checks the arguments of call_run_timed.
 static pyd_status_t check_times(const pyd_api_call_t* call, const pyd_api_time_t* times, uint32_t count) {
   if (!call) return pyd_api_null("call_run_timed", "call");
   if (pyd_api_is_procedure(call)) {

@@ -1,4 +1,4 @@
-// Memory of the embedder: what may be given, and who has it.
+// Memory handles: the layout of memory that the embedder owns, checked, and its references.
 #include "api/memory.h"
 
 #include <string.h>
@@ -8,15 +8,17 @@
 
 static const char kImport[] = "memory_import";
 
+// Returns the bits of an element of |dtype|.
 static uint32_t bits_of(uint32_t dtype) { return dtype & 0xFFFFFF; }
 
 // ---- layouts
 
+// Returns the INVALID_ARGUMENT failure of a layout.
 static pyd_status_t refuse_layout(const char* why) {
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s", kImport, why);
 }
 
-// Strides in bytes to |out_strides|, and where the elements lie relative to the first one.
+// Computes the strides in bytes, and the range of addresses that the elements are in.
 static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* dims, int64_t element,
                             int64_t* out_strides, pyd_api_memory_t* out) {
   int64_t below = 0, above = 0, dense = element, reach;
@@ -40,8 +42,8 @@ static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* di
   return PYD_STATUS_OK;
 }
 
-// Whether each stride, by rising length, is beyond all that the shorter ones reach. Some layouts that are distinct in a
-// less simple way are not found to be so.
+// Returns whether no two elements have an address in common: each stride, by rising length, is at least as long as all
+// that the shorter ones span. False for some distinct layouts that are less simple.
 static bool is_distinct(const pyd_api_memory_t* memory, int64_t element) {
   int64_t strides[PYD_PROGRAM_MAX_RANK], sizes[PYD_PROGRAM_MAX_RANK], reached = element;
   uint32_t count = 0;
@@ -59,6 +61,7 @@ static bool is_distinct(const pyd_api_memory_t* memory, int64_t element) {
   return true;
 }
 
+// Checks rank, sizes and element type of a description.
 static pyd_status_t check_info(const pyd_api_memory_info_t* info) {
   if (info->struct_size < sizeof(*info)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
@@ -85,7 +88,8 @@ static pyd_status_t check_info(const pyd_api_memory_info_t* info) {
   return PYD_STATUS_OK;
 }
 
-static pyd_status_t place(const pyd_api_memory_info_t* info, pyd_api_memory_t* memory, int64_t* strides) {
+// Fills in where the elements are, and whether they are dense and distinct.
+static pyd_status_t describe_layout(const pyd_api_memory_info_t* info, pyd_api_memory_t* memory, int64_t* strides) {
   pyd_status_t status = PYD_STATUS_OK;
   if (!pyd_tensor_bytes(info->dtype, info->rank, info->dims, &memory->bytes))
     return refuse_layout("the tensor has more than 2^63 bytes");
@@ -108,6 +112,7 @@ static pyd_status_t place(const pyd_api_memory_info_t* info, pyd_api_memory_t* m
 
 // ---- handles
 
+// Lays out a handle with its sizes and strides in one block at |base|, and returns the bytes of that.
 static size_t lay_out(pyd_api_memory_t* memory, uint32_t rank, int64_t** out_dims, int64_t** out_strides,
                       uint8_t* base) {
   pyd_carve_t block = {base, sizeof(*memory), sizeof(uint64_t)};
@@ -135,7 +140,7 @@ pyd_status_t pyd_api_memory_import(pyd_api_device_t* device, const pyd_api_memor
   memory->dtype = info->dtype, memory->rank = info->rank;
   memory->is_read_only = info->is_read_only;
   memory->release = info->release, memory->context = info->context;
-  status = place(info, memory, strides);
+  status = describe_layout(info, memory, strides);
   if (!pyd_ok(status)) {
     pyd_deallocate(&device->allocator, memory, size);
     return status;
@@ -157,7 +162,7 @@ void pyd_api_memory_release(pyd_api_memory_t* memory) {
 
 // ---- binding
 
-// Signless, signed and unsigned integers of a width are the same bytes.
+// Returns whether two element types have the same bytes: signless, signed and unsigned integers of one width do.
 static bool is_same_type(uint32_t a, uint32_t b) {
   return a == b ||
          (bits_of(a) == bits_of(b) && a >> 24 >= 0x10 && a >> 24 <= 0x12 && b >> 24 >= 0x10 && b >> 24 <= 0x12);

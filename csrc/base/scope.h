@@ -4,12 +4,15 @@
 
 #include "pydispatch/sched.h"
 
+// Returns the innermost scope of this thread; NULL when there is none.
 static inline const pyd_scope_t* pyd_scope_now(pyd_scope_access_t access) { return access.get ? access.get() : NULL; }
 
+// Makes |innermost| the scope of this thread.
 static inline void pyd_scope_set(pyd_scope_access_t access, const pyd_scope_t* innermost) {
   if (access.set) access.set(innermost);
 }
 
+// Returns whether this thread works for |owner|.
 static inline bool pyd_scope_has(pyd_scope_access_t access, const void* owner) {
   for (const pyd_scope_t* scope = pyd_scope_now(access); scope; scope = scope->outer) {
     if (scope->owner == owner) return true;
@@ -17,7 +20,7 @@ static inline bool pyd_scope_has(pyd_scope_access_t access, const void* owner) {
   return false;
 }
 
-// The lowest limit of |scope| and those around it; 0: none.
+// Returns the lowest limit of workers of |scope| and those around it; 0 when there is none.
 static inline uint32_t pyd_scope_workers(const pyd_scope_t* scope) {
   uint32_t least = 0;
   for (; scope; scope = scope->outer) {

@@ -27,6 +27,7 @@ struct pyd_status_payload_s {
 PYD_STATUS_CODES(X)
 #undef X
 
+// Returns the constant failure of |code|, for when there is no memory for a text.
 static pyd_status_t bare(pyd_code_t code) {
   switch (code) {
 #define X(name, value) \
@@ -37,6 +38,7 @@ static pyd_status_t bare(pyd_code_t code) {
   return &kBare_INTERNAL;
 }
 
+// Makes a failure with a formatted text and, unless |values| is NULL, five values.
 static pyd_status_t make(pyd_code_t code, const int64_t* values, const char* format, va_list args) {
   va_list measure;
   va_copy(measure, args);
@@ -77,12 +79,12 @@ pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], co
   return status;
 }
 
-// The payload of a failure that may be changed: one that is not a constant; else NULL.
+// Returns the payload of a failure that may be modified: one that is no constant; else NULL.
 static struct pyd_status_payload_s* heap_of(pyd_status_t status) {
   return status && !status->is_static ? (struct pyd_status_payload_s*)status : NULL;
 }
 
-// NULL without memory.
+// Returns a new node with a copy of |text|; NULL without memory.
 static name_t* make_name(pyd_status_name_t kind, const char* text, size_t length) {
   name_t* made = malloc(sizeof(*made) + length + 1);
   if (!made) return NULL;

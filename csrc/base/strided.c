@@ -4,13 +4,14 @@
 #include <string.h>
 
 typedef struct axis_s {
-  int64_t size, to, from;  // strides in bytes
+  int64_t size;      // elements
+  int64_t to, from;  // strides in bytes, of the target and the source
 } axis_t;
 
-// The axes from the outermost to the innermost, without those of one index; neighbours that both sides go through as
-// one are one. False: there is no element.
-static bool fold(uint32_t rank, const int64_t* dims, size_t element, const int64_t* to_strides,
-                 const int64_t* from_strides, axis_t* out_axes, uint32_t* out_count) {
+// Lists the axes from the outermost to the innermost, without those of size 1, and with adjacent axes that are
+// contiguous on both sides merged. Returns false when the tensor has no elements.
+static bool collapse_axes(uint32_t rank, const int64_t* dims, size_t element, const int64_t* to_strides,
+                          const int64_t* from_strides, axis_t* out_axes, uint32_t* out_count) {
   axis_t reversed[PYD_STRIDED_MAX_RANK];
   uint32_t count = 0;
   int64_t dense = (int64_t)element;
@@ -33,6 +34,7 @@ static bool fold(uint32_t rank, const int64_t* dims, size_t element, const int64
 #define COPY_ROW(bytes) \
   for (int64_t i = 0; i < row.size; ++i, to += row.to, from += row.from) memcpy(to, from, bytes)
 
+// Copies the elements along one axis, |element| bytes each.
 static void copy_row(axis_t row, size_t element, uint8_t* to, const uint8_t* from) {
   if (row.to == (int64_t)element && row.from == (int64_t)element) {
     memcpy(to, from, (size_t)row.size * element);
@@ -52,7 +54,7 @@ void pyd_strided_copy(uint32_t rank, const int64_t* dims, size_t element, uint8_
   axis_t axes[PYD_STRIDED_MAX_RANK];
   int64_t index[PYD_STRIDED_MAX_RANK] = {0};
   uint32_t count;
-  if (!fold(rank, dims, element, to_strides, from_strides, axes, &count)) return;
+  if (!collapse_axes(rank, dims, element, to_strides, from_strides, axes, &count)) return;
   const uint32_t outer = count ? count - 1 : 0;
   const axis_t row = count ? axes[outer] : (axis_t){1, (int64_t)element, (int64_t)element};
   for (;;) {

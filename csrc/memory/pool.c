@@ -20,7 +20,7 @@ enum {
   kClassCount = 52,  // 64, 128, 192, 256, then four per power of two up to 1 MiB
   kLarge = kClassCount,
   kSpins = 64,
-  kAround = kHeader + PYD_POOL_ALIGNMENT,  // bytes that an allocated block takes beside its own
+  kOverhead = kHeader + PYD_POOL_ALIGNMENT,  // bytes of an allocation besides the block: header and alignment
 };
 #define LARGEST_SMALL ((size_t)1 << 20)
 
@@ -33,12 +33,12 @@ typedef struct header_s {
 } header_t;
 _Static_assert(sizeof(header_t) <= kHeader && kHeader <= PYD_PAGES_FRONT, "the header lies in front of the block");
 
-// Written under the lock; |kept| is read without it.
+// The free blocks of one size class, a stack. Written under the lock; |free_bytes| is read without it.
 typedef struct class_stack_s {
   _Alignas(64) atomic_bool lock;
   header_t* top;
-  uint64_t live;          // blocks
-  _Atomic uint64_t kept;  // bytes of the free blocks
+  uint64_t live;  // blocks
+  _Atomic uint64_t free_bytes;
 } class_stack_t;
 
 struct pyd_pool_s {
@@ -47,7 +47,7 @@ struct pyd_pool_s {
   _Alignas(64) atomic_bool large_lock;
   header_t *newest, *oldest;
   uint64_t large_live;
-  _Atomic uint64_t large_kept;                // as in a class
+  _Atomic uint64_t large_free_bytes;          // as in a class
   _Alignas(64) _Atomic uint64_t total_bytes;  // live and free; changes only with system calls
   _Atomic uint64_t peak_bytes;
   uint64_t retain_bytes, limit_bytes;
@@ -56,6 +56,7 @@ struct pyd_pool_s {
   void* memory;
 };
 
+// Takes a spin lock.
 static void lock(atomic_bool* flag) {
   for (uint32_t attempt = 0; atomic_exchange_explicit(flag, true, memory_order_acquire);) {
     while (atomic_load_explicit(flag, memory_order_relaxed)) pyd_back_off(++attempt, kSpins);
@@ -63,11 +64,13 @@ static void lock(atomic_bool* flag) {
 }
 static void unlock(atomic_bool* flag) { atomic_store_explicit(flag, false, memory_order_release); }
 
+// Returns the size class of the smallest block that has |size| bytes, at most LARGEST_SMALL.
 static uint32_t class_of(size_t size) {
   if (size <= 256) return size ? (uint32_t)((size - 1) / 64) : 0;
   uint32_t power = 63u - (uint32_t)__builtin_clzll(size - 1);
   return (power - 7) * 4 + (uint32_t)((size - 1) >> (power - 2) & 3);
 }
+// Returns the bytes of a block of |class|.
 static size_t class_size(uint32_t class) {
   return class < 4 ? 64 * ((size_t) class + 1) : (size_t)(5 + class % 4) << (5 + class / 4);
 }
@@ -75,20 +78,23 @@ static size_t class_size(uint32_t class) {
 static header_t* header_of(void* block) { return (header_t*)((uint8_t*)block - kHeader); }
 static void* block_of(header_t* header) { return (uint8_t*)header + kHeader; }
 
-static uint64_t free_bytes(pyd_pool_t* pool) {
-  uint64_t sum = atomic_load_explicit(&pool->large_kept, memory_order_relaxed);
-  for (uint32_t i = 0; i < kClassCount; ++i) sum += atomic_load_explicit(&pool->classes[i].kept, memory_order_relaxed);
+// Returns the bytes of all free blocks.
+static uint64_t sum_free_bytes(pyd_pool_t* pool) {
+  uint64_t sum = atomic_load_explicit(&pool->large_free_bytes, memory_order_relaxed);
+  for (uint32_t i = 0; i < kClassCount; ++i)
+    sum += atomic_load_explicit(&pool->classes[i].free_bytes, memory_order_relaxed);
   return sum;
 }
 
-// Counts memory before it is taken from the system; discount() releases the count where the system has none. What does
-// not fit is never counted, so that attempts of other threads are not in the way of this one.
-static pyd_status_t count(pyd_pool_t* pool, size_t size) {
+// Counts |size| bytes towards the limit before they are taken from the system; unreserve() undoes it where the system
+// has none. What does not fit is never counted, so that failing attempts of other threads do not make this one fail.
+// OUT_OF_MEMORY beyond the limit.
+static pyd_status_t reserve(pyd_pool_t* pool, size_t size) {
   const uint64_t limit = pool->limit_bytes;
   uint64_t total = atomic_load_explicit(&pool->total_bytes, memory_order_relaxed);
   do {
     if (total <= limit && size <= limit - total) continue;
-    const uint64_t kept = free_bytes(pool);
+    const uint64_t kept = sum_free_bytes(pool);
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,
                            "no memory for a buffer of %zu bytes: %" PRIu64 " of the device's limit of %" PRIu64
                            " are in use",
@@ -102,65 +108,69 @@ static pyd_status_t count(pyd_pool_t* pool, size_t size) {
   }
   return PYD_STATUS_OK;
 }
-static void discount(pyd_pool_t* pool, size_t size) {
+static void unreserve(pyd_pool_t* pool, size_t size) {
   atomic_fetch_sub_explicit(&pool->total_bytes, size, memory_order_relaxed);
 }
 
-// Under the lock that guards it: no other thread writes, so this needs no locked instruction.
-static void adjust(_Atomic uint64_t* kept, uint64_t change) {
-  atomic_store_explicit(kept, atomic_load_explicit(kept, memory_order_relaxed) + change, memory_order_relaxed);
+// Adds |change|, modulo 2^64, to a counter. The caller holds the lock that guards it: no other thread writes, so this
+// needs no atomic read-modify-write.
+static void adjust(_Atomic uint64_t* counter, uint64_t change) {
+  atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + change, memory_order_relaxed);
 }
 
-// Returns an unreachable block to the system. It is not counted any more: who took it out of its list has done that
-// under the lock, so that no block is neither free nor released for another thread that finds too little memory.
+// Returns a block that is in no list to the system. Its bytes are not counted any more: whoever took it out of its list
+// has subtracted them under the lock, so that another thread that runs out of memory never finds a block that is
+// neither free nor released.
 static void discard(pyd_pool_t* pool, header_t* header) {
   if (header->memory) {
-    pyd_deallocate(&pool->allocator, header->memory, header->size + kAround);
+    pyd_deallocate(&pool->allocator, header->memory, header->size + kOverhead);
   } else {
     pyd_pages_unmap(block_of(header), header->size);
   }
 }
 
+// Takes a block out of the list of free large blocks; the caller holds its lock.
 static void unlink_large(pyd_pool_t* pool, header_t* header) {
   *(header->prev ? &header->prev->next : &pool->newest) = header->next;
   *(header->next ? &header->next->prev : &pool->oldest) = header->prev;
-  adjust(&pool->large_kept, 0 - (uint64_t)header->size);
+  adjust(&pool->large_free_bytes, 0 - (uint64_t)header->size);
 }
 
-// Under the lock.
+// Takes a block of |size| bytes from the stack of its class, and returns it; NULL when that is empty. The caller holds
+// its lock.
 static header_t* unlink_small(class_stack_t* stack, size_t size) {
   header_t* header = stack->top;
   if (!header) return NULL;
   stack->top = header->next;
-  adjust(&stack->kept, 0 - (uint64_t)size);
+  adjust(&stack->free_bytes, 0 - (uint64_t)size);
   return header;
 }
 
-// Discards the large block that has been free for the longest time. False when there is none.
+// Returns the large block that has been free for the longest time to the system. Returns false when there is none.
 static bool evict_oldest(pyd_pool_t* pool) {
   lock(&pool->large_lock);
   header_t* header = pool->oldest;
   if (header) {
     unlink_large(pool, header);
-    discount(pool, header->size);
+    unreserve(pool, header->size);
   }
   unlock(&pool->large_lock);
   if (header) discard(pool, header);
   return header != NULL;
 }
 
-// Discards a free block of a class. False when there is none.
+// Returns a free block of a class to the system. Returns false when there is none.
 static bool evict_small(pyd_pool_t* pool, uint32_t class) {
   class_stack_t* stack = &pool->classes[class];
   lock(&stack->lock);
   header_t* header = unlink_small(stack, class_size(class));
-  if (header) discount(pool, header->size);
+  if (header) unreserve(pool, header->size);
   unlock(&stack->lock);
   if (header) discard(pool, header);
   return header != NULL;
 }
 
-// Discards all free blocks. False when there was none.
+// Returns all free blocks to the system. Returns false when there was none.
 static bool trim(pyd_pool_t* pool) {
   bool has_trimmed = false;
   while (evict_oldest(pool)) has_trimmed = true;
@@ -170,20 +180,22 @@ static bool trim(pyd_pool_t* pool) {
   return has_trimmed;
 }
 
+// Allocates a new block of |class| with |size| bytes from the allocator or the C library.
 static pyd_status_t allocate(pyd_pool_t* pool, size_t size, uint32_t class, void** out_block) {
-  pyd_status_t status = count(pool, size);
+  pyd_status_t status = reserve(pool, size);
   if (!pyd_ok(status)) return status;
-  void* memory = pyd_allocate(&pool->allocator, size + kAround);
+  void* memory = pyd_allocate(&pool->allocator, size + kOverhead);
   if (!memory) {
-    discount(pool, size);
+    unreserve(pool, size);
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
   }
-  uintptr_t start = ((uintptr_t)memory + kAround - 1) & ~(uintptr_t)(PYD_POOL_ALIGNMENT - 1);
+  uintptr_t start = ((uintptr_t)memory + kOverhead - 1) & ~(uintptr_t)(PYD_POOL_ALIGNMENT - 1);
   *header_of((void*)start) = (header_t){.memory = memory, .size = size, .class = class};
   *out_block = (void*)start;
   return PYD_STATUS_OK;
 }
 
+// Gets a block of a size class: a free one, or a new one, after returning all free blocks to the system if need be.
 static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_block) {
   class_stack_t* stack = &pool->classes[class];
   size_t size = class_size(class);
@@ -209,19 +221,22 @@ static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_b
   return status;
 }
 
+// Makes a new large block of |size| bytes, of which |wanted| are going to be used.
 static pyd_status_t map_large(pyd_pool_t* pool, size_t size, size_t wanted, void** out_block) {
   if (pyd_allocator_is_given(&pool->allocator)) return allocate(pool, size, kLarge, out_block);
-  pyd_status_t status = count(pool, size);
+  pyd_status_t status = reserve(pool, size);
   if (!pyd_ok(status)) return status;
   status = pyd_pages_map(size, wanted, out_block);
   if (pyd_ok(status)) {
     *header_of(*out_block) = (header_t){.size = size, .class = kLarge};
   } else {
-    discount(pool, size);
+    unreserve(pool, size);
   }
   return status;
 }
 
+// The same as acquire_small for a large block: takes the best fit among the free ones that are at most 25 % larger than
+// needed.
 static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_block) {
   if (size > SIZE_MAX / 2) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
   const size_t wanted = size;
@@ -256,15 +271,16 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
   return status;
 }
 
-// Brings the free memory back below the limit: first the oldest large blocks, then those of |class|. What is in use
-// counts towards the total, so that the exact sum is taken only when it may matter.
+// Returns free blocks to the system until their bytes are within the pool's limit for them: first the oldest large
+// ones, then those of |class|. Sums the free bytes only when all memory of the pool exceeds that limit.
 static void enforce_limit(pyd_pool_t* pool, uint32_t class) {
   if (atomic_load_explicit(&pool->total_bytes, memory_order_relaxed) <= pool->retain_bytes) return;
-  while (free_bytes(pool) > pool->retain_bytes) {
+  while (sum_free_bytes(pool) > pool->retain_bytes) {
     if (!evict_oldest(pool) && (class == kLarge || !evict_small(pool, class))) return;
   }
 }
 
+// Puts a block on the stack of its class.
 static void release_small(pyd_pool_t* pool, header_t* header) {
   uint32_t class = header->class;
   class_stack_t* stack = &pool->classes[class];
@@ -272,11 +288,12 @@ static void release_small(pyd_pool_t* pool, header_t* header) {
   --stack->live;
   header->next = stack->top;
   stack->top = header;
-  adjust(&stack->kept, header->size);
+  adjust(&stack->free_bytes, header->size);
   unlock(&stack->lock);
   enforce_limit(pool, class);
 }
 
+// Puts a large block in front of the list of free ones.
 static void release_large(pyd_pool_t* pool, header_t* header) {
   lock(&pool->large_lock);
   --pool->large_live;
@@ -284,7 +301,7 @@ static void release_large(pyd_pool_t* pool, header_t* header) {
   header->next = pool->newest;
   *(pool->newest ? &pool->newest->prev : &pool->oldest) = header;
   pool->newest = header;
-  adjust(&pool->large_kept, header->size);
+  adjust(&pool->large_free_bytes, header->size);
   unlock(&pool->large_lock);
   enforce_limit(pool, kLarge);
 }
@@ -361,7 +378,7 @@ void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats) {
   unlock(&pool->large_lock);
   // While others work, a block in flight may be counted on either side.
   uint64_t total = atomic_load_explicit(&pool->total_bytes, memory_order_relaxed);
-  uint64_t kept = free_bytes(pool);
+  uint64_t kept = sum_free_bytes(pool);
   *out_stats = (pyd_pool_stats_t){
       .live_bytes = total > kept ? total - kept : 0,
       .free_bytes = kept,

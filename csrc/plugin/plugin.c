@@ -12,7 +12,7 @@ const char* pyd_plugin_kind_name(pyd_plugin_kind_t kind) {
   return (unsigned)kind < sizeof(kNames) / sizeof(kNames[0]) ? kNames[kind] : "unknown";
 }
 
-// Calls into embedded code stand alone: gcc 12 merges two calls that differ in nothing but their convention.
+// Calls into embedded code are in functions of their own: gcc 12 merges two calls that differ only in their convention.
 #if PYD_HAS_BRIDGES
 #define APART __attribute__((noinline))
 #else
@@ -36,10 +36,12 @@ static APART pyd_plugin_status_t embedded_resolve(const pyd_plugin_t* plugin, co
   return function(plugin->self, params, out_resolution);
 }
 
+// Prefixes a failure with the plugin's label.
 static pyd_status_t named(const pyd_plugin_t* plugin, const char* separator, pyd_status_t status) {
   return pyd_status_annotate(status, "plugin '%s'%s %s", plugin->label, separator, pyd_status_text(status));
 }
 
+// Makes a plugin without code.
 static pyd_status_t create(const char* label, pyd_plugin_kind_t kind, pyd_plugin_t** out_plugin) {
   size_t size = strlen(label) + 1;
   pyd_plugin_t* plugin = calloc(1, sizeof(*plugin) + size);
@@ -53,7 +55,7 @@ static pyd_status_t create(const char* label, pyd_plugin_kind_t kind, pyd_plugin
   return PYD_STATUS_OK;
 }
 
-// The instance, then the code, then the state. Accepts a half-made plugin.
+// Unloads the plugin's instance, then its code, and frees its state. Accepts a plugin whose loading failed half-way.
 static void destroy(pyd_plugin_t* plugin) {
   if (plugin->is_loaded && plugin->table->unload) {
     if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
@@ -76,12 +78,13 @@ static pyd_status_t missing_query(const pyd_plugin_t* plugin) {
                          plugin->label);
 }
 
-// What a plugin's own failure is to the host: memory that ran out is no fault of what was asked.
+// Returns the code that the host gives a failure of a plugin: OUT_OF_MEMORY, or INVALID_ARGUMENT for all others.
 static pyd_code_t code_of(pyd_plugin_status_t result) {
   bool is_memory = (result & PYD_PLUGIN_STATUS_CODE_MASK) == PYD_PLUGIN_RESOURCE_EXHAUSTED;
   return is_memory ? PYD_CODE_OUT_OF_MEMORY : PYD_CODE_INVALID_ARGUMENT;
 }
 
+// Calls the plugin's load function.
 static pyd_status_t start(pyd_plugin_t* plugin, const pyd_plugin_options_t* options) {
   pyd_plugin_status_t result;
   if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
@@ -99,7 +102,7 @@ static pyd_status_t start(pyd_plugin_t* plugin, const pyd_plugin_options_t* opti
   return PYD_STATUS_OK;
 }
 
-// |out_is_for_other_loader|: nothing is wrong with the file, but another loader is to take it.
+// Loads an embedded plugin. |*out_is_for_other_loader|: nothing is wrong with the file, but it needs the system loader.
 static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const pyd_plugin_options_t* options,
                                     bool* out_is_for_other_loader) {
   pyd_span_t elf;
@@ -130,7 +133,7 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
 
 static bool is_elf(pyd_span_t file) { return file.size >= 4 && memcmp(file.data, "\177ELF", 4) == 0; }
 
-// Looks before it opens: opening runs constructors.
+// Loads a shared library of the system. Checks the file before opening it, since that runs its constructors.
 static pyd_status_t attach_system(pyd_plugin_t* plugin, pyd_span_t file, const char* path,
                                   const pyd_plugin_options_t* options) {
   pyd_status_t status = pyd_dl_check(file);
@@ -155,6 +158,7 @@ static bool ends_with(const char* text, const char* end) {
   return length >= end_length && memcmp(text + length - end_length, end, end_length) == 0;
 }
 
+// Loads a plugin as one kind.
 static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
                             const pyd_plugin_options_t* options, bool* out_is_for_other_loader,
                             pyd_plugin_t** out_plugin) {
@@ -173,6 +177,7 @@ static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_
   return status;
 }
 
+// Loads a plugin. With PYD_PLUGIN_KIND_AUTO a file that the embedded loader cannot take goes to the system's.
 static pyd_status_t load(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
                          const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
   bool is_for_other_loader = false;
@@ -192,6 +197,7 @@ static pyd_status_t load(pyd_plugin_kind_t kind, const char* label, pyd_span_t f
   return load_as(PYD_PLUGIN_KIND_SYSTEM, label, file, path, options, &is_for_other_loader, out_plugin);
 }
 
+// Checks the kind and the parameters of the options.
 static pyd_status_t check_options(const pyd_plugin_options_t* options, bool allows_static) {
   bool known = allows_static ? options->kind == PYD_PLUGIN_KIND_STATIC || options->kind == PYD_PLUGIN_KIND_AUTO
                              : (unsigned)options->kind < PYD_PLUGIN_KIND_STATIC;
@@ -281,6 +287,7 @@ const pyd_elf_module_t* pyd_plugin_module(const pyd_plugin_t* plugin) {
   return plugin->kind == PYD_PLUGIN_KIND_EMBEDDED ? &plugin->module : NULL;
 }
 
+// Calls the plugin's resolve function.
 static pyd_plugin_status_t ask_plugin(pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params) {
   pyd_plugin_resolution_t resolution = 0;  // what it says is also seen in the slots
   if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {

@@ -1,4 +1,5 @@
-// The loading of one program: asks the providers of one picture in their order, and writes down who gave what.
+// Resolves the imports of one program: asks the providers of one snapshot of a manager in their order, and records
+// which one supplied each symbol.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@ struct pyd_resolution_s {
   pyd_provider_list_t* list;  // NULL once settled
   uint32_t provider_count;
   pyd_resolution_provider_t* providers;
-  pyd_provider_t** used;  // retained: who gave something
+  pyd_provider_t** used;  // by provider: retained when it supplied a symbol, else NULL
   pyd_resolution_symbol_t* symbols;
   uint32_t symbol_count, symbol_capacity;
   uint32_t group_count;
@@ -19,10 +20,12 @@ static pyd_status_t no_memory(uint32_t count) {
   return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to resolve %u imports", count);
 }
 
+// Returns a name without the '?' of optional imports.
 static const char* bare(const char* name) { return name + (name[0] == '?'); }
 
 // ---- one table
 
+// An import with its index in the table, to sort by name and back.
 typedef struct order_s {
   const char* name;
   uint32_t index;
@@ -35,7 +38,8 @@ static int by_bare_name(const void* a, const void* b) {
   return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-static pyd_status_t keep_symbols(pyd_resolution_t* r, uint32_t count, const char* const* names) {
+// Appends the symbols of a table to the report, with no provider yet.
+static pyd_status_t append_symbols(pyd_resolution_t* r, uint32_t count, const char* const* names) {
   if (count > UINT32_MAX / 2 - r->symbol_count) return no_memory(count);
   if (r->symbol_count + count > r->symbol_capacity) {
     uint32_t capacity = 2 * (r->symbol_count + count);
@@ -62,7 +66,8 @@ typedef struct filled_s {
   void* context;
 } filled_t;
 
-// Asks provider number |index|. |before| holds the slots as they are, and is brought up to date.
+// Asks provider number |index| for the symbols that are missing, and fails when it changes others. |before| holds the
+// slots as they were, and is updated.
 static pyd_status_t ask(pyd_resolution_t* r, uint32_t index, uint32_t count, const char* const* names,
                         pyd_import_fn_t* functions, void** contexts, filled_t* before,
                         pyd_resolution_symbol_t* symbols) {
@@ -98,9 +103,10 @@ static bool has_missing(uint32_t count, const pyd_import_fn_t* functions) {
   return false;
 }
 
+// Asks the providers in their order until no symbol of a table is missing.
 static pyd_status_t ask_all(pyd_resolution_t* r, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
                             void** contexts, filled_t* before) {
-  pyd_status_t status = keep_symbols(r, count, names);
+  pyd_status_t status = append_symbols(r, count, names);
   pyd_resolution_symbol_t* symbols = pyd_ok(status) ? r->symbols + (r->symbol_count - count) : NULL;
   r->group_count += 1;
   for (uint32_t i = 0; i < count; ++i) before[i] = (filled_t){functions[i], contexts[i]};
@@ -119,6 +125,7 @@ static bool is_sorted(uint32_t count, const char* const* names) {
   return true;
 }
 
+// Resolves a table that is not sorted, through sorted copies.
 static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const char* const* names,
                                    pyd_import_fn_t* functions, void** contexts, filled_t* before) {
   order_t* order = malloc(count * sizeof(*order));
@@ -149,6 +156,7 @@ static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const ch
   return status;
 }
 
+// Resolves one table of imports; the function of the resolver.
 static pyd_status_t answer(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
                            void** contexts) {
   pyd_resolution_t* r = self;
@@ -167,6 +175,7 @@ static pyd_status_t answer(void* self, uint32_t count, const char* const* names,
 
 // ---- life
 
+// Copies what reports say of the providers, whose plugins may be unloaded meanwhile.
 static bool copy_providers(pyd_resolution_t* r) {
   size_t size = 0;
   uint32_t count = r->list->count;

@@ -45,6 +45,8 @@ const pyd_api_function_t* pyd_target_function(const pyd_target_t* target) { retu
 
 bool pyd_target_is_procedure(const pyd_target_t* target) { return target->entry->is_procedure; }
 
+// Returns whether a prepared call can be run with these sizes and scalars: a plan is specific to the scalars that it
+// was made with.
 static bool fits(const pyd_api_call_t* call, const int64_t* dims, const uint64_t* scalars) {
   static const uint64_t kNoScalars = 0;
   if (call->plan) return pyd_plan_matches(call->plan, dims, scalars ? scalars : &kNoScalars);
@@ -89,8 +91,8 @@ static uint64_t read_word(const pyd_api_value_t* value, const void* data) {
 }
 
 // Sizes of tensors and words of scalars, in the order that call_prepare has.
-static void gather(const pyd_api_function_t* fn, const pyd_target_argument_t* arguments, int64_t* dims,
-                   uint64_t* scalars) {
+static void gather_sizes_and_scalars(const pyd_api_function_t* fn, const pyd_target_argument_t* arguments,
+                                     int64_t* dims, uint64_t* scalars) {
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
     const pyd_api_value_t* value = fn->arguments[i];
     if (value->kind == PYD_API_SCALAR) {
@@ -101,6 +103,7 @@ static void gather(const pyd_api_function_t* fn, const pyd_target_argument_t* ar
   }
 }
 
+// Binds the tensors among the arguments.
 static pyd_status_t bind(const pyd_api_function_t* fn, const pyd_target_argument_t* arguments, pyd_api_call_t* call) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < fn->argument_count && pyd_ok(status); ++i) {
@@ -117,19 +120,19 @@ static pyd_status_t bind(const pyd_api_function_t* fn, const pyd_target_argument
 }
 
 pyd_status_t pyd_target_begin(pyd_target_t* target, const pyd_target_argument_t* arguments, pyd_api_call_t** out_call) {
-  enum { MOST = 64 };  // words; more than that need memory of the heap
+  enum { kInline = 64 };  // words on the stack; more are allocated
   const pyd_api_function_t* fn = &target->entry->info;
-  uint64_t few[MOST] = {0}, *words = few;
+  uint64_t inline_words[kInline] = {0}, *words = inline_words;
   size_t count = (size_t)fn->dims_count + fn->scalar_count;
   *out_call = NULL;
-  if (count > MOST && !(words = calloc(count, sizeof(*words)))) {
+  if (count > kInline && !(words = calloc(count, sizeof(*words)))) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %zu sizes of @%s", count, fn->name);
   }
   int64_t* dims = (int64_t*)words;
   uint64_t* scalars = words + fn->dims_count;
-  gather(fn, arguments, dims, scalars);
+  gather_sizes_and_scalars(fn, arguments, dims, scalars);
   pyd_status_t status = pyd_target_take(target, dims, scalars, out_call);
-  if (words != few) free(words);
+  if (words != inline_words) free(words);
   if (!pyd_ok(status)) return status;
   status = bind(fn, arguments, *out_call);
   if (!pyd_ok(status)) {

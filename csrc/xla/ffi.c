@@ -43,6 +43,7 @@ pyd_xla_dtype_t pyd_xla_dtype(uint32_t dtype) {
   return PYD_XLA_NONE;
 }
 
+// Returns XLA's code for the code of a failure.
 static pyd_xla_code_t code_of(pyd_status_t status) {
   switch (pyd_status_code(status)) {
     case PYD_CODE_INVALID_ARGUMENT: return PYD_XLA_INVALID_ARGUMENT;
@@ -54,6 +55,7 @@ static pyd_xla_code_t code_of(pyd_status_t status) {
   }
 }
 
+// Makes an error of XLA from a failure, which it frees.
 static pyd_xla_error_t* error_of(const pyd_xla_api_t* api, pyd_status_t status) {
   pyd_xla_error_args_t args = {
       .struct_size = offsetof(pyd_xla_error_args_t, code) + sizeof(args.code),
@@ -65,6 +67,7 @@ static pyd_xla_error_t* error_of(const pyd_xla_api_t* api, pyd_status_t status) 
   return error;
 }
 
+// Returns the UNSUPPORTED failure of a call frame that does not follow this version of the interface.
 static pyd_status_t bad_frame(const char* what) {
   return pyd_status_make(PYD_CODE_UNSUPPORTED,
                          "a call from XLA has %s that version %d.%d of its interface does not have", what,
@@ -73,7 +76,8 @@ static pyd_status_t bad_frame(const char* what) {
 
 // ---- reading a frame
 
-// A question about the handler instead of a call: which version of the interface it was written for.
+// Answers a frame that asks for the version of the interface that the handler was written for. Returns false when it is
+// a call.
 static bool answer_metadata(const pyd_xla_frame_t* frame) {
   for (pyd_xla_extension_t* e = frame->extensions; e && HAS(pyd_xla_extension_t, e, next); e = e->next) {
     if (e->kind != PYD_XLA_EXTENSION_METADATA) continue;
@@ -87,6 +91,7 @@ static bool answer_metadata(const pyd_xla_frame_t* frame) {
   return false;
 }
 
+// Reads the number of the target from the attributes of a call.
 static pyd_status_t read_number(const pyd_xla_attributes_t* attributes, uint64_t* out_number) {
   static const char kName[] = PYD_XLA_ATTRIBUTE;
   bool has_list = attributes->kinds && attributes->names && attributes->items;
@@ -104,7 +109,7 @@ static pyd_status_t read_number(const pyd_xla_attributes_t* attributes, uint64_t
                          kName);
 }
 
-// One side of a call: what the function has there, and what XLA gives.
+// The arguments or the results of a call: as the function declares them, and as XLA passes them.
 typedef struct side_s {
   const char* what;
   const char* function;
@@ -151,6 +156,7 @@ static pyd_status_t check_buffer(const side_t* side, uint32_t i) {
   return PYD_STATUS_OK;
 }
 
+// Checks the number, types and ranks of the arguments or results that XLA passes.
 static pyd_status_t check_side(const side_t* side) {
   pyd_status_t status = check_count(side);
   for (uint32_t i = 0; i < side->count && pyd_ok(status); ++i) status = check_buffer(side, i);
@@ -159,6 +165,7 @@ static pyd_status_t check_side(const side_t* side) {
 
 // ---- running
 
+// Checks that the buffers of the results have the sizes of the results.
 static pyd_status_t check_sizes(const side_t* results, const pyd_api_call_t* call) {
   for (uint32_t i = 0; i < results->count; ++i) {
     const int64_t* dims = pyd_api_call_result_dims(call, i);
@@ -189,6 +196,7 @@ static pyd_status_t bind_results(const side_t* results, pyd_api_call_t* call) {
   return status;
 }
 
+// Writes scalar results to their buffers.
 static pyd_status_t store_scalars(const side_t* results, const pyd_api_call_t* call) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < results->count && pyd_ok(status); ++i) {
@@ -200,6 +208,7 @@ static pyd_status_t store_scalars(const side_t* results, const pyd_api_call_t* c
   return status;
 }
 
+// Runs a prepared call of the target with these buffers.
 static pyd_status_t run(pyd_target_t* target, const pyd_target_argument_t* arguments, const side_t* results) {
   pyd_api_call_t* call = NULL;
   pyd_status_t status = pyd_target_begin(target, arguments, &call);
@@ -214,26 +223,28 @@ static pyd_status_t run(pyd_target_t* target, const pyd_target_argument_t* argum
   return status;
 }
 
+// Checks the buffers of a frame against the target's function, and runs it.
 static pyd_status_t call_target(pyd_target_t* target, const pyd_xla_frame_t* frame) {
-  enum { MOST = 32 };  // arguments; more than that need memory of the heap
+  enum { kInline = 32 };  // arguments on the stack; more are allocated
   const pyd_api_function_t* fn = pyd_target_function(target);
   const side_t arguments = {"argument", fn->name, fn->arguments, fn->argument_count, &frame->arguments};
   const side_t results = {"result", fn->name, fn->results, fn->result_count, &frame->results};
   pyd_status_t status = check_side(&arguments);
   if (pyd_ok(status)) status = check_side(&results);
   if (!pyd_ok(status)) return status;
-  pyd_target_argument_t few[MOST], *given = few;
-  if (fn->argument_count > MOST && !(given = malloc(fn->argument_count * sizeof(*given)))) {
+  pyd_target_argument_t inline_arguments[kInline], *given = inline_arguments;
+  if (fn->argument_count > kInline && !(given = malloc(fn->argument_count * sizeof(*given)))) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u arguments of @%s", fn->argument_count, fn->name);
   }
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
     given[i] = (pyd_target_argument_t){buffer_of(&arguments, i)->data, buffer_of(&arguments, i)->dims};
   }
   status = run(target, given, &results);
-  if (given != few) free(given);
+  if (given != inline_arguments) free(given);
   return status;
 }
 
+// Runs the target whose number a frame names.
 static pyd_status_t call(const pyd_xla_frame_t* frame) {
   // The lists are part of the frame: where the later ones are depends on the size of the earlier ones.
   if (!HAS(pyd_xla_frame_t, frame, attributes) || frame->arguments.struct_size != sizeof(frame->arguments) ||
