@@ -46,13 +46,15 @@ struct pyd_api_program_s {
   pyd_api_entry_t* entries;
 };
 
+// Adds a reference.
 void pyd_api_retain(atomic_uint* references);
-// True when it was the last one.
+// Removes a reference, and returns whether it was the last one.
 bool pyd_api_drop(atomic_uint* references);
 
-// What a loop ended with.
+// Returns the status of a loop that ended with |failure|.
 pyd_status_t pyd_api_range_outcome(const char* function, const pyd_sched_failure_t* failure);
 
+// Returns the INVALID_ARGUMENT failure of an argument |what| that is NULL.
 pyd_status_t pyd_api_null(const char* function, const char* what);
 
 // The slots, by file.

@@ -1,4 +1,4 @@
-// Memory of the embedder, checked.
+// Handles of memory that the embedder owns, whose layout has been checked.
 #ifndef PYD_API_MEMORY_H_
 #define PYD_API_MEMORY_H_
 
@@ -22,11 +22,12 @@ struct pyd_api_memory_s {
   void* context;
 };
 
-// That it can be bound to a tensor like |value| with the sizes |dims|, which are NULL while they are not known.
+// Checks that the memory can be bound to a tensor with the type of |value| and the sizes |dims|, which are NULL while
+// they are not known.
 pyd_status_t pyd_api_memory_check(const pyd_api_memory_t* memory, const char* function, const char* what,
                                   uint32_t index, const pyd_api_value_t* value, const int64_t* dims);
 
-// Between the elements and a block in row-major order.
+// Copies the elements to, or from, a block in row-major order.
 void pyd_api_memory_gather(const pyd_api_memory_t* memory, void* to);
 void pyd_api_memory_scatter(const pyd_api_memory_t* memory, const void* from);
 

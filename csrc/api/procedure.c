@@ -1,5 +1,4 @@
-// Calls of procedures. Their results have the sizes that a run gives them, so memory is bound for as much as it can
-// take.
+// Calls of procedures. A run decides the sizes of their results, so that memory of any size can be bound to those.
 #include "api/call.h"
 
 void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars) {
@@ -35,7 +34,7 @@ bool pyd_api_procedure_result(const pyd_api_call_t* call, uint32_t index, pyd_va
   return pyd_api_is_procedure(call) && call->last && pyd_invocation_result(call->last, index, out_value);
 }
 
-// Results that were given memory, or get it from an allocator, go there.
+// Copies the results of a run to the memory that is bound to them, or that the call's allocator gives.
 static pyd_status_t copy_results(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   for (uint32_t i = 0; i < fn->result_count; ++i) {

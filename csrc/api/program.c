@@ -1,11 +1,13 @@
-// Programs: descriptions of the public functions, made once.
+// Programs: descriptions of the public functions, made once when a program is loaded.
 #include <string.h>
 
 #include "api/internal.h"
 #include "base/carve.h"
 
-// Everything that describes a program's functions is one block of memory.
+// All descriptions are in one block of memory. The copy_* functions run twice: without memory to measure its size, and
+// to fill it.
 
+// Copies a text, with a 0 at its end.
 static const char* copy_text(pyd_carve_t* block, pyd_string_t text) {
   char* copy = pyd_carve(block, (size_t)text.length + 1, 1);
   if (!copy) return NULL;
@@ -14,6 +16,7 @@ static const char* copy_text(pyd_carve_t* block, pyd_string_t text) {
   return copy;
 }
 
+// Copies the descriptions of arguments or results.
 static const pyd_api_value_t* const* copy_values(pyd_carve_t* block, const pyd_program_value_t* values,
                                                  uint32_t count) {
   const pyd_api_value_t** list = pyd_carve(block, count, sizeof(*list));
@@ -34,6 +37,7 @@ static const pyd_api_value_t* const* copy_values(pyd_carve_t* block, const pyd_p
   return list;
 }
 
+// Describes one function or procedure. |out| is NULL while the size is measured.
 static void copy_function(pyd_carve_t* block, const pyd_program_function_t* fn, uint32_t index, bool is_procedure,
                           pyd_api_program_t* out, pyd_api_entry_t* entry) {
   pyd_api_function_t info = {
@@ -49,7 +53,7 @@ static void copy_function(pyd_carve_t* block, const pyd_program_function_t* fn, 
   if (out) *entry = (pyd_api_entry_t){.info = info, .program = out, .index = index, .is_procedure = is_procedure};
 }
 
-// The public functions, and the public procedures when there is a state to run them in.
+// Describes the public functions, and the public procedures when there is a state to run them with.
 static void copy_functions(pyd_carve_t* block, const pyd_program_t* program, bool has_state, pyd_api_program_t* out) {
   uint32_t functions = pyd_program_function_count(program), count = 0, made = 0;
   uint32_t procedures = has_state ? pyd_program_procedure_count(program) : 0;

@@ -1,5 +1,6 @@
-// From records to members. The members must follow one another without a gap from the first byte of the file to the
-// directory, in the directory's order: then they cannot overlap, nothing can hide between them, and one pass proves it.
+// Opens artifacts: makes members of the records of a zip file. The members must follow one another without a gap from
+// the first byte of the file to the directory, in the directory's order: then they cannot overlap, nothing can hide
+// between them, and one pass proves it.
 #include "pydispatch/artifact.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct pyd_artifact_s {
   pyd_artifact_member_t* members;         // in the order of the file
 };
 
-// A name out of a broken file, fit for a message: cut, and without control characters.
+// A name from a broken file, made printable for a message: shortened, and without control characters.
 typedef struct printable_s {
   char text[kMessageName + 4];
 } printable_t;
@@ -37,7 +38,8 @@ static printable_t printable(const char* name, size_t length) {
                   printable((entry)->name, (entry)->name_length).text, (unsigned long long)(entry)->local_offset, \
                   __VA_ARGS__)
 
-// Length of the UTF-8 sequence at |s|, 0 when it is none. Shortest form, no surrogates.
+// Returns the length of the UTF-8 sequence at |s|, of which |left| bytes remain; 0 when it is invalid, not the shortest
+// form, or a surrogate.
 static size_t utf8_length(const uint8_t* s, size_t left) {
   if (s[0] < 0x80) return 1;
   size_t length = s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : 2;
@@ -50,6 +52,8 @@ static size_t utf8_length(const uint8_t* s, size_t left) {
   return is_bad ? 0 : length;
 }
 
+// Checks the name of a member: a relative path without "..", in UTF-8 or ASCII as its flag says, without control
+// characters and backslashes.
 static pyd_status_t check_name(const pyd_zip_entry_t* entry) {
   const uint8_t* name = (const uint8_t*)entry->name;
   size_t length = entry->name_length;
@@ -74,6 +78,7 @@ static pyd_status_t check_name(const pyd_zip_entry_t* entry) {
   return PYD_STATUS_OK;
 }
 
+// Checks that a member is stored: neither compressed nor encrypted, with its sizes in its header.
 static pyd_status_t check_entry(const pyd_zip_entry_t* entry) {
   if (entry->flags & PYD_ZIP_FLAG_ENCRYPTED) return CORRUPT_MEMBER(entry, "is encrypted%s", "");
   if (entry->method != PYD_ZIP_METHOD_STORED) {
@@ -91,6 +96,8 @@ static pyd_status_t check_entry(const pyd_zip_entry_t* entry) {
   return check_name(entry);
 }
 
+// Returns the name of the first field in which the local header of a member differs from its entry in the directory;
+// NULL when there is none.
 static const char* first_difference(const pyd_zip_entry_t* entry, const pyd_zip_entry_t* local) {
   if (local->name_length != entry->name_length || memcmp(local->name, entry->name, entry->name_length) != 0)
     return "name";
@@ -101,7 +108,8 @@ static const char* first_difference(const pyd_zip_entry_t* entry, const pyd_zip_
   return NULL;
 }
 
-// |cursor|: where the member before ended. |limit|: where the directory starts.
+// Fills in a member, which must begin at |*cursor|, the end of the one before it, and moves that to its own end.
+// |limit|: the offset of the directory.
 static pyd_status_t place_member(pyd_span_t file, const pyd_zip_entry_t* entry, uint64_t limit, uint64_t* cursor,
                                  pyd_artifact_member_t* out_member) {
   if (entry->local_offset != *cursor) {
@@ -137,6 +145,7 @@ static pyd_status_t place_member(pyd_span_t file, const pyd_zip_entry_t* entry, 
   return PYD_STATUS_OK;
 }
 
+// Reads all members, and checks that together they fill the file up to the directory.
 static pyd_status_t read_members(pyd_span_t file, const pyd_zip_end_t* end, pyd_artifact_t* artifact) {
   pyd_span_t directory = {file.data + end->directory_offset, (size_t)end->directory_size};
   uint64_t offset = 0;
@@ -171,7 +180,8 @@ static int compare_members(const void* a, const void* b) {
   return compare_names(x->name, x->name_length, y->name, y->name_length);
 }
 
-// Sorted rather than hashed: the file's author chooses the names, and could make them collide.
+// Sorts the members by name, and refuses equal names. They are not hashed: the author of the file chooses the names,
+// and could make them collide.
 static pyd_status_t index_names(pyd_artifact_t* artifact) {
   for (uint32_t i = 0; i < artifact->count; ++i) artifact->by_name[i] = &artifact->members[i];
   qsort(artifact->by_name, artifact->count, sizeof(*artifact->by_name), compare_members);
@@ -185,6 +195,7 @@ static pyd_status_t index_names(pyd_artifact_t* artifact) {
   return PYD_STATUS_OK;
 }
 
+// Allocates an artifact for the members that the end record counts.
 static pyd_status_t create(const pyd_zip_end_t* end, pyd_artifact_t** out_artifact) {
   // A count that the directory's own bytes cannot hold is refused before allocating.
   if (end->count > end->directory_size / PYD_ZIP_ENTRY_BYTES || end->count > UINT32_MAX) {

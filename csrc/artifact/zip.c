@@ -6,13 +6,15 @@
 
 #include "base/span.h"
 
+// Returns the CORRUPT failure of the end record at |offset|.
 static pyd_status_t corrupt_end(const char* what, uint64_t offset) {
   return pyd_status_make(PYD_CODE_CORRUPT, "not a usable artifact: %s at offset %llu", what,
                          (unsigned long long)offset);
 }
 
-// The end record carries a comment of up to 65,535 bytes, so it is searched from the end. The last signature counts,
-// and its comment must reach exactly to the end of the file: readers that disagree here read different archives.
+// Finds the end record. It carries a comment of up to 65,535 bytes, so it is searched from the end. The last signature
+// counts, and its comment must reach exactly to the end of the file: readers that disagree here read different
+// archives.
 static pyd_status_t find_end(pyd_span_t file, uint64_t* out_offset) {
   if (file.size < PYD_ZIP_END_BYTES) {
     return pyd_status_make(PYD_CODE_CORRUPT, "not an artifact: %zu bytes are too few for a zip file", file.size);
@@ -40,8 +42,10 @@ static pyd_status_t find_end(pyd_span_t file, uint64_t* out_offset) {
                          file.size);
 }
 
+// Returns whether a narrow field holds the value of its zip64 field, or the mark |full| that refers to that.
 static bool agrees(uint64_t narrow, uint64_t full, uint64_t wide) { return narrow == full || narrow == wide; }
 
+// Reads the zip64 end record that the locator at |locator_offset| names, and checks it against the end record.
 static pyd_status_t read_end64(pyd_span_t file, uint64_t locator_offset, const uint8_t* end, pyd_zip_end_t* out_end) {
   const uint8_t* locator = pyd_span_get(file, locator_offset, PYD_ZIP_LOCATOR_BYTES);
   uint64_t offset = pyd_load_u64(locator + PYD_ZIP_LOCATOR_OFFSET);

@@ -6,11 +6,13 @@
 
 #if PYD_HAS_BRIDGES
 
+// Calls the function of a bridge, which is its context, in the convention of embedded code.
 static int32_t cross(void* params, void* context, void* reserved) {
   const pyd_plugin_bridge_t* bridge = context;
   return bridge->function(params, bridge->context, reserved);
 }
 
+// Returns the bridge of a function and its context; NULL when there is none.
 static pyd_plugin_bridge_t* find(pyd_plugin_bridge_t* list, pyd_embedded_import_fn_t function, void* context) {
   while (list && !(list->function == function && list->context == context)) list = list->next;
   return list;

@@ -1,9 +1,10 @@
-// What a plugin gets from its host: memory.
+// The environment that a plugin gets from its host: an allocator.
 #include <stdlib.h>
 #include <string.h>
 
 #include "plugin/internal.h"
 
+// Runs one command of the allocator: malloc, calloc, realloc or free.
 static pyd_plugin_status_t control(pyd_plugin_alloc_command_t command, const pyd_plugin_alloc_params_t* params,
                                    void** inout_memory) {
   if (!inout_memory) return PYD_PLUGIN_INVALID_ARGUMENT;

@@ -7,6 +7,7 @@
 
 #include "process/lock.h"
 
+// Handlers of fork() for one object, in a list in the order of adding.
 typedef struct entry_s {
   struct entry_s* previous;
   struct entry_s* next;
@@ -62,6 +63,7 @@ pyd_status_t pyd_process_lock(void) {
 
 void pyd_process_unlock(void) { pthread_mutex_unlock(&lock); }
 
+// Returns the handlers of |self|; NULL when it has none. The caller holds the lock.
 static entry_t* find(const void* self) {
   entry_t* entry = first;
   while (entry && entry->self != self) entry = entry->next;

@@ -51,6 +51,7 @@ struct pyd_process_code_s {
   uint8_t* image;
 };
 
+// Tells the debugger, which has a breakpoint on the function, about an entry.
 static void announce(uint32_t action, struct jit_code_entry* entry) {
   __jit_debug_descriptor.action_flag = action;
   __jit_debug_descriptor.relevant_entry = entry;
@@ -65,7 +66,8 @@ static int by_address(const void* a, const void* b) {
   return x->address < y->address ? -1 : x->address > y->address;
 }
 
-// Gives functions of unknown size one: whoever asks for the name of an address inside them gets none otherwise. Sorts.
+// Sorts the symbols by address, and gives functions of unknown size the bytes up to the next symbol or the end of the
+// code: without a size, no address inside a function has its name.
 static void find_sizes(const pyd_process_code_info_t* info, pyd_process_symbol_t* symbols) {
   size_t count = info->symbol_count;
   uintptr_t end = (uintptr_t)info->address + info->size;
@@ -84,6 +86,7 @@ static void write_name(FILE* map, const char* name) {
   for (; *name; ++name) fputc((unsigned char)*name > ' ' ? *name : '_', map);
 }
 
+// Appends the functions to the map file of perf for this process; does nothing when that cannot be opened.
 static void append_to_perf_map(const pyd_process_code_info_t* info) {
   char path[64];
   snprintf(path, sizeof(path), "/tmp/perf-%ld.map", (long)getpid());
@@ -111,6 +114,7 @@ static void append_to_perf_map(const pyd_process_code_info_t* info) { (void)info
 
 #endif
 
+// Announces code whose functions all have sizes.
 static pyd_status_t announce_sized(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t* code) {
   size_t size = 0;
   pyd_status_t st = pyd_process_debug_image_make(info, &code->image, &size);

@@ -27,6 +27,7 @@ typedef struct symbol_s {
   uint64_t value, size;
 } symbol_t;
 
+// Indices of the sections.
 enum { SECTION_NULL, SECTION_TEXT, SECTION_SYMTAB, SECTION_STRTAB, SECTION_COUNT };
 static const char kNames[] = "\0.text\0.symtab\0.strtab";  // at 0, 1, 7, 15; the symbols' names follow
 

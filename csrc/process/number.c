@@ -1,4 +1,4 @@
-// What other runtimes know by number: a list in the order of the numbers.
+// Objects that other runtimes refer to by number: an array that is sorted by number.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +14,8 @@ typedef struct numbered_s {
 static numbered_t* list;
 static size_t count, capacity;
 
-// The place of |number|, or where it would be.
-static size_t place_of(uint64_t number) {
+// Returns the index of |number|, or the index where it would be inserted.
+static size_t lower_bound(uint64_t number) {
   size_t low = 0, high = count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -28,10 +28,11 @@ static size_t place_of(uint64_t number) {
   return low;
 }
 
+// Returns whether |number| is at index |place|.
 static bool is_at(size_t place, uint64_t number) { return place < count && list[place].number == number; }
 
 static pyd_status_t insert(numbered_t added) {
-  size_t place = place_of(added.number);
+  size_t place = lower_bound(added.number);
   if (is_at(place, added.number)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the number %llu is taken", (unsigned long long)added.number);
   }
@@ -64,7 +65,7 @@ void pyd_process_number_remove(uint64_t number) {
     pyd_status_free(status);
     return;
   }
-  size_t place = place_of(number);
+  size_t place = lower_bound(number);
   if (is_at(place, number)) {
     --count;
     memmove(&list[place], &list[place + 1], (count - place) * sizeof(*list));
@@ -83,7 +84,7 @@ void* pyd_process_number_find(uint64_t number, pyd_process_retain_fn_t retain) {
     pyd_status_free(status);
     return NULL;
   }
-  size_t place = place_of(number);
+  size_t place = lower_bound(number);
   void* found = is_at(place, number) && list[place].retain == retain ? list[place].self : NULL;
   if (found) retain(found);
   pyd_process_unlock();

@@ -7,7 +7,7 @@
 #include "standalone/json.h"
 #include "standalone/standalone.h"
 
-// The format of executables for this machine, in IREE's spelling.
+// Returns whether |format| is that of executables for this machine, in IREE's spelling.
 static bool is_format(pyd_string_t format) {
   switch (pyd_elf_machine_host()) {
     case PYD_ELF_MACHINE_X86_64: return pyd_text_is(format, "embedded-elf-x86_64");
@@ -17,7 +17,7 @@ static bool is_format(pyd_string_t format) {
   }
 }
 
-// Whether the machine has a feature; |out_known|: whether there is one of that name.
+// Returns whether the machine has the CPU feature |name|. |*out_known|: whether a feature has that name at all.
 static bool has_feature(pyd_string_t name, bool* out_known) {
   uint64_t bits[PYD_CPU_FEATURE_WORDS];
   pyd_cpu_features(bits, PYD_CPU_FEATURE_WORDS);
@@ -32,7 +32,7 @@ static bool has_feature(pyd_string_t name, bool* out_known) {
 
 // ---- queries
 
-// A pattern with '*' and '?'. The work is at most the product of both lengths.
+// Returns whether |name| matches a glob pattern with '*' and '?'. Takes time up to the product of both lengths.
 static bool matches(pyd_string_t pattern, const char* name) {
   uint32_t at = 0, star = UINT32_MAX;
   const char* back = NULL;
@@ -80,17 +80,18 @@ pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t wo
 
 // ---- variants
 
-// The first requirement that the machine does not meet, or NULL.
-static const pyd_string_t* missing(const pyd_manifest_t* manifest, const pyd_manifest_variant_t* variant) {
+// Returns the first CPU feature that a variant requires and the machine lacks; NULL when there is none.
+static const pyd_string_t* missing_feature(const pyd_manifest_t* manifest, const pyd_manifest_variant_t* variant) {
   bool is_known;
   for (uint32_t i = 0; i < variant->requirement_count; ++i) {
-    const pyd_string_t* need = &manifest->requirements[variant->first_requirement + i];
-    if (!has_feature(*need, &is_known)) return need;
+    const pyd_string_t* required = &manifest->requirements[variant->first_requirement + i];
+    if (!has_feature(*required, &is_known)) return required;
   }
   return NULL;
 }
 
-static pyd_status_t holds(const pyd_program_t* program, uint32_t condition, bool* out_holds) {
+// Evaluates the condition of a variant, a function of the program; PYD_PROGRAM_NONE always holds.
+static pyd_status_t evaluate_condition(const pyd_program_t* program, uint32_t condition, bool* out_holds) {
   uint64_t result = 1, no_argument = 0;
   pyd_status_t status =
       condition == PYD_PROGRAM_NONE ? PYD_STATUS_OK : pyd_program_evaluate(program, condition, &no_argument, &result);
@@ -98,12 +99,14 @@ static pyd_status_t holds(const pyd_program_t* program, uint32_t condition, bool
   return status;
 }
 
-static pyd_status_t refuse(const pyd_manifest_t* manifest, const pyd_manifest_executable_t* executable) {
+// Returns the UNAVAILABLE failure of an executable none of whose variants runs here, with a CPU feature that is
+// missing.
+static pyd_status_t no_variant(const pyd_manifest_t* manifest, const pyd_manifest_executable_t* executable) {
   const pyd_manifest_variant_t* variants = &manifest->variants[executable->first_variant];
   const pyd_string_t* lacks = NULL;
   char why[200] = "";
   for (uint32_t i = 0; i < executable->variant_count && !lacks; ++i) {
-    if (is_format(variants[i].format)) lacks = missing(manifest, &variants[i]);
+    if (is_format(variants[i].format)) lacks = missing_feature(manifest, &variants[i]);
   }
   if (lacks) snprintf(why, sizeof(why), "; the machine lacks %.*s", (int)lacks->length, lacks->data);
   return pyd_status_make(PYD_CODE_UNAVAILABLE,
@@ -123,15 +126,15 @@ pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_pro
                            index, (int)executable->name.length, executable->name.data, executable->variant_count,
                            (int)found->name.length, found->name.data, found->variant_count);
   }
-  uint32_t best = PYD_PROGRAM_NONE, most = 0;
+  uint32_t best = PYD_PROGRAM_NONE, best_requirements = 0;
   for (uint32_t i = 0; i < executable->variant_count; ++i) {
     const pyd_manifest_variant_t* variant = &manifest->variants[executable->first_variant + i];
-    bool is_better = best == PYD_PROGRAM_NONE || variant->requirement_count > most, is_wanted = false;
-    if (!is_better || !is_format(variant->format) || missing(manifest, variant)) continue;
-    pyd_status_t status = holds(program, found->variant_conditions[i], &is_wanted);
+    bool is_better = best == PYD_PROGRAM_NONE || variant->requirement_count > best_requirements, is_wanted = false;
+    if (!is_better || !is_format(variant->format) || missing_feature(manifest, variant)) continue;
+    pyd_status_t status = evaluate_condition(program, found->variant_conditions[i], &is_wanted);
     if (!pyd_ok(status)) return status;
-    if (is_wanted) best = i, most = variant->requirement_count;
+    if (is_wanted) best = i, best_requirements = variant->requirement_count;
   }
   *out_variant = best;
-  return best == PYD_PROGRAM_NONE ? refuse(manifest, executable) : PYD_STATUS_OK;
+  return best == PYD_PROGRAM_NONE ? no_variant(manifest, executable) : PYD_STATUS_OK;
 }

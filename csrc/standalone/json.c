@@ -21,9 +21,10 @@ void* pyd_json_grow(pyd_json_t* json, void** list, uint32_t* count, size_t size)
   return memset(added, 0, size);
 }
 
-// The next byte, or 0 at the end and after a fault: 0 is nowhere allowed.
+// Returns the next byte; 0 at the end and after a fault, which is valid nowhere.
 static char peek(const pyd_json_t* json) { return json->fault || json->at == json->size ? 0 : json->text[json->at]; }
 
+// Skips the next byte if it is |byte|. Returns whether it was.
 static bool take(pyd_json_t* json, char byte) {
   if (peek(json) != byte) return false;
   ++json->at;
@@ -34,6 +35,7 @@ void pyd_json_skip_space(pyd_json_t* json) {
   while (take(json, ' ') || take(json, '\n') || take(json, '\t') || take(json, '\r')) continue;
 }
 
+// Skips |word| if it comes next. Returns whether it did.
 static bool take_word(pyd_json_t* json, const char* word) {
   size_t length = strlen(word);
   if (json->fault || length > json->size - json->at || memcmp(json->text + json->at, word, length) != 0) return false;
@@ -43,6 +45,7 @@ static bool take_word(pyd_json_t* json, const char* word) {
 
 // ---- strings
 
+// Reads four hexadecimal digits.
 static bool take_hex(pyd_json_t* json, uint32_t* out_unit) {
   *out_unit = 0;
   for (int i = 0; i < 4; ++i) {
@@ -58,6 +61,7 @@ static bool take_hex(pyd_json_t* json, uint32_t* out_unit) {
   return true;
 }
 
+// Writes a code point in UTF-8, and returns its length in bytes.
 static size_t encode(uint32_t point, char* out) {
   if (point < 0x80) return out[0] = (char)point, 1;
   if (point < 0x800) return out[0] = (char)(0xC0 | point >> 6), out[1] = (char)(0x80 | (point & 63)), 2;
@@ -71,7 +75,7 @@ static size_t encode(uint32_t point, char* out) {
   return 4;
 }
 
-// After \u. An escape is never shorter than what it stands for, so that it can be decoded in place.
+// Reads the digits of a \u escape, and those of a second one after a high surrogate.
 static bool take_point(pyd_json_t* json, uint32_t* out_point) {
   uint32_t low;
   if (!take_hex(json, out_point)) return false;
@@ -85,6 +89,8 @@ static bool take_point(pyd_json_t* json, uint32_t* out_point) {
   return true;
 }
 
+// Decodes the escape after a backslash to |*end|, which it advances. An escape is never shorter than its UTF-8, so that
+// strings are decoded in place.
 static bool take_escape(pyd_json_t* json, char** end) {
   static const char kNames[] = "\"\\/bfnrt", kBytes[] = "\"\\/\b\f\n\r\t";
   char c = peek(json);
@@ -122,12 +128,14 @@ bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text) {
 
 // ---- other values
 
+// Skips at least one digit.
 static bool take_digits(pyd_json_t* json) {
   size_t from = json->at;
   while (peek(json) >= '0' && peek(json) <= '9') ++json->at;
   return json->at > from || pyd_json_refuse(json, "a digit");
 }
 
+// Skips a number of any form.
 static void skip_number(pyd_json_t* json) {
   take(json, '-');
   if (!take(json, '0') && !take_digits(json)) return;

@@ -1,4 +1,4 @@
-// Functions that another runtime calls from its own threads: a handle with a bounded set of prepared calls.
+// A target: a function that another runtime calls from its own threads, with a bounded cache of prepared calls.
 #ifndef PYD_TARGET_TARGET_H_
 #define PYD_TARGET_TARGET_H_
 
@@ -14,7 +14,7 @@ void pyd_target_retain(void* self);
 void pyd_target_release(pyd_target_t* target);
 
 const pyd_api_function_t* pyd_target_function(const pyd_target_t* target);
-// Whether results have the sizes that only a run decides.
+// Returns whether the sizes of the results are known only after a run.
 bool pyd_target_is_procedure(const pyd_target_t* target);
 
 // Where an argument is.
@@ -23,11 +23,13 @@ typedef struct pyd_target_argument_s {
   const int64_t* dims;  // of a tensor, as many as its rank
 } pyd_target_argument_t;
 
-// A call for these arguments, one for each of the function's, bound to them; as pyd_target_take.
+// Gets a call, as pyd_target_take, and binds |arguments| to it, one for each argument of the function.
 pyd_status_t pyd_target_begin(pyd_target_t* target, const pyd_target_argument_t* arguments, pyd_api_call_t** out_call);
-// A call for these sizes and scalars (as call_prepare) that nobody else uses until it is given back.
+// Gets a call for these sizes and scalars (as in call_prepare): an idle one, or a new one. Nobody else uses it until it
+// is given back.
 pyd_status_t pyd_target_take(pyd_target_t* target, const int64_t* dims, const uint64_t* scalars,
                              pyd_api_call_t** out_call);
+// Makes the call idle; beyond the bound the one that has been idle for the longest time is released.
 void pyd_target_give_back(pyd_target_t* target, pyd_api_call_t* call);
 
 #endif  // PYD_TARGET_TARGET_H_
