@@ -1,1 +1,1 @@
-"""Kernel IR → a SPIR-V module."""
+"""Emission of SPIR-V modules from kernel IR."""

@@ -1,4 +1,4 @@
-"""Operations on floats that SPIR-V lacks, or that are no f32 or f64: their definitions are written in their place."""
+"""Expansion of float operations that SPIR-V lacks, or on types other than f32 and f64, by their definitions."""
 
 from __future__ import annotations
 

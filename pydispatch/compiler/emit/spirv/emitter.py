@@ -1,4 +1,4 @@
-"""Kernel IR to SPIR-V: the table of lowerings, and the entry points of a module one after the other.
+"""Emitter of SPIR-V: the table of lowerings, and the emission of the entry points of a module.
 
 `emit_module` is the door. A lowering is a row `op name -> function(FunctionEmitter, op)` in a file of `ops/`,
 by subject. SPIR-V 1.3 for Vulkan 1.1: buffers of set 0, constants in one block of push constants as 32-bit words,

@@ -1,4 +1,4 @@
-"""Index arithmetic of a function: it folds, and gives what the block has already."""
+"""Index arithmetic of a function, with constant folding and reuse of equal values in a block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 
 class BlockArithmetic(ShaderFunction[Id]):
-    """Sums, products and quotients of indices, written into `code`."""
+    """Emitter of sums, products and quotients of indices into `code`."""
 
     handle = Id
 

@@ -1,4 +1,4 @@
-"""A SPIR-V module in the making: sections in their order, types and constants made once, ids.
+"""SPIR-V module under construction: its sections in order, unique types and constants, and ids.
 
 Ids are `Id`, an int of its own type, so that a plain int may stand for a number known while compiling.
 """
@@ -21,7 +21,7 @@ Bool: TypeAlias = bool
 
 
 class Id(int):
-    """The number of a result in a module."""
+    """Id of a result in a module."""
 
     __slots__ = ()
 
@@ -229,7 +229,7 @@ class Module:
 
 
 class Code:
-    """The instructions of one function: its variables, its blocks. `label`: the block being written."""
+    """Instructions of one function: its variables and blocks. `label`: id of the current block."""
 
     def __init__(self, module: Module) -> None:
         self.module = module

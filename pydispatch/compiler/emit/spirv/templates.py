@@ -1,4 +1,4 @@
-"""Definitions as words: emitted once, then copied into modules with other ids.
+"""Cache of definitions as SPIR-V words: emitted once, then copied into modules with renumbered ids.
 
 A definition is up to a few hundred operations. The words of one are literals, types and constants of the module,
 operands, and results of its own; a copy looks all of them up in one table.
@@ -30,7 +30,7 @@ Make = Callable[[Module, list[Id]], Id]
 
 
 class Template:
-    """The words of a function."""
+    """SPIR-V words of one function."""
 
     def __init__(
         self, function: FuncOp, tables: dict[str, Operation], rows: Mapping[str, Lowering], index_width: int

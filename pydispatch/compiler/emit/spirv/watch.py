@@ -1,4 +1,4 @@
-"""A shader that says when the driver ended its loops early."""
+"""Watchdog of loops: a shader reports when the driver has ended its loops early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of the SPIR-V specification that the emitter writes: opcodes, capabilities, decorations, GLSL.std.450."""
+"""Numbers of the SPIR-V specification: opcodes, capabilities, decorations, and instructions of GLSL.std.450."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Kernel IR → WGSL text."""
+"""Emission of WGSL text from kernel IR."""

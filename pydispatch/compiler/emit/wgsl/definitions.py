@@ -1,4 +1,4 @@
-"""Operations that WGSL lacks, or not exactly enough: each kind becomes a function of the module, written once."""
+"""Expansion of operations that WGSL lacks or computes inexactly: each kind becomes one function of the module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel IR to WGSL: the table of lowerings, and the entry points of a module one after the other.
+"""Emitter of WGSL: the table of lowerings, and the emission of the entry points of a module.
 
 `emit_module` is the door. A lowering is a row `op name -> function(FunctionEmitter, op)` in a file of `ops/`. The
 text needs no feature of a device, unless f16 is wanted as a type of the language: buffers of group 0, all of them read

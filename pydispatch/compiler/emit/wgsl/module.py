@@ -1,4 +1,4 @@
-"""A WGSL module in the making: what stands outside its entry points, each made once."""
+"""WGSL module under construction: unique declarations and functions outside of its entry points."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _DIFFERS = frozenset(("memref.load", "memref.atomic_rmw", "gpu.thread_id", "func
 
 
 class Uniformity:
-    """Uniformity facts about the values of one entry point, and the operations that contain its barriers."""
+    """Uniformity of the values of one entry point, and the operations that contain its barriers."""
 
     def __init__(self, barriers: Iterable[Operation]) -> None:
         self._barriers = barriers

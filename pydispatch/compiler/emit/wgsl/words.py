@@ -1,4 +1,4 @@
-"""Words that WGSL keeps for itself, and literals."""
+"""Reserved words and literals of WGSL."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Operations of kernel IR → SPIR-V instructions, a file for each dialect or subject."""
+"""Lowerings of kernel IR operations to SPIR-V instructions, one file for each dialect or group of operations."""

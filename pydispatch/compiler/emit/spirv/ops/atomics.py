@@ -1,4 +1,5 @@
-"""memref.atomic_rmw: SPIR-V's instruction where there is one for the element, else a compare-exchange."""
+"""Lowering of `memref.atomic_rmw`: an atomic instruction if SPIR-V has one for the element type, else a
+compare-exchange loop."""
 
 from __future__ import annotations
 

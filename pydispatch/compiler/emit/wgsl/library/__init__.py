@@ -1,4 +1,4 @@
-"""Functions that generated WGSL calls, as they are in the files beside this one."""
+"""Library functions that generated WGSL calls, read from the .wgsl files of this folder."""
 
 from __future__ import annotations
 

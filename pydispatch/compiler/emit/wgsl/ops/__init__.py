@@ -1,1 +1,1 @@
-"""Operations of kernel IR → WGSL statements, a file for each dialect or subject."""
+"""Lowerings of kernel IR operations to WGSL statements, one file for each dialect or group of operations."""

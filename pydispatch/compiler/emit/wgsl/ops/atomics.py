@@ -1,4 +1,5 @@
-"""memref.atomic_rmw: WGSL's function where there is one for the element, else a compare-exchange."""
+"""Lowering of `memref.atomic_rmw`: an atomic function if WGSL has one for the element type, else a compare-exchange
+loop."""
 
 from __future__ import annotations
 

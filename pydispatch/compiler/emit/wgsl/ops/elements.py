@@ -1,4 +1,4 @@
-"""Elements of bindings: where they are, and how they are read and written."""
+"""Accesses to elements of bindings: offsets, loads and stores."""
 
 from __future__ import annotations
 
