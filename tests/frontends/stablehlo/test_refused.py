@@ -107,7 +107,6 @@ MEANING = [
     ("%0 = stablehlo.custom_call @lapack_sgesdd_ffi(%x) : (T) -> T", A, "singular values are found by iteration"),
     ("%0 = func.call @missing(%x) : (T) -> T", A, "missing"),
     ("%0 = func.call @main(%x, %i, %s, %n) : (T, tensor<3x1xi32>, tensor<f32>, tensor<i32>) -> T", A, "calls itself"),
-    ("%0 = arith.addf %x, %x : T", A, "'arith.addf' is not supported in a StableHLO program"),
     ('%0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> '
      ": (T) -> tensor<8x6xf32>", "tensor<8x6xf32>", "'stablehlo.all_gather' is not supported.*other devices"),
     ('%0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (T) -> T',
