@@ -321,7 +321,7 @@ static void test_pool_thread(pyd_sched_t* sched) {
   // News end a spin and keep a thread from parking.
   atomic_store(&sched->open, 1u << 5);
   self->spin = 1000;
-  CHECK(spin_for_news(sched, self, &preempted) && !preempted, "no news");
+  CHECK(spin_for_work(sched, self, &preempted) && !preempted, "no work");
   idle(sched, self);
   park(sched, self);
   CHECK(!atomic_load(&sched->sleepers) && !atomic_load(&sched->spinners), "parked");
