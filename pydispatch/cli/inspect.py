@@ -245,9 +245,9 @@ def _choice_lines(entry: ExecutableEntry) -> list[str]:
 
 
 def _chosen_here(entry: ExecutableEntry) -> str | None:
-    """Return the variant with the most required features that this CPU has; None if no variant runs on it.
+    """Return the name of the variant that requires the most features, among those whose features this CPU has.
 
-    Conditions of programs are not evaluated.
+    None if no variant runs on it. The condition regions of variants are not evaluated.
     """
     from pydispatch.runtime.devices import cpu
     from pydispatch.runtime.program.variants import best_of

@@ -96,7 +96,9 @@ def _differs_in_rank(frame: Frame, value: SSAValue, dims: list[Index]) -> bool:
 
 
 def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
-    """Return whether an operation is pointwise on tensors of this shape, and scalars."""
+    """Return whether an operation can be computed for each element of `shape`: it is pointwise on tensors of this shape
+    or rank 0, has no tensors, or returns from the function.
+    """
     for value in (*op.operands, *op.results):
         if isinstance(value.type, TensorType) and tuple(value.type.get_shape()) not in (shape, ()):
             return False

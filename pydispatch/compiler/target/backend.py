@@ -140,8 +140,10 @@ class Backend:
         return None
 
     def mma_generation(self, target: ExecutableTargetAttr) -> int | None:
-        """Return the compute capability, 80 for example, that products are cut for; None where no emitter has `pyd.mma`
-        and memory of an invocation that lasts from one loop over points to the next.
+        """Return the compute capability (80, for example) whose MMA shapes products are tiled for.
+
+        None if the backend cannot emit `pyd.mma`, or cannot keep the accumulators of an invocation live from one loop
+        over the points of a tile to the next.
         """
         return None
 

@@ -41,7 +41,9 @@ def _reduction(name: str) -> Callable[..., Array]:
 
 
 def _require_elements(trace: Trace, name: str, x: Tensor, axes: Sequence[int] | None) -> None:
-    """Refuse a reduction that has results and combines no elements for them, in the trace or in a call."""
+    """Refuse a reduction whose axes are empty although its result is not: now if the sizes are static, otherwise in
+    each call.
+    """
     gone = shapes.axes_of(trace, axes, x.rank)
     others = product(n for axis, n in enumerate(x.shape) if axis not in gone)
     trace.require_positive(reductions.count(x, gone), f"{name} of no elements, of an array {x}", unless_zero=others)

@@ -121,11 +121,10 @@ def kept_whole(emitter: FunctionEmitter) -> int:
 
 
 def known_lanes(emitter: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False) -> int | None:
-    """Return metadata for a loop that carries these values; None where it needs none. whole: LLVM's first passes do not
-    unroll it.
+    """Return the id of the `!llvm.loop` node of a loop that carries these values; None where it needs none.
 
-    A sum of floats that may be reordered has a lane for each element of a vector, so its vectors have a length that
-    does not depend on the machine: the same code gives the same bits on SVE and RVV of every length.
+    Reductions of floats are not vectorized with scalable vectors: the partial sums of their lanes would depend on the
+    length of the machine's vectors, and so would the result. whole: also keep early passes from unrolling the loop.
     """
     parts = [rolled(emitter)] if whole else []
     if emitter.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):

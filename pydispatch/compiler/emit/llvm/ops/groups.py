@@ -172,7 +172,11 @@ def _multiply_matrices(
 
 
 def _matrices_of(emitter: FunctionEmitter, values: Sequence[str], pieces: Sequence[Piece], turned: bool) -> list[str]:
-    """Return the vectors of sums of two rows and columns each, from rows in pieces."""
+    """Shuffle row-major accumulators into vectors that hold one 2x2 tile each, as instructions like MMLA expect.
+
+    values: the accumulators of the rows, each row split into `pieces`. An odd last row or column is duplicated. turned:
+    whether each tile is ordered by column.
+    """
     out: list[str] = []
     by_row = [values[at : at + len(pieces)] for at in range(0, len(values), len(pieces))]
     for index in range(0, len(by_row), 2):
@@ -188,7 +192,7 @@ def _matrices_of(emitter: FunctionEmitter, values: Sequence[str], pieces: Sequen
 def _rows_of(
     emitter: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequence[Piece], turned: bool
 ) -> list[str]:
-    """Return rows in pieces from vectors of sums of two rows and columns each."""
+    """Shuffle vectors of 2x2 tiles back into row-major accumulators; the inverse of `_matrices_of`."""
     out: list[str] = []
     width = sum(-(-piece.lanes // 2) for piece in pieces)
     for row in range(rows):

@@ -53,7 +53,10 @@ def _push(emitter: FunctionEmitter, ordinal: int) -> Callable[[int], Id]:
 
 
 def _scalar(emitter: FunctionEmitter, type_: Attribute, count: int, word: Callable[[int], Id]) -> Id:
-    """Combine the words of a scalar. A narrow scalar is the low bits of a word; an index of 32 bits the low word."""
+    """Assemble a scalar from `count` 32-bit words, the low word first. `word(i)` emits the load of word i.
+
+    Types narrower than 32 bits are the low bits of the low word; an index of 32 bits is the low word.
+    """
     m, let, width = emitter.m, emitter.code.let, emitter.width(type_)
     low = word(0)
     if width == 64 and not is_native_float(type_):

@@ -306,9 +306,12 @@ def _operand(factor: Factor, contraction: Contraction, is_argument: bool, rows: 
 
 
 def _half_operand(contraction: Contraction, problem: Problem, half_b: SSAValue, level: Level) -> Operand:
-    """Return B where blocks widen it: read in panels, or in place along N. Blocks of more than a few rows read so
-    little of rows in memory that are pages apart that each read waits: 13x4096x4096 in 8,370 us, not 5,930, but
-    4x4096x4096 in 2,490, not 3,860, and 8x768x3072, from the third-level cache, in 153, not 230 (Zen 5)."""
+    """Return the f16 operand B that blocks convert to f32 as they read it.
+
+    B is read from packed panels, or in place if its rows are contiguous along N and such reads are fast: the rows lie
+    within a page, three times B fits into the third-level cache, or A has few rows. In place against packed on a Zen 5:
+    13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490 against 3,860, 8x768x3072 153 against 230.
+    """
     operand = _operand(contraction.b, contraction, True, contraction.k, HALF_BYTES)
     l3_bytes = 0 if level.model.l3 is None else level.model.l3.bytes
     stride, steps = operand.row_stride_bytes, problem.k or ASSUMED_STEPS

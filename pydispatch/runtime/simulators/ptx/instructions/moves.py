@@ -16,7 +16,9 @@ from pydispatch.runtime.simulators.ptx.specials import CLOCKS, clock, is_special
 
 @handles("mov")
 def mov(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """mov.b64 %rd, {%r1, %r2} and back too."""
+    """Simulate `mov`: copy a register or immediate, read a special register such as %tid.x, or pack and unpack a
+    vector (`mov.b64 %rd, {%r1, %r2}` and the reverse).
+    """
     if len(instruction.modifiers) != 1 or not is_type(instruction.modifiers[0]):
         builder.fail(instruction)
     d, x = builder.operands(instruction, 2)
