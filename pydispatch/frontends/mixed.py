@@ -65,7 +65,7 @@ class _Lowering:
         }
         self.values: dict[SSAValue, Tensor] = {}
         for tracer in self.tracers.values():
-            tracer.values, tracer.surroundings = self.values, self
+            tracer.values, tracer.enclosing = self.values, self
         self.received: dict[SSAValue, list[tuple[Scope, Tensor]]] = {}
         self.materialized: dict[SSAValue, list[tuple[Scope, SSAValue]]] = {}
         self.cloned: dict[SSAValue, SSAValue] = {}

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch.compiler.driver.sources import load_source, lower_input
 from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.dtypes import F32
 from pydispatch.frontends.ops import elementwise
+from pydispatch.frontends.source import ReadOptions
+from pydispatch.ir.core.symbols import symbols_of
 
 PREFILL = """
 util.global private @w = dense<2.0> : tensor<4xf32>
@@ -51,6 +54,7 @@ func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
   %y = stablehlo.negate %x : tensor<2xf32>
   return %y : tensor<2xf32>
 }"""
+DOUBLE = NEGATE.replace("negate %x", "add %x, %x")
 X = np.float32([1, 2, 3, 4])
 
 
@@ -136,8 +140,54 @@ def test_mappings_that_are_no_sources(sources: Any, options: Any, message: str) 
 
 def test_names_that_clash() -> None:
     two = NEGATE + NEGATE.replace("@f", "@g")
-    with pytest.raises(pd.CompileError, match="two functions are named 'a_f'"):
+    with pytest.raises(pd.CompileError, match="two of the functions are called 'a_f'"):
         pd.compile({"a_f": NEGATE, "a": two})
+
+
+def test_private_symbols_make_way_for_public_functions() -> None:
+    """A helper of the first source has the name that the second source's only function gets."""
+    first = NEGATE.replace("@f(", "@main(").replace("return %y", "%z = func.call @g(%y) : (tensor<2xf32>) -> "
+        "tensor<2xf32>\n  return %z") + NEGATE.replace("@f(", "private @g(")  # fmt: skip
+    program = pd.device("cpu").load(pd.compile({"f": first, "g": DOUBLE}))
+    assert sorted(program.functions) == ["f", "g"]
+    np.testing.assert_array_equal(program.f(X[:2]), X[:2])
+    np.testing.assert_array_equal(program.g(X[:2]), 2 * X[:2])
+
+
+def test_globals_that_initializers_store_to_are_not_merged() -> None:
+    text = """
+    util.global private @table = dense<0.0> : tensor<2xf32>
+    util.initializer {{
+      %v = arith.constant dense<{0}.0> : tensor<2xf32>
+      util.global.store %v, @table : tensor<2xf32>
+      util.return
+    }}
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{
+      %t = util.global.load @table : tensor<2xf32>
+      %y = arith.addf %x, %t : tensor<2xf32>
+      return %y : tensor<2xf32>
+    }}"""
+    program = pd.device("cpu").load(pd.compile({"one": text.format(1), "two": text.format(2)}))
+    np.testing.assert_array_equal(program.one(X[:2]), X[:2] + 1)
+    np.testing.assert_array_equal(program.two(X[:2]), X[:2] + 2)
+
+
+def test_equal_executables_are_one() -> None:
+    path = Path(__file__).parents[2] / "examples" / "mixed" / "program.mlir"
+    text = path.read_text()
+    other = text.replace(" {pyd.tiles = [256, 256]}", "")
+    assert other != text
+    module = lower_input(load_source({"a": text, "b": text, "c": other})[0], ReadOptions())
+    executables = [name for name, op in symbols_of(module) if "executable" in op.name]
+    assert executables == ["kernels", "kernels_1"]
+
+
+def test_weights_with_strides_are_not_copied() -> None:
+    """Only the heads of arrays are compared first, also of those that are no contiguous memory."""
+    array = np.asfortranarray(np.random.default_rng(2).standard_normal((300, 200), dtype=np.float32))
+    program = pd.device("cpu").load(pd.compile({"a": scaled("w", array), "b": scaled("v", array.copy("K"))}))
+    for name in ("a", "b"):
+        np.testing.assert_array_equal(program[name](np.ones((300, 200), np.float32)), array)
 
 
 def test_imports_of_one_name_have_one_type() -> None:

@@ -57,6 +57,13 @@ def test_arrays_and_buffers(row: Device, device: Any, program: Any) -> None:
     np.testing.assert_array_equal(f(pd.device(row.device).upload(a), right), expected)
 
 
+def test_sessions(program: Any) -> None:
+    a, b = given(2, 1000)
+    session = program.session()
+    assert type(session) is type(program) and list(session.functions) == list(program.functions)
+    np.testing.assert_array_equal(session.mixed(a, b), b * (a * b))
+
+
 def test_arguments_that_do_not_fit(device: Any, program: Any) -> None:
     a = np.zeros(8, np.float32)
     with pytest.raises(pd.InvalidArgumentError, match=r"argument 1 'b': expected \?xf32, got a buffer of 8xi32"):

@@ -10,12 +10,12 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 
 from pydispatch import ir
-from pydispatch.compiler.driver.combine import combine
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import open_binary
 from pydispatch.frontends.mlir.frontend import DialectFrontend
 from pydispatch.frontends.mlir.read import is_text, path_from, read_file
 from pydispatch.frontends.source import HEAD, Frontend, ReadOptions, frontends
+from pydispatch.ir.combine import combine
 from pydispatch.ir.core.walk import walk
 
 _TRACED = frozenset({"builtin", "check", "func", "interpreter"})
@@ -30,8 +30,14 @@ def load_source(source: Any, what: str = "source", options: ReadOptions | None =
     """Load the module of a source, and return it with the files that it came from. The caller may change the module.
     Operations of StableHLO and TOSA are still in it, and several sources are modules of their own: see `lower_input`.
 
-    source: MLIR text, a path, a module, what a frontend reads, or a mapping from names to these. what: the parameter,
-    for messages. InvalidArgumentError for what is no source, CompileError for one that is wrong.
+    Args:
+        source: MLIR text, a path, a module, what a frontend reads, or a mapping from names to these.
+        what: The parameter that has it, for messages.
+        options: Options of the frontends.
+
+    Raises:
+        InvalidArgumentError: It is no source.
+        CompileError: It is a wrong one.
     """
     options = options or ReadOptions()
     if isinstance(source, Mapping):
@@ -53,7 +59,9 @@ def _load_several(sources: Mapping[Any, Any], what: str, options: ReadOptions) -
     if not sources:
         raise InvalidArgumentError(f"{what}: an empty mapping; expected sources by the names of their functions")
     if options.inputs or options.constants:
-        raise InvalidArgumentError("inputs= and constants= are for one source, and there are several")
+        raise InvalidArgumentError(
+            "inputs= and constants= are for one source, and there are several; state shapes and constants in the models"
+        )
     modules, paths = [], []
     for name, source in sources.items():
         if not isinstance(name, str) or not name.isidentifier():
@@ -82,13 +90,13 @@ def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     """
     sources = [op for op in module.ops if isinstance(op, ModuleOp) and SOURCE in op.attributes]
     if sources:
-        programs = {}
+        programs = []
         for source in sources:
             source.detach()
             del source.attributes[SOURCE]
             assert source.sym_name is not None
-            programs[source.sym_name.data] = lower_input(source, options)
-        return combine(programs)
+            programs.append((source.sym_name.data, lower_input(source, options)))
+        return combine(programs, shares_state=True)
     used = frozenset(op.name.partition(".")[0] for op in walk(module))
     readers = [frontend for frontend in frontends() if not frontend.dialects.isdisjoint(used)]
     if not readers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr, TensorType
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region
 
@@ -14,6 +14,7 @@ from pydispatch.compiler.outline.explain import FusionReport
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import erase_op
+from pydispatch.ir.core.symbols import renamed
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
@@ -38,15 +39,15 @@ def share_executables(
         if isinstance(op, flow.ExecutableOp) and op.sym_name.data in formed:
             together.setdefault(_alignment(op), []).append(op)
     names = {symbol_name(op) for op in module.body.block.ops if "sym_name" in op.properties}
-    renamed: dict[str, str] = {}
+    new_names: dict[str, str] = {}
     for executables in together.values():
         if len(executables) > 1:
             name = _unused(names)
             names.add(name)
-            renamed.update({op.sym_name.data: name for op in executables})
+            new_names.update({op.sym_name.data: name for op in executables})
             _join(executables, name)
-    if renamed:
-        _rename(module, reports, renamed)
+    if new_names:
+        _rename(module, reports, new_names)
 
 
 def _alignment(executable: flow.ExecutableOp) -> int:
@@ -82,15 +83,11 @@ def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
         erase_op(executable)
 
 
-def _rename(module: ModuleOp, reports: Sequence[FusionReport], renamed: Mapping[str, str]) -> None:
+def _rename(module: ModuleOp, reports: Sequence[FusionReport], names: Mapping[str, str]) -> None:
     for op in walk(module):
         if isinstance(op, flow.DispatchOp):
-            references = [
-                SymbolRefAttr(renamed.get(e.root_reference.data, e.root_reference), e.nested_references)
-                for e in op.entry_points.data
-            ]
-            op.properties["entry_points"] = ArrayAttr(references)
+            op.properties["entry_points"] = renamed(op.entry_points, names)
     for report in reports:
         report.dispatches = [
-            replace(entry, executable=renamed.get(entry.executable, entry.executable)) for entry in report.dispatches
+            replace(entry, executable=names.get(entry.executable, entry.executable)) for entry in report.dispatches
         ]

@@ -42,12 +42,12 @@ class MlirTracer:
         terminators: operations that end a block and forward its values.
         table: maps the name of an operation to `convert(tracer, operation, operands)`, which returns the results.
         values: the tensors of values that were traced.
-        surroundings: converts what this dialect does not have; None when the module has no other dialect.
+        enclosing: converts what this dialect does not have; None when the module has no other dialect.
     """
 
     dialect: str
     terminators: frozenset[str]
-    surroundings: EnclosingModule | None = None
+    enclosing: EnclosingModule | None = None
 
     def __init__(self, builder: Builder, module: ModuleOp, table: Mapping[str, Callable[..., Results]]) -> None:
         self.b = builder
@@ -160,7 +160,7 @@ class MlirTracer:
         """Convert an operation, and record its results. Raise CompileError if it cannot be converted."""
         with self.b.at(op):
             convert = self.table.get(op.name)
-            if convert is None and self.surroundings is not None and self.surroundings.operation(op):
+            if convert is None and self.enclosing is not None and self.enclosing.operation(op):
                 return
             if convert is None:
                 raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program", self.why_not(op))
@@ -179,8 +179,8 @@ class MlirTracer:
 
     def value(self, value: SSAValue) -> Tensor:
         """Return the tensor of an SSA value."""
-        if value not in self.values and self.surroundings is not None:
-            return self.surroundings.value(value, self)
+        if value not in self.values and self.enclosing is not None:
+            return self.enclosing.value(value, self)
         tensor = self.values.get(value)
         if tensor is None:
             raise self.b.fail("a value is used before it is computed")

@@ -1,11 +1,11 @@
-"""Names of functions, executables and globals: given once, and known where they are used."""
+"""Names of functions, executables and globals: given once, known where they are used, and changed with their uses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from xdsl.dialects.builtin import DictionaryAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from xdsl.traits import SymbolOpInterface, SymbolTable
 
@@ -51,6 +51,37 @@ def _references(attribute: Attribute) -> Iterator[str]:
                 pending += [a for a in data if isinstance(a, Attribute)]
             elif isinstance(nested, DictionaryAttr):
                 pending += nested.data.values()
+
+
+def rename_symbols(table: Operation, names: Mapping[str, str]) -> None:
+    """Make everything in a symbol table that refers to a symbol by a key of `names` refer to it by the value.
+
+    Contents of nested symbol tables are unchanged: their names are their own.
+    """
+    changed = {old: new for old, new in names.items() if old != new}
+    pending = [op for block in table.regions[0].blocks for op in block.ops] if changed else []
+    while pending:
+        op = pending.pop()
+        for attributes in (op.properties, op.attributes):
+            attributes.update({name: renamed(value, changed) for name, value in attributes.items()})
+        if not op.has_trait(SymbolTable):
+            pending += [inner for region in op.regions for block in region.blocks for inner in block.ops]
+
+
+def renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
+    """Return an attribute in which references to the symbols that `names` has as keys are those to its values."""
+    if isinstance(attribute, SymbolRefAttr):
+        new = names.get(attribute.root_reference.data)
+        return attribute if new is None else SymbolRefAttr(new, attribute.nested_references)
+    if isinstance(attribute, ArrayAttr):
+        return ArrayAttr([renamed(element, names) for element in attribute])
+    if isinstance(attribute, DictionaryAttr):
+        return DictionaryAttr({name: renamed(value, names) for name, value in attribute.data.items()})
+    if isinstance(attribute, ParametrizedAttribute) and any(
+        isinstance(p, (SymbolRefAttr, ArrayAttr, DictionaryAttr)) for p in attribute.parameters
+    ):
+        return attribute.new([renamed(p, names) for p in attribute.parameters])
+    return attribute
 
 
 def check_distinct(op: Operation) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pydispatch.runtime.accelerators.device import AcceleratorDevice, AcceleratorProgram
+from pydispatch.runtime.accelerators.device import AcceleratorProgram
 from pydispatch.runtime.accelerators.function import AcceleratorFunction
 from pydispatch.runtime.accelerators.prepared import Prepared
 from pydispatch.runtime.accelerators.procedure import AcceleratorProcedure
@@ -90,6 +90,3 @@ class CudaProgram(AcceleratorProgram):
 
     FUNCTION = CudaFunction
     PROCEDURE = CudaProcedure
-
-    def __init__(self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any) -> None:
-        super().__init__(module, name, device, executor, imports)

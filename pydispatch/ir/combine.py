@@ -1,0 +1,204 @@
+"""Combination of several programs into one, in which equal weights are stored once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.traits import SymbolTable
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.rewriting import erase_op
+from pydispatch.ir.core.symbols import rename_symbols, symbols_of
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.dialects.pyd.array import HostArray, NumPyArrayAttr
+from pydispatch.ir.dialects.util.dialect import GlobalOp, GlobalStoreOp
+from pydispatch.ir.functions import FUNCTIONS
+
+
+def combine(programs: Sequence[tuple[str | None, ModuleOp]], shares_state: bool = False) -> ModuleOp:
+    """Move the operations of several programs into one, and return it; the given programs are left empty.
+
+    Public functions of a program without a key keep their names. With a key, the only one gets the key as its name; of
+    several, each gets the key as a prefix ("decode" and "step" become "decode_step"). Other symbols keep their names
+    unless these are taken; a taken name gets a number ("table_1").
+
+    What is equal is stored once: constant globals of one type and initial value, unless an initializer stores to them;
+    executables of one name; declarations of imports.
+
+    Args:
+        programs: Pairs of a key, or None, and a program.
+        shares_state: Whether mutable globals of one name, type and initial value are the same state.
+
+    Raises:
+        CompileError: Two public functions would have the same name, or an import is declared with two types.
+    """
+    _share_arrays([program for _, program in programs])
+    combined = _Combined(shares_state)
+    public_names = [combined.reserve(key, program) for key, program in programs]
+    for (_, program), names in zip(programs, public_names, strict=True):
+        combined.add(program, names)
+    return combined.module
+
+
+class _Combined:
+    """Program under construction.
+
+    Attributes:
+        module: Holds the operations of the programs that were added.
+        taken: Names that no further symbol may have.
+        symbols: Operations of `module` by name.
+        globals: Constant globals of `module` by what they hold.
+    """
+
+    def __init__(self, shares_state: bool) -> None:
+        self.module = ModuleOp([])
+        self.taken: set[str] = set()
+        self.symbols: dict[str, Operation] = {}
+        self.globals: dict[object, str] = {}
+        self._shares_state = shares_state
+
+    def reserve(self, key: str | None, program: ModuleOp) -> dict[Operation, str]:
+        """Return the names of a program's public functions in the combined one, which no other symbol can have now."""
+        functions = [(name, op) for name, op in symbols_of(program) if _is_public(op)]
+        names = {}
+        for name, op in functions:
+            names[op] = name if key is None else key if len(functions) == 1 else f"{key}_{name}"
+            if names[op] in self.taken:
+                raise CompileError(
+                    f"two of the functions are called '{names[op]}'", location_of(op),
+                    "compile them apart, or give one another name",
+                )  # fmt: skip
+            self.taken.add(names[op])
+        return names
+
+    def add(self, program: ModuleOp, public_names: dict[Operation, str]) -> None:
+        """Move the operations of a program into this one, and rename what the names of others would hide."""
+        symbols = symbols_of(program)
+        own_names = {name for name, _ in symbols}
+        stored = {op.global_.root_reference.data for op in walk(program) if isinstance(op, GlobalStoreOp)}
+        new_names: dict[str, str] = {}
+        for name, op in symbols:
+            is_stored = name in stored
+            if op in public_names:
+                new_names[name] = public_names[op]
+            elif (equal := self._equal(name, op, is_stored)) is not None:
+                new_names[name] = equal
+                erase_op(op, safe_erase=False)
+                continue
+            else:
+                new_names[name] = self._unused(name, own_names)
+            self._register(new_names[name], op, is_stored)
+        rename_symbols(program, new_names)
+        for op in list(program.ops):
+            op.detach()
+            self.module.body.block.add_op(op)
+        self._add_attributes(program)
+
+    def _register(self, name: str, op: Operation, is_stored: bool) -> None:
+        op.properties["sym_name"] = StringAttr(name)
+        self.taken.add(name)
+        self.symbols[name] = op
+        if isinstance(op, GlobalOp) and _is_constant(op, is_stored):
+            self.globals.setdefault(_contents(op), name)
+
+    def _equal(self, name: str, op: Operation, is_stored: bool) -> str | None:
+        """Return the symbol of this program that can replace `op`; None if there is none."""
+        if isinstance(op, GlobalOp) and _is_constant(op, is_stored):
+            return self.globals.get(_contents(op))
+        known = self.symbols.get(name)
+        if known is None or known.name != op.name:
+            return None
+        if _is_import(op) and _is_import(known):
+            if _contents(known) != _contents(op):
+                raise CompileError(
+                    f"@{name} is declared with another type in another source", location_of(op),
+                    "declare an import with one type, or give one of the two another name",
+                )  # fmt: skip
+            return name
+        if isinstance(op, GlobalOp):
+            is_state = self._shares_state and op.is_mutable is not None
+            return name if is_state and _contents(known) == _contents(op) else None
+        if not op.has_trait(SymbolTable):
+            return None
+        assert known.parent is not None and op.parent is not None
+        return name if known.is_structurally_equivalent(op, {known.parent: op.parent}) else None
+
+    def _unused(self, name: str, own_names: set[str]) -> str:
+        """Return `name`, or with a number if it is taken, a name that the program that has it does not use either."""
+        if name not in self.taken:
+            return name
+        number = 1
+        while (candidate := f"{name}_{number}") in self.taken or candidate in own_names:
+            number += 1
+        return candidate
+
+    def _add_attributes(self, program: ModuleOp) -> None:
+        for name, value in program.attributes.items():
+            known = self.module.attributes.get(name)
+            if isinstance(known, DictionaryAttr) and isinstance(value, DictionaryAttr):
+                value = DictionaryAttr({**value.data, **known.data})
+            elif known is not None:
+                continue
+            self.module.attributes[name] = value
+
+
+def _is_public(op: Operation) -> bool:
+    return op.name in FUNCTIONS and not _is_import(op) and op.properties.get("sym_visibility") != StringAttr("private")
+
+
+def _is_import(op: Operation) -> bool:
+    return op.name in FUNCTIONS and not op.regions[0].blocks
+
+
+def _is_constant(op: GlobalOp, is_stored: bool) -> bool:
+    """Return whether a global has its initial value whenever it is loaded."""
+    return op.is_mutable is None and op.initial_value is not None and not is_stored
+
+
+def _contents(op: Operation) -> object:
+    """Return the properties of a global or import but for its names; for an array its elements, without their name."""
+    contents = {name: value for name, value in op.properties.items() if name not in ("sym_name", "sym_visibility")}
+    value = contents.get("initial_value")
+    if isinstance(value, NumPyArrayAttr):
+        contents["initial_value"] = value.host_array
+    return frozenset(contents.items())
+
+
+# -- arrays
+
+
+def _share_arrays(programs: Iterable[ModuleOp]) -> None:
+    """Let globals with equal arrays hold one of them. An array is read as a whole only if another one has its type and
+    first elements.
+    """
+    candidates: dict[object, list[tuple[GlobalOp, NumPyArrayAttr]]] = {}
+    for program in programs:
+        for op in program.ops:
+            if isinstance(op, GlobalOp) and isinstance(op.initial_value, NumPyArrayAttr):
+                value = op.initial_value
+                head = value.array.flat[:_HEAD].tobytes()
+                candidates.setdefault((value.type, head), []).append((op, value))
+    for group in candidates.values():
+        shared: dict[bytes, HostArray] = {}
+        digests: dict[int, bytes] = {}
+        for op, value in group if len(group) > 1 else ():
+            array = id(value.array)
+            if array not in digests:
+                digests[array] = _digest(value.array)
+            host_array = shared.setdefault(digests[array], value.host_array)
+            op.properties["initial_value"] = NumPyArrayAttr(value.key, value.type, host_array)
+
+
+_HEAD = 1024
+"""Number of leading elements that are compared before whole arrays are; with more, small weights are read twice."""
+
+
+def _digest(array: Any) -> bytes:
+    import numpy as np
+
+    return hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, digest_size=32).digest()
