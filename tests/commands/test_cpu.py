@@ -216,7 +216,7 @@ def test_missing(artifact: pd.Artifact) -> None:
     assert caught.value.symbols == ("sum", "note")
     text = str(caught.value)
     assert "'sum', with the operands (?xf32, f32 written); did you mean 'summ'?" in text
-    assert "device.add_command('sum', function)" in text and "asked: summ, scale" in text
+    assert "device.add_command('sum', function)" in text and "searched: summ, scale" in text
 
 
 @pytest.mark.parametrize("function", [lambda: None, lambda c: None, lambda c, x, y: None, lambda c, x, *, k: None])

@@ -171,7 +171,7 @@ def test_a_library_of_the_device(tmp_path: Path, device: Any) -> None:
     assert "void mul_workgroup(uint offset0, uint, uint offset1, uint, uint offset2, uint, uint, uint)" in text
     assert "no library is registered" in text and "device.add_plugin('lib.spv')" in text
     device.add_plugin(library(tmp_path / "near.spv", "", MUL.replace("mul_workgroup", "mul_workgroupz")))
-    with pytest.raises(pd.MissingImportError, match=r"(?s)did you mean 'mul_workgroupz'\?.*asked: .*near.spv"):
+    with pytest.raises(pd.MissingImportError, match=r"(?s)did you mean 'mul_workgroupz'\?.*searched: .*near.spv"):
         device.load(artifact)
     path = library(tmp_path / "lib.spv")
     device.add_plugin(str(path))
@@ -179,7 +179,7 @@ def test_a_library_of_the_device(tmp_path: Path, device: Any) -> None:
     np.testing.assert_array_equal(result(loaded), A * B)
     (found,) = loaded.imports
     assert (found.symbol, found.executable, found.exports) == ("mul_workgroup", "executable", ("kernel",))
-    assert found.provider == str(path) and found.asked == (str(path),)
+    assert found.provider == str(path) and found.searched == (str(path),)
     assert found.declaration.startswith("void mul_workgroup(uint offset0")
     artifact.save(tmp_path / "p.pdx")
     np.testing.assert_array_equal(result(device.load(tmp_path / "p.pdx")), A * B)
@@ -208,7 +208,7 @@ def test_optional_imports_and_fallbacks(tmp_path: Path, device: Any) -> None:
     missing = device.load(artifact)
     np.testing.assert_array_equal(result(missing), A)
     (found,) = missing.imports
-    assert found.optional and found.provider is None and found.asked == ()
+    assert found.optional and found.provider is None and found.searched == ()
     device.add_plugin(library(tmp_path / "lib.spv"))
     given = device.load(artifact)
     np.testing.assert_array_equal(result(given), A * B)

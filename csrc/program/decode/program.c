@@ -154,8 +154,9 @@ static pyd_status_t check_host_function(const pyd_program_t* program, const char
     for (uint32_t i = 0; i < fn->info.result_count; ++i) fits &= fn->info.results[i].kind == 1;
   }
   if (fits) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "executable %u: the %s are function %u, which is none from %s", executable,
-                         what, function, is_condition ? "nothing to one scalar" : "one scalar to scalars");
+  return pyd_status_make(
+      PYD_CODE_CORRUPT, "executable %u: the %s are function %u, which must %s", executable, what, function,
+      is_condition ? "take no arguments and return one scalar" : "take one scalar and return scalars");
 }
 
 // Checks the functions that executables name for their constants and the conditions of their variants.

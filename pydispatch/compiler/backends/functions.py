@@ -52,7 +52,7 @@ def check_static(
             raise CompileError(
                 f"function '{name}' is declared as hal.import.static, and no object for {language.name} defines it",
                 location_of(function),
-                f"{did_you_mean(name, known)}asked: {', '.join(files) or 'there are no objects'}; "
+                f"{did_you_mean(name, known)}searched: {', '.join(files) or 'there are no objects'}; "
                 f"{remedy} to the objects, or drop hal.import.static to resolve it when loading",
             )
 

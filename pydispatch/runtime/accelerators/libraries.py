@@ -191,7 +191,7 @@ class Resolution:
             lines.append(f"  '{symbol}', which {users} calls{'; ' * bool(hint)}{hint}".rstrip())
             lines += [f"    {call.c}" for call in calls if call.symbol == symbol]
         searched = ", ".join(library.name for library in self.libraries)
-        lines.append(f"asked: {searched}" if searched else "no library is registered")
+        lines.append(f"searched: {searched}" if searched else "no library is registered")
         file = f"lib{self.dialect.suffix}"
         lines.append(
             f"supply it with device.add_plugin('{file}') before loading, or --plugin={file} on the command line; "

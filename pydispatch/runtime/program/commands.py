@@ -44,7 +44,7 @@ def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) 
     for name in lacking:
         hint, operands = did_you_mean(name, labels), signature_text(declared[name])
         lines.append(f"  '{name}', with the operands {operands}{'; ' * bool(hint)}{hint}".rstrip())
-    lines.append(f"asked: {', '.join(labels)}" if labels else "no plugin or command is registered")
+    lines.append(f"searched: {', '.join(labels)}" if labels else "no plugin or command is registered")
     lines.append(
         f"supply it with device.add_command('{lacking[0]}', function) or device.add_plugin('library.so') before "
         "loading, or --plugin=library.so on the command line"

@@ -34,7 +34,7 @@ class Import:
 
     Attributes:
         provider: Name of the provider; None for a missing optional import.
-        asked: All queried providers, in order.
+        searched: All queried providers, in order.
         exports: Dispatches that call the symbol.
         signatures: Signatures of its calls (formats.imports.ImportSignature).
         declaration: Parameter structure and prototype in C.
@@ -45,7 +45,7 @@ class Import:
     exports: tuple[str, ...]
     optional: bool
     provider: str | None
-    asked: tuple[str, ...]
+    searched: tuple[str, ...]
     signatures: tuple[Any, ...] = ()
 
     @property
@@ -54,7 +54,7 @@ class Import:
 
     def __str__(self) -> str:
         who = self.provider or "nobody (optional)"
-        order = f", asked: {', '.join(self.asked)}" if self.asked else ""
+        order = f", searched: {', '.join(self.searched)}" if self.searched else ""
         return f"{self.symbol} of @{self.executable} ({', '.join(self.exports) or 'no dispatch'}): {who}{order}"
 
 
@@ -269,19 +269,19 @@ def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mappi
         calls = tuple(s for s in signatures_of(variant) if s.symbol == symbol.name)
         exports = tuple(dict.fromkeys(export for s in calls for export in s.exports))
         provider = symbol.provider.label if symbol.provider is not None else None
-        asked = tuple(p.label for p in symbol.asked)
-        imports.append(Import(symbol.name, name, exports, symbol.is_optional, provider, asked, calls))
+        searched = tuple(p.label for p in symbol.asked)
+        imports.append(Import(symbol.name, name, exports, symbol.is_optional, provider, searched, calls))
     return imports
 
 
 def missing_imports(
-    name: str, variant: Mapping[str, Any], lacking: Sequence[str], asked: Sequence[str], known: Iterable[str]
+    name: str, variant: Mapping[str, Any], lacking: Sequence[str], searched: Sequence[str], known: Iterable[str]
 ) -> MissingImportError:
     """Return the error for an executable with unresolved required imports.
 
     Args:
         lacking: Unresolved symbols.
-        asked: Labels of the queried providers.
+        searched: Labels of the queried providers.
         known: Symbols that some provider has, for suggestions.
     """
 
@@ -293,7 +293,7 @@ def missing_imports(
         by = ", ".join(f"@{export}" for export in users.get(symbol, ())) or "it"
         hint = did_you_mean(symbol, candidates)
         lines.append(f"  '{symbol}', which {by} calls{'; ' * bool(hint)}{hint}".rstrip())
-    lines.append(f"asked: {', '.join(asked)}" if asked else "no plugin or function is registered")
+    lines.append(f"searched: {', '.join(searched)}" if searched else "no plugin or function is registered")
     lines.append(
         f"supply it with device.add_import('{lacking[0] if lacking else 'name'}', function) or "
         "device.add_plugin('library.so') before loading, or --plugin=library.so on the command line"

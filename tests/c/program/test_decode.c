@@ -105,9 +105,9 @@ static void test_refusals(void) {
   SPOILT((void)f; add_executable(&b, "e"); add_export(&b, 0, 0, "x", 65, 0);
          text = "export 0 has 65 constants and 0 bindings");
   SPOILT((void)f; add_executable(&b, "e"); b.executables.data[2] = 0;
-         text = "executable 0: the constants are function 0, which is none from one scalar to scalars");
+         text = "executable 0: the constants are function 0, which must take one scalar and return scalars");
   SPOILT((void)f; add_executable(&b, "e"); push(&b.conditions, 1); b.executables.data[4] = 1;
-         text = "executable 0: the conditions are function 1, which is none from nothing to one scalar");
+         text = "executable 0: the conditions are function 1, which must take no arguments and return one scalar");
 }
 
 static uint32_t add_bare(fn_t* f) {  // a tensor argument that no command uses

@@ -295,9 +295,9 @@ static void test_hostile(void) {
   refused(parameter_constant, "derivation 1: constant 2 has its bytes from elsewhere already");
   refused(same_constant, "derivation 1: constant 1 has its bytes from elsewhere already");
   refused(same_function, "derivation 1: function 0 belongs to an earlier one");
-  refused(has_argument, "derivation 2: function 2 is none from nothing to tensors");
-  refused(has_scalar, "derivation 2: function 2 is none from nothing to tensors");
-  refused(has_no_result, "derivation 0: function 5 is none from nothing to tensors");
+  refused(has_argument, "derivation 2: function 2 must take no arguments and return tensors");
+  refused(has_scalar, "derivation 2: function 2 must take no arguments and return tensors");
+  refused(has_no_result, "derivation 0: function 5 must take no arguments and return tensors");
   refused(reads_itself, "derivation 1: its function reads constant 2, which derivation 1 computes");
   refused(reads_later, "derivation 0: its function reads constant 2, which derivation 1 computes");
 }

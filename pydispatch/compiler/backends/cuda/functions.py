@@ -214,7 +214,7 @@ def _require_all_resolved(unresolved: Sequence[str], imports: Sequence[str], var
             f"the objects of executable '@{variant.executable}' refer to {', '.join(map(repr, missing))}, "
             "which nothing defines",
             variant.location,
-            f"asked: {', '.join(inputs.files())}; add an object that defines it",
+            f"searched: {', '.join(inputs.files())}; add an object that defines it",
         )
 
 
