@@ -33,6 +33,7 @@ from pydispatch.compiler.driver.sources import load_source, lower_input
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
 from pydispatch.compiler.fusion.legality import Legality
 from pydispatch.compiler.fusion.quantized.products import multiply_integers
+from pydispatch.compiler.fusion.quantized.requantize import requantize
 from pydispatch.compiler.host.contract_program import contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernels.legality import space_of, why_not
@@ -312,6 +313,7 @@ class Pipeline:
             products, *others = {level.byte_products for level in levels}
             for function in host_functions(self.module):
                 multiply_integers(function, "" if others else products)
+                requantize(function)
         for function in host_functions(self.module):
             put_channels_last(function, floats=bool(levels))
         hoist_constants(self.module, functions)

@@ -1,1 +1,1 @@
-"""Products of dequantized numbers, computed as products of the stored integers."""
+"""Arithmetic on dequantized numbers, computed on the stored integers."""

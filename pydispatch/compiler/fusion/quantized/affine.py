@@ -1,0 +1,149 @@
+"""Scalars that are computed from quantized elements: affine functions of integers, clamped and rounded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.fusion.quantized.dequantized import element_of
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.matmul.ranges import Range
+
+Constant = np.ndarray[Any, Any]
+"""A constant: an f64 array with a dimension for each one of the result, of size 1 where it does not vary."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """The element of an integer tensor at `index`, a map from dimensions of the result, widened to i32.
+
+    signed: whether it is widened as a signed integer.
+    """
+
+    tensor: SSAValue
+    index: AffineMap
+    signed: bool
+
+    @property
+    def width(self) -> int:
+        """Bits of the stored integer."""
+        return bit_width(element_of(self.tensor)) or 64
+
+    @property
+    def range(self) -> Range:
+        """The range (least, greatest) of the type."""
+        return integer_range(self.width, self.signed)
+
+
+@dataclass(frozen=True)
+class Combined:
+    """The sum or difference of two integers in i32, modulo 2^32. kind: "addi" or "subi"."""
+
+    kind: str
+    lhs: Integer
+    rhs: Integer
+
+    @property
+    def range(self) -> Range:
+        """The range (least, greatest) of the type."""
+        return integer_range(32, True)
+
+
+Integer = Element | Combined
+"""An i32 that f32 may not represent exactly, such as a sum of products."""
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """The number clamp(sum(factor * source) + offset), rounded half to even if `rounded`, plus `shift`.
+
+    low, high: the bounds of the clamp, integers if `rounded`. shift: an integer, 0 unless `rounded`.
+    """
+
+    terms: tuple[tuple[Integer | Real, Constant], ...]
+    offset: Constant
+    low: float = -math.inf
+    high: float = math.inf
+    rounded: bool = False
+    shift: float = 0.0
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether the number is neither clamped nor rounded."""
+        return not self.rounded and self.low == -math.inf and self.high == math.inf
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Bounds of the number."""
+        low, high = self.unclamped_range
+        low, high = (min(max(bound, self.low), self.high) for bound in (low, high))
+        return low + self.shift, high + self.shift
+
+    @property
+    def unclamped_range(self) -> tuple[float, float]:
+        """Bounds of the affine function."""
+        low, high = float(self.offset.min()), float(self.offset.max())
+        for source, factor in self.terms:
+            ends = np.multiply.outer(np.asarray(source.range), np.asarray([factor.min(), factor.max()]))
+            low, high = low + float(ends.min()), high + float(ends.max())
+        return low, high
+
+
+def integer_range(width: int, signed: bool) -> Range:
+    """Return the range (least, greatest) of an integer type."""
+    return (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
+
+
+def real_of(source: Integer | Real, rank: int) -> Real:
+    """Return a source as an affine function. rank: of the result."""
+    one = np.ones((1,) * rank)
+    return Real(((source, one),), np.zeros((1,) * rank))
+
+
+def scaled(value: Real, factor: Constant) -> Real:
+    """Multiply a number by a constant."""
+    if not value.rounded and (value.is_affine or (factor.size == 1 and factor.item() > 0)):
+        terms = tuple((source, f * factor) for source, f in value.terms)
+        low, high = (b if math.isinf(b) else b * factor.item() for b in (value.low, value.high))
+        return replace(value, terms=terms, offset=value.offset * factor, low=low, high=high)
+    return Real(((value, factor),), np.zeros_like(factor))
+
+
+def shifted(value: Real, by: Constant) -> Real:
+    """Add a constant to a number."""
+    if value.rounded and by.size == 1 and float(by.item()).is_integer():
+        return replace(value, shift=value.shift + by.item())
+    if not value.rounded and (value.is_affine or by.size == 1):
+        low, high = (b if math.isinf(b) else b + by.item() for b in (value.low, value.high))
+        return replace(value, offset=value.offset + by, low=low, high=high)
+    return shifted(real_of(value, by.ndim), by)
+
+
+def added(lhs: Real, rhs: Real) -> Real:
+    """Add two numbers."""
+    terms, offset = list[tuple[Integer | Real, Constant]](), np.zeros((1,) * lhs.offset.ndim)
+    for value in (lhs, rhs):
+        part = value if value.is_affine else real_of(value, offset.ndim)
+        terms += part.terms
+        offset = offset + part.offset
+    return Real(tuple(terms), offset)
+
+
+def clamped(value: Real, low: float = -math.inf, high: float = math.inf) -> Real:
+    """Limit a number from below or above by integers or, unless it is rounded, by any numbers."""
+    low, high = low - value.shift, high - value.shift
+    if value.rounded:  # rounded numbers are integers
+        low, high = (b if math.isinf(b) else float(to(b)) for b, to in ((low, math.ceil), (high, math.floor)))
+    new_low, new_high = (min(max(b, low), high) for b in (value.low, value.high))
+    return replace(value, low=new_low, high=new_high)
+
+
+def rounded(value: Real) -> Real:
+    """Round a number half to even. Integer bounds apply before and after rounding alike."""
+    low, high = (b if math.isinf(b) else float(np.round(b)) for b in (value.low, value.high))
+    return value if value.rounded else replace(value, low=low, high=high, rounded=True)

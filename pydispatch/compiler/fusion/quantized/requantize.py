@@ -1,0 +1,180 @@
+"""Requantization: elementwise operations between stored integers become one operation on these integers.
+
+QuantizeLinear(f(DequantizeLinear(x))) with scales and zero points that are constants is computed from integers as
+clamp(round(sum(factor * x) + offset)) + zero point. Sums of products are scaled once, residual sums read bytes, and no
+f32 tensor lies between. Scales and biases are folded in f64 and rounded once; results are rounded half to even, and may
+differ by one step of the scale where the f32 of the written order is next to a tie.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    f32,
+    i32,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.fusion.quantized.affine import Combined, Constant, Element, Integer, Real
+from pydispatch.compiler.fusion.quantized.dequantized import GenericBody
+from pydispatch.compiler.fusion.quantized.trace import Tracer, Unrecognized
+from pydispatch.compiler.fusion.simplify import erase_unused
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import replace_op
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.structured import GENERIC, structured
+from pydispatch.ir.values import shape_of
+
+ROUNDING = float(3 << 22)
+"""A sum with this number is rounded half to even to an integer, which its low bits hold. Exact for magnitudes up to
+2^22."""
+
+LARGEST = 1e30
+"""Maximum magnitude of numbers before they are clamped: f32 must not overflow."""
+
+_NO_NAN = arith.FastMathFlagsAttr([arith.FastMathFlag.NO_NANS, arith.FastMathFlag.NO_SIGNED_ZEROS])
+
+
+def requantize(function: Operation) -> None:
+    """Rewrite the quantized results of a host function that are computed from integers and constants, in place."""
+    changed = False
+    for op in list(walk(function)):
+        if op.name == GENERIC and op.parent is not None and len(op.results) == 1 and op.results[0].uses:
+            changed = _rewrite(op) or changed
+    if changed:
+        erase_unused(function)
+
+
+def _rewrite(op: Operation) -> bool:
+    """Replace a generic whose results are narrow integers. Return whether it was replaced."""
+    g = structured(op)
+    type_ = op.results[0].type
+    if not g.is_parallel or not isinstance(type_, TensorType) or not isinstance(type_.element_type, IntegerType):
+        return False
+    try:
+        value = Tracer(len(shape_of(op.results[0]))).quantized(g)
+    except Unrecognized:
+        return False
+    if not value.terms or not _is_bounded(value):
+        return False
+    source = _same_elements(value, op)
+    if source is not None:
+        replace_op(op, source)
+        return True
+    builder = Requantized()
+    made = builder.generic_of(value, op)
+    assert op.parent is not None
+    for new in made:
+        set_location(new, op)
+    op.parent.insert_ops_before(made, op)
+    replace_op(op, made[-1].results[0])
+    return True
+
+
+def _is_bounded(value: Real) -> bool:
+    """Return whether a number, and each number that it is computed from, is far from the infinities of f32."""
+    sources = [source for source, _ in value.terms if isinstance(source, Real)]
+    return all(abs(bound) <= LARGEST for bound in value.unclamped_range) and all(map(_is_bounded, sources))
+
+
+def _same_elements(value: Real, op: Operation) -> SSAValue | None:
+    """Return the tensor whose elements are the results of `op`, or None."""
+    (source, factor), *others = value.terms
+    if others or not isinstance(source, Element) or (factor != 1.0).any() or source.tensor.type != op.results[0].type:
+        return None
+    offset = value.offset + value.shift
+    units = [n == 1 for n in shape_of(op.results[0])]
+    in_order = all(
+        unit or (isinstance(r, AffineDimExpr) and r.position == axis)
+        for axis, (r, unit) in enumerate(zip(source.index.results, units, strict=True))
+    )
+    low, high = value.unclamped_range
+    is_same = not offset.any() and value.low <= low and high <= value.high
+    return source.tensor if in_order and is_same else None
+
+
+class Requantized(GenericBody):
+    """Builder of the body of a generic that computes a quantized number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[Operation] = []
+
+    def generic_of(self, value: Real, op: Operation) -> list[Operation]:
+        """Build the generic with the results of `op`, preceded by its constants."""
+        type_ = cast("TensorType[Attribute]", op.results[0].type)
+        stored = self._integer(value, cast(IntegerType, type_.element_type))
+        rank = len(shape_of(op.results[0]))
+        return [*self.made, *self.generic(stored, structured(op).outputs[0], AffineMap.identity(rank))]
+
+    def _integer(self, value: Real, to: IntegerType) -> SSAValue:
+        """Add the computation of a rounded number as an integer, and return it."""
+        number = self._clamped(value)
+        number = self.add(arith.AddfOp(number, self._scalar(ROUNDING)))
+        bits = self.add(arith.BitcastOp(number, i32))
+        base = int(np.float32(ROUNDING).view(np.int32)) - int(value.shift)
+        integer = self.add(arith.SubiOp(bits, self.add(arith.ConstantOp(IntegerAttr(base, i32)))))
+        return self.add(arith.TruncIOp(integer, to))
+
+    def _real(self, value: Real) -> SSAValue:
+        """Add the computation of a number in f32, and return it."""
+        number = self._clamped(value)
+        if value.rounded:
+            number = self.add(math.RoundEvenOp(number))
+        return self.add(arith.AddfOp(number, self._scalar(value.shift))) if value.shift else number
+
+    def _clamped(self, value: Real) -> SSAValue:
+        """Add the computation of a number before rounding, and return it."""
+        total: SSAValue | None = None
+        for source, factor in value.terms:
+            term = self._real(source) if isinstance(source, Real) else self._converted(source)
+            if (factor != 1.0).any():
+                term = self.add(arith.MulfOp(term, self._constant(factor)))
+            total = term if total is None else self.add(arith.AddfOp(total, term))
+        assert total is not None
+        if value.offset.any():
+            total = self.add(arith.AddfOp(total, self._constant(value.offset)))
+        low, high = value.unclamped_range
+        if low < value.low:
+            total = self.add(arith.MaximumfOp(total, self._scalar(value.low), _NO_NAN))
+        if high > value.high:
+            total = self.add(arith.MinimumfOp(total, self._scalar(value.high), _NO_NAN))
+        return total
+
+    def _converted(self, source: Integer) -> SSAValue:
+        return self.add(arith.SIToFPOp(self._sum(source), f32))
+
+    def _sum(self, source: Integer) -> SSAValue:
+        """Add the computation of an i32, and return it."""
+        if isinstance(source, Combined):
+            combine = arith.AddiOp if source.kind == "addi" else arith.SubiOp
+            return self.add(combine(self._sum(source.lhs), self._sum(source.rhs)))
+        element = self.input(source.tensor, source.index)
+        if source.width == 32:
+            return element
+        return self.add(arith.ExtSIOp(element, i32) if source.signed else arith.ExtUIOp(element, i32))
+
+    def _scalar(self, value: float) -> SSAValue:
+        return self.add(arith.ConstantOp(FloatAttr(value, f32)))
+
+    def _constant(self, array: Constant) -> SSAValue:
+        """Return a constant: a scalar, or an element of a tensor of constants that varies along some dimensions."""
+        if array.size == 1:
+            return self._scalar(array.item())
+        dims = [d for d, n in enumerate(array.shape) if n != 1]
+        flat = np.ascontiguousarray(array, np.float32).reshape([array.shape[d] for d in dims])
+        type_ = TensorType(f32, flat.shape)
+        known = arith.ConstantOp(DenseIntOrFPElementsAttr(type_, BytesAttr(flat.tobytes())))
+        self.made.append(known)
+        index = AffineMap(array.ndim, 0, tuple(AffineExpr.dimension(d) for d in dims))
+        return self.input(known.result, index)

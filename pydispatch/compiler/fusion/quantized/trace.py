@@ -1,0 +1,300 @@
+"""Recognition of scalars computed from quantized elements, through the elementwise operations of a host function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import arith, math, tensor
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    f32,
+    i32,
+)
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.fusion.quantized.affine import (
+    Combined,
+    Constant,
+    Element,
+    Integer,
+    Real,
+    added,
+    clamped,
+    integer_range,
+    real_of,
+    rounded,
+    scaled,
+    shifted,
+)
+from pydispatch.compiler.fusion.quantized.dequantized import element_of
+from pydispatch.ir.affine_maps import is_permutation
+from pydispatch.ir.structured import GENERIC, Structured, structured
+from pydispatch.ir.values import shape_of
+
+MOST_ELEMENTS = 1 << 14
+"""Maximum number of elements of a constant that is folded: scales, zero points and biases are vectors of channels."""
+
+EXACT_WIDTH = 16
+"""Maximum width of an integer that becomes a term of an affine function at once. f32 represents its differences from
+other such integers exactly; wider integers are added and subtracted as i32."""
+
+
+class Unrecognized(Exception):
+    """Signal that a scalar is not computed from quantized elements and constants alone."""
+
+
+Value = Real | Integer | Constant
+"""A scalar: a number, an i32 that may be too large for f32, or a constant."""
+
+
+class Tracer:
+    """Recognizer of the scalars of one result. rank: the number of its dimensions."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+
+    def quantized(self, generic: Structured) -> Real:
+        """Return the rounded number that a generic converts to a narrow integer. Raises Unrecognized for others."""
+        to = cast("TensorType[Attribute]", generic.op.results[0].type).element_type
+        value = self._yielded(generic, AffineMap.identity(self.rank))
+        narrow = isinstance(to, IntegerType) and 8 <= to.width.data <= EXACT_WIDTH
+        if not narrow or not isinstance(value, Real) or not value.rounded:
+            raise Unrecognized
+        return value
+
+    def _yielded(self, generic: Structured, index: AffineMap) -> Value | None:
+        """Return the result of an elementwise generic. index: the map from dimensions of the traced result to those of
+        this generic's result.
+        """
+        out, last = generic.maps[-1], generic.block.last_op
+        inverse = out.inverse_permutation() if is_permutation(out) else None
+        if inverse is None or last is None or len(generic.op.results) != 1 or not generic.is_parallel:
+            raise Unrecognized
+        return _Body(self, generic, inverse.compose(index)).value(last.operands[0])
+
+    def element(self, value: SSAValue, index: AffineMap) -> Value | None:
+        """Return the element of a tensor, or None for a narrow integer, whose sign its readers decide."""
+        constant = _constant(value)
+        if constant is not None:
+            return self._spread(constant, index)
+        type_, op = element_of(value), value.owner
+        narrow = isinstance(type_, IntegerType) and type_.width.data <= EXACT_WIDTH
+        if isinstance(op, Operation) and op.name == GENERIC and not (narrow and len(list(value.uses)) > 1):
+            g = structured(op)
+            if g.is_parallel and len(op.results) == 1:
+                try:
+                    return self._yielded(g, index)
+                except Unrecognized:
+                    if type_ == f32:
+                        raise
+        if narrow:
+            return None
+        if type_ != i32:
+            raise Unrecognized
+        return Element(value, index, signed=True)
+
+    def _spread(self, constant: Constant, index: AffineMap) -> Constant:
+        """Return a constant with the dimensions of the traced result."""
+        shape, order = [1] * self.rank, list[tuple[int, int]]()
+        for axis, expr in enumerate(index.results):
+            if constant.shape[axis] == 1:
+                continue
+            if not isinstance(expr, AffineDimExpr):
+                raise Unrecognized
+            shape[expr.position] = constant.shape[axis]
+            order.append((expr.position, axis))
+        if len({position for position, _ in order}) != len(order):
+            raise Unrecognized
+        axes = [axis for _, axis in sorted(order)]
+        units = [axis for axis in range(constant.ndim) if axis not in axes]
+        return constant.transpose([*axes, *units]).reshape(shape)
+
+
+class _Body:
+    """Recognizer of the scalars in the body of one generic. index: the map from the traced result to its loops."""
+
+    def __init__(self, tracer: Tracer, generic: Structured, index: AffineMap) -> None:
+        self.tracer, self.g, self.index = tracer, generic, index
+
+    def value(self, value: SSAValue) -> Value | None:
+        """Return a scalar: a number, an integer or a constant array; None for a narrow integer of unknown sign."""
+        if isinstance(value, BlockArgument):
+            return self._argument(value)
+        assert isinstance(value, OpResult)
+        op = value.op
+        if isinstance(op, arith.ConstantOp):
+            return self._number(op)
+        rule = _RULES.get(type(op))
+        if rule is None:
+            raise Unrecognized
+        return rule(self, op)
+
+    def number(self, value: SSAValue) -> Real | Constant:
+        """Return a scalar as a number or as a constant array."""
+        result = self.value(value)
+        if result is None:
+            raise Unrecognized
+        return real_of(result, self.tracer.rank) if isinstance(result, Element | Combined) else result
+
+    def argument(self, value: SSAValue) -> tuple[SSAValue, AffineMap]:
+        """Return the tensor that an argument of the body reads, and the index of the element."""
+        if not isinstance(value, BlockArgument) or value.owner is not self.g.block:
+            raise Unrecognized
+        if value.index >= len(self.g.inputs):
+            raise Unrecognized
+        return self.g.inputs[value.index], self.g.maps[value.index].compose(self.index)
+
+    def _argument(self, value: BlockArgument) -> Value | None:
+        operand, index = self.argument(value)
+        if not isinstance(operand.type, TensorType):
+            raise Unrecognized
+        return self.tracer.element(operand, index)
+
+    def _number(self, op: arith.ConstantOp) -> Constant:
+        if not isinstance(op.value, IntegerAttr | FloatAttr):
+            raise Unrecognized
+        return np.full((1,) * self.tracer.rank, float(op.value.value.data))
+
+
+# -- rules
+
+
+def _sum(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
+    """Add two scalars."""
+    if isinstance(lhs, Real):
+        return added(lhs, rhs) if isinstance(rhs, Real) else shifted(lhs, rhs)
+    return shifted(rhs, lhs) if isinstance(rhs, Real) else lhs + rhs
+
+
+def _product(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
+    """Multiply two scalars, of which one must be a constant."""
+    if isinstance(lhs, Real):
+        if isinstance(rhs, Real):
+            raise Unrecognized
+        return scaled(lhs, rhs)
+    return scaled(rhs, lhs) if isinstance(rhs, Real) else lhs * rhs
+
+
+def _added(body: _Body, op: Operation) -> Value:
+    return _sum(body.number(op.operands[0]), body.number(op.operands[1]))
+
+
+def _subtracted(body: _Body, op: Operation) -> Value:
+    minus_one = np.full((1,) * body.tracer.rank, -1.0)
+    return _sum(body.number(op.operands[0]), _product(body.number(op.operands[1]), minus_one))
+
+
+def _combined(body: _Body, op: Operation) -> Value:
+    """Return a sum or difference of i32. That of two sums of products is modulo 2^32, and exact."""
+    if op.results[0].type != i32:
+        raise Unrecognized
+    lhs, rhs = (body.value(v) for v in op.operands)
+    if isinstance(lhs, Element | Combined) and isinstance(rhs, Element | Combined):
+        return Combined(op.name.removeprefix("arith."), lhs, rhs)
+    return _added(body, op) if isinstance(op, arith.AddiOp) else _subtracted(body, op)
+
+
+def _multiplied(body: _Body, op: Operation) -> Value:
+    return _product(body.number(op.operands[0]), body.number(op.operands[1]))
+
+
+def _divided(body: _Body, op: Operation) -> Value:
+    dividend, divisor = body.number(op.operands[0]), body.number(op.operands[1])
+    if isinstance(divisor, Real) or not divisor.all():
+        raise Unrecognized
+    return _product(dividend, 1.0 / divisor)
+
+
+def _limited(body: _Body, op: Operation) -> Value:
+    lhs, rhs = (body.number(v) for v in op.operands)
+    value, bound = (lhs, rhs) if isinstance(lhs, Real) else (rhs, lhs)
+    if not isinstance(value, Real) or isinstance(bound, Real) or bound.size != 1 or not np.isfinite(bound).all():
+        raise Unrecognized
+    is_low = isinstance(op, arith.MaximumfOp | arith.MaxnumfOp)
+    return clamped(value, low=bound.item()) if is_low else clamped(value, high=bound.item())
+
+
+def _rounded(body: _Body, op: Operation) -> Real:
+    value = body.number(op.operands[0])
+    if not isinstance(value, Real):
+        raise Unrecognized
+    return rounded(value)
+
+
+def _truncated(body: _Body, op: Operation) -> Real:
+    """Return a rounded number as an integer. It must fit: the conversion would saturate, or drop bits."""
+    value, to = body.value(op.operands[0]), cast(IntegerType, op.results[0].type).width.data
+    signs = (True,) if to > EXACT_WIDTH else (True, False)
+    if not isinstance(value, Real) or not value.rounded or not any(_fits(value, to, sign) for sign in signs):
+        raise Unrecognized
+    return value
+
+
+def _fits(value: Value, width: int, signed: bool) -> bool:
+    """Return whether an integer type has all values of a number."""
+    low, high = value.range if isinstance(value, Real) else (-float("inf"), float("inf"))
+    least, most = integer_range(width, signed)
+    return least <= low <= high <= most
+
+
+def _widened(body: _Body, op: Operation) -> Value:
+    """Return a narrow integer, or one that is computed, in i32 or f32."""
+    operand, signed = op.operands[0], isinstance(op, arith.ExtSIOp | arith.SIToFPOp)
+    value = body.value(operand)
+    width = cast(IntegerType, operand.type).width.data
+    if value is None:
+        tensor_, index = body.argument(operand)
+        return real_of(Element(tensor_, index, signed), body.tracer.rank)
+    if width == 32:
+        if not signed:
+            raise Unrecognized
+        return body.number(operand)
+    if not _fits(value, width, signed):
+        raise Unrecognized
+    return value
+
+
+_RULES: dict[type[Operation], Callable[[_Body, Any], Value]] = {
+    arith.AddfOp: _added,
+    arith.SubfOp: _subtracted,
+    arith.MulfOp: _multiplied,
+    arith.DivfOp: _divided,
+    arith.AddiOp: _combined,
+    arith.SubiOp: _combined,
+    arith.MaximumfOp: _limited,
+    arith.MinimumfOp: _limited,
+    arith.MaxnumfOp: _limited,
+    arith.MinnumfOp: _limited,
+    math.RoundEvenOp: _rounded,
+    arith.FPToSIOp: _truncated,
+    arith.FPToUIOp: _truncated,
+    arith.TruncIOp: _truncated,
+    arith.ExtSIOp: _widened,
+    arith.ExtUIOp: _widened,
+    arith.SIToFPOp: _widened,
+    arith.UIToFPOp: _widened,
+}
+
+
+def _constant(value: SSAValue) -> Constant | None:
+    """Return the elements of a small constant, also of one that is reshaped; None for other tensors."""
+    op = value.owner
+    if not isinstance(op, Operation) or prod(shape_of(value)) > MOST_ELEMENTS:
+        return None
+    if isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+        inner = _constant(op.operands[0])
+        return None if inner is None else inner.reshape(shape_of(value))
+    dense = op.value if isinstance(op, arith.ConstantOp) else None
+    if not isinstance(dense, DenseIntOrFPElementsAttr) or dense.get_element_type() not in (f32, i32):
+        return None
+    dtype = np.float32 if dense.get_element_type() == f32 else np.int32
+    flat = np.frombuffer(dense.data.data, dtype).astype(np.float64)
+    return np.broadcast_to(flat, shape_of(value)) if flat.size == 1 else flat.reshape(shape_of(value))
