@@ -163,7 +163,7 @@ def test_scales_for_each_column() -> None:
     code = constant + dequantize("x", "p", "0.5", 100, "u") + quantize("r", "x", "", 0, "u", divisor="scales")
     text, p = function(f"%p: {BYTE}", code), stored(7, "u")
     assert not has_floats(text)
-    expected = np.clip(np.round((p - 100.0) * 0.5 / np.float32(scales)), 0, 255)
+    expected = np.clip(np.round((p - 100.0) * 0.5 / np.asarray(scales, np.float32)), 0, 255)
     assert np.abs(run(text, p).view(np.uint8) - expected).max() <= 1
 
 

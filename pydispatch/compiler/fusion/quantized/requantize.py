@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     f32,
     i32,
 )
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
@@ -42,7 +43,7 @@ ROUNDING = float(3 << 22)
 LARGEST = 1e30
 """Maximum magnitude of numbers before they are clamped: f32 must not overflow."""
 
-_NO_NAN = arith.FastMathFlagsAttr([arith.FastMathFlag.NO_NANS, arith.FastMathFlag.NO_SIGNED_ZEROS])
+_NO_NAN = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
 
 
 def requantize(function: Operation) -> None:

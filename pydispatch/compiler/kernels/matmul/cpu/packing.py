@@ -244,13 +244,21 @@ class Packing:
             build.parallel(0, nr, rest)
 
     def _groups(self, build: Builder, outer: Sequence[Position]) -> None:
-        """Emit the packing of steps of K in groups; the last group is padded with zeros."""
-        steps, group = self._extent(build, self.factor.coordinates[len(outer)]), self.plan.group
+        """Emit the packing of steps of K in groups; the last group is padded with zeros.
+
+        Where the steps of a row are contiguous in the packed copy, whole groups are copied as vectors of steps.
+        """
+        position = len(outer)
+        steps, group = self._extent(build, self.factor.coordinates[position]), self.plan.group
 
         def one(inner: Builder, first: Index, count: int) -> None:
             self._coordinates(inner, [*outer, StepGroup(first, count)])
 
-        build.parallel(0, build.quotient(steps, group), lambda b, i: one(b, b.times(i, group), group))
+        if self.view.strides[position] == 1 and position == len(self.factor.coordinates) - 1:
+            whole = build.times(build.quotient(steps, group), group)
+            build.parallel(0, whole, lambda b, i: self._coordinates(b, [*outer, Position(i)]))
+        else:
+            build.parallel(0, build.quotient(steps, group), lambda b, i: one(b, b.times(i, group), group))
         rest = build.remainder(steps, group)
 
         def last(count: int) -> None:
@@ -261,7 +269,7 @@ class Packing:
 
     def _copy(self, build: Builder, positions: Sequence[Position]) -> None:
         """Emit the packing of one element, or of one group of steps of K."""
-        for step in range(self.plan.group):
+        for step in range(self.plan.group if any(isinstance(p, StepGroup) for p in positions) else 1):
             if all(position.exists(step) for position in positions):
                 value = self._element(build, positions, step)
             else:
