@@ -267,6 +267,10 @@ class Builder(OperationWriter):
             tensors.append(self.received(value, declared.dtype, tuple(shape)))
         return tensors
 
+    def is_argument(self, value: SSAValue) -> bool:
+        """Return whether a value is an argument of the function, rather than of the body of a loop or branch."""
+        return value.owner is self._scopes[0].block
+
     def received(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
         """Return the tensor for a value of a boundary type, which has signs and complex elements."""
         if dtype.is_complex:

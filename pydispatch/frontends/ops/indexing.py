@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, i64
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IndexType, IntegerAttr, i64
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
@@ -19,6 +19,9 @@ from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
 from pydispatch.frontends.ops.shapes import pad, slice_
 from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
+from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
+from pydispatch.ir.dialects.iree_linalg_ext.indexing import MapStoreOp
 
 
 class CoordinateBuilder(Scalars):
@@ -162,6 +165,8 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, update.shape, strict=True)]
         return insert_slice(builder, x, update, begins)
+    if _is_small_part(x.shape, update.shape) and all(_is_carried(builder, part) for part in builder.parts(x)):
+        return _stored_at(builder, x, update, starts)
     last = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
     sizes = [builder.index(size) for size in update.shape]
     readable = with_an_element(builder, update)
@@ -183,6 +188,52 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
         return here if inside is None else p.select(inside, Scalar(x.dtype, taken), here)
 
     return apply(builder, chosen, x, *starts)
+
+
+_SMALL_PART = 4
+"""Least ratio of the sizes of a tensor and of a slice that is stored in it on its own."""
+
+
+def _is_small_part(shape: Shape, part: Shape) -> bool:
+    """Return whether a slice of the shape `part` is known to be a small part of a tensor of the shape `shape`."""
+    times = 1
+    for n, size in zip(shape, part, strict=True):
+        if isinstance(n, Expr) and size == 1:
+            return True
+        if isinstance(n, int) and isinstance(size, int) and size:
+            times *= n // size
+    return times >= _SMALL_PART
+
+
+def _is_carried(builder: Builder, value: SSAValue) -> bool:
+    """Return whether a loop carries a tensor from one iteration to the next, maybe with slices stored in it before.
+
+    Its memory is updated in place, so that storing a slice costs as much as the slice has elements. Elsewhere an update
+    needs a copy of the tensor, and choosing each element costs no more and fuses with the operations around it.
+    """
+    while isinstance(value.owner, (MapStoreOp, TensorTieShapeOp)):
+        value = value.owner.output if isinstance(value.owner, MapStoreOp) else value.owner.operands[0]
+    return isinstance(value.owner, Block) and not builder.is_argument(value)
+
+
+def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
+    """Return x after the elements of `update` were stored in it from `starts` on, clamped so that they fit."""
+    moved = [d for d in range(x.rank) if update.shape[d] != x.shape[d]]
+    last = {d: builder.index(x.shape[d] - update.shape[d]) for d in moved}
+    begins = {d: builder.value(starts[d]) for d in moved}
+    parts = []
+    for part, into in zip(builder.parts(update), builder.parts(x), strict=True):
+        block = Block(arg_types=[IndexType()] * x.rank)
+        p = CoordinateBuilder(block, [])
+        target: list[SSAValue] = list(block.args)
+        for d in moved:
+            start = Scalar(starts[d].dtype, (p.add_op(tensor.ExtractOp(begins[d], [], starts[d].dtype.element)),))
+            begin = p.clamped(p.index_of(p.convert(start, I64)), last[d])
+            target[d] = p.plus(target[d], begin)
+        block.add_op(YieldOp.create(operands=[*target, p.add_op(arith.ConstantOp(BoolAttr.from_bool(True)))]))
+        op = MapStoreOp.build(operands=[part, into], result_types=[[into.type]], regions=[Region(block)])
+        parts.append(builder.add(op).results[0])
+    return builder.wrap(x.dtype, x.shape, *parts)
 
 
 def insert_slice(
