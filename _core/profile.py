@@ -59,13 +59,29 @@ class Timing:
             return None
         return self.flops / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
-    def followed_by(self, other: Timing) -> Timing:
-        """Return one timing for this command and `other`, which were measured together as parts of one chain."""
+    def together(self, other: Timing, command: str, runs: int) -> Timing:
+        """Return one timing named `command` with the sums of this one and another, for `runs` runs."""
         flops = Flops(self.flops, self.arithmetic) + Flops(other.flops, other.arithmetic)
         return Timing(
-            f"{self.command}, then {other.command}", self.seconds + other.seconds, self.nbytes + other.nbytes,
-            self.workgroups + other.workgroups, flops.count, flops.type, self.runs,
+            command, self.seconds + other.seconds, self.nbytes + other.nbytes, self.workgroups + other.workgroups,
+            flops.count, flops.type, runs,
         )  # fmt: skip
+
+
+def merged(plans: Iterable[tuple[int, Sequence[Timing]]]) -> list[Timing]:
+    """Return one timing for each command of each function, in order.
+
+    Args:
+        plans: The number of a function, and timings of the commands of one of its plans. Plans differ in sizes and
+            scalars; commands at one position with the same description are added up.
+    """
+    by_command: dict[tuple[int, int, str], Timing] = {}
+    for function, timings in plans:
+        for position, timing in enumerate(timings):
+            key = function, position, timing.command
+            first = by_command.get(key)
+            by_command[key] = first.together(timing, timing.command, first.runs + timing.runs) if first else timing
+    return list(by_command.values())
 
 
 def timing_of(text: str, seconds: float, command: Command, flops: Flops = UNKNOWN, runs: int = 1) -> Timing:
@@ -107,7 +123,8 @@ class Measured:
         for number, command in self.commands:
             flops = flops_of(command, stated, self.constants)
             if self.spans[-1][number] == last and last[0] != last[1]:
-                result.append(result.pop().followed_by(timing_of(self.lines[number], 0.0, command, flops, runs)))
+                first, part = result.pop(), timing_of(self.lines[number], 0.0, command, flops, runs)
+                result.append(first.together(part, f"{first.command}, then {part.command}", first.runs))
             else:
                 seconds = seconds_of([(end - begin) * 1e-9 for begin, end in (run[number] for run in self.spans)])
                 result.append(timing_of(self.lines[number], seconds, command, flops, runs))

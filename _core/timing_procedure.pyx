@@ -23,7 +23,7 @@ from pydispatch._core.status cimport check
 import time
 
 from pydispatch._core.peak import peak_of
-from pydispatch._core.profile import Measured, Profile, check_runs
+from pydispatch._core.profile import Measured, Profile, check_runs, merged
 
 
 cdef class Observer:
@@ -79,14 +79,15 @@ def profile(Procedure procedure not None, args, runs):
         held = None
         free(inputs)
     timings, busy = [], 0.0
-    for data, lines, spans in observer.plans.values():
+    for (function, _dims, _scalars), (data, lines, spans) in observer.plans.items():
         measured = Measured(list(zip((<PlanData>data).numbers, (<PlanData>data).commands)), lines,
                             (<PlanData>data).constants, spans)
         times = max(1, round(len(spans) / runs))
-        timings += measured.timings(procedure.module.flops, lambda seconds: sum(seconds) / runs, times)
+        own = measured.timings(procedure.module.flops, lambda seconds: sum(seconds) / runs, times)
+        timings.append((function, own))
         busy += sum([measured.busy(run) for run in range(len(spans))])
     peak = peak_of(procedure.module.sched, procedure.module.pool)
-    return Profile(timings, None, max(0.0, whole - busy) / runs, peak)
+    return Profile(merged(timings), None, max(0.0, whole - busy) / runs, peak)
 
 
 cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer) except -1:

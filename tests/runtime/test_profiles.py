@@ -50,6 +50,29 @@ def test_loops(name: str, target: str) -> None:
         f.profile(a, 1, runs=0)
 
 
+@pytest.mark.parametrize("name", ["cpu", "vulkan"])
+def test_a_command_has_one_row_whatever_the_loop_counter_is(name: str) -> None:
+    text = """
+    func.func @f(%a: tensor<64x4xf32>, %n: index) -> tensor<64x4xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %a) -> tensor<64x4xf32> {
+        %row = tensor.extract_slice %s[%i, 0] [1, 4] [1, 1] : tensor<64x4xf32> to tensor<1x4xf32>
+        %t = arith.addf %row, %row : tensor<1x4xf32>
+        %next = arith.addi %i, %c1 : index
+        %u = tensor.insert_slice %t into %s[%next, 0] [1, 4] [1, 1] : tensor<1x4xf32> into tensor<64x4xf32>
+        scf.yield %u : tensor<64x4xf32>
+      }
+      return %r : tensor<64x4xf32>
+    }"""
+    f = pd.device(name).load(pd.compile(text, targets=name)).f
+    a = np.ones((64, 4), np.float32)
+    profile = f.profile(a, 40)
+    commands = [timing.command for timing in profile]
+    assert len(commands) == len(set(commands)), commands
+    assert sum(timing.runs for timing in profile if "dispatch" in timing.command) == 40
+
+
 @pytest.mark.parametrize("text", [LOOP, LOOP.replace("%n: index", "%x: f32").replace("to %n", "to %c1")])
 def test_almost_all_of_a_long_call_is_in_its_commands(text: str) -> None:
     size = 384

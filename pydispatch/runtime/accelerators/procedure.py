@@ -28,12 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class _CommandTime:
-    """Accumulated time of a command that a procedure runs several times.
+    """Accumulated time of a command that a procedure runs several times."""
 
-    record: the plan of the command; the reference keeps its id, which is part of a key, from being reused.
-    """
-
-    record: Record
     command: Command
     constants: bytes
     text: str
@@ -162,13 +158,12 @@ class AcceleratorProcedure(Submitted, Callee):
         after one warm-up run. Each run changes the state of the program.
         """
         check_runs(self.name, runs)
-        command_times: dict[tuple[int, int], _CommandTime] = {}
+        command_times: dict[tuple[int, int, str], _CommandTime] = {}
 
         def observe(record: Record, constants: bytes, timings: list[Timing]) -> None:
             for index, (command, timing) in enumerate(zip(record.commands, timings, strict=True)):
-                command_time = command_times.setdefault(
-                    (id(record), index), _CommandTime(record, command, constants, timing.command)
-                )
+                key = record.data.function, index, timing.command
+                command_time = command_times.setdefault(key, _CommandTime(command, constants, timing.command))
                 command_time.seconds += timing.seconds
                 command_time.times += 1
 
