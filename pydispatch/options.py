@@ -1,34 +1,248 @@
-"""The options of `pydispatch.compile`, for type checkers; what they mean is in its docstring."""
+"""The options of `pydispatch.compile`, each stated once: name, type, default, documentation and command-line flag.
 
-from __future__ import annotations
+The signature and docstring of `pydispatch.compile`, the flags of the command line, the defaults of the compiler and the
+reference are derived from the annotations of `CompileOptions`.
+"""
 
+# Annotations are evaluated, not strings: each contains the `Option` that documents() and completed() read.
+import inspect
 import os
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypedDict, TypeVar, cast
+
+from pydispatch.suggestions import did_you_mean
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Flag of an option on the command line. A flag of an option that is True or False has no value.
+
+    Attributes:
+        spellings: The preferred spelling, then alternatives such as those of IREE's tools.
+        metavar: Name of the value in the help.
+        repeatable: Whether the flag may be repeated; the values become a list.
+        parse: Converts the text of one value; raises ValueError for a malformed one.
+        choices: The permitted values, if there are few.
+        note: What only the command line's help says, after the option's summary.
+    """
+
+    spellings: tuple[str, ...]
+    metavar: str | None = None
+    repeatable: bool = False
+    parse: Callable[[str], object] = str
+    choices: tuple[str, ...] | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """Default and documentation of an option.
+
+    Attributes:
+        default: Value of an option that is not given.
+        summary: One sentence for the docstring and for the help of the command line.
+        details: Further sentences of the docstring.
+        default_note: Meaning of the default, if its value does not tell.
+        flag: Flag on the command line, if it has one.
+        type: Type of the values.
+    """
+
+    default: object
+    summary: str
+    details: str = ""
+    default_note: str = ""
+    flag: Flag | None = None
+    type: Any = Any
+
+    @property
+    def text(self) -> str:
+        """The sentences of the docstring."""
+        default = f"Default: {self.default_note}." if self.default_note else ""
+        return " ".join(filter(None, (self.summary, self.details, default)))
+
+    @property
+    def help(self) -> str:
+        """The help of the flag: clauses, with values as a shell takes them."""
+        summary = self.summary.removesuffix(".")
+        if summary[1].islower():
+            summary = summary[0].lower() + summary[1:]
+        clauses = [summary, self.flag.note if self.flag else ""]
+        clauses.append("repeatable" if self.flag and self.flag.repeatable else "")
+        clauses.append(f"default: {self.default_note}" if self.default_note else "")
+        return "; ".join(filter(None, clauses)).replace('"', "").replace("`", "")
 
 
 class CompileOptions(TypedDict, total=False):
-    """Keyword arguments of `pydispatch.compile`, `from_jax` and `from_torch`, to be given or collected and passed on:
+    """Keyword arguments of `pydispatch.compile`, `from_jax` and `from_torch`, to be given or collected and passed on.
 
-    options: CompileOptions = {"targets": "cpu", "cpu": "native"}
-    artifact = pydispatch.compile("model.onnx", **options)
+    Example:
+        >>> options: pd.CompileOptions = {"targets": "cpu", "cpu": "native"}
+        >>> artifact = pd.compile("model.onnx", **options)
     """
 
-    targets: str | Sequence[str] | None
-    cpu: str | Sequence[str] | None
-    cpu_features: str
-    object_search_path: Sequence[str | os.PathLike[str]]
-    dump: str | os.PathLike[str] | None
-    transform_spec: Any
-    pdl_spec: Any
-    patterns: Sequence[Any]
-    require_match: bool
-    explain: bool
-    reassociate: bool
-    kernels: Mapping[str, Any] | None
-    weights: str
-    inputs: Mapping[str, Sequence[int | str]] | None
-    constants: Mapping[str, Any] | None
-    progress: Callable[[Any], object] | None
-    tune: float | None
-    tune_on: Any
+    targets: Annotated[str | Sequence[str] | None, Option(
+        None,
+        'Machines to compile for: "cpu" (this machine), "x86_64", "aarch64", "riscv64", "vulkan", "webgpu", "cuda", '
+        '"sm_80" and the like.',
+        details="One or several.",
+        default_note="the module's `hal.device.targets`, else this machine's CPU",
+        flag=Flag(
+            ("--target", "--iree-hal-target-backends", "--iree-hal-target-device",
+             "--iree-hal-local-target-device-backends"),
+            "NAME", repeatable=True,
+        ),
+    )]  # fmt: skip
+    cpu: Annotated[str | Sequence[str] | None, Option(
+        None,
+        'CPUs to compile for: "generic", "native", "x86-64-v3" and the like; of several, each becomes a variant.',
+        default_note='"generic", which runs on every machine of the architecture, and "native"',
+        flag=Flag(("--cpu", "--iree-llvmcpu-target-cpu"), "CPU", repeatable=True),
+    )]  # fmt: skip
+    cpu_features: Annotated[str, Option(
+        "",
+        'LLVM features of every CPU target, such as "+avx2,+fma".',
+        flag=Flag(("--cpu-features", "--iree-llvmcpu-target-cpu-features"), "+A,+B"),
+    )]  # fmt: skip
+    object_search_path: Annotated[Sequence[str | os.PathLike[str]], Option(
+        (),
+        "Folders with object files, searched after the folder of the source file.",
+        details="A file in both is an error. The working directory is searched last, with a warning.",
+        flag=Flag(
+            ("-L", "--object-search-path", "--iree-hal-executable-object-search-path"), "FOLDER", repeatable=True
+        ),
+    )]  # fmt: skip
+    dump: Annotated[str | os.PathLike[str] | None, Option(
+        None,
+        "Folder that receives every intermediate: IR, LLVM IR, assembly, ELF.",
+        flag=Flag(("--dump", "--iree-hal-dump-executable-files-to"), "FOLDER"),
+    )]  # fmt: skip
+    transform_spec: Annotated[Any, Option(
+        None,
+        "Transform dialect specs that match and replace.",
+        details="One, a list, or a mapping from the phase that they attach to (see docs/match-and-replace.md). Each is "
+        "given like `source`.",
+        flag=Flag(
+            ("--transform-spec", "--iree-preprocessing-transform-spec-filename"), "[PHASE=]FILE", repeatable=True,
+            note="attached to preprocessing, or to input or global-optimization",
+        ),
+    )]  # fmt: skip
+    pdl_spec: Annotated[Any, Option(
+        None,
+        "PDL specs that match and replace, in the same forms.",
+        flag=Flag(("--pdl-spec", "--iree-preprocessing-pdl-spec-filename"), "[PHASE=]FILE", repeatable=True),
+    )]  # fmt: skip
+    patterns: Annotated[Sequence[Any], Option(
+        (),
+        "Patterns in Python that match and replace.",
+        flag=Flag(("--patterns",), "FILE.py", repeatable=True, note="every @pydispatch.pattern of the file is applied"),
+    )]  # fmt: skip
+    require_match: Annotated[bool, Option(
+        False,
+        "Raise an error for a pattern that matches nothing, instead of a warning.",
+        flag=Flag(("--require-match",)),
+    )]  # fmt: skip
+    explain: Annotated[bool, Option(
+        False,
+        "Print to stderr which operations each dispatch contains, and why neighbours were not fused.",
+        flag=Flag(("--explain",)),
+    )]  # fmt: skip
+    reassociate: Annotated[bool, Option(
+        True,
+        "Let sums and products of floats be computed in another order than the written one, the same in every run, and "
+        "softmax divide once per row.",
+        details="If False, each operation is computed as written and unfused, which is slow.",
+        flag=Flag(("--reassociate",), note="with --no-reassociate, operations are computed as written, which is slow"),
+    )]  # fmt: skip
+    kernels: Annotated[Mapping[str, Any] | None, Option(
+        None,
+        "Kernels of custom operations of a model, by name.",
+        details='For example `{"mylib::swish": pydispatch.CFunction("swish.c", "swish")}`.',
+        flag=Flag(
+            ("--kernel",), "NAME=FILE:SYMBOL[:ARGUMENT,...]", repeatable=True,
+            note="a C function, with what it is passed: inputs, attributes, out, sizes, count",
+        ),
+    )]  # fmt: skip
+    weights: Annotated[str, Option(
+        "embed",
+        '"embed" stores the arrays of a model in the artifact; "external" leaves them out.',
+        details='`device.load(artifact, parameters={"model": file})` then supplies them by name.',
+        flag=Flag(
+            ("--weights",), choices=("embed", "external"), note="run such an artifact with --parameters model=FILE"
+        ),
+    )]  # fmt: skip
+    inputs: Annotated[Mapping[str, Sequence[int | str]] | None, Option(
+        None,
+        'Shapes that replace those of a model, by input name: `{"image": (1, 3, "h", "w")}`.',
+    )]  # fmt: skip
+    constants: Annotated[Mapping[str, Any] | None, Option(
+        None,
+        "Values of model inputs that become constants instead of arguments, by input name.",
+    )]  # fmt: skip
+    progress: Annotated[Callable[[Any], object] | None, Option(
+        None,
+        "Callback for compilations that take longer than two seconds.",
+        details="It is called from any thread with a `progress.Progress`: the phase, the dispatch that was compiled "
+        "last, and an estimate of the time left.",
+    )]  # fmt: skip
+    tune: Annotated[float | None, Option(
+        None,
+        "Seconds to spend on measuring alternative kernels, in addition to compiling; 0 uses stored measurements only.",
+        details="None uses the defaults (see docs/tuning.md).",
+        flag=Flag(("--tune",), "SECONDS", parse=float),
+    )]  # fmt: skip
+    tune_on: Annotated[Any, Option(
+        None,
+        "CPU device to measure on, with its plugins and imports.",
+        default_note="all CPUs of this machine",
+    )]  # fmt: skip
+
+
+def _table() -> dict[str, Option]:
+    options = {}
+    for name, annotated in CompileOptions.__annotations__.items():
+        (option,) = annotated.__metadata__
+        options[name] = replace(option, type=annotated.__origin__)
+    return options
+
+
+OPTIONS = _table()
+"""The options by name."""
+
+
+def completed(options: Mapping[str, Any]) -> CompileOptions:
+    """Return the options with the defaults of those that are not given; raise TypeError for an unknown option."""
+    if unknown := next((name for name in options if name not in OPTIONS), None):
+        raise TypeError(f"compile() has no option '{unknown}'; {did_you_mean(unknown, OPTIONS)}{', '.join(OPTIONS)}")
+    return cast(CompileOptions, {**{name: option.default for name, option in OPTIONS.items()}, **options})
+
+
+def documented(function: Function) -> Function:
+    """Decorate a function that takes `CompileOptions` as `**options`: its signature and docstring list the options.
+
+    The entry `options:` in the section `Args:` of the docstring is replaced.
+    """
+    signature = inspect.signature(function)
+    parameters = [parameter for name, parameter in signature.parameters.items() if name != "options"]
+    for name, option in OPTIONS.items():
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
+        )
+    vars(function)["__signature__"] = signature.replace(parameters=parameters)
+    if function.__doc__ is not None:  # Python -OO removes docstrings
+        lines = inspect.cleandoc(function.__doc__).splitlines()
+        (at,) = (index for index, line in enumerate(lines) if line.startswith("    options:"))
+        lines[at : at + 1] = [line for name in OPTIONS for line in _entry(name)]
+        function.__doc__ = "\n".join(lines)
+    return function
+
+
+def _entry(name: str) -> list[str]:
+    """Return the lines that document an option in a section of a docstring."""
+    return textwrap.wrap(
+        f"{name}: {OPTIONS[name].text}", 112, initial_indent=4 * " ", subsequent_indent=8 * " ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

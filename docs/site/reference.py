@@ -9,12 +9,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, is_typeddict
+from typing import Any
 
 import pydispatch
 from pydispatch.cli.__main__ import _parser
+from pydispatch.options import OPTIONS
 
 HEADERS = Path(__file__).parents[2] / "csrc" / "include" / "pydispatch"
+MODULE = re.compile(r"\b(collections\.abc|os|typing)\.")
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-f]+")
 SECTIONS = {
     "Compile": "compile CompileOptions Artifact from_jax jax_source from_torch CFunction CustomOperation WholeKernel "
@@ -113,7 +115,11 @@ def _signature(name: str, thing: Callable[..., object]) -> str:
 
 
 def _bare(annotation: object) -> object:
-    return _Bare(annotation) if isinstance(annotation, str) else annotation
+    """Return an annotation that is shown without quotes and without the modules of its types."""
+    if annotation is inspect.Parameter.empty:
+        return annotation
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return _Bare(MODULE.sub("", text))
 
 
 def _shown(call: str) -> str:
@@ -152,8 +158,8 @@ def _is_function(thing: object) -> bool:
 
 def _entry(name: str, thing: Any) -> str:
     parts = [f"### `{name}`"]
-    if is_typeddict(thing):
-        keys = "".join(f"    {key}: {kind.__forward_arg__}\n" for key, kind in thing.__annotations__.items())
+    if thing is pydispatch.CompileOptions:
+        keys = "".join(f"    {key}: {_bare(option.type)}\n" for key, option in OPTIONS.items())
         parts += [f"```python\nclass {name}(TypedDict, total=False):\n{keys}```", _text(thing)]
     elif name in RETURNED:
         parts += [f"*{RETURNED[name][1]}*", _text(thing), *_members(thing)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pydispatch.cli import cuda_files, models
-from pydispatch.cli.compile import add_results_argument, results_of
+from pydispatch.cli.options import add_results_flag, results_of
 from pydispatch.errors import ArtifactError, DeviceUnavailableError
 from pydispatch.files import open_mapped, read
 from pydispatch.formats.artifact import choices, dispatches
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dispatches", action="store_true", help="print what each dispatch holds and why neighbours do not"
     )
-    add_results_argument(parser)
+    add_results_flag(parser)
     parser.add_argument("--code", action="store_true", help="print the kernels that are text: WGSL and PTX")
 
 

@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from pydispatch.cli.compile import add_match_arguments, match_options, source_of
+from pydispatch.cli.compile import source_of
+from pydispatch.cli.options import MATCH, add_flags, given
 from pydispatch.errors import CompileError, Error
 from pydispatch.files import read_text
 from pydispatch.packages import importing, running
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--spec", dest="spec", action="append", default=[], metavar="FILE",
         help="a transform spec, a pdl spec or a Python file of patterns, by what it holds; repeatable",
     )  # fmt: skip
-    add_match_arguments(parser)
+    add_flags(parser, MATCH)
     parser.add_argument("--no-diff", action="store_true", help="leave out what would change in the program")
 
 
@@ -37,20 +38,19 @@ def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
     """Match without compiling, and print the report; return the exit status."""
     for spec in args.spec:
         kind = _kind(spec)
-        getattr(args, kind).append(spec)
-    if not (args.transform_spec or args.pdl_spec or args.patterns):
+        setattr(args, kind, [*getattr(args, kind, []), spec])
+    source, options = source_of(args.source), given(args, MATCH)
+    is_required = options.pop("require_match", False)
+    if not options:
         raise Error("nothing to look for: give --spec=FILE or --patterns=FILE.py")
-    source = source_of(args.source)
-    options = match_options(args)
-    options.pop("require_match")
     report, diff = dry_run.dry_run(source, **options)
     sys.stdout.write(report.text())
     if diff and not args.no_diff:
         sys.stdout.write("\n" + diff)
     unmatched = report.unmatched
     for pattern in unmatched:
-        sys.stderr.write(f"{'error' if args.require_match else 'warning'}: {pattern} matched nothing\n")
-    return 1 if unmatched and args.require_match else 0
+        sys.stderr.write(f"{'error' if is_required else 'warning'}: {pattern} matched nothing\n")
+    return 1 if unmatched and is_required else 0
 
 
 def _kind(path: str) -> str:

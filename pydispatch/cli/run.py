@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from pydispatch import extensions
-from pydispatch.cli.compile import add_model_arguments, model_options
+from pydispatch.cli.options import add_flags, given
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import path_of, writing
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pydispatch.cli.values import Value
     from pydispatch.runtime.interface import Device
     from pydispatch.runtime.program.program import Program
+
+_COMPILED_WITH = ("object_search_path", "kernels", "weights")
+"""Names of the compiler's options that subcommands take which run sources."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,14 +71,10 @@ def add_loading_arguments(parser: argparse.ArgumentParser, *, several_devices: b
         help="a plugin that provides imports: .so, embedded ELF or .sos; repeatable, the last is searched first",
     )  # fmt: skip
     parser.add_argument(
-        "-L", "--object-search-path", "--iree-hal-executable-object-search-path", dest="search_path", action="append",
-        default=[], metavar="FOLDER", help="for an .mlir: where object files are looked for; repeatable",
-    )  # fmt: skip
-    parser.add_argument(
         "--parameters", action="append", default=[], metavar="[SCOPE=]FILE",
         help="parameters of a scope: .safetensors, .npz or .npy; repeatable, the first file with a key has it",
     )  # fmt: skip
-    add_model_arguments(parser)
+    add_flags(parser, _COMPILED_WITH)
 
 
 def add_trace_argument(parser: argparse.ArgumentParser) -> None:
@@ -164,10 +163,10 @@ def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], mod
 
     part = extensions.part("device", args.device.partition(":")[0].partition("?")[0])
     target = None if part is None else getattr(part.load(), "TARGET", None)
-    options = {**options, **model_options(args)}
-    search = args.search_path if module is None else [str(path.parent), *args.search_path]
-    source = path if module is None else module
-    return pydispatch.compile(source, object_search_path=search, targets=target, **options)
+    options = {**options, **given(args, _COMPILED_WITH)}
+    if module is not None:
+        options["object_search_path"] = [str(path.parent), *options.get("object_search_path", [])]
+    return pydispatch.compile(path if module is None else module, targets=target, **options)
 
 
 def _is_source(path: Path) -> bool:

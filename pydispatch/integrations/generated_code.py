@@ -20,7 +20,7 @@ def code(kernel: KernelSource, target: str, **options: Any) -> str:
 
     SPIR-V is disassembled by spirv-dis, or listed as words if that is not installed. Errors of compiling are raised.
     """
-    from pydispatch.compiler.driver.pipeline import compile as compile_
+    from pydispatch.tuning.compile import compile as compile_
 
     if target not in TARGETS:
         raise InvalidArgumentError(f"code: target: expected one of {', '.join(TARGETS)}, got {target!r}")

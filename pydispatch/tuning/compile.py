@@ -7,33 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch.compiler.driver import artifact_cache
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.options import CompileOptions, completed
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from pydispatch.formats.artifact.artifact import Artifact
 
 
-def compile(source: Any, *, tune: float | None = None, tune_on: Any = None, **options: Any) -> Artifact:
+def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
     """Compile like `pydispatch.compiler.driver.pipeline.compile`, with choices by measurement (docs/tuning.md).
 
     Measurements are stored in the compiler's cache folder and apply to this machine. Standard error reports the gains.
 
-    Args:
-        tune: Seconds to measure at most; 0 uses stored measurements only.
-        tune_on: CPU device to measure on.
-
     Raises:
+        TypeError: There is no such option.
         InvalidArgumentError: The time or device is invalid.
         CompileError: The program is compiled for more than one CPU. Errors of `pipeline.compile` are raised, too.
     """
+    stated: dict[str, Any] = {**completed(options)}
+    tune, tune_on = stated.pop("tune"), stated.pop("tune_on")
     if tune is None:
         if tune_on is not None:
             raise InvalidArgumentError("tune_on: there is nothing to measure without tune=SECONDS")
-        return artifact_cache.compile(source, **options)
+        return artifact_cache.compile(source, **stated)
     if not isinstance(tune, (int, float)) or isinstance(tune, bool) or not 0 <= tune < math.inf:
         raise InvalidArgumentError(f"tune: expected seconds, 0 or more, got {tune!r}")
     if hasattr(source, "for_shapes"):  # a kernel with configurations
-        source = source.for_shapes(options.pop("inputs", None) or {}, tune > 0)
+        source = source.for_shapes(stated.pop("inputs") or {}, tune > 0)
     from pydispatch.tuning.bench import Bench
     from pydispatch.tuning.tuner import Tuner
 
-    return artifact_cache.compile(source, chooser=Tuner(float(tune), Bench(tune_on)), **options)
+    return artifact_cache.compile(source, chooser=Tuner(float(tune), Bench(tune_on)), **stated)

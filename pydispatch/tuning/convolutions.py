@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import OpResult
 
 from pydispatch import ir
-from pydispatch.compiler.driver.pipeline import Options, Pipeline
+from pydispatch.compiler.driver.options import Options
+from pydispatch.compiler.driver.pipeline import Pipeline
 from pydispatch.compiler.fusion.im2col import Convolution, pays
 from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.compiler.match import Rewrites
@@ -67,15 +68,15 @@ class ConvolutionPrograms(TrialBuilder):
     """Builder of trials of convolutions. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
-        self._options = replace(options, dump=None, progress=None)
+        self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None)
 
     def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
         return [self._program(tunable, config) for tunable, config in wanted if isinstance(tunable, ConvolutionTunable)]
 
     def _program(self, tunable: ConvolutionTunable, config: str) -> Trial | None:
-        options = replace(self._options, rewrites=Rewrites(), chooser=FixedChooser(config == COLUMNS))
+        pipeline = Pipeline(tunable.program.clone(), self._options, FixedChooser(config == COLUMNS))
         try:
-            return Trial(Pipeline(tunable.program.clone(), options).artifact(), "trial", config)
+            return Trial(pipeline.artifact(), "trial", config)
         except CompileError:
             return None
 

@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from pydispatch import ir
-from pydispatch.compiler.driver.pipeline import Options, compile_formed
+from pydispatch.compiler.driver.options import Options
+from pydispatch.compiler.driver.pipeline import compile_formed
 from pydispatch.compiler.match import Rewrites
 from pydispatch.compiler.outline.explain import FusionReport
 from pydispatch.errors import CompileError
@@ -59,7 +60,7 @@ class Programs(TrialBuilder):
     """Builder of trial programs of dispatches. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
-        self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None, chooser=None)
+        self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None)
 
     def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
         """Build one program for all dispatches without imports, and one for each other dispatch.

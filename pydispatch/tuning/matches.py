@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pydispatch.compiler.driver.pipeline import Options, Pipeline
+from pydispatch.compiler.driver.options import Options
+from pydispatch.compiler.driver.pipeline import Pipeline
 from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.compiler.match import Rewrites, patterns_of
 from pydispatch.compiler.match.python.apply import Candidate
@@ -45,7 +46,7 @@ class MatchPrograms(TrialBuilder):
     """Builder of trials of matches. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
-        self._options = replace(options, dump=None, progress=None, chooser=None)
+        self._options = replace(options, dump=None, progress=None)
 
     def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
         return [self._program(tunable, config) for tunable, config in wanted if isinstance(tunable, MatchTunable)]

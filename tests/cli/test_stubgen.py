@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
-import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,6 @@ import user_program
 
 import pydispatch as pd
 from pydispatch.cli.__main__ import main
-from pydispatch.compiler.driver import pipeline
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.stub import module_of
 
@@ -107,12 +104,3 @@ def test_names_that_python_cannot_write(name: str) -> None:
     text = module_of(artifact, f"{name}.pdx")
     compile(text, "made.py", "exec")
     assert "(Protocol)" not in text
-
-
-def test_options_are_those_of_the_compiler() -> None:
-    """Every option is typed once, and explained by `pydispatch.compile` itself."""
-    known = set(inspect.signature(pipeline.compile).parameters) - {"source", "chooser"} | {"tune", "tune_on"}
-    assert set(pd.CompileOptions.__annotations__) == known
-    assert pd.compile.__doc__ is not None
-    missing = [name for name in known if not re.search(rf"\b{name}(, \w+)?: ", pd.compile.__doc__)]
-    assert not missing

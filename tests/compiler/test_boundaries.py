@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
 from pydispatch.compiler.analysis import reasons
-from pydispatch.compiler.driver.pipeline import Options, Pipeline
+from pydispatch.compiler.driver.options import Options
+from pydispatch.compiler.driver.pipeline import Pipeline
 from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.fusion import group_order
 from pydispatch.compiler.outline.boundaries import jumps_of, origins

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler.driver.pipeline import Pipeline, _prepare
+from pydispatch.compiler.driver.options import prepare
+from pydispatch.compiler.driver.pipeline import Pipeline
 
 LAYER = """
   %m{i} = linalg.matmul ins(%h{i}, %w : {t}, tensor<16x16xf32>) outs(%z : {t}) -> {t}
@@ -63,7 +64,7 @@ def calls_to_form(layers: int) -> int:
 
 def calls_for(text: str) -> int:
     """How many Python functions are called from a parsed program to kernels."""
-    options, module = _prepare(text, "cpu", None, "", (), None)
+    module, options = prepare(text, {"targets": "cpu"})
     pipeline = Pipeline(module, options)
     calls = 0
 

@@ -13,7 +13,8 @@ from backends import Backend
 from xdsl.dialects.builtin import TensorType
 
 import pydispatch as pd
-from pydispatch.compiler.driver.pipeline import Options, Pipeline
+from pydispatch.compiler.driver.options import Options
+from pydispatch.compiler.driver.pipeline import Pipeline
 from pydispatch.compiler.driver.sources import load_source
 from pydispatch.ir.dialects.flow import dialect as flow
 

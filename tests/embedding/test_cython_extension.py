@@ -13,7 +13,7 @@ import pytest
 from embedding_build import ROOT, import_file
 
 import pydispatch as pd
-from pydispatch import cython_sources
+from pydispatch import include_folders
 
 PROGRAM = """func.func @mixed_invocation(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
   %r = arith.mulf %a, %b : tensor<?xf32>
@@ -53,7 +53,7 @@ def test_a_checkout_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.M
     assert (sources / "capi.pxd").is_file()
     (place / "pydispatch").mkdir(parents=True)
     (place / "pydispatch" / "_core").symlink_to(tmp_path / "gone")
-    assert cython_sources._linked(place, sources.resolve()) == str(place)
+    assert include_folders._linked(place, sources.resolve()) == str(place)
     assert (place / "pydispatch" / "_core" / "capi.pxd").is_file()
 
     def refuse(path: Path, sources: Path) -> str:
@@ -61,6 +61,6 @@ def test_a_checkout_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.M
             raise PermissionError(13, "read-only")
         return linked(path, sources)
 
-    linked = cython_sources._linked
-    monkeypatch.setattr(cython_sources, "_linked", refuse)
+    linked = include_folders._linked
+    monkeypatch.setattr(include_folders, "_linked", refuse)
     assert (Path(pd.get_cython_include()) / "pydispatch" / "_core" / "capi.pxd").is_file()

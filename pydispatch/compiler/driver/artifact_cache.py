@@ -28,6 +28,7 @@ from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.storage import whole_file
 from pydispatch.formats.storage.cache import limit
+from pydispatch.options import OPTIONS
 from pydispatch.packages import importing
 
 if TYPE_CHECKING:
@@ -40,16 +41,15 @@ USES = ("llvmlite", "ml_dtypes", "numpy", "xdsl", "ziglang")
 """Packages whose versions may change an artifact."""
 
 _NAMED = ("targets", "cpu", "object_search_path")
-_NEUTRAL: dict[str, tuple[object, ...]] = {
-    "dump": (None,), "transform_spec": (None,), "pdl_spec": (None,), "patterns": ((), []), "require_match": (False,),
-    "explain": (False,), "kernels": (None, {}), "weights": ("embed",), "inputs": (None, {}), "constants": (None, {}),
-}  # fmt: skip
-"""Options that prevent caching, each with its neutral values, which do not."""
+"""Options in the key, beside `cpu_features` and `reassociate`. Others must have their defaults."""
 
 
 def compile(source: Any, **options: Any) -> Artifact:
-    """Return the cached artifact of a program, or compile it by `pipeline.compile`. Raises the errors of that, and
-    CompileError if the compiler cannot be imported.
+    """Return the cached artifact of a program, or compile it by `pipeline.compile`.
+
+    Raises the errors of `pipeline.compile`, and CompileError if the compiler cannot be imported.
+
+    options: the arguments of `pipeline.compile`, with none left out.
     """
     start = time.perf_counter()
     entry = _entry(source, options)
@@ -131,15 +131,15 @@ def _options(options: Mapping[str, Any]) -> list[object] | None:
     are not cached.
     """
     rest = dict(options)
-    progress, reassociate = rest.pop("progress", None), rest.pop("reassociate", True)
-    features = rest.pop("cpu_features", "")
-    named = [_words(rest.pop(name, None)) for name in _NAMED]
+    progress, reassociate, features = rest.pop("progress"), rest.pop("reassociate"), rest.pop("cpu_features")
+    named = [_words(rest.pop(name)) for name in _NAMED]
     named.append(list(default_cpus()))
     is_known = (progress is None or callable(progress)) and type(reassociate) is bool and type(features) is str
     if not is_known or any(words is None for words in named):
         return None
     for name, value in rest.items():
-        if not any(type(value) is type(neutral) and value == neutral for neutral in _NEUTRAL.get(name, ())):
+        default = OPTIONS[name].default if name in OPTIONS else None
+        if type(value) is not type(default) or value != default:
             return None
     return [reassociate, features, *named]
 

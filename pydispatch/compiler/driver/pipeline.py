@@ -4,13 +4,11 @@ package.
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
@@ -24,10 +22,10 @@ from pydispatch.compiler.constants.channels_last import put_channels_last
 from pydispatch.compiler.constants.functions import DerivedFunctions
 from pydispatch.compiler.constants.hoist import hoist_constants
 from pydispatch.compiler.constants.pack import pack_constants
-from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.executables import emit_executables
+from pydispatch.compiler.driver.options import Options, prepare
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
-from pydispatch.compiler.driver.progress import Progress, Tracker
+from pydispatch.compiler.driver.progress import Tracker
 from pydispatch.compiler.driver.reduction import reporting
 from pydispatch.compiler.driver.sources import load_source, lower_input
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
@@ -38,8 +36,6 @@ from pydispatch.compiler.host.contract_program import contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
-from pydispatch.compiler.match import Rewrites, patterns_of, rewrites_of
-from pydispatch.compiler.match.custom import patterns_for
 from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.outline.asserts import report_asserts
 from pydispatch.compiler.outline.executables import Selection, expand_executables
@@ -47,99 +43,42 @@ from pydispatch.compiler.outline.explain import FusionReport, listing
 from pydispatch.compiler.outline.extern import outline_externs
 from pydispatch.compiler.outline.form import form_dispatches, host_functions
 from pydispatch.compiler.outline.share import share_executables
-from pydispatch.compiler.target.backend import Dump, require_backend
+from pydispatch.compiler.target.backend import require_backend
 from pydispatch.compiler.target.cpu import without_fallbacks
 from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import Folders
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 from pydispatch.faults import translated
-from pydispatch.files import writing
 from pydispatch.formats.artifact import choices, dispatches
 from pydispatch.formats.artifact.choices import Choice
 from pydispatch.formats.artifact.manifest import FunctionEntry
 from pydispatch.formats.program.program import disassemble
-from pydispatch.frontends.source import ReadOptions
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.functions import FUNCTIONS, symbol_name
 from pydispatch.ir.structured import reading
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from pydispatch.compiler.fusion.im2col import Convolution
     from pydispatch.compiler.match.python.apply import Candidate
     from pydispatch.formats.artifact.artifact import Artifact
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of one compilation.
-
-    Attributes:
-        targets: Names of targets, None for those of the module.
-        cpu: CPU names; each gets a variant.
-        cpu_features: LLVM features for every CPU target.
-        object_search_path: Folders that are searched for object files.
-        source_folders: Folders of the program and of the specs.
-        reading: How frontends read the source.
-        dump: Receives (file name, content) of every intermediate form.
-        rewrites: Specs and patterns to apply.
-        reassociate, progress: As in `compile`.
-        chooser: Chooses between alternative implementations of a computation.
-    """
-
-    targets: tuple[str, ...] | None = None
-    cpu: tuple[str, ...] = ()
-    cpu_features: str = ""
-    object_search_path: tuple[str, ...] = ()
-    source_folders: tuple[str, ...] = ()
-    reading: ReadOptions = field(default_factory=ReadOptions)
-    dump: Dump | None = None
-    rewrites: Rewrites = field(default_factory=Rewrites)
-    reassociate: bool = True
-    progress: Callable[[Progress], object] | None = None
-    chooser: Chooser | None = None
+    from pydispatch.options import CompileOptions
 
 
 @translated()
-def compile(
-    source: Any,
-    *,
-    targets: str | Sequence[str] | None = None,
-    cpu: str | Sequence[str] | None = None,
-    cpu_features: str = "",
-    object_search_path: Sequence[str | os.PathLike[str]] = (),
-    dump: str | os.PathLike[str] | None = None,
-    transform_spec: Any = None,
-    pdl_spec: Any = None,
-    patterns: Sequence[Any] = (),
-    require_match: bool = False,
-    explain: bool = False,
-    reassociate: bool = True,
-    kernels: Mapping[str, Any] | None = None,
-    weights: str = "embed",
-    inputs: Mapping[str, Sequence[int | str]] | None = None,
-    constants: Mapping[str, Any] | None = None,
-    progress: Callable[[Progress], object] | None = None,
-    chooser: Chooser | None = None,
-) -> Artifact:
-    """Compile a program into an artifact; source, options and errors as of `pydispatch.compile`.
+def compile(source: Any, *, chooser: Chooser | None = None, **options: Unpack[CompileOptions]) -> Artifact:
+    """Compile a program into an artifact; source, options and errors as of `pydispatch.compile`, without `tune`.
 
     chooser: see `Chooser`; that of `pydispatch.compile(tune=)` measures.
     """
-    reading_options = arguments.read_options(kernels, weights, inputs, constants)
-    options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)
-    explain = arguments.flag("explain", explain)
-    options = replace(
-        options, reassociate=arguments.flag("reassociate", reassociate),
-        progress=arguments.called("progress", progress), chooser=chooser,
-    )  # fmt: skip
-    options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
-    pipeline = Pipeline(module, options)
-    with _reporting(source, reading_options, options, Pipeline.artifact):
+    module, checked = prepare(source, options)
+    pipeline = Pipeline(module, checked, chooser)
+    with _reporting(source, checked, Pipeline.artifact):
         artifact = pipeline.artifact()
-    if explain:
-        shown = dispatches.render(listing(pipeline.reports, pipeline.module), _choices(options))
-        sys.stderr.write(shown + "\n")
+    if checked.explain:
+        _explain(pipeline)
     return artifact
 
 
@@ -158,25 +97,7 @@ def compile_formed(module: ModuleOp, options: Options, reports: Sequence[FusionR
 
 
 @translated()
-def compile_to(
-    phase: str,
-    source: Any,
-    *,
-    targets: str | Sequence[str] | None = None,
-    cpu: str | Sequence[str] | None = None,
-    cpu_features: str = "",
-    object_search_path: Sequence[str | os.PathLike[str]] = (),
-    dump: str | os.PathLike[str] | None = None,
-    transform_spec: Any = None,
-    pdl_spec: Any = None,
-    patterns: Sequence[Any] = (),
-    require_match: bool = False,
-    kernels: Mapping[str, Any] | None = None,
-    weights: str = "embed",
-    inputs: Mapping[str, Sequence[int | str]] | None = None,
-    constants: Mapping[str, Any] | None = None,
-    elide_bytes: int | None = None,
-) -> str:
+def compile_to(phase: str, source: Any, *, elide_bytes: int | None = None, **options: Unpack[CompileOptions]) -> str:
     """Compile a program up to a phase (see `phases.PHASE_NAMES`), and return its text. CompileError for an unknown
     phase.
 
@@ -184,85 +105,52 @@ def compile_to(
     """
     if not isinstance(phase, str) or phase not in PHASE_NAMES:
         raise CompileError(f"there is no phase '{phase}'", note=f"phases: {', '.join(PHASE_NAMES)}")
-    reading_options = arguments.read_options(kernels, weights, inputs, constants)
-    options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)
-    options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
+    module, checked = prepare(source, options)
+    pipeline = Pipeline(module, checked)
     text_after = partial(Pipeline.text_after, phase=PHASE_NAMES[phase], elide_bytes=elide_bytes)
-    with _reporting(source, reading_options, options, text_after):
-        return text_after(Pipeline(module, options))
+    with _reporting(source, checked, text_after):
+        text = text_after(pipeline)
+    if checked.explain:
+        _explain(pipeline)
+    return text
 
 
-def _reporting(
-    source: Any, reading: ReadOptions, options: Options, run: Callable[[Pipeline], object]
-) -> AbstractContextManager[None]:
+def _explain(pipeline: Pipeline) -> None:
+    """Print to stderr which operations each dispatch contains, and the choices that were measured."""
+    shown = dispatches.render(listing(pipeline.reports, pipeline.module), _choices(pipeline.chooser))
+    sys.stderr.write(shown + "\n")
+
+
+def _reporting(source: Any, options: Options, run: Callable[[Pipeline], object]) -> AbstractContextManager[None]:
     """Return a context that adds a reduced program to compiler faults raised while the source is compiled.
 
     run: compiles with a pipeline as the block does; the reduction repeats it on smaller programs.
     """
-    quiet = replace(options, dump=None, progress=None, chooser=None)
-    return reporting(lambda: load_source(source, options=reading)[0], lambda module: run(Pipeline(module, quiet)))
-
-
-def _prepare(
-    source: Any,
-    targets: str | Sequence[str] | None,
-    cpu: str | Sequence[str] | None,
-    cpu_features: str,
-    object_search_path: Sequence[str | os.PathLike[str]],
-    dump: str | os.PathLike[str] | None,
-    read_options: ReadOptions | None = None,
-) -> tuple[Options, ModuleOp]:
-    options = Options(
-        targets=arguments.names("targets", targets, "'cpu'"),
-        cpu=arguments.names("cpu", cpu, "'native'") or (),
-        cpu_features=arguments.text("cpu_features", cpu_features, "'+avx2,+fma'"),
-        object_search_path=tuple(arguments.folders("object_search_path", object_search_path)),
-        dump=None if dump is None else dump_into(arguments.dump_folder("dump", dump)),
-        reading=read_options or ReadOptions(),
+    quiet = replace(options, dump=None, progress=None)
+    return reporting(
+        lambda: load_source(source, options=options.reading)[0], lambda module: run(Pipeline(module, quiet))
     )
-    module, paths = load_source(source, options=read_options)
-    options = replace(options, source_folders=tuple(dict.fromkeys(str(path.parent) for path in paths)))
-    return options, module
-
-
-def _with_rewrites(
-    options: Options, transform_spec: Any, pdl_spec: Any, patterns: Sequence[Any], require_match: bool,
-    read_options: ReadOptions,
-) -> Options:  # fmt: skip
-    require_match = arguments.flag("require_match", require_match)
-    no_patterns = isinstance(patterns, (list, tuple)) and not patterns
-    if transform_spec is None and pdl_spec is None and no_patterns and not read_options.kernels:
-        return options
-    rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
-    rewrites.rewrites += patterns_of(patterns_for(read_options.kernels))
-    return replace(options, rewrites=rewrites, source_folders=(*options.source_folders, *folders))
 
 
 _DUMPED_BYTES = 1 << 14
 """Maximum size in bytes of a constant that dumps contain; larger ones make files that editors cannot display."""
 
 
-def dump_into(folder: Path) -> Dump:
-    """Return a function that writes intermediates as files of `folder`."""
-
-    def write(name: str, content: bytes | str) -> Path:
-        data = content.encode() if isinstance(content, str) else content
-        with writing("an intermediate", folder / name):
-            (folder / name).write_bytes(data)
-        return folder / name
-
-    return write
-
-
 class Pipeline:
-    """State of one compilation. Each phase rewrites `module` in place."""
+    """State of one compilation. Each phase rewrites `module` in place.
 
-    def __init__(self, module: ModuleOp, options: Options) -> None:
-        self.module, self.options = module, options
+    Args:
+        module: The program.
+        options: Options of the compilation.
+        chooser: Chooses between alternative implementations of a computation.
+    """
+
+    def __init__(self, module: ModuleOp, options: Options, chooser: Chooser | None = None) -> None:
+        self.module, self.options, self.chooser = module, options, chooser
         self.added = added_patterns()
         self.added.targets = options.rewrites.targets = self._formats
-        if options.chooser is not None:
-            options.rewrites.decide = partial(options.chooser.matches, self)
+        if chooser is not None:
+            options.rewrites.decide = partial(chooser.matches, self)
         self.done = ""
         self.reports: list[FusionReport] = []
         self.interfaces: dict[str, FunctionEntry] = {}
@@ -319,8 +207,8 @@ class Pipeline:
         hoist_constants(self.module, functions)
         hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
         self.reports = self._formed(hosts)
-        if self.options.chooser is not None:
-            self.options.chooser.dispatches(self)
+        if self.chooser is not None:
+            self.chooser.dispatches(self)
         self.derive(functions)
 
     def derive(self, functions: DerivedFunctions) -> None:
@@ -333,8 +221,7 @@ class Pipeline:
         """Form the dispatches of functions within the limits of all targets, and return a report for each."""
         limits = (min(self._bindings, default=most) for most in (MOST_TENSORS, MOST_BINDINGS))
         legality = Legality(partial(why_not, chains=bool(self._levels)), space_of, *limits)
-        chooser = self.options.chooser
-        patches = None if chooser is None else partial(chooser.convolutions, self)
+        patches = None if self.chooser is None else partial(self.chooser.convolutions, self)
         return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
 
     def _rewrite(self, phase: str) -> None:
@@ -343,7 +230,7 @@ class Pipeline:
 
     def targets(self) -> list[hal.ExecutableTargetAttr]:
         options = self.options
-        is_single = options.chooser is not None  # measurements are of code for one CPU
+        is_single = self.chooser is not None  # measurements are of code for one CPU
         return select_targets(self.module, options.targets, options.cpu, options.cpu_features, is_single)
 
     @cached_property
@@ -411,7 +298,7 @@ class Pipeline:
         self.tracker.end()
         listed = listing(self.reports, self.module)
         if logs.compiler.has_debug:
-            shown = dispatches.render(listed, _choices(options))
+            shown = dispatches.render(listed, _choices(self.chooser))
             logs.compiler.debug("dispatches, and why neighbours are apart:\n%s", shown)
         public = [f.name for f in program.functions if f.public] + [p.name for p in program.procedures if p.public]
         return formats.Artifact.build(
@@ -421,7 +308,7 @@ class Pipeline:
             constants=list(constants.arrays.values()),
             producers=producers(),
             dispatches=dispatches.encode(listed),
-            choices=choices.encode(_choices(options)),
+            choices=choices.encode(_choices(self.chooser)),
             contracts=contracts,
         )
 
@@ -444,8 +331,8 @@ class Chooser(Protocol):
         """Change the formed dispatches of a compilation in place."""
 
 
-def _choices(options: Options) -> Sequence[Choice]:
-    return () if options.chooser is None else options.chooser.choices
+def _choices(chooser: Chooser | None) -> Sequence[Choice]:
+    return () if chooser is None else chooser.choices
 
 
 def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:

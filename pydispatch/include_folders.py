@@ -1,4 +1,4 @@
-"""Location of the Cython declarations of `pydispatch._core`."""
+"""Folders of the C headers and of the Cython declarations of `pydispatch._core`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,26 @@ _PACKAGE = Path(__file__).resolve().parent
 _MARK = "capi.pxd"
 
 
-def folder() -> str:
-    """Return the folder that has `pydispatch/_core/capi.pxd`; in a checkout, create it with links to the sources. Error
-    where there are no declarations.
+def get_include() -> str:
+    """Return the folder of the C headers, for `#include "pydispatch/library.h"`.
+
+    Raises:
+        Error: This copy of pydispatch has no headers.
+    """
+    for folder in (_PACKAGE / "include", _PACKAGE.parent / "csrc" / "include"):
+        if (folder / "pydispatch" / "library.h").exists():
+            return str(folder)
+    raise Error("the C headers are not installed with this copy of pydispatch")
+
+
+def get_cython_include() -> str:
+    """Return the folder in which Cython finds `pydispatch._core`, for `cythonize(..., include_path=[...])`.
+
+    That is the folder of the package; of an editable install, whose Cython sources are in another folder, a folder of
+    links that is made in its `build`.
+
+    Raises:
+        Error: This copy of pydispatch has no Cython declarations.
     """
     if (_PACKAGE / "_core" / _MARK).is_file():
         return str(_PACKAGE.parent)

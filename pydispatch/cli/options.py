@@ -1,0 +1,149 @@
+"""Options of the compiler as flags of subcommands, and their values as arguments of `pydispatch.compile`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.files import open_mapped
+from pydispatch.options import OPTIONS
+from pydispatch.patterns.kernels import CFunction, CustomOperation
+
+FLAGS = tuple(name for name, option in OPTIONS.items() if option.flag is not None)
+"""Names of the options that have a flag."""
+MATCH = ("transform_spec", "pdl_spec", "patterns", "require_match")
+"""Names of the options of match and replace."""
+
+
+def add_flags(parser: argparse.ArgumentParser, names: Sequence[str] = FLAGS) -> None:
+    """Add the flags of options. Namespaces have only the options that are given."""
+    for name in names:
+        option = OPTIONS[name]
+        assert option.flag is not None, name
+        keywords: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": option.help}
+        if option.default is False:
+            keywords["action"] = "store_true"
+        elif option.default is True:
+            keywords["action"] = argparse.BooleanOptionalAction
+        else:
+            keywords["action"] = "append" if option.flag.repeatable else "store"
+            keywords |= {"metavar": option.flag.metavar, "type": option.flag.parse, "choices": option.flag.choices}
+        parser.add_argument(*option.flag.spellings, **keywords)
+        if name == "kernels":
+            add_results_flag(parser)
+
+
+def add_results_flag(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that declares result types of custom operations, which are a part of their kernels."""
+    parser.add_argument(
+        "--results", dest="results", action="append", default=[], metavar="NAME=TYPE[;TYPE...]",
+        help="the type of each result of a custom operation, where the model does not state it: an operand (in0, or "
+        "its name), or such as f32[n, 3], with sizes of the operands; repeatable",
+    )  # fmt: skip
+
+
+def given(args: argparse.Namespace, names: Sequence[str] = FLAGS) -> dict[str, Any]:
+    """Return the options that a command line gives, as arguments of `pydispatch.compile`.
+
+    Raises:
+        InvalidArgumentError: The text of an option is malformed.
+        Error: A file of patterns fails, or has none.
+    """
+    options = {name: getattr(args, name) for name in names if hasattr(args, name)}
+    for name, convert in _CONVERSIONS.items():
+        if name in options:
+            options[name] = convert(options[name])
+    if "kernels" in names:
+        options |= _with_results(options, results_of(args))
+    return options
+
+
+def _with_results(options: Mapping[str, Any], stated: Mapping[str, list[str]]) -> dict[str, Any]:
+    """Return the option `kernels` with the result types of `--results`; nothing if there are none."""
+    kernels = dict(options.get("kernels", {}))
+    if unknown := next((name for name in stated if name not in kernels), None):
+        raise InvalidArgumentError(f"--results={unknown}=...: there is no --kernel={unknown}=...")
+    for name, results in stated.items():
+        kernels[name] = CustomOperation(kernels[name], results)
+    return {"kernels": kernels} if stated else {}
+
+
+def results_of(args: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the result types in `--results` by operation; raise InvalidArgumentError for a malformed option."""
+    results = {}
+    for option in args.results:
+        name, equals, types = option.partition("=")
+        listed = [type_.strip() for type_ in types.split(";")]
+        if not equals or not name or not all(listed) or name in results:
+            problem = (
+                "the operation has --results already" if name in results else "expected NAME=TYPE or NAME=TYPE;TYPE"
+            )
+            sample = "mylib::swish=in0 or mylib::boxes=f32[n, 4]"
+            raise InvalidArgumentError(f"--results={option}: {problem}, such as {sample}")
+        results[name] = listed
+    return results
+
+
+def _kernels(options: Sequence[str]) -> dict[str, CFunction]:
+    """Parse the values of `--kernel` into C functions by operation."""
+    return dict(map(_kernel, options))
+
+
+def _kernel(option: str) -> tuple[str, CFunction]:
+    name, equals, rest = option.rpartition("=")
+    file, *more = rest.split(":")
+    if not equals or not name or not 1 <= len(more) <= 2:
+        raise InvalidArgumentError(
+            f"--kernel={option}: expected NAME=FILE:SYMBOL or NAME=FILE:SYMBOL:ARGUMENT,..., such as "
+            "mylib::swish=swish.c:swish:x,out,count"
+        )
+    return name, CFunction(file, more[0], *(more[1].split(",") if more[1:] else ()))
+
+
+def _specs(options: Sequence[str]) -> dict[str, list[str]]:
+    """Group `PHASE=FILE` and `FILE` by phase; the default phase is preprocessing."""
+    files: dict[str, list[str]] = {}
+    for option in options:
+        phase, equals, path = option.partition("=")
+        known = equals and "/" not in phase and "." not in phase
+        files.setdefault(phase if known else "preprocessing", []).append(path if known else option)
+    return files
+
+
+def _patterns(paths: Sequence[str]) -> list[object]:
+    """Run Python files and return the patterns that they define."""
+    return [pattern for path in paths for pattern in _patterns_of(path)]
+
+
+def _patterns_of(path: str) -> list[object]:
+    """Run a Python file and return the patterns that it defines; raise Error with the line if it fails."""
+    import runpy
+    import traceback
+
+    from pydispatch.patterns import Pattern
+
+    open_mapped(path).close()  # a pipe or device would be waited for, or read without end
+    try:
+        names = runpy.run_path(path)
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+        what = error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"
+        raise Error(f"{path}{'' if line is None else f':{line}'}: {what}") from None
+    patterns = list(dict.fromkeys(value for value in names.values() if isinstance(value, Pattern)))
+    if not patterns:
+        raise Error(f"'{path}' has no @pydispatch.pattern")
+    return list(patterns)
+
+
+def _cpus(names: Sequence[str]) -> list[str]:
+    """Translate the name that IREE's compiler has for this machine's CPU."""
+    return ["native" if name == "host" else name for name in names]
+
+
+_CONVERSIONS: Mapping[str, Callable[[Any], object]] = {
+    "cpu": _cpus, "kernels": _kernels, "patterns": _patterns, "pdl_spec": _specs, "transform_spec": _specs,
+}  # fmt: skip
+"""Options whose values on the command line are not those of `pydispatch.compile`, with the conversion of each."""

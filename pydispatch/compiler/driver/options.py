@@ -1,0 +1,91 @@
+"""Options of one compilation: the arguments of `pydispatch.compile`, checked and completed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch.compiler.driver import arguments
+from pydispatch.compiler.driver.progress import Progress
+from pydispatch.compiler.driver.sources import load_source
+from pydispatch.compiler.match import Rewrites, patterns_of, rewrites_of
+from pydispatch.compiler.match.custom import patterns_for
+from pydispatch.compiler.target.backend import Dump
+from pydispatch.files import writing
+from pydispatch.frontends.source import ReadOptions
+from pydispatch.options import CompileOptions, completed
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked options of one compilation. Those that are not described here are as of `pydispatch.compile`.
+
+    Attributes:
+        source_folders: Folders of the program and of the specs.
+        reading: How frontends read the source.
+        dump: Receives (file name, content) of every intermediate form.
+        rewrites: Specs and patterns to apply.
+    """
+
+    targets: tuple[str, ...] | None = None
+    cpu: tuple[str, ...] = ()
+    cpu_features: str = ""
+    object_search_path: tuple[str, ...] = ()
+    source_folders: tuple[str, ...] = ()
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    dump: Dump | None = None
+    rewrites: Rewrites = field(default_factory=Rewrites)
+    explain: bool = False
+    reassociate: bool = True
+    progress: Callable[[Progress], object] | None = None
+
+
+def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
+    """Check the options, load the program and its specs, and return the program and the checked options.
+
+    Raises:
+        InvalidArgumentError: An option has a wrong type or value.
+        CompileError: The program or a spec cannot be read.
+    """
+    stated = completed(options)
+    checked = Options(
+        targets=arguments.names("targets", stated["targets"], "'cpu'"),
+        cpu=arguments.names("cpu", stated["cpu"], "'native'") or (),
+        cpu_features=arguments.text("cpu_features", stated["cpu_features"], "'+avx2,+fma'"),
+        object_search_path=tuple(arguments.folders("object_search_path", stated["object_search_path"])),
+        dump=None if stated["dump"] is None else dump_into(arguments.dump_folder("dump", stated["dump"])),
+        reading=arguments.read_options(stated["kernels"], stated["weights"], stated["inputs"], stated["constants"]),
+        explain=arguments.flag("explain", stated["explain"]),
+        reassociate=arguments.flag("reassociate", stated["reassociate"]),
+        progress=arguments.called("progress", stated["progress"]),
+    )
+    module, paths = load_source(source, options=checked.reading)
+    checked = replace(checked, source_folders=tuple(dict.fromkeys(str(path.parent) for path in paths)))
+    return module, _with_rewrites(checked, stated)
+
+
+def _with_rewrites(options: Options, stated: CompileOptions) -> Options:
+    """Load the specs and patterns of match and replace."""
+    require_match, patterns = arguments.flag("require_match", stated["require_match"]), stated["patterns"]
+    no_patterns = isinstance(patterns, (list, tuple)) and not patterns
+    if stated["transform_spec"] is None and stated["pdl_spec"] is None and no_patterns and not options.reading.kernels:
+        return options
+    rewrites, folders = rewrites_of(stated["transform_spec"], stated["pdl_spec"], patterns, require_match, load_source)
+    rewrites.rewrites += patterns_of(patterns_for(options.reading.kernels))
+    return replace(options, rewrites=rewrites, source_folders=(*options.source_folders, *folders))
+
+
+def dump_into(folder: Path) -> Dump:
+    """Return a function that writes intermediates as files of `folder`."""
+
+    def write(name: str, content: bytes | str) -> Path:
+        data = content.encode() if isinstance(content, str) else content
+        with writing("an intermediate", folder / name):
+            (folder / name).write_bytes(data)
+        return folder / name
+
+    return write
