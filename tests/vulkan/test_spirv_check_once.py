@@ -11,6 +11,7 @@ from test_spirv_check import VALID, assembled
 import pydispatch as pd
 from pydispatch.formats.spirv import check as spirv_check
 from pydispatch.formats.spirv import operands as spirv_operands
+from pydispatch.formats.spirv.instruction import SpirvInstruction
 
 
 def test_a_good_module_is_checked_once_and_a_broken_one_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,13 +55,17 @@ def test_places_by_form_are_those_of_a_walk() -> None:
         except ValueError as error:
             return str(error)
 
+    def walked(inst: SpirvInstruction) -> object:
+        return spirv_operands._walked_positions(inst, fail, lambda selector: 1)
+
+    def located(inst: SpirvInstruction) -> object:
+        spirv_operands.locate_ids(inst, 4, fail, lambda selector: 1)
+        return inst.type, inst.result, inst.ids
+
     for opcode in spirv_operands.patterns():
         for count in (*range(1, 10), 31, 32, 33):
-            first = pick.randrange(5, 50)
-            words = [pick.randrange(4) for _ in range(first + count)]
-            arguments = (words, opcode, first, first + count, fail, lambda selector: 1)
-            assert outcome(spirv_operands.id_positions, *arguments) == outcome(
-                spirv_operands._walked_positions, *arguments
-            )
+            words = [pick.randrange(1, 4) for _ in range(count)]
+            inst = SpirvInstruction(opcode, words, pick.randrange(5, 50))
+            assert outcome(located, inst) == outcome(walked, inst)
             seen += spirv_operands._positions_by_length(opcode, count) is not None
     assert seen > 500

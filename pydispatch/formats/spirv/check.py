@@ -16,20 +16,12 @@ import hashlib
 from collections.abc import Sequence
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.declared import (
-    EXTENSIONS_FROM,
-    FUNCTION,
-    NON_SEMANTIC,
-    FunctionBody,
-    Shape,
-    SpirvDeclarations,
-    check_variable,
-)
+from pydispatch.formats.spirv.declared import EXTENSIONS_FROM, Shape, SpirvDeclarations, check_variable
 from pydispatch.formats.spirv.functions.check import check_constant, check_functions
-from pydispatch.formats.spirv.module import instructions, read
-from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
-from pydispatch.formats.spirv.operands import id_positions, patterns
-from pydispatch.formats.spirv.parts import EXT_INST, FORWARD_POINTER, LABEL, LINE, NO_LINE, UNDEF, Inst
+from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
+from pydispatch.formats.spirv.module import read
+from pydispatch.formats.spirv.names import DEBUG_SETS, GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
+from pydispatch.formats.spirv.operands import locate_ids, patterns
 
 KEPT = 4096
 _valid_digests: dict[bytes, None] = {}
@@ -37,14 +29,17 @@ _valid_digests: dict[bytes, None] = {}
 _KERNELS = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
 """Opcodes that only OpenCL has."""
 
-_SECTIONS = {
+_SECTIONS: dict[int, int] = {
     Op.CAPABILITY: 0, Op.EXTENSION: 1, Op.EXT_INST_IMPORT: 2, Op.MEMORY_MODEL: 3, Op.ENTRY_POINT: 4,
-    **dict.fromkeys((Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID), 5), **dict.fromkeys((2, 3, 4, 7), 6),
-    **dict.fromkeys((Op.NAME, 6), 7), 330: 8, **dict.fromkeys((71, 72, 73, 74, 75, 332, 5632, 5633), 9),
+    **dict.fromkeys((Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID), 5), 
+    **dict.fromkeys((Op.SOURCE_CONTINUED, Op.SOURCE, Op.SOURCE_EXTENSION, Op.STRING), 6),
+    **dict.fromkeys((Op.NAME, Op.MEMBER_NAME), 7), Op.MODULE_PROCESSED: 8,
+    **dict.fromkeys((Op.DECORATE, Op.MEMBER_DECORATE, Op.DECORATION_GROUP, Op.GROUP_DECORATE, Op.GROUP_MEMBER_DECORATE,
+                     Op.DECORATE_ID, Op.DECORATE_STRING, Op.MEMBER_DECORATE_STRING), 9),
 }  # fmt: skip
 """Opcode → its section, up to the annotations; then come types with constants and variables, functions."""
 _DECLARATIONS, _FUNCTIONS = 10, 11
-_ANYWHERE = frozenset((0, LINE, NO_LINE))
+_ANYWHERE = frozenset((Op.NOP, Op.LINE, Op.NO_LINE))
 
 _DECORATION_OPERANDS = {
     **dict.fromkeys((0, 2, 3, 4, 5, 7 + 1, 9, 10, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 42), 0),
@@ -68,10 +63,9 @@ def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
 
 def _check(data: bytes | bytearray | memoryview, what: str) -> None:
     """Check a module without consulting the cache of valid modules."""
-    words, tables = read(data, what)
-    reader = _ModuleChecker(SpirvDeclarations(words, tables, what))
-    for opcode, first, last in instructions(words, what):
-        reader.take(opcode, first, last)
+    reader = _ModuleChecker(SpirvDeclarations(read(data, what)))
+    for inst in reader.tables.instructions:
+        reader.take(inst)
     reader.finish()
     check_functions(reader.declared, reader.is_open)
 
@@ -81,73 +75,59 @@ class _ModuleChecker:
 
     Attributes:
         section: Section of the last instruction, see _SECTIONS.
-        body: Function that is being read; None between functions.
+        function: Function that is being read; None between functions.
         forward: Ids that OpTypeForwardPointer declares.
     """
 
     def __init__(self, declared: SpirvDeclarations) -> None:
-        self.declared, self.words, self.tables = declared, declared.words, declared.tables
+        self.declared, self.tables, self.fail = declared, declared.tables, declared.fail
         self.section = 0
-        self.body: FunctionBody | None = None
+        self.function: SpirvFunction | None = None
         self.results: dict[int, int] = {}  # id → the opcode that defines it
         self.local: dict[int, int] = {}  # values of functions → their types, for the literals of switches
         self.forward: set[int] = set()
         self.decorated: list[tuple[int, int, int]] = []  # (word, target, member or -1)
         self.is_open = False  # it has instructions that are not known
 
-    def fail(self, at: int, text: str) -> ArtifactError:
-        return self.declared.fail(at, text)
-
-    def take(self, opcode: int, first: int, last: int) -> None:
+    def take(self, inst: SpirvInstruction) -> None:
         """Check one instruction: its place in the module, its ids, and what its section demands."""
-        if opcode not in patterns() or opcode in _KERNELS:
-            if opcode < EXTENSIONS_FROM:
-                raise self.fail(first, f"opcode {opcode}, which shaders for compute do not have")
+        op = inst.op
+        if op not in patterns() or op in _KERNELS:
+            if op < EXTENSIONS_FROM:
+                raise self.fail(inst.at, f"opcode {op}, which shaders for compute do not have")
             self.is_open = True
             return
-        if opcode in _ANYWHERE:
-            self._inst(opcode, first, last)
+        if op in _ANYWHERE:
+            self._locate_ids(inst)
             return
-        section = _SECTIONS.get(opcode, _DECLARATIONS)
-        if opcode == Op.FUNCTION or self.section == _FUNCTIONS:
+        section = _SECTIONS.get(op, _DECLARATIONS)
+        if op == Op.FUNCTION or self.section == _FUNCTIONS:
             section = _FUNCTIONS if section >= _DECLARATIONS else section
         if section < self.section:
-            raise self.fail(first, f"opcode {opcode} after code that must follow it")
-        if opcode == Op.MEMORY_MODEL and self.section == section:
-            raise self.fail(first, "a second memory model")
+            raise self.fail(inst.at, f"opcode {op} after code that must follow it")
+        if op == Op.MEMORY_MODEL and self.section == section:
+            raise self.fail(inst.at, "a second memory model")
         self.section = section
-        inst = self._inst(opcode, first, last)
+        self._locate_ids(inst)
         if section == _FUNCTIONS:
             self._code(inst)
         elif section == _DECLARATIONS:
             self._declaration(inst)
-        elif opcode == Op.EXT_INST_IMPORT:
-            from pydispatch.formats.spirv.module import text_at
-
-            self.declared.sets[inst.id] = text_at(self.words, first + 2, last, self.declared.what)[0]
-        elif opcode in (Op.DECORATE, Op.MEMBER_DECORATE):
+        elif op == Op.EXT_INST_IMPORT:
+            self.declared.sets[inst.id] = inst.text(2, self.fail)[0]
+        elif op in (Op.DECORATE, Op.MEMBER_DECORATE):
             self._decoration(inst)
 
-    def _inst(self, opcode: int, first: int, last: int) -> Inst:
-        """Parse an instruction and check its ids: in bounds, result defined once, type declared before."""
-        words = self.words
-        type_, result, ids = id_positions(words, opcode, first, last, self.fail, self._case_words)
-        bound = self.tables.bound
-        for position in (type_, result, *ids):
-            if position and not 0 < words[position] < bound:
-                raise self.fail(position, f"id {words[position]}, the bound is {bound}")
-        inst = Inst(
-            opcode, list(words[first:last]), type_ and type_ - first, result and result - first,
-            [position - first for position in ids], first,
-        )  # fmt: skip
-        if type_ and inst.type_id not in self.declared.types:
-            raise self.fail(type_, f"id {inst.type_id} is no type that was declared before")
-        if result:
-            if self.results.setdefault(inst.id, first) != first:
-                raise self.fail(result, f"id {inst.id} is defined twice")
-            if type_:
+    def _locate_ids(self, inst: SpirvInstruction) -> None:
+        """Find the ids of an instruction, and check them: in bounds, result defined once, type declared before."""
+        locate_ids(inst, self.tables.bound, self.fail, self._case_words)
+        if inst.type and inst.type_id not in self.declared.types:
+            raise self.fail(inst.at + inst.type, f"id {inst.type_id} is no type that was declared before")
+        if inst.result:
+            if self.results.setdefault(inst.id, inst.at) != inst.at:
+                raise self.fail(inst.at + inst.result, f"id {inst.id} is defined twice")
+            if inst.type:
                 self.local[inst.id] = inst.type_id
-        return inst
 
     def _case_words(self, selector: int) -> int:
         """Return the number of words of a case literal in an OpSwitch on this selector."""
@@ -156,45 +136,38 @@ class _ModuleChecker:
 
     # Functions
 
-    def _code(self, inst: Inst) -> None:
+    def _code(self, inst: SpirvInstruction) -> None:
         """Add an instruction to the function that is being read."""
-        body = self.body
         if inst.op == Op.FUNCTION:
-            self.body = self.declared.bodies[inst.id] = FunctionBody(inst)
-        elif body is None:
+            self.function = self.declared.functions[inst.id] = SpirvFunction(inst)
+        elif self.function is None:
             raise self.fail(inst.at, f"opcode {inst.op} between functions")
         elif inst.op == Op.FUNCTION_END:
-            self.body = None
-        elif inst.op == Op.FUNCTION_PARAMETER:
-            if body.code:
-                raise self.fail(inst.at, "a parameter after the beginning of a function")
-            body.parameters.append(inst)
+            self.function = None
         else:
-            if not body.code and inst.op != LABEL:
-                raise self.fail(inst.at, f"a function begins with opcode {inst.op}, expected a label")
-            body.code.append(inst)
+            self.function.append(inst, self.fail)
 
     # Declarations
 
-    def _declaration(self, inst: Inst) -> None:
+    def _declaration(self, inst: SpirvInstruction) -> None:
         """Check and record a type, constant or variable at module scope."""
         op, declared = inst.op, self.declared
-        if op == FORWARD_POINTER:
+        if op == Op.TYPE_FORWARD_POINTER:
             self.forward.add(inst.words[1])
         elif Op.TYPE_VOID <= op <= Op.TYPE_FUNCTION:
             self._type(inst)
             declared.types[inst.id] = op, inst.words[2:]
-        elif Op.CONSTANT_TRUE <= op <= Op.SPEC_CONSTANT_OP or op == UNDEF:
+        elif Op.CONSTANT_TRUE <= op <= Op.SPEC_CONSTANT_OP or op == Op.UNDEF:
             self._constant(inst)
             declared.constants[inst.id] = inst
             declared.values[inst.id] = inst.type_id
         elif op == Op.VARIABLE:
             self._variable(inst)
             declared.values[inst.id] = inst.type_id
-        elif op != EXT_INST or not declared.sets.get(inst.words[3], "").startswith(NON_SEMANTIC):
+        elif op != Op.EXT_INST or not declared.sets.get(inst.words[3], "").startswith(DEBUG_SETS):
             raise self.fail(inst.at, f"opcode {op} outside a function")
 
-    def _type(self, inst: Inst) -> None:
+    def _type(self, inst: SpirvInstruction) -> None:
         """Check the operands of a type declaration."""
         op, words, declared = inst.op, inst.words[2:], self.declared
         for position in inst.ids:
@@ -224,7 +197,7 @@ class _ModuleChecker:
         if fits is not None and not fits():
             raise self.fail(inst.at, f"a type (opcode {op}) of {', '.join(map(str, words)) or 'nothing'}")
 
-    def _constant(self, inst: Inst) -> None:
+    def _constant(self, inst: SpirvInstruction) -> None:
         """Check that a constant's operands fit its type."""
         op, declared = inst.op, self.declared
         shape = declared.shape(inst.type_id)
@@ -266,19 +239,19 @@ class _ModuleChecker:
             a == b for a, b in zip(constituents, types if is_struct else list(types) * len(constituents), strict=False)
         )
 
-    def _variable(self, inst: Inst) -> None:
+    def _variable(self, inst: SpirvInstruction) -> None:
         """Check a variable at module scope: its type, storage class and initializer."""
         declared, storage = self.declared, inst.words[3]
         pointee = declared.pointee(inst.type_id)
         if pointee is None or pointee[0] != storage:
             raise self.fail(inst.at, f"a variable of storage class {storage} whose type, id {inst.type_id}, is another")
-        if storage == FUNCTION:
+        if storage == Storage.FUNCTION:
             raise self.fail(inst.at, "a variable of a function outside functions")
         if inst.ids and inst.words[inst.ids[-1]] not in declared.values:
             raise self.fail(inst.at, "a variable that begins with something that is no constant")
         check_variable(declared, inst, pointee[1])
 
-    def _decoration(self, inst: Inst) -> None:
+    def _decoration(self, inst: SpirvInstruction) -> None:
         """Check the operand count of a decoration, and record its target, which may be defined later."""
         is_member = inst.op == Op.MEMBER_DECORATE
         kind, count = inst.words[2 + is_member], len(inst.words) - 3 - is_member
@@ -298,9 +271,9 @@ class _ModuleChecker:
             if member >= 0 and not (declared.type(target)[0] == Op.TYPE_STRUCT and member < declared.parts(target)[0]):  # type: ignore[operator]
                 raise self.fail(at, f"a decoration of member {member} of id {target}, which has none such")
         for entry in tables.entry_points:
-            body = declared.bodies[entry.function]
-            where = f"{declared.what}: entry point '{entry.name}'"
-            if not body.code or body.parameters or declared.type(body.head.type_id)[0] != Op.TYPE_VOID:
+            function = declared.functions[entry.function]
+            where = f"{tables.what}: entry point '{entry.name}'"
+            if not function.body or function.parameters or declared.type(function.head.type_id)[0] != Op.TYPE_VOID:
                 raise ArtifactError(f"{where} is a function with parameters or a result, or without code")
             for id in entry.interface:
                 if id not in tables.variables:

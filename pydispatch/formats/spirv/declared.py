@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from pydispatch.errors import ArtifactError
+from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.module import SpirvTables
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
-from pydispatch.formats.spirv.parts import Inst
-
-FUNCTION, PRIVATE = 7, 6
 
 EXTENSIONS_FROM = 4421
 """Opcodes from here on belong to extensions, which may be newer than this reader."""
@@ -18,29 +15,11 @@ EXTENSIONS_FROM = 4421
 MAX_VARIABLE_BYTES = 16 << 20
 """The limit for a variable private to an invocation: drivers put it on a stack."""
 
-NON_SEMANTIC = ("NonSemantic.", "OpenCL.DebugInfo", "DebugInfo")
-
-_CONSTANT_NULL = 46
-
 _BUILT_INS = {
     **dict.fromkeys((24, 25, 26, 27, 28), 3), **dict.fromkeys((29, 36, 38, 40, 41, 4438), 1),
     **dict.fromkeys((4416, 4417, 4418, 4419, 4420), 4),
 }  # fmt: skip
 """Built-in variable of compute shaders → its number of 32-bit integers."""
-
-
-@dataclass
-class FunctionBody:
-    """Instructions of a function.
-
-    Attributes:
-        head: OpFunction.
-        code: Instructions from the first label on.
-    """
-
-    head: Inst
-    parameters: list[Inst] = field(default_factory=list)
-    code: list[Inst] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -61,18 +40,15 @@ class Shape:
 class SpirvDeclarations:
     """Checked declarations of a SPIR-V module outside of functions."""
 
-    def __init__(self, words: Sequence[int], tables: SpirvTables, what: str) -> None:
-        self.words, self.tables, self.what = words, tables, what
+    def __init__(self, tables: SpirvTables) -> None:
+        self.tables, self.fail = tables, tables.fail
         self.types: dict[int, tuple[int, list[int]]] = {}  # opcode, words after the id
         self.values: dict[int, int] = {}  # constants and variables → their types
-        self.constants: dict[int, Inst] = {}
+        self.constants: dict[int, SpirvInstruction] = {}
         self.sets: dict[int, str] = {}
-        self.bodies: dict[int, FunctionBody] = {}
+        self.functions: dict[int, SpirvFunction] = {}
         self.shapes: dict[int, Shape | None] = {}
         self.sizes: dict[int, int] = {}
-
-    def fail(self, at: int, text: str) -> ArtifactError:
-        return ArtifactError(f"{self.what}: word {at}: {text}")
 
     # Types
 
@@ -114,7 +90,7 @@ class SpirvDeclarations:
         inst = self.constants.get(id)
         if inst is None or not self.is_integer(inst.type_id):
             return None
-        if inst.op == _CONSTANT_NULL:
+        if inst.op == Op.CONSTANT_NULL:
             return 0
         return sum(word << 32 * i for i, word in enumerate(inst.words[3:5])) if inst.op == Op.CONSTANT else None
 
@@ -149,13 +125,13 @@ class SpirvDeclarations:
         return types[index] if is_struct and index is not None else types[0]
 
 
-def check_variable(declared: SpirvDeclarations, inst: Inst, pointee: int) -> None:
+def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee: int) -> None:
     """Check the storage class and the type of a variable; raise ArtifactError if they are not valid in compute
     shaders."""
     op, storage, id = declared.type(pointee)[0], inst.words[3], inst.id
     if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):
         raise declared.fail(inst.at, f"a variable of type {pointee}, which has no values")
-    if storage in (FUNCTION, PRIVATE, Storage.WORKGROUP):
+    if storage in (Storage.FUNCTION, Storage.PRIVATE, Storage.WORKGROUP):
         if _bytes(declared, pointee, inst.at) > MAX_VARIABLE_BYTES:
             raise declared.fail(inst.at, f"a variable of more than {MAX_VARIABLE_BYTES} bytes")
     elif storage == Storage.INPUT:
@@ -169,7 +145,7 @@ def check_variable(declared: SpirvDeclarations, inst: Inst, pointee: int) -> Non
         Op.TYPE_STRUCT, Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY,
     ):  # fmt: skip
         raise declared.fail(inst.at, f"a buffer whose type, {pointee}, is no structure")
-    elif storage == 3:
+    elif storage == Storage.OUTPUT:
         raise declared.fail(inst.at, "an output, which shaders for compute do not have")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError
+from pydispatch.formats.spirv.instruction import SpirvInstruction
 from pydispatch.formats.spirv.names import Decoration, Op, capability_name
 
 MAGIC = 0x07230203
@@ -40,8 +41,15 @@ class EntryPointRecord:
 
 @dataclass
 class SpirvTables:
-    """Declarations of a SPIR-V module by id. Operand lists contain the words after the result id."""
+    """Declarations of a SPIR-V module by id. Operand lists contain the words after the result id.
 
+    Attributes:
+        what: Name of the module in messages.
+        instructions: All instructions in order.
+        functions: Instructions of each function, without its OpFunction and OpFunctionEnd.
+    """
+
+    what: str
     version: tuple[int, int]
     bound: int
     capabilities: list[int] = field(default_factory=list)
@@ -55,7 +63,12 @@ class SpirvTables:
     types: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)  # opcode, operands
     constants: dict[int, tuple[int, int, tuple[int, ...]]] = field(default_factory=dict)  # opcode, type, operands
     variables: dict[int, tuple[int, int]] = field(default_factory=dict)  # type, storage class
-    functions: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # (opcode, first word, last word)
+    functions: dict[int, list[SpirvInstruction]] = field(default_factory=dict)
+    instructions: list[SpirvInstruction] = field(default_factory=list)
+
+    def fail(self, at: int, text: str) -> ArtifactError:
+        """Return the error for a fault at a word of the module."""
+        return ArtifactError(f"{self.what}: word {at}: {text}")
 
     def decoration(self, id: int, kind: int) -> int | None:
         """Return the first operand of a decoration, 0 if it has no operand, None if the id lacks the decoration."""
@@ -79,11 +92,8 @@ def words_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> arra
     return words
 
 
-def instructions(words: Words, what: str = "SPIR-V") -> Iterator[tuple[int, int, int]]:
-    """Yield (opcode, index of the first word, index after the last word) of each instruction.
-
-    Raises ArtifactError if an instruction extends beyond the module.
-    """
+def instructions(words: Words, what: str = "SPIR-V") -> Iterator[SpirvInstruction]:
+    """Yield the instructions of a module; raise ArtifactError if one extends beyond the module."""
     at, end = HEADER_WORDS, len(words)
     while at < end:
         word = words[at]
@@ -92,36 +102,26 @@ def instructions(words: Words, what: str = "SPIR-V") -> Iterator[tuple[int, int,
             raise ArtifactError(
                 f"{what}: word {at}: an instruction (opcode {word & 0xFFFF}) of {count} words, {end - at} are left"
             )
-        yield word & 0xFFFF, at, at + count
+        yield SpirvInstruction(word & 0xFFFF, list(words[at : at + count]), at)
         at += count
 
 
-def text_at(words: Words, first: int, last: int, what: str) -> tuple[str, int]:
-    """Return the string that starts at word `first`, and the index of the word after it."""
-    raw = bytearray()
-    for at in range(first, last):
-        part = words[at].to_bytes(4, "little")
-        end = part.find(0)
-        if end >= 0:
-            raw += part[:end]
-            return raw.decode("utf-8", "replace"), at + 1
-        raw += part
-    raise ArtifactError(f"{what}: word {first}: a string without an end")
+def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> SpirvTables:
+    """Return the declarations and instructions of a module; raise ArtifactError if it is broken.
 
-
-def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[array[int], SpirvTables]:
-    """Return the words and the tables of a module; raise ArtifactError if it is broken. `what` names it in messages."""
+    `what` names the module in messages.
+    """
     words = words_of(data, what)
     version = (words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF)
     if words[1] & 0xFF0000FF or version[0] != 1:
         raise ArtifactError(f"{what}: version word 0x{words[1]:08X} is none of SPIR-V 1.x")
     if not 0 < words[3] <= MAX_BOUND:
         raise ArtifactError(f"{what}: the bound of its ids is {words[3]}, expected 1 to {MAX_BOUND}")
-    reader = _TablesReader(words, SpirvTables(version, words[3]), what)
-    for opcode, first, last in instructions(words, what):
-        reader.take(opcode, first, last)
+    reader = _TablesReader(SpirvTables(what, version, words[3]))
+    for inst in instructions(words, what):
+        reader.take(inst)
     reader.finish()
-    return words, reader.tables
+    return reader.tables
 
 
 def is_spirv(data: bytes | bytearray | memoryview) -> bool:
@@ -150,95 +150,95 @@ _CONSTANTS = frozenset((*range(Op.CONSTANT_TRUE, Op.CONSTANT_COMPOSITE + 1), *ra
 class _TablesReader:
     """Builder of the tables from a sequence of instructions."""
 
-    def __init__(self, words: Words, tables: SpirvTables, what: str) -> None:
-        self.words, self.tables, self.what = words, tables, what
-        self.function: list[tuple[int, int, int]] | None = None
+    def __init__(self, tables: SpirvTables) -> None:
+        self.tables, self.fail = tables, tables.fail
+        self.function: list[SpirvInstruction] | None = None
         self.has_memory_model = False
 
-    def fail(self, at: int, text: str) -> ArtifactError:
-        return ArtifactError(f"{self.what}: word {at}: {text}")
-
-    def id(self, at: int) -> int:
-        value = self.words[at]
+    def id(self, inst: SpirvInstruction, position: int) -> int:
+        """Return the id at a position of an instruction."""
+        value = inst.words[position]
         if not 0 < value < self.tables.bound:
-            raise self.fail(at, f"id {value}, the bound is {self.tables.bound}")
+            raise self.fail(inst.at + position, f"id {value}, the bound is {self.tables.bound}")
         return value
 
-    def take(self, opcode: int, first: int, last: int) -> None:
+    def take(self, inst: SpirvInstruction) -> None:
         """Record one instruction."""
-        least = _LEAST.get(opcode, 4 if Op.ATOMIC_LOAD <= opcode <= Op.ATOMIC_LAST else 1)
-        if last - first < least:
-            raise self.fail(first, f"opcode {opcode} has {last - first} words, expected at least {least}")
-        if opcode == Op.FUNCTION:
+        op, count = inst.op, len(inst.words)
+        least = _LEAST.get(op, 4 if Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST else 1)
+        if count < least:
+            raise self.fail(inst.at, f"opcode {op} has {count} words, expected at least {least}")
+        self.tables.instructions.append(inst)
+        if op == Op.FUNCTION:
             if self.function is not None:
-                raise self.fail(first, "a function inside a function")
-            self.function = self.tables.functions.setdefault(self.id(first + 2), [])
+                raise self.fail(inst.at, "a function inside a function")
+            self.function = self.tables.functions.setdefault(self.id(inst, 2), [])
             if self.function:
-                raise self.fail(first, f"function {self.words[first + 2]} is defined twice")
-        elif opcode == Op.FUNCTION_END:
+                raise self.fail(inst.at, f"function {inst.words[2]} is defined twice")
+        elif op == Op.FUNCTION_END:
             if self.function is None:
-                raise self.fail(first, "the end of a function that does not begin")
+                raise self.fail(inst.at, "the end of a function that does not begin")
             self.function = None
         elif self.function is not None:
-            self.function.append((opcode, first, last))
+            self.function.append(inst)
         else:
-            self.declare(opcode, first, last)
+            self.declare(inst)
 
-    def declare(self, opcode: int, first: int, last: int) -> None:
+    def declare(self, inst: SpirvInstruction) -> None:
         """Record a type, constant or variable."""
-        tables, words = self.tables, self.words
-        if opcode in _TYPES:
-            tables.types[self.id(first + 1)] = (opcode, tuple(words[first + 2 : last]))
-        elif opcode in _CONSTANTS:
-            tables.constants[self.id(first + 2)] = (opcode, self.id(first + 1), tuple(words[first + 3 : last]))
-        elif opcode == Op.VARIABLE:
-            tables.variables[self.id(first + 2)] = (self.id(first + 1), words[first + 3])
-        elif opcode in (Op.DECORATE, Op.MEMBER_DECORATE):
-            self.decorate(opcode, first, last)
-        elif opcode == Op.NAME:
-            tables.names[self.id(first + 1)] = text_at(words, first + 2, last, self.what)[0]
+        tables, op, words = self.tables, inst.op, inst.words
+        if op in _TYPES:
+            tables.types[self.id(inst, 1)] = (op, tuple(words[2:]))
+        elif op in _CONSTANTS:
+            tables.constants[self.id(inst, 2)] = (op, self.id(inst, 1), tuple(words[3:]))
+        elif op == Op.VARIABLE:
+            tables.variables[self.id(inst, 2)] = (self.id(inst, 1), words[3])
+        elif op in (Op.DECORATE, Op.MEMBER_DECORATE):
+            self.decorate(inst)
+        elif op == Op.NAME:
+            tables.names[self.id(inst, 1)] = inst.text(2, self.fail)[0]
         else:
-            self.head(opcode, first, last)
+            self.head(inst)
 
-    def head(self, opcode: int, first: int, last: int) -> None:
+    def head(self, inst: SpirvInstruction) -> None:
         """Record an entry point, execution mode, or another instruction before the declarations."""
-        tables, words = self.tables, self.words
-        if opcode == Op.CAPABILITY:
-            tables.capabilities.append(words[first + 1])
-        elif opcode == Op.EXTENSION:
-            tables.extensions.append(text_at(words, first + 1, last, self.what)[0])
-        elif opcode == Op.MEMORY_MODEL:
+        tables, op, words = self.tables, inst.op, inst.words
+        if op == Op.CAPABILITY:
+            tables.capabilities.append(words[1])
+        elif op == Op.EXTENSION:
+            tables.extensions.append(inst.text(1, self.fail)[0])
+        elif op == Op.MEMORY_MODEL:
             self.has_memory_model = True
-        elif opcode == Op.ENTRY_POINT:
-            name, after = text_at(words, first + 3, last, self.what)
-            interface = tuple(self.id(at) for at in range(after, last))
-            tables.entry_points.append(EntryPointRecord(words[first + 1], self.id(first + 2), name, interface))
-        elif opcode in (Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID):
-            modes = tables.modes.setdefault(self.id(first + 1), [])
-            modes.append((words[first + 2], tuple(words[first + 3 : last])))
+        elif op == Op.ENTRY_POINT:
+            name, after = inst.text(3, self.fail)
+            interface = tuple(self.id(inst, position) for position in range(after, len(words)))
+            tables.entry_points.append(EntryPointRecord(words[1], self.id(inst, 2), name, interface))
+        elif op in (Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID):
+            tables.modes.setdefault(self.id(inst, 1), []).append((words[2], tuple(words[3:])))
 
-    def decorate(self, opcode: int, first: int, last: int) -> None:
+    def decorate(self, inst: SpirvInstruction) -> None:
         """Record a decoration of an id or of a struct member."""
-        tables, words, target = self.tables, self.words, self.id(first + 1)
-        if opcode == Op.MEMBER_DECORATE:
-            entry = tables.member_decorations.setdefault((target, words[first + 2]), {})
-            entry[words[first + 3]] = tuple(words[first + 4 : last])
-        elif words[first + 2] == Decoration.LINKAGE:
-            name, after = text_at(words, first + 3, last, self.what)
-            tables.linkage[target] = (name, words[after] if after < last else 0)
+        tables, words, target = self.tables, inst.words, self.id(inst, 1)
+        if inst.op == Op.MEMBER_DECORATE:
+            tables.member_decorations.setdefault((target, words[2]), {})[words[3]] = tuple(words[4:])
+        elif words[2] == Decoration.LINKAGE:
+            name, after = inst.text(3, self.fail)
+            tables.linkage[target] = (name, words[after] if after < len(words) else 0)
         else:
-            tables.decorations.setdefault(target, {})[words[first + 2]] = tuple(words[first + 3 : last])
+            tables.decorations.setdefault(target, {})[words[2]] = tuple(words[3:])
 
     def finish(self) -> None:
         """Check that the module is complete."""
         tables = self.tables
         if self.function is not None:
-            raise ArtifactError(f"{self.what}: its last function does not end")
+            raise ArtifactError(f"{tables.what}: its last function does not end")
         if not self.has_memory_model:
-            raise ArtifactError(f"{self.what}: it has no memory model")
+            raise ArtifactError(f"{tables.what}: it has no memory model")
         for entry in tables.entry_points:
             if entry.function not in tables.functions:
-                raise ArtifactError(f"{self.what}: entry point '{entry.name}' names no function (id {entry.function})")
+                raise ArtifactError(
+                    f"{tables.what}: entry point '{entry.name}' names no function (id {entry.function})"
+                )
 
 
 def describe(tables: SpirvTables) -> str:

@@ -8,9 +8,18 @@ from enum import IntEnum
 class Op(IntEnum):
     """Opcodes that this package handles by name."""
 
+    NOP = 0
+    UNDEF = 1
+    SOURCE_CONTINUED = 2
+    SOURCE = 3
+    SOURCE_EXTENSION = 4
     NAME = 5
+    MEMBER_NAME = 6
+    STRING = 7
+    LINE = 8
     EXTENSION = 10
     EXT_INST_IMPORT = 11
+    EXT_INST = 12
     MEMORY_MODEL = 14
     ENTRY_POINT = 15
     EXECUTION_MODE = 16
@@ -26,10 +35,12 @@ class Op(IntEnum):
     TYPE_STRUCT = 30
     TYPE_POINTER = 32
     TYPE_FUNCTION = 33
+    TYPE_FORWARD_POINTER = 39
     CONSTANT_TRUE = 41
     CONSTANT_FALSE = 42
     CONSTANT = 43
     CONSTANT_COMPOSITE = 44
+    CONSTANT_NULL = 46
     SPEC_CONSTANT_TRUE = 48
     SPEC_CONSTANT_FALSE = 49
     SPEC_CONSTANT = 50
@@ -52,13 +63,35 @@ class Op(IntEnum):
     IN_BOUNDS_PTR_ACCESS_CHAIN = 70
     DECORATE = 71
     MEMBER_DECORATE = 72
+    DECORATION_GROUP = 73
+    GROUP_DECORATE = 74
+    GROUP_MEMBER_DECORATE = 75
     COPY_OBJECT = 83
     ATOMIC_LOAD = 227
     ATOMIC_STORE = 228
-    ATOMIC_LAST = 242
+    ATOMIC_XOR = 242
+    ATOMIC_LAST = ATOMIC_XOR
+    PHI = 245
+    LOOP_MERGE = 246
+    SELECTION_MERGE = 247
+    LABEL = 248
+    BRANCH = 249
+    BRANCH_CONDITIONAL = 250
+    SWITCH = 251
+    KILL = 252
+    RETURN = 253
+    RETURN_VALUE = 254
+    UNREACHABLE = 255
+    NO_LINE = 317
+    MODULE_PROCESSED = 330
     EXECUTION_MODE_ID = 331
+    DECORATE_ID = 332
     GROUP_NON_UNIFORM_FIRST = 333
     GROUP_NON_UNIFORM_LAST = 366
+    TERMINATE_INVOCATION = 4416
+    DEMOTE_TO_HELPER_INVOCATION = 5380
+    DECORATE_STRING = 5632
+    MEMBER_DECORATE_STRING = 5633
 
 
 class Decoration(IntEnum):
@@ -71,11 +104,14 @@ class Decoration(IntEnum):
     ARRAY_STRIDE = 6
     MATRIX_STRIDE = 7
     BUILT_IN = 11
+    ALIASED = 20
+    COHERENT = 23
     NON_WRITABLE = 24
     BINDING = 33
     DESCRIPTOR_SET = 34
     OFFSET = 35
     LINKAGE = 41
+    NO_CONTRACTION = 42
 
 
 class Storage(IntEnum):
@@ -84,7 +120,10 @@ class Storage(IntEnum):
     UNIFORM_CONSTANT = 0
     INPUT = 1
     UNIFORM = 2
+    OUTPUT = 3
     WORKGROUP = 4
+    PRIVATE = 6
+    FUNCTION = 7
     PUSH_CONSTANT = 9
     STORAGE_BUFFER = 12
 
@@ -94,6 +133,9 @@ class BuiltIn(IntEnum):
 
     NUM_WORKGROUPS = 24
     WORKGROUP_SIZE = 25
+    WORKGROUP_ID = 26
+    LOCAL_INVOCATION_ID = 27
+    LOCAL_INVOCATION_INDEX = 29
     SUBGROUP_SIZE = 36
     NUM_SUBGROUPS = 38
     SUBGROUP_ID = 40
@@ -103,6 +145,9 @@ GL_COMPUTE = 5
 LOCAL_SIZE = 17
 SUBGROUP_SIZE_MODE = 35
 LOCAL_SIZE_ID = 38
+
+DEBUG_SETS = ("NonSemantic.", "OpenCL.DebugInfo", "DebugInfo")
+"""How the names of extended instruction sets begin that do not change what code computes."""
 
 MODELS = {
     0: "Vertex", 1: "TessellationControl", 2: "TessellationEvaluation", 3: "Geometry", 4: "Fragment", 5: "GLCompute",
@@ -137,3 +182,8 @@ CAPABILITIES = {
 def capability_name(value: int) -> str:
     """Return the name of a capability in the specification; a text with its number if it is unknown."""
     return CAPABILITIES.get(value, f"capability {value}")
+
+
+def specification_names(numbers: type[IntEnum]) -> dict[str, int]:
+    """Return the numbers by their names in the specification: `TYPE_INT` is `TypeInt` there."""
+    return {"".join(word.capitalize() for word in member.name.split("_")): member.value for member in numbers}

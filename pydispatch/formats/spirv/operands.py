@@ -8,7 +8,9 @@ switch, P operation of a specialization constant; `?` optional, `*` any number.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+
+from pydispatch.formats.spirv.instruction import Fail, SpirvInstruction
 
 PATTERNS = {
     "TRII": "77 86 103 105 128-152 161-167 170-191 194-199 334-336 338-340 343-344 401-403 4432 5631",
@@ -87,9 +89,6 @@ _IMAGE_IDS = ((0x1, 1), (0x2, 1), (0x4, 2), (0x8, 1), (0x10, 1), (0x20, 1), (0x4
               (0x200, 1), (0x10000, 1))  # fmt: skip
 _IMAGE_PLAIN = 0xC00 | 0x1000 | 0x2000 | 0x4000
 
-Fail = Callable[[int, str], Exception]
-"""(word, text) → the error to raise."""
-
 
 @functools.cache
 def patterns() -> dict[int, str]:
@@ -107,56 +106,56 @@ def _no_words(selector: int) -> int:
     raise AssertionError(selector)
 
 
+Positions = tuple[int, int, tuple[int, ...]]
+"""Indices in an instruction's words of its type, of its result (0 for none), and of the other ids."""
+
+
 @functools.lru_cache(maxsize=4096)
-def _positions_by_length(opcode: int, count: int) -> tuple[int, int, list[int]] | None:
-    """Return `id_positions` of an instruction at word 0 if the opcode and the word count determine them; else None."""
+def _positions_by_length(opcode: int, count: int) -> Positions | None:
+    """Return the positions of ids if the opcode and the word count determine them; else None."""
     pattern = patterns().get(opcode)
     if pattern is None or count > _SHORT or not _PLAIN.issuperset(pattern):
         return None
     try:
-        return _walked_positions(range(count), opcode, 0, count, lambda at, text: ValueError(text), _no_words)
+        return _walked_positions(
+            SpirvInstruction(opcode, list(range(count)), 0), lambda at, text: ValueError(text), _no_words
+        )
     except ValueError:
         return None
 
 
-def id_positions(
-    words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
-) -> tuple[int, int, list[int]]:
-    """Return the word indices of an instruction's result type (0 for none), result (0 for none), and other ids.
+def locate_ids(inst: SpirvInstruction, bound: int, fail: Fail, case_words: Callable[[int], int]) -> None:
+    """Set the positions of an instruction's ids, and check that the ids are below the bound.
 
     Args:
-        words: Words of the module.
-        opcode: Opcode of the instruction.
-        first: Index of its first word.
-        last: Index after its last word.
+        inst: The instruction.
+        bound: Bound of the module's ids.
         fail: Returns the exception to raise if the operands do not fit the opcode, or the opcode is unknown.
         case_words: Returns the number of words of a case literal, for the selector id of an OpSwitch.
     """
-    layout = _positions_by_length(opcode, last - first)
-    if layout is not None:
-        type_, result, ids = layout
-        return type_ and first + type_, result and first + result, [first + position for position in ids]
-    if opcode not in patterns():
-        raise fail(first, f"opcode {opcode}, which the linker does not know")
-    return _walked_positions(words, opcode, first, last, fail, case_words)
+    layout = _positions_by_length(inst.op, len(inst.words))
+    if layout is None:
+        if inst.op not in patterns():
+            raise fail(inst.at, f"opcode {inst.op}, which the linker does not know")
+        layout = _walked_positions(inst, fail, case_words)
+    inst.type, inst.result, inst.ids = layout
+    for position in (inst.type, inst.result, *inst.ids):
+        if position and not 0 < inst.words[position] < bound:
+            raise fail(inst.at + position, f"id {inst.words[position]}, the bound is {bound}")
 
 
-def _walked_positions(
-    words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
-) -> tuple[int, int, list[int]]:
-    """Return `id_positions` by walking over the operands."""
-    walk = _Walk(words, opcode, first, last, fail, case_words)
-    walk.take(patterns()[opcode])
-    return walk.type, walk.result, walk.ids
+def _walked_positions(inst: SpirvInstruction, fail: Fail, case_words: Callable[[int], int]) -> Positions:
+    """Return the positions of ids by walking over the operands."""
+    walk = _Walk(inst, fail, case_words)
+    walk.take(patterns()[inst.op])
+    return walk.type, walk.result, tuple(walk.ids)
 
 
 class _Walk:
     """Walk over the operands of one instruction along its pattern; collects the positions of ids."""
 
-    def __init__(
-        self, words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
-    ) -> None:
-        self.words, self.opcode, self.first, self.at, self.last = words, opcode, first, first + 1, last
+    def __init__(self, inst: SpirvInstruction, fail: Fail, case_words: Callable[[int], int]) -> None:
+        self.words, self.opcode, self.first, self.at, self.last = inst.words, inst.op, inst.at, 1, len(inst.words)
         self.fail, self.case_words = fail, case_words
         self.type = self.result = 0
         self.ids: list[int] = []
@@ -183,7 +182,7 @@ class _Walk:
     def word(self) -> int:
         """Consume one word and return it."""
         if self.at >= self.last:
-            raise self.fail(self.first, f"opcode {self.opcode} has {self.last - self.first} words, which are too few")
+            raise self.fail(self.first, f"opcode {self.opcode} has {self.last} words, which are too few")
         self.at += 1
         return self.words[self.at - 1]
 
@@ -236,7 +235,7 @@ class _Walk:
 
     def _w(self) -> None:
         """Consume the pairs (literal, label) of an OpSwitch."""
-        size = self.case_words(self.words[self.first + 1])
+        size = self.case_words(self.words[1])
         while self.at < self.last:
             for _ in range(size):
                 self.word()

@@ -112,8 +112,8 @@ class Reflection:
 def reflect(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Reflection:
     """Return the resources and requirements of a module; raise ArtifactError if it is broken. `what` names it in
     messages."""
-    words, tables = read(data, what)
-    walker = _Walker(words, tables, what)
+    tables = read(data, what)
+    walker = _Walker(tables)
     compute = [entry for entry in tables.entry_points if entry.model == GL_COMPUTE]
     return Reflection(
         tables.version,
@@ -153,8 +153,8 @@ class _Walker:
         sizes: Known sizes in bytes by (type, whether by its layout decorations).
     """
 
-    def __init__(self, words: Sequence[int], tables: SpirvTables, what: str) -> None:
-        self.words, self.tables, self.what = words, tables, what
+    def __init__(self, tables: SpirvTables) -> None:
+        self.tables, self.what = tables, tables.what
         self.sizes: dict[tuple[int, bool], int] = {}
 
     # Functions
@@ -171,30 +171,30 @@ class _Walker:
 
     def _body(self, function: int, use: _Use) -> list[int]:
         """Record the variables that one function uses; return the ids of its callees."""
-        words, variables = self.words, self.tables.variables
+        variables = self.tables.variables
         bases: dict[int, int] = {}  # pointer → the variable that it points into
         called: list[int] = []
-        for opcode, first, last in self.tables.functions.get(function, ()):
-            if opcode == Op.FUNCTION_CALL:
-                called.append(words[first + 3])
-                named = words[first + 4 : last]
-                passed = {bases.get(id, id) for id in named} & variables.keys()
+        for inst in self.tables.functions.get(function, ()):
+            op, words = inst.op, inst.words
+            if op == Op.FUNCTION_CALL:
+                called.append(words[3])
+                passed = {bases.get(id, id) for id in words[4:]} & variables.keys()
                 use.variables |= passed
                 use.written |= passed  # not known: assumed
                 continue
-            if Op.GROUP_NON_UNIFORM_FIRST <= opcode <= Op.GROUP_NON_UNIFORM_LAST:
+            if Op.GROUP_NON_UNIFORM_FIRST <= op <= Op.GROUP_NON_UNIFORM_LAST:
                 use.group_ops = True
                 continue
-            atomic = Op.ATOMIC_LOAD <= opcode <= Op.ATOMIC_LAST
-            positions = (3,) if atomic and opcode != Op.ATOMIC_STORE else _POINTER_AT.get(opcode, ())  # type: ignore[call-overload]
+            atomic = Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST
+            positions = (3,) if atomic and op != Op.ATOMIC_STORE else _POINTER_AT.get(op, ())  # type: ignore[call-overload]
             for position in positions:
-                base = bases.get(words[first + position], words[first + position])
+                base = bases.get(words[position], words[position])
                 if base not in variables:
                     continue
                 use.variables.add(base)
-                if opcode in _DERIVES:
-                    bases[words[first + 2]] = base
-                elif position == 1 or (atomic and opcode != Op.ATOMIC_LOAD):
+                if op in _DERIVES:
+                    bases[words[2]] = base
+                elif position == 1 or (atomic and op != Op.ATOMIC_LOAD):
                     use.written.add(base)
         return called
 

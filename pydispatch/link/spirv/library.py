@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
+from pydispatch.formats.spirv.instruction import SpirvFunction
 from pydispatch.formats.spirv.names import Op, capability_name
-from pydispatch.formats.spirv.parts import SpirvFunction, SpirvParts, read_parts
+from pydispatch.formats.spirv.parts import SpirvParts, read_parts
 
 _NOT_FOR_VULKAN = (4, 6, 7, 38, 5347)  # Addresses, Kernel, Vector16, GenericPointer, PhysicalStorageBufferAddresses
 _VULKAN_MEMORY = 3
@@ -138,13 +139,13 @@ def reached(parts: SpirvParts, root: int) -> list[int]:
         function = parts.functions[id]
         name = parts.tables.names.get(id, f"id {id}")
         if not function.body:
-            raise ArtifactError(f"{parts.what}: function '{name}' is called and has no body")
+            raise ArtifactError(f"{parts.tables.what}: function '{name}' is called and has no body")
         for inst in function.body:
             if inst.op != Op.FUNCTION_CALL:
                 continue
             callee = inst.words[3]
             if state.get(callee) == 1:
-                raise parts.fail(inst.at, f"function '{name}' calls itself, which shaders cannot")
+                raise parts.tables.fail(inst.at, f"function '{name}' calls itself, which shaders cannot")
             if callee not in state:
                 stack.append((callee, False))
     return order

@@ -12,11 +12,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
-from pydispatch.formats.spirv.parts import LABEL, Inst, SpirvFunction, SpirvParts, read_parts
+from pydispatch.formats.spirv.parts import SpirvParts, read_parts
 from pydispatch.link.spirv.library import SpirvLibrary, open_library, signature_text, type_text
 from pydispatch.link.spirv.output import SpirvOutput, instruction
-from pydispatch.link.spirv.take import FUNCTION, FunctionCopy, Taker
+from pydispatch.link.spirv.take import FunctionCopy, Taker
 
 NULL, RETURN, RETURN_VALUE, BITCAST, IMPORT = 46, 253, 254, 124, 1
 PRESENCE_PREFIX = "?"
@@ -125,10 +126,10 @@ class _SpirvLinker:
     def _check_declaration(self, function: SpirvFunction, text: str) -> None:
         """Raise ArtifactError if an import has a body, or a presence test is not a function `() -> bool`."""
         if function.body:
-            raise self.kernel.fail(function.head.at, f"'{text}' is imported and has a body")
+            raise self.kernel.tables.fail(function.head.at, f"'{text}' is imported and has a body")
         result = self.kernel.globals[function.head.type_id].op
         if text.startswith(PRESENCE_PREFIX) and (function.parameters or result != Op.TYPE_BOOL):
-            raise self.kernel.fail(function.head.at, f"'{text}' asks for a symbol and is no function () -> bool")
+            raise self.kernel.tables.fail(function.head.at, f"'{text}' asks for a symbol and is no function () -> bool")
 
     def _function(
         self, id: int, function: SpirvFunction, declared: dict[int, str], sources: dict[str, int], left: Collection[int]
@@ -152,14 +153,16 @@ class _SpirvLinker:
                 if callee in declared and callee not in left:
                     words = self._call(inst, callee, declared[callee], sources)
                 elif callee not in declared and not self.kernel.functions[callee].body:
-                    raise self.kernel.fail(inst.at, f"a call of id {callee}, which has neither a body nor a symbol")
+                    raise self.kernel.tables.fail(
+                        inst.at, f"a call of id {callee}, which has neither a body nor a symbol"
+                    )
                 calls.append(words[3])
             uses.update(used for used in inst.uses() if used in self.out.variables)
             lines.append(words)
         lines.append(instruction(Op.FUNCTION_END, []))
         self.out.put(id, lines, calls, uses, (inst.op for inst in function.body))
 
-    def _call(self, inst: Inst, callee: int, text: str, sources: dict[str, int]) -> list[int]:
+    def _call(self, inst: SpirvInstruction, callee: int, text: str, sources: dict[str, int]) -> list[int]:
         """Return the words of a call of a linked import, without its buffer arguments.
 
         Buffers are bound statically: each set of buffers has its own copy of the callee.
@@ -172,7 +175,7 @@ class _SpirvLinker:
                 rest.append(argument)
                 continue
             if self.kernel.type_of(argument) != parameter.type_id or argument not in self.out.variables:
-                raise self.kernel.fail(
+                raise self.kernel.tables.fail(
                     inst.at, f"the call of '{text}' passes a buffer that is no variable of the module"
                 )
             buffers.append(argument)
@@ -214,7 +217,7 @@ class _SpirvLinker:
         lines = [instruction(Op.FUNCTION, [function.head.type_id, new_id, 0, type_])]
         lines += [instruction(Op.FUNCTION_PARAMETER, [parameter, out.id()]) for parameter in rest]
         lines += [
-            instruction(LABEL, [out.id()]),
+            instruction(Op.LABEL, [out.id()]),
             instruction(RETURN_VALUE, [value]) if value else instruction(RETURN, []),
         ]
         lines.append(instruction(Op.FUNCTION_END, []))
@@ -299,7 +302,7 @@ class _Binding:
         """Return the type of the value passed for a parameter; GLSL passes values by pointers to variables of the
         caller."""
         pointee = self.taker.parts.pointee(type_)
-        return pointee[1] if pointee is not None and pointee[0] == FUNCTION else type_
+        return pointee[1] if pointee is not None and pointee[0] == Storage.FUNCTION else type_
 
     def _alike(self, own: int, theirs: int) -> bool:
         """Return whether a type of the kernel and one of the library are the same, except for the sign of integers."""
@@ -376,7 +379,7 @@ class _Binding:
                 value = cast
             if wanted != taker.type(parameter):
                 pointer = out.id()
-                variables.append(instruction(Op.VARIABLE, [taker.type(parameter), pointer, FUNCTION]))
+                variables.append(instruction(Op.VARIABLE, [taker.type(parameter), pointer, Storage.FUNCTION]))
                 code.append(instruction(Op.STORE, [pointer, value]))
                 value = pointer
             passed.append(value)
@@ -390,7 +393,7 @@ class _Binding:
                 code.append(instruction(BITCAST, [result, cast, called]))
                 called = cast
             code.append(instruction(RETURN_VALUE, [called]))
-        lines += [instruction(LABEL, [out.id()]), *variables, *code, instruction(Op.FUNCTION_END, [])]
+        lines += [instruction(Op.LABEL, [out.id()]), *variables, *code, instruction(Op.FUNCTION_END, [])]
         out.put(adapter, lines, (callee,), (), ())
         out.names[adapter] = self.symbol
         return adapter

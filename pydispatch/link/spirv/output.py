@@ -6,22 +6,23 @@ aggregates, and pointers into buffers only meet where their types do.
 
 from __future__ import annotations
 
-import struct
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
 
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction, text_words
 from pydispatch.formats.spirv.module import MAGIC
-from pydispatch.formats.spirv.names import Decoration, Op
-from pydispatch.formats.spirv.parts import Inst, SpirvFunction, SpirvParts
+from pydispatch.formats.spirv.names import Decoration, Op, Storage
+from pydispatch.formats.spirv.parts import SpirvParts
 
 MAX_WORDS = 1 << 24
-_ACCESS = frozenset((19, 20, Decoration.NON_WRITABLE, 25))  # Restrict, Aliased, NonWritable, NonReadable
+_ACCESS = frozenset((19, Decoration.ALIASED, Decoration.NON_WRITABLE, 25))  # 19 Restrict, 25 NonReadable
 _SHAREABLE = frozenset((
-    *range(Op.TYPE_VOID, 39), Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.CONSTANT, Op.CONSTANT_COMPOSITE, 46, 1,
+    *range(Op.TYPE_VOID, 39), Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.CONSTANT, Op.CONSTANT_COMPOSITE,
+    Op.CONSTANT_NULL, Op.UNDEF,
 ))  # fmt: skip
-"""Opcodes of globals of which equal ones are merged: types, constants, OpConstantNull (46) and OpUndef (1)."""
+"""Opcodes of globals of which equal ones are merged: types and constants."""
 # Capability → the type that needs it: Float16, Float64, Int64, Int16, Int8.
 _WIDTH_CAPABILITIES = {9: (Op.TYPE_FLOAT, 16), 10: (Op.TYPE_FLOAT, 64), 11: (Op.TYPE_INT, 64), 22: (Op.TYPE_INT, 16),
                        39: (Op.TYPE_INT, 8)}  # fmt: skip
@@ -30,15 +31,7 @@ _SUBGROUPS = range(61, 69)
 _SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
 _VARIABLE_POINTERS = (4441, 4442)
 _ADDED_ONLY_IF_USED = frozenset((5, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS))
-INPUT, OUTPUT = 1, 3
 Key = tuple[object, ...]
-
-
-def text_words(text: str) -> list[int]:
-    """Encode a string as SPIR-V words: UTF-8, zero-terminated, padded to 4 bytes."""
-    data = text.encode() + b"\0"
-    data += b"\0" * (-len(data) % 4)
-    return list(struct.unpack(f"<{len(data) // 4}I", data))
 
 
 def instruction(op: int, operands: Sequence[int]) -> list[int]:
@@ -228,7 +221,7 @@ class SpirvOutput:
         while pending:
             at = pending.pop()
             for id in sorted(self.uses.get(at, ())):
-                if self.version >= (1, 4) or self.variables[id][1] in (INPUT, OUTPUT):
+                if self.version >= (1, 4) or self.variables[id][1] in (Storage.INPUT, Storage.OUTPUT):
                     variables[id] = None
             for callee in self.calls.get(at, ()):
                 if callee not in seen:
@@ -291,7 +284,9 @@ class SpirvOutput:
                 op = Op.EXECUTION_MODE_ID if mode in (37, 38, 39) else Op.EXECUTION_MODE  # modes *Id
                 lines.append(instruction(op, [function, mode, *operands]))
         lines += [instruction(Op.NAME, [id, *text_words(text)]) for id, text in self.names.items()]
-        lines += [instruction(6, [id, *words]) for id, names in self.member_names.items() for words in names]
+        lines += [
+            instruction(Op.MEMBER_NAME, [id, *words]) for id, names in self.member_names.items() for words in names
+        ]
         for id, (text, kind) in linkage.items():
             lines.append(instruction(Op.DECORATE, [id, Decoration.LINKAGE, *text_words(text), kind]))
         lines += [
@@ -318,5 +313,5 @@ class SpirvOutput:
 
 def whole(function: SpirvFunction) -> list[list[int]]:
     """Return the encoded instructions of a function, unchanged."""
-    lines: Iterable[Inst] = (function.head, *function.parameters, *function.body)
+    lines: Iterable[SpirvInstruction] = (function.head, *function.parameters, *function.body)
     return [*(inst.words for inst in lines), instruction(Op.FUNCTION_END, [])]

@@ -10,19 +10,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.formats.spirv.names import BuiltIn, Decoration, Op, Storage
-from pydispatch.formats.spirv.parts import DEBUG_SETS, EXT_INST, Inst, SpirvFunction
+from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
+from pydispatch.formats.spirv.names import DEBUG_SETS, BuiltIn, Decoration, Op, Storage
 from pydispatch.link.spirv.library import SpirvLibrary, reached
-from pydispatch.link.spirv.output import INPUT, SpirvOutput, instruction
+from pydispatch.link.spirv.output import SpirvOutput, instruction
 
 MAX_COPIES = 4096
-PRIVATE, FUNCTION = 6, 7
 _SPEC = (Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE, Op.SPEC_CONSTANT)
-_REFUSED = {
+_REFUSED: dict[int, str] = {
     Storage.PUSH_CONSTANT: "push constants",
     Storage.UNIFORM: "uniform block",
     Storage.UNIFORM_CONSTANT: "image or sampler",
-    3: "output of a stage",
+    Storage.OUTPUT: "output of a stage",
 }
 _POINTER_DERIVING = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
             Op.COPY_OBJECT)  # fmt: skip
@@ -117,7 +116,7 @@ class Taker:
         """Return whether an id is the constant gl_WorkGroupSize."""
         return self.parts.tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE
 
-    def _global(self, inst: Inst) -> int:
+    def _global(self, inst: SpirvInstruction) -> int:
         """Add one global of the library to the output, or find its equivalent there; return its id.
 
         Specialization constants and types with their own identity are added; equal types and constants are shared.
@@ -148,7 +147,7 @@ class Taker:
                 out.member_names[new_id] = parts.member_names[inst.id]
         return new_id
 
-    def _renumbered(self, inst: Inst, ids: dict[int, int]) -> list[int]:
+    def _renumbered(self, inst: SpirvInstruction, ids: dict[int, int]) -> list[int]:
         """Return the operands after the result id, with library ids replaced by those in `ids`."""
         positions = set(inst.ids)
         return [
@@ -156,7 +155,7 @@ class Taker:
             for at, word in enumerate(inst.words) if at and at not in (inst.type, inst.result)
         ]  # fmt: skip
 
-    def _specialized(self, inst: Inst) -> int:
+    def _specialized(self, inst: SpirvInstruction) -> int:
         """Return the kernel's specialization constant of the same name and type; 0 if there is none."""
         name, kernel = self.parts.tables.names.get(inst.id), self.out.kernel
         for id in kernel.globals if name else ():
@@ -166,24 +165,28 @@ class Taker:
                 return id
         return 0
 
-    def _variable(self, inst: Inst) -> int:
+    def _variable(self, inst: SpirvInstruction) -> int:
         """Copy a private, workgroup or built-in input variable; raise InvalidArgumentError for other storage
         classes."""
         out, parts, storage = self.out, self.parts, inst.words[3]
         name = parts.tables.names.get(inst.id, "")
         type_ = self.map[inst.type_id]
         decorations = parts.decorations.get(inst.id, [])
-        if storage in (PRIVATE, Storage.WORKGROUP):
+        if storage in (Storage.PRIVATE, Storage.WORKGROUP):
             new_id = out.add(Op.VARIABLE, [storage, *(self.map[id] for id in inst.words[4:5])], type_, decorations)
             if name:
                 out.names[new_id] = name
             return new_id
         built_in = parts.tables.decoration(inst.id, Decoration.BUILT_IN)
-        if storage == INPUT and built_in is not None:
+        if storage == Storage.INPUT and built_in is not None:
             for id, (other, where) in out.variables.items():
-                if where == INPUT and out.decorated(id, Decoration.BUILT_IN) == built_in and out.same(other) == type_:
+                if (
+                    where == Storage.INPUT
+                    and out.decorated(id, Decoration.BUILT_IN) == built_in
+                    and out.same(other) == type_
+                ):
                     return id
-            new_id = out.add(Op.VARIABLE, [INPUT], type_, decorations)
+            new_id = out.add(Op.VARIABLE, [Storage.INPUT], type_, decorations)
             out.names[new_id] = name
             return new_id
         kind = _REFUSED.get(storage, f"variable of storage class {storage}")
@@ -281,8 +284,8 @@ class _Writer:
         out.put(self.id, lines, self.calls, used & out.variables.keys(), {inst.op for inst in body})
         out.names[self.id] = parts.tables.names.get(self.copy.function, "")
 
-    def _is_debug(self, inst: Inst) -> bool:
-        return inst.op == EXT_INST and self.taker.parts.sets[inst.words[3]].startswith(DEBUG_SETS)
+    def _is_debug(self, inst: SpirvInstruction) -> bool:
+        return inst.op == Op.EXT_INST and self.taker.parts.sets[inst.words[3]].startswith(DEBUG_SETS)
 
     def _decorate(self, id: int) -> None:
         """Copy the decorations of a library id to its new id."""
@@ -290,16 +293,16 @@ class _Writer:
         if decorations:
             self.taker.out.decorations[self.ids[id]] = list(decorations)
 
-    def _line(self, inst: Inst) -> list[int]:
+    def _line(self, inst: SpirvInstruction) -> list[int]:
         """Return the words of an instruction with new ids."""
         if inst.op == Op.FUNCTION_CALL:
             return self._call(inst)
-        if inst.op == EXT_INST:
+        if inst.op == Op.EXT_INST:
             text = self.taker.parts.sets[inst.words[3]]
             self.ids[inst.words[3]] = self.taker.out.set(text)
         for position in inst.ids:
             if inst.words[position] not in self.ids:
-                raise self.taker.parts.fail(inst.at, f"id {inst.words[position]} is not defined")
+                raise self.taker.parts.tables.fail(inst.at, f"id {inst.words[position]} is not defined")
         self._track_pointer(inst)
         ids = self.ids
         words = list(inst.words)
@@ -311,7 +314,7 @@ class _Writer:
             words[inst.result] = ids[words[inst.result]]
         return words
 
-    def _call(self, inst: Inst) -> list[int]:
+    def _call(self, inst: SpirvInstruction) -> list[int]:
         """Return the words of a call of another library function.
 
         Buffer arguments are bound in a copy of the callee and dropped from the call.
@@ -322,7 +325,7 @@ class _Writer:
         rest: list[int] = []
         for index, (parameter, argument) in enumerate(zip(parameters, inst.words[4:], strict=True)):
             if argument not in self.ids:
-                raise taker.parts.fail(inst.at, f"id {argument} is not defined")
+                raise taker.parts.tables.fail(inst.at, f"id {argument} is not defined")
             value = self.ids[argument]
             if not taker.is_buffer_pointer(parameter.type_id):
                 rest.append(value)
@@ -335,7 +338,7 @@ class _Writer:
         self.calls.append(copied)
         return instruction(Op.FUNCTION_CALL, [taker.map[inst.type_id], self.ids[inst.id], copied, *rest])
 
-    def _track_pointer(self, inst: Inst) -> None:
+    def _track_pointer(self, inst: SpirvInstruction) -> None:
         """Track which buffer variable a pointer is derived from.
 
         Raises InvalidArgumentError if the instruction writes a buffer that the kernel declares as read-only.

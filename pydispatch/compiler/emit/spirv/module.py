@@ -5,15 +5,17 @@ Ids are `Id`, an int of its own type, so that a plain int may stand for a number
 
 from __future__ import annotations
 
-import struct
 from array import array
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from pydispatch.compiler.emit.spirv.words import CAPABILITY, DECORATION, EXTENSION_OF, GLSL, OP, STORAGE
+from pydispatch.formats.spirv.instruction import text_words
+from pydispatch.formats.spirv.module import MAGIC
+from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE
 
-MAGIC, VERSION = 0x07230203, 0x00010300
-
+VERSION = 0x00010300
+"""SPIR-V 1.3, as the header of a module has it."""
 
 Int: TypeAlias = int
 Bool: TypeAlias = bool
@@ -24,13 +26,6 @@ class Id(int):
     """Id of a result in a module."""
 
     __slots__ = ()
-
-
-def text_words(text: str) -> list[int]:
-    """Return a string as words: UTF-8 with a NUL after, filled up with zeros."""
-    data = text.encode() + b"\0"
-    data += b"\0" * (-len(data) % 4)
-    return list(struct.unpack(f"<{len(data) // 4}I", data))
 
 
 class Module:
@@ -73,13 +68,19 @@ class Module:
 
     def name(self, target: Int, text: str) -> None:
         words = text_words(text)
-        self.names += [(len(words) + 2) << 16 | 5, target, *words]
+        self.names += [(len(words) + 2) << 16 | OP["Name"], target, *words]
 
     def decorate(self, target: Int, decoration: str, *operands: Int) -> None:
-        self.decorations += [(len(operands) + 3) << 16 | 71, target, DECORATION[decoration], *operands]
+        self.decorations += [(len(operands) + 3) << 16 | OP["Decorate"], target, DECORATION[decoration], *operands]
 
     def decorate_member(self, target: Int, member: Int, decoration: str, *operands: Int) -> None:
-        self.decorations += [(len(operands) + 4) << 16 | 72, target, member, DECORATION[decoration], *operands]
+        self.decorations += [
+            (len(operands) + 4) << 16 | OP["MemberDecorate"],
+            target,
+            member,
+            DECORATION[decoration],
+            *operands,
+        ]
 
     # Types and constants
 
@@ -205,8 +206,14 @@ class Module:
 
     def entry(self, name: str, function: Int, interface: list[Int], local_size: tuple[Int, Int, Int]) -> None:
         words = text_words(name)
-        self.entries += [(3 + len(words) + len(interface)) << 16 | OP["EntryPoint"], 5, function, *words, *interface]
-        self.modes += [6 << 16 | OP["ExecutionMode"], function, 17, *local_size]
+        self.entries += [
+            (3 + len(words) + len(interface)) << 16 | OP["EntryPoint"],
+            GL_COMPUTE,
+            function,
+            *words,
+            *interface,
+        ]
+        self.modes += [6 << 16 | OP["ExecutionMode"], function, LOCAL_SIZE, *local_size]
 
     # Bytes
 
@@ -256,22 +263,22 @@ class Code:
 
     def start(self, label: int) -> None:
         """Begin a block."""
-        self.lines += [2 << 16 | 248, label]
+        self.lines += [2 << 16 | OP["Label"], label]
         self.label = Id(label)
         self.open = True
 
     def branch(self, label: int) -> None:
-        self.lines += [2 << 16 | 249, label]
+        self.lines += [2 << 16 | OP["Branch"], label]
         self.open = False
 
     def branch_if(self, condition: int, then: int, other: int) -> None:
-        self.lines += [4 << 16 | 250, condition, then, other]
+        self.lines += [4 << 16 | OP["BranchConditional"], condition, then, other]
         self.open = False
 
     def phi(self, type_: int, new_id: int, edges: list[tuple[int, int]]) -> None:
         """Append a phi with an id that was allocated earlier. edges: (value, label of the predecessor block)."""
         flat = [word for edge in edges for word in edge]
-        self.lines += [(3 + len(flat)) << 16 | 245, type_, new_id, *flat]
+        self.lines += [(3 + len(flat)) << 16 | OP["Phi"], type_, new_id, *flat]
 
     def local(self, pointee: int) -> Id:
         """Declare a variable of the invocation, and return its id."""
@@ -282,4 +289,11 @@ class Code:
 
     def finish(self, head: list[int]) -> None:
         """Add the function to the module. head: OpFunction and its parameters."""
-        self.module.functions += [*head, 2 << 16 | 248, self.first, *self.variables, *self.lines, 1 << 16 | 56]
+        self.module.functions += [
+            *head,
+            2 << 16 | OP["Label"],
+            self.first,
+            *self.variables,
+            *self.lines,
+            1 << 16 | OP["FunctionEnd"],
+        ]

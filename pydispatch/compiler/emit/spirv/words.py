@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from pydispatch.formats.spirv.names import CAPABILITIES, BuiltIn, Decoration, Op, Storage, specification_names
+
 OP = {
-    "Name": 5, "Extension": 10, "ExtInstImport": 11, "ExtInst": 12, "MemoryModel": 14, "EntryPoint": 15,
-    "ExecutionMode": 16, "Capability": 17, "TypeVoid": 19, "TypeBool": 20, "TypeInt": 21, "TypeFloat": 22,
-    "TypeVector": 23, "TypeArray": 28, "TypeRuntimeArray": 29, "TypeStruct": 30, "TypePointer": 32, "TypeFunction": 33,
-    "ConstantTrue": 41, "ConstantFalse": 42, "Constant": 43, "ConstantComposite": 44, "SpecConstant": 50,
-    "Function": 54, "FunctionParameter": 55, "FunctionEnd": 56, "FunctionCall": 57, "Variable": 59, "Load": 61,
-    "Store": 62, "AccessChain": 65, "ArrayLength": 68, "Decorate": 71, "MemberDecorate": 72,
+    **specification_names(Op),
     "CompositeConstruct": 80, "CompositeExtract": 81, "ConvertFToU": 109, "ConvertFToS": 110, "ConvertSToF": 111,
     "ConvertUToF": 112, "UConvert": 113, "SConvert": 114, "FConvert": 115, "Bitcast": 124, "SNegate": 126,
     "FNegate": 127, "IAdd": 128, "FAdd": 129, "ISub": 130, "FSub": 131, "IMul": 132, "FMul": 133, "UDiv": 134,
@@ -20,14 +17,12 @@ OP = {
     "FOrdNotEqual": 182, "FUnordNotEqual": 183, "FOrdLessThan": 184, "FUnordLessThan": 185, "FOrdGreaterThan": 186,
     "FUnordGreaterThan": 187, "FOrdLessThanEqual": 188, "FUnordLessThanEqual": 189, "FOrdGreaterThanEqual": 190,
     "FUnordGreaterThanEqual": 191, "ShiftRightLogical": 194, "ShiftRightArithmetic": 195, "ShiftLeftLogical": 196,
-    "BitwiseOr": 197, "BitwiseXor": 198, "BitwiseAnd": 199, "Not": 200, "BitFieldInsert": 201, "BitFieldSExtract": 202,
-    "BitFieldUExtract": 203, "BitReverse": 204, "BitCount": 205, "ControlBarrier": 224, "AtomicLoad": 227,
+    "BitwiseOr": 197, "BitwiseXor": 198, "BitwiseAnd": 199, "Not": 200, "BitFieldInsert": 201,
+    "BitFieldSExtract": 202, "BitFieldUExtract": 203, "BitReverse": 204, "BitCount": 205, "ControlBarrier": 224,
     "AtomicExchange": 229, "AtomicCompareExchange": 230, "AtomicIAdd": 234, "AtomicSMin": 236, "AtomicUMin": 237,
-    "AtomicSMax": 238, "AtomicUMax": 239, "AtomicAnd": 240, "AtomicOr": 241, "AtomicXor": 242, "Phi": 245,
-    "LoopMerge": 246, "SelectionMerge": 247, "Label": 248, "Branch": 249, "BranchConditional": 250, "Switch": 251,
-    "Return": 253, "ReturnValue": 254, "Unreachable": 255,
+    "AtomicSMax": 238, "AtomicUMax": 239, "AtomicAnd": 240, "AtomicOr": 241,
 }  # fmt: skip
-"""Opcode by name without `Op`."""
+"""Opcode by name without `Op`: those that readers of modules name, and those that only the emitter does."""
 
 GLSL = {
     "Round": 1, "RoundEven": 2, "Trunc": 3, "FAbs": 4, "SAbs": 5, "FSign": 6, "Floor": 8, "Ceil": 9, "Sin": 13,
@@ -38,22 +33,12 @@ GLSL = {
 }  # fmt: skip
 """Instructions of GLSL.std.450."""
 
-CAPABILITY = {
-    "Shader": 1, "Linkage": 5, "Float16": 9, "Float64": 10, "Int64": 11, "Int64Atomics": 12, "Int16": 22, "Int8": 39,
-    "StorageBuffer16BitAccess": 4433, "StorageBuffer8BitAccess": 4448,
-}  # fmt: skip
+CAPABILITY = {name: number for number, name in CAPABILITIES.items()}
 
 EXTENSION_OF = {"StorageBuffer8BitAccess": "SPV_KHR_8bit_storage"}
 """Extensions that a capability needs in SPIR-V 1.3."""
 
-DECORATION = {
-    "SpecId": 1, "Block": 2, "ArrayStride": 6, "BuiltIn": 11, "Aliased": 20, "Coherent": 23, "NonWritable": 24,
-    "Binding": 33, "DescriptorSet": 34, "Offset": 35, "NoContraction": 42,
-}  # fmt: skip
-
-BUILTIN = {"NumWorkgroups": 24, "WorkgroupId": 26, "LocalInvocationId": 27, "LocalInvocationIndex": 29}
-
-STORAGE = {"Input": 1, "Workgroup": 4, "Private": 6, "Function": 7, "PushConstant": 9, "StorageBuffer": 12}
+DECORATION, BUILTIN, STORAGE = map(specification_names, (Decoration, BuiltIn, Storage))
 
 SCOPE_WORKGROUP, SCOPE_DEVICE = 2, 1
 ALL_MEMORY = 0x8 | 0x40 | 0x100

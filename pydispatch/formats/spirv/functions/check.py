@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.declared import FunctionBody, SpirvDeclarations
+from pydispatch.formats.spirv.declared import SpirvDeclarations
 from pydispatch.formats.spirv.functions.blocks import check_blocks
 from pydispatch.formats.spirv.functions.operands import FunctionChecker
 from pydispatch.formats.spirv.functions.rules import check_instruction
 from pydispatch.formats.spirv.functions.walk import back_edges
+from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.names import Op
-from pydispatch.formats.spirv.parts import LABEL, Inst
 
 _IN_CONSTANTS = frozenset((
     *range(109, 118), 124, *range(126, 140), 140, 141, 164, 165, 166, 167, 168, 169, 77, 78, 79, 81, 82, 65, 66, 67, 70,
@@ -24,37 +24,37 @@ def check_functions(declared: SpirvDeclarations, is_open: bool) -> None:
     `is_open` states that the module has instructions of unknown extensions, whose results may have any type.
     """
     calls: dict[int, list[int]] = {}
-    for id, body in declared.bodies.items():
-        calls[id] = _check(FunctionChecker(declared, body, is_open))
+    for id, function in declared.functions.items():
+        calls[id] = _check(FunctionChecker(declared, function, is_open))
     for _, callee in back_edges(calls, calls):
-        raise ArtifactError(f"{declared.what}: function id {callee} calls itself, which shaders cannot")
+        raise ArtifactError(f"{declared.tables.what}: function id {callee} calls itself, which shaders cannot")
 
 
-def check_constant(declared: SpirvDeclarations, inst: Inst) -> None:
+def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
     """Check the operation and the operands of an OpSpecConstantOp."""
     op = inst.words[3]
     if op not in _IN_CONSTANTS:
         raise declared.fail(inst.at, f"a constant of opcode {op}, which computes no constants")
-    inner = Inst(op, [0, inst.type_id, inst.id, *inst.words[4:]], 1, 2, [p - 1 for p in inst.ids], inst.at)
-    check_instruction(FunctionChecker(declared, FunctionBody(inst), False), inner)
+    inner = SpirvInstruction(op, [0, inst.type_id, inst.id, *inst.words[4:]], inst.at, 1, 2, [p - 1 for p in inst.ids])
+    check_instruction(FunctionChecker(declared, SpirvFunction(inst), False), inner)
 
 
 def _check(code: FunctionChecker) -> list[int]:
     """Check one function and return the ids of the functions that it calls."""
-    declared, body = code.declared, code.body
-    op, words = declared.type(body.head.words[4])
-    parameter_types = [p.type_id for p in body.parameters]
-    if op != Op.TYPE_FUNCTION or words[0] != body.head.type_id or words[1:] != parameter_types:
-        raise code.fail(body.head.at, "a function does not have the parameters and result of its type")
-    for parameter in body.parameters:
+    declared, function = code.declared, code.function
+    op, words = declared.type(function.head.words[4])
+    parameter_types = [p.type_id for p in function.parameters]
+    if op != Op.TYPE_FUNCTION or words[0] != function.head.type_id or words[1:] != parameter_types:
+        raise code.fail(function.head.at, "a function does not have the parameters and result of its type")
+    for parameter in function.parameters:
         code.values[parameter.id] = parameter.type_id
-    if not body.code:
-        if body.head.id not in declared.tables.linkage:
-            raise code.fail(body.head.at, "a function without code that is not imported either")
+    if not function.body:
+        if function.head.id not in declared.tables.linkage:
+            raise code.fail(function.head.at, "a function without code that is not imported either")
         return []
-    code.labels = {inst.id for inst in body.code if inst.op == LABEL}
-    check_blocks(declared, body)
-    for inst in body.code:
+    code.labels = {inst.id for inst in function.body if inst.op == Op.LABEL}
+    check_blocks(declared, function)
+    for inst in function.body:
         check_instruction(code, inst)
         if inst.type:
             code.values[inst.id] = inst.type_id

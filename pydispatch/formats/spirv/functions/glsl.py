@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.formats.spirv.declared import NON_SEMANTIC, Shape
+from pydispatch.formats.spirv.declared import Shape
 from pydispatch.formats.spirv.functions.operands import READ_ONLY, FunctionChecker
-from pydispatch.formats.spirv.names import Op
-from pydispatch.formats.spirv.parts import Inst
+from pydispatch.formats.spirv.instruction import SpirvInstruction
+from pydispatch.formats.spirv.names import DEBUG_SETS, Op
 
 _COMPONENTS = {
     **dict.fromkeys((1, 2, 3, 4, 6, 8, 9, 10, *range(11, 25), *range(27, 33), 69), "f ="),
@@ -26,13 +26,13 @@ _PACKED = {
 """Pack and unpack instructions of GLSL.std.450 → their operand and result."""
 
 
-def check_extended(code: FunctionChecker, inst: Inst) -> None:
+def check_extended(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpExtInst: GLSL.std.450 is checked, non-semantic sets are accepted, other sets are rejected."""
     name = code.declared.sets.get(inst.words[3])
     if name is None:
         raise code.fail(inst.at + 3, f"id {inst.words[3]} is no set of instructions")
     if name != "GLSL.std.450":
-        if not name.startswith(NON_SEMANTIC):
+        if not name.startswith(DEBUG_SETS):
             raise code.fail(inst.at, f"an instruction of the set '{name}', which shaders for compute do not have")
         return
     instruction, positions = inst.words[4], inst.ids[1:]
@@ -48,7 +48,7 @@ def check_extended(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, fits, f"instruction {instruction} of GLSL.std.450, or operands, that do not fit")
 
 
-def _fits_own_rule(code: FunctionChecker, inst: Inst, instruction: int, positions: Sequence[int]) -> bool:
+def _fits_own_rule(code: FunctionChecker, inst: SpirvInstruction, instruction: int, positions: Sequence[int]) -> bool:
     """Return whether the operands of a GLSL instruction without a componentwise mapping have valid types."""
     result = code.declared.shape(inst.type_id)
     operand_shapes = [code.declared.shape(code.value(inst, position)) for position in positions]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.declared import FunctionBody, Shape, SpirvDeclarations
+from pydispatch.formats.spirv.declared import Shape, SpirvDeclarations
+from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.names import Op, Storage
-from pydispatch.formats.spirv.parts import Inst
 
 READ_ONLY = (0, Storage.INPUT, Storage.PUSH_CONSTANT)
 """Storage classes that cannot be written."""
@@ -24,21 +23,19 @@ class FunctionChecker:
         phis: Word index, id and type of each phi operand; its definition may follow later.
     """
 
-    def __init__(self, declared: SpirvDeclarations, body: FunctionBody, is_open: bool) -> None:
-        self.declared, self.body, self.is_open = declared, body, is_open
+    def __init__(self, declared: SpirvDeclarations, function: SpirvFunction, is_open: bool) -> None:
+        self.declared, self.function, self.is_open = declared, function, is_open
+        self.fail = declared.fail
         self.values: dict[int, int] = {}
         self.labels: set[int] = set()
         self.calls: list[int] = []
         self.phis: list[tuple[int, int, int]] = []
 
-    def fail(self, at: int, text: str) -> ArtifactError:
-        return self.declared.fail(at, text)
-
     def type_of(self, id: int) -> int:
         """Return the type of a value; 0 for an id that is no value."""
         return self.values.get(id) or self.declared.values.get(id, 0)
 
-    def value(self, inst: Inst, position: int) -> int:
+    def value(self, inst: SpirvInstruction, position: int) -> int:
         """Return the type of the value that the word at `position` of an instruction names; raise ArtifactError if
         there is none.
 
@@ -52,45 +49,47 @@ class FunctionChecker:
             raise self.fail(inst.at + position, f"id {id} is no value that was computed before")
         return type_
 
-    def shape(self, inst: Inst, position: int) -> Shape:
+    def shape(self, inst: SpirvInstruction, position: int) -> Shape:
         """Return the shape of an operand, which must be a scalar or vector."""
         shape = self.declared.shape(self.value(inst, position))
         if shape is None:
             raise self.fail(inst.at + position, f"id {inst.words[position]} is no number")
         return shape
 
-    def pointer(self, inst: Inst, position: int) -> tuple[int, int]:
+    def pointer(self, inst: SpirvInstruction, position: int) -> tuple[int, int]:
         """Return the storage class and the pointee type of an operand, which must be a pointer."""
         pointee = self.declared.pointee(self.value(inst, position))
         if pointee is None:
             raise self.fail(inst.at + position, f"id {inst.words[position]} is no pointer")
         return pointee
 
-    def same(self, inst: Inst, position: int, type_: int) -> None:
+    def same(self, inst: SpirvInstruction, position: int, type_: int) -> None:
         """Check that an operand has exactly the type `type_`."""
         actual = self.value(inst, position)
         if actual != type_:
             raise self.fail(inst.at + position, f"id {inst.words[position]} has the type {actual}, expected {type_}")
 
-    def integers(self, inst: Inst, *positions: int) -> None:
+    def integers(self, inst: SpirvInstruction, *positions: int) -> None:
         """Check that operands are integer scalars."""
         for position in positions:
             shape = self.shape(inst, position)
             if shape.kind != "i" or shape.count != 1:
                 raise self.fail(inst.at + position, f"id {inst.words[position]} is no integer")
 
-    def scopes(self, inst: Inst, *positions: int) -> None:
+    def scopes(self, inst: SpirvInstruction, *positions: int) -> None:
         """Check that memory scopes and semantics are integer constants."""
         for position in positions:
             self.integers(inst, position)
             if inst.words[position] not in self.declared.constants:
                 raise self.fail(inst.at + position, f"id {inst.words[position]} is no constant")
 
-    def writable(self, inst: Inst, storage: int) -> None:
+    def writable(self, inst: SpirvInstruction, storage: int) -> None:
         """Check that the storage class of a written pointer is not read-only."""
         self.demand(inst, storage not in READ_ONLY, "a pointer to what cannot be written")
 
-    def demand(self, inst: Inst, fits: bool, what: str = "operands or a result of types that it does not take") -> None:
+    def demand(
+        self, inst: SpirvInstruction, fits: bool, what: str = "operands or a result of types that it does not take"
+    ) -> None:
         """Raise ArtifactError, "opcode N has {what}", unless `fits`."""
         if not fits:
             raise self.fail(inst.at, f"opcode {inst.op} has {what}")
@@ -98,9 +97,9 @@ class FunctionChecker:
     def is_known(self, id: int) -> bool:
         """Return whether an id is a value, label, function or instruction set that is defined so far."""
         declared = self.declared
-        return bool(self.type_of(id)) or id in self.labels or id in declared.bodies or id in declared.sets
+        return bool(self.type_of(id)) or id in self.labels or id in declared.functions or id in declared.sets
 
-    def components(self, inst: Inst, mapping: str, positions: Sequence[int]) -> None:
+    def components(self, inst: SpirvInstruction, mapping: str, positions: Sequence[int]) -> None:
         """Check an instruction that operates on each component separately.
 
         Args:

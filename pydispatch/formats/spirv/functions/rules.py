@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydispatch.formats.spirv.declared import FUNCTION, Shape, check_variable
-from pydispatch.formats.spirv.functions.blocks import (
-    BRANCH,
-    BRANCH_CONDITIONAL,
-    LOOP_MERGE,
-    NO_CODE,
-    PHI,
-    RETURN,
-    RETURN_VALUE,
-    SELECTION_MERGE,
-    SWITCH,
-)
+from pydispatch.formats.spirv.declared import Shape, check_variable
+from pydispatch.formats.spirv.functions.blocks import NO_CODE
 from pydispatch.formats.spirv.functions.glsl import check_extended
 from pydispatch.formats.spirv.functions.operands import FunctionChecker
-from pydispatch.formats.spirv.names import Op
-from pydispatch.formats.spirv.parts import EXT_INST, LABEL, UNDEF, Inst
+from pydispatch.formats.spirv.instruction import SpirvInstruction
+from pydispatch.formats.spirv.names import Op, Storage
 
-_FREE = NO_CODE | {LABEL, LOOP_MERGE, SELECTION_MERGE, BRANCH, UNDEF}
+_FREE = NO_CODE | {Op.LABEL, Op.LOOP_MERGE, Op.SELECTION_MERGE, Op.BRANCH, Op.UNDEF}
 """Opcodes that `check_blocks` checks, or that take anything."""
 
 _MAPS = {
@@ -38,7 +28,7 @@ _MAPS = {
 """Opcode → mapping of its components, see `FunctionChecker.components`."""
 
 
-def check_instruction(code: FunctionChecker, inst: Inst) -> None:
+def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check the operands and the result type of an instruction; raise ArtifactError if they are invalid."""
     op = inst.op
     if code.is_open and any(not code.is_known(inst.words[position]) for position in inst.ids):
@@ -62,11 +52,13 @@ def check_instruction(code: FunctionChecker, inst: Inst) -> None:
             code.value(inst, position)
 
 
-def _variable(code: FunctionChecker, inst: Inst) -> None:
+def _variable(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpVariable in a function."""
     pointee = code.declared.pointee(inst.type_id)
     code.demand(
-        inst, pointee is not None and pointee[0] == FUNCTION == inst.words[3], "another storage class than Function"
+        inst,
+        pointee is not None and pointee[0] == Storage.FUNCTION == inst.words[3],
+        "another storage class than Function",
     )
     assert pointee is not None
     check_variable(code.declared, inst, pointee[1])
@@ -74,7 +66,7 @@ def _variable(code: FunctionChecker, inst: Inst) -> None:
         code.same(inst, inst.ids[0], pointee[1])
 
 
-def _load(code: FunctionChecker, inst: Inst) -> None:
+def _load(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpLoad."""
     pointee = code.pointer(inst, 3)[1]
     is_sized = code.declared.type(pointee)[0] not in (
@@ -85,19 +77,19 @@ def _load(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, pointee == inst.type_id and is_sized, "a result that is not what the pointer points to")
 
 
-def _store(code: FunctionChecker, inst: Inst) -> None:
+def _store(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpStore."""
     storage, pointee = code.pointer(inst, 1)
     code.same(inst, 2, pointee)
     code.writable(inst, storage)
 
 
-def _copy_memory(code: FunctionChecker, inst: Inst) -> None:
+def _copy_memory(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpCopyMemory."""
     code.demand(inst, code.pointer(inst, 1)[1] == code.pointer(inst, 2)[1])
 
 
-def _chain(code: FunctionChecker, inst: Inst) -> None:
+def _chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an access chain: integer indices of existing elements, and the type of the result."""
     declared = code.declared
     result = declared.pointee(inst.type_id)
@@ -116,7 +108,7 @@ def _chain(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, result == (storage, type_), "a result that is no pointer to the element")
 
 
-def _length(code: FunctionChecker, inst: Inst) -> None:
+def _length(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpArrayLength."""
     type_ = code.pointer(inst, 3)[1]
     inner = code.declared.part(type_, inst.words[4]) if code.declared.type(type_)[0] == Op.TYPE_STRUCT else None
@@ -124,9 +116,9 @@ def _length(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, code.declared.is_integer(inst.type_id))
 
 
-def _call(code: FunctionChecker, inst: Inst) -> None:
+def _call(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpFunctionCall against its callee, and record the callee."""
-    callee = code.declared.bodies.get(inst.words[3])
+    callee = code.declared.functions.get(inst.words[3])
     if callee is None:
         raise code.fail(inst.at + 3, f"a call of id {inst.words[3]}, which is no function")
     code.calls.append(inst.words[3])
@@ -139,7 +131,7 @@ def _call(code: FunctionChecker, inst: Inst) -> None:
         code.same(inst, position, parameter.type_id)
 
 
-def _select(code: FunctionChecker, inst: Inst) -> None:
+def _select(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpSelect."""
     condition = code.shape(inst, 3)
     result = code.declared.shape(inst.type_id)
@@ -151,7 +143,7 @@ def _select(code: FunctionChecker, inst: Inst) -> None:
     )
 
 
-def _bitcast(code: FunctionChecker, inst: Inst) -> None:
+def _bitcast(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpBitcast: both types have the same number of bits, or one is a pointer."""
     result, operand = code.declared.shape(inst.type_id), code.declared.shape(code.value(inst, 3))
     if result is None or operand is None:
@@ -163,7 +155,7 @@ def _bitcast(code: FunctionChecker, inst: Inst) -> None:
     )
 
 
-def _extract(code: FunctionChecker, inst: Inst) -> None:
+def _extract(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpCompositeExtract."""
     type_ = code.value(inst, 3)
     for at in range(4, len(inst.words)):
@@ -174,7 +166,7 @@ def _extract(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, type_ == inst.type_id)
 
 
-def _insert(code: FunctionChecker, inst: Inst) -> None:
+def _insert(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpCompositeInsert."""
     code.same(inst, 4, inst.type_id)
     type_ = inst.type_id
@@ -186,7 +178,7 @@ def _insert(code: FunctionChecker, inst: Inst) -> None:
     code.same(inst, 3, type_)
 
 
-def _construct(code: FunctionChecker, inst: Inst) -> None:
+def _construct(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpCompositeConstruct: components of a vector, or the elements of another composite."""
     declared, result = code.declared, code.declared.shape(inst.type_id)
     if result is not None:
@@ -201,7 +193,7 @@ def _construct(code: FunctionChecker, inst: Inst) -> None:
         code.same(inst, position, types[index if is_struct else 0])
 
 
-def _shuffle(code: FunctionChecker, inst: Inst) -> None:
+def _shuffle(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpVectorShuffle."""
     result, a, b = code.declared.shape(inst.type_id), code.shape(inst, 3), code.shape(inst, 4)
     chosen = inst.words[5:]
@@ -211,7 +203,7 @@ def _shuffle(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, all(c < a.count + b.count or c == 0xFFFFFFFF for c in chosen), "components that are not there")
 
 
-def _element(code: FunctionChecker, inst: Inst) -> None:
+def _element(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpVectorExtractDynamic or OpVectorInsertDynamic."""
     code.shape(inst, 3)
     part = code.declared.part(code.value(inst, 3), None)
@@ -224,12 +216,12 @@ def _element(code: FunctionChecker, inst: Inst) -> None:
         code.integers(inst, 5)
 
 
-def _copy(code: FunctionChecker, inst: Inst) -> None:
+def _copy(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpCopyObject."""
     code.same(inst, 3, inst.type_id)
 
 
-def _product(code: FunctionChecker, inst: Inst) -> None:
+def _product(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a product of vectors and matrices (opcodes 142 to 148)."""
     types = [code.value(inst, 3), code.value(inst, 4)]
     rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
@@ -265,13 +257,13 @@ def _scalar(code: FunctionChecker, type_: int) -> tuple[str, int] | None:
     return (shape.kind, shape.width) if shape is not None and shape.kind == "f" else None
 
 
-def _transpose(code: FunctionChecker, inst: Inst) -> None:
+def _transpose(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpTranspose."""
     rows, columns = _sides(code, code.value(inst, 3))
     code.demand(inst, _sides(code, inst.type_id) == (columns, rows) and columns > 1)
 
 
-def _carry(code: FunctionChecker, inst: Inst) -> None:
+def _carry(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an addition, subtraction or multiplication whose result is a struct of two integers."""
     operand_type = code.value(inst, 3)
     code.same(inst, 4, operand_type)
@@ -280,28 +272,28 @@ def _carry(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, is_struct and list(members) == [operand_type, operand_type] and code.shape(inst, 3).kind == "i")
 
 
-def _any(code: FunctionChecker, inst: Inst) -> None:
+def _any(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpAny or OpAll."""
     code.demand(inst, code.declared.shape(inst.type_id) == Shape("b", 0, 1) and code.shape(inst, 3).kind == "b")
 
 
-def _barrier(code: FunctionChecker, inst: Inst) -> None:
+def _barrier(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpControlBarrier or OpMemoryBarrier."""
     code.scopes(inst, *inst.ids)
 
 
-def _phi(code: FunctionChecker, inst: Inst) -> None:
+def _phi(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Record the operands of an OpPhi, which are checked at the end of the function."""
     code.phis += [(inst.at + position, inst.words[position], inst.type_id) for position in range(3, len(inst.words), 2)]
 
 
-def _branch(code: FunctionChecker, inst: Inst) -> None:
+def _branch(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpBranchConditional."""
     code.demand(inst, code.shape(inst, 1) == Shape("b", 0, 1), "a condition that is no bool")
     code.demand(inst, len(inst.words) in (4, 6), f"{len(inst.words)} words")
 
 
-def _switch(code: FunctionChecker, inst: Inst) -> None:
+def _switch(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpSwitch: an integer selector and distinct cases."""
     code.integers(inst, 1)
     size = 1 + (2 if code.shape(inst, 1).width > 32 else 1)
@@ -309,16 +301,16 @@ def _switch(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, len(set(cases)) == len(cases), "a case twice")
 
 
-def _return(code: FunctionChecker, inst: Inst) -> None:
+def _return(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a return against the result type of the function."""
-    result = code.body.head.type_id
-    if inst.op == RETURN:
+    result = code.function.head.type_id
+    if inst.op == Op.RETURN:
         code.demand(inst, code.declared.type(result)[0] == Op.TYPE_VOID, "no value, and the function returns one")
     else:
         code.same(inst, 1, result)
 
 
-def _atomic(code: FunctionChecker, inst: Inst) -> None:
+def _atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an atomic instruction: a writable pointer to a scalar, constant scopes, operands of its type."""
     is_store = inst.op == Op.ATOMIC_STORE
     start = 1 if is_store else 3
@@ -337,7 +329,7 @@ def _atomic(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, not is_integer or (shape is not None and shape.kind == "i"))
 
 
-def _group(code: FunctionChecker, inst: Inst) -> None:
+def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a subgroup instruction (OpGroupNonUniform*)."""
     code.scopes(inst, 3)
     for position in inst.ids[1:]:
@@ -368,13 +360,13 @@ def _group(code: FunctionChecker, inst: Inst) -> None:
             code.scopes(inst, 6)
 
 
-_RULES: dict[int, Callable[[FunctionChecker, Inst], None]] = {
+_RULES: dict[int, Callable[[FunctionChecker, SpirvInstruction], None]] = {
     Op.VARIABLE: _variable, Op.LOAD: _load, Op.STORE: _store, Op.COPY_MEMORY: _copy_memory,
     **dict.fromkeys((65, 66, 67, 70), _chain), Op.ARRAY_LENGTH: _length, Op.FUNCTION_CALL: _call,
-    EXT_INST: check_extended, 169: _select, 124: _bitcast, 81: _extract, 82: _insert,
+    Op.EXT_INST: check_extended, 169: _select, 124: _bitcast, 81: _extract, 82: _insert,
     80: _construct, 79: _shuffle, 77: _element, 78: _element, 83: _copy,
     **dict.fromkeys(range(142, 149), _product), 84: _transpose,
     **dict.fromkeys((149, 150, 151, 152), _carry), 154: _any, 155: _any,
-    224: _barrier, 225: _barrier, PHI: _phi, BRANCH_CONDITIONAL: _branch,
-    SWITCH: _switch, RETURN: _return, RETURN_VALUE: _return,
+    224: _barrier, 225: _barrier, Op.PHI: _phi, Op.BRANCH_CONDITIONAL: _branch,
+    Op.SWITCH: _switch, Op.RETURN: _return, Op.RETURN_VALUE: _return,
 }  # fmt: skip

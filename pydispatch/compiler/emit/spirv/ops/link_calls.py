@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from pydispatch.compiler.emit.llvm.cpu.imports import is_optional
 from pydispatch.compiler.emit.shaders.values import MemRef, is_native_float
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter
-from pydispatch.compiler.emit.spirv.module import Id, text_words
+from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.arith import wrap
 from pydispatch.compiler.emit.spirv.ops.memref import buffer_variable, place
 from pydispatch.compiler.emit.spirv.types import unit_of
@@ -22,6 +22,7 @@ from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.calls import import_fields, is_import
 from pydispatch.compiler.kernel_ir.guards import is_guarded
 from pydispatch.compiler.kernel_ir.types import bit_width, packed
+from pydispatch.formats.spirv.instruction import text_words
 
 LINKAGE, IMPORT = 41, 1
 

@@ -1,0 +1,91 @@
+"""Instructions and functions of SPIR-V modules, as every reader of modules has them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pydispatch.formats.spirv.names import Op
+
+Fail = Callable[[int, str], Exception]
+"""(word of the module, text) → the error to raise."""
+
+
+@dataclass(slots=True)
+class SpirvInstruction:
+    """SPIR-V instruction.
+
+    Attributes:
+        op: Opcode.
+        words: All words of the instruction.
+        at: Index of the first word in the module.
+        type: Index in `words` of the type id; 0 without one, and before `operands.locate_ids`.
+        result: Index in `words` of the result id; 0 without one, and before `operands.locate_ids`.
+        ids: Indices in `words` of the other ids.
+    """
+
+    op: int
+    words: list[int]
+    at: int
+    type: int = 0
+    result: int = 0
+    ids: Sequence[int] = ()
+
+    @property
+    def id(self) -> int:
+        """Return the id of the result; 0 if there is none."""
+        return self.words[self.result] if self.result else 0
+
+    @property
+    def type_id(self) -> int:
+        return self.words[self.type] if self.type else 0
+
+    def uses(self) -> Iterator[int]:
+        """Yield the ids that the instruction uses, including its type."""
+        if self.type:
+            yield self.words[self.type]
+        for position in self.ids:
+            yield self.words[position]
+
+    def text(self, position: int, fail: Fail) -> tuple[str, int]:
+        """Return the string that starts at a position, and the position after it."""
+        raw = bytearray()
+        for at in range(position, len(self.words)):
+            part = self.words[at].to_bytes(4, "little")
+            end = part.find(0)
+            if end >= 0:
+                raw += part[:end]
+                return raw.decode("utf-8", "replace"), at + 1
+            raw += part
+        raise fail(self.at + position, "a string without an end")
+
+
+@dataclass
+class SpirvFunction:
+    """SPIR-V function: its OpFunction (`head`), parameters and body.
+
+    The body starts with the first label and excludes OpFunctionEnd. It is empty for a declaration.
+    """
+
+    head: SpirvInstruction
+    parameters: list[SpirvInstruction] = field(default_factory=list)
+    body: list[SpirvInstruction] = field(default_factory=list)
+
+    def append(self, inst: SpirvInstruction, fail: Fail) -> None:
+        """Add a parameter or an instruction of the body; raise an error of `fail` where it cannot be."""
+        if inst.op == Op.FUNCTION_PARAMETER:
+            if self.body:
+                raise fail(inst.at, "a parameter after the beginning of a function")
+            self.parameters.append(inst)
+        else:
+            if not self.body and inst.op != Op.LABEL:
+                raise fail(inst.at, f"a function begins with opcode {inst.op}, expected a label")
+            self.body.append(inst)
+
+
+def text_words(text: str) -> list[int]:
+    """Encode a string as SPIR-V words: UTF-8, zero-terminated, padded to 4 bytes."""
+    data = text.encode() + b"\0"
+    data += b"\0" * (-len(data) % 4)
+    return list(struct.unpack(f"<{len(data) // 4}I", data))
