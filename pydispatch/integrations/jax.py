@@ -76,12 +76,21 @@ def _text(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) -> 
     Functions with symbolic sizes are exported, since `lower` does not support these.
     """
     leaves = jax.tree_util.tree_leaves(examples)
-    jitted = jax.jit(function, keep_unused=True)
+    jitted = jax.jit(function, keep_unused=True, donate_argnums=_donated(jax, function, examples))
     if all(isinstance(n, int) for leaf in leaves for n in getattr(leaf, "shape", ())):
         return str(jitted.lower(*examples).as_text(debug_info=True))
     from jax import export
 
     return str(export.export(jitted)(*examples).mlir_module())
+
+
+def _donated(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the positions of the arguments that the function donates as a whole; only a jitted one can."""
+    if not hasattr(function, "trace"):
+        return ()
+    arguments, _ = function.trace(*examples).args_info
+    leaves = map(jax.tree_util.tree_leaves, arguments)
+    return tuple(i for i, info in enumerate(leaves) if info and all(leaf.donated for leaf in info))
 
 
 def _name(path: Any) -> str:

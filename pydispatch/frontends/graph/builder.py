@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnrealizedConversionCastOp,
 )
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.constants import constant_attribute, dense_of, encoded
@@ -45,11 +45,15 @@ MODEL = "model"
 
 @dataclass(frozen=True)
 class Input:
-    """Argument of a public function. A string in `shape` names a dynamic size; sizes of the same name are equal."""
+    """Argument of a public function. A string in `shape` names a dynamic size; sizes of the same name are equal.
+
+    is_donated: whether the caller no longer needs its value, so that a result may have its memory.
+    """
 
     name: str
     dtype: DType
     shape: tuple[int | str, ...]
+    is_donated: bool = False
 
 
 class Builder(OperationWriter):
@@ -267,9 +271,9 @@ class Builder(OperationWriter):
             tensors.append(self.received(value, declared.dtype, tuple(shape)))
         return tensors
 
-    def is_argument(self, value: SSAValue) -> bool:
-        """Return whether a value is an argument of the function, rather than of the body of a loop or branch."""
-        return value.owner is self._scopes[0].block
+    def is_kept(self, value: BlockArgument) -> bool:
+        """Return whether the caller of the function keeps a value: an argument that is not donated."""
+        return value.owner is self._scopes[0].block and not self._inputs[value.index].is_donated
 
     def received(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
         """Return the tensor for a value of a boundary type, which has signs and complex elements."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.errors import Location
@@ -101,7 +101,8 @@ class MlirTracer:
             sizes_or_names = (
                 sizes.get((index, axis), f"d{index}_{axis}") if n is None else n for axis, n in enumerate(shape)
             )
-            inputs.append(Input(name if usable else f"arg{index}", dtype, tuple(sizes_or_names)))
+            shape_names = tuple(sizes_or_names)
+            inputs.append(Input(name if usable else f"arg{index}", dtype, shape_names, _is_donated(function, index)))
         return inputs
 
     def results_of(self, function: func.FuncOp, arguments: Sequence[Tensor]) -> list[Tensor]:
@@ -191,6 +192,16 @@ def public_functions(module: ModuleOp) -> list[func.FuncOp]:
     """Return the functions of a module that have a body and are not private."""
     return [op for op in module.ops if isinstance(op, func.FuncOp) and op.body.blocks.first is not None
             and (op.sym_visibility is None or op.sym_visibility.data != "private")]  # fmt: skip
+
+
+def _is_donated(function: func.FuncOp, index: int) -> bool:
+    """Return whether the caller donates an argument, as `jax.jit(f, donate_argnums=...)` states."""
+    attributes = function.arg_attrs.data[index] if function.arg_attrs is not None else None
+    return isinstance(attributes, DictionaryAttr) and not attributes.data.keys().isdisjoint(_DONATED)
+
+
+_DONATED = ("tf.aliasing_output", "jax.buffer_donor")
+"""Attributes of donated arguments: with the result that has their memory, and without one."""
 
 
 def filename_of(module: ModuleOp) -> str:

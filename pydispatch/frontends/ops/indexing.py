@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IndexType, IntegerAttr, i64
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
@@ -165,7 +165,7 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, update.shape, strict=True)]
         return insert_slice(builder, x, update, begins)
-    if _is_small_part(x.shape, update.shape) and all(_is_carried(builder, part) for part in builder.parts(x)):
+    if _is_small_part(x.shape, update.shape) and all(_is_dead_after_update(builder, part) for part in builder.parts(x)):
         return _stored_at(builder, x, update, starts)
     last = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
     sizes = [builder.index(size) for size in update.shape]
@@ -205,15 +205,16 @@ def _is_small_part(shape: Shape, part: Shape) -> bool:
     return times >= _SMALL_PART
 
 
-def _is_carried(builder: Builder, value: SSAValue) -> bool:
-    """Return whether a loop carries a tensor from one iteration to the next, maybe with slices stored in it before.
+def _is_dead_after_update(builder: Builder, value: SSAValue) -> bool:
+    """Return whether the memory of a tensor can be updated in place, maybe after other slices were stored in it.
 
-    Its memory is updated in place, so that storing a slice costs as much as the slice has elements. Elsewhere an update
-    needs a copy of the tensor, and choosing each element costs no more and fuses with the operations around it.
+    A loop carries it from one iteration to the next, or the caller donates it. Then storing a slice costs as much as
+    the slice has elements. Elsewhere an update needs a copy of the tensor, and choosing each element costs no more and
+    fuses with the operations around it.
     """
     while isinstance(value.owner, (MapStoreOp, TensorTieShapeOp)):
         value = value.owner.output if isinstance(value.owner, MapStoreOp) else value.owner.operands[0]
-    return isinstance(value.owner, Block) and not builder.is_argument(value)
+    return isinstance(value, BlockArgument) and not builder.is_kept(value)
 
 
 def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:

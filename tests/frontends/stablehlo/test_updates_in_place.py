@@ -1,4 +1,4 @@
-"""Slices that loops store at computed positions of the tensors that they carry: in place, as key-value caches need."""
+"""Slices that are stored at computed positions of tensors of loops and donated arguments: in place, as caches need."""
 
 from __future__ import annotations
 
@@ -92,18 +92,39 @@ def test_an_iteration_writes_the_slice_only() -> None:
     assert taken and re.search(rf"argument {taken[1]} \S+: 8x5xf32", text), text
 
 
-def test_other_updates_choose_each_element(run: Any) -> None:
-    """An argument that is updated once is read and written by the kernel that uses the result."""
-    text = """func.func @main(%x: tensor<8x5xf32>, %u: tensor<1x5xf32>, %i: tensor<i32>) -> tensor<8x5xf32> {
-      %zero = stablehlo.constant dense<0> : tensor<i32>
-      %y = stablehlo.dynamic_update_slice %x, %u, %i, %zero
-        : (tensor<8x5xf32>, tensor<1x5xf32>, tensor<i32>, tensor<i32>) -> tensor<8x5xf32>
-      %z = stablehlo.add %y, %y : tensor<8x5xf32>
-      return %z : tensor<8x5xf32>
-    }"""
+STEP = """func.func @main(%x: tensor<8x5xf32> {attributes}, %u: tensor<1x5xf32>, %i: tensor<i32>)
+    -> (tensor<8x5xf32>, tensor<5xf32>) {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %start = stablehlo.constant dense<0.0> : tensor<f32>
+  %y = stablehlo.dynamic_update_slice %x, %u, %i, %zero
+    : (tensor<8x5xf32>, tensor<1x5xf32>, tensor<i32>, tensor<i32>) -> tensor<8x5xf32>
+  %z = stablehlo.reduce(%y init: %start) applies stablehlo.add across dimensions = [0]
+    : (tensor<8x5xf32>, tensor<f32>) -> tensor<5xf32>
+  return %y, %z : tensor<8x5xf32>, tensor<5xf32>
+}}"""
+
+
+@pytest.mark.parametrize("attributes", ["{tf.aliasing_output = 0 : i32}", "{jax.buffer_donor = true}"])
+def test_a_donated_argument_is_updated_in_place(attributes: str) -> None:
     x, u = np.arange(40, dtype=np.float32).reshape(8, 5), np.ones((1, 5), np.float32)
-    program: Any = pd.device("cpu").load(pd.compile(text))
+    program: Any = pd.device("cpu").load(pd.compile(STEP.format(attributes=attributes)))
+    copy, store, reduction = program.main.plan_of(x, u, np.int32(3))
+    assert "copy" in copy and "map_store" in store and "reduce" in reduction
+    y = x.copy()
+    y[3] = 1
+    for outputs in (None, (x, None)):  # a copy is updated, or the argument where the result has its memory
+        returned, total = program.main(x, u, np.int32(3), out=outputs)
+        np.testing.assert_array_equal(returned, y)
+        np.testing.assert_array_equal(total, y.sum(0))
+        assert (returned is x) == (outputs is not None)
+
+
+def test_an_argument_that_the_caller_keeps_is_copied_as_its_elements_are_chosen() -> None:
+    """One kernel reads the argument once, for both results."""
+    x, u = np.arange(40, dtype=np.float32).reshape(8, 5), np.ones((1, 5), np.float32)
+    program: Any = pd.device("cpu").load(pd.compile(STEP.format(attributes="")))
     assert len(program.main.plan_of(x, u, np.int32(3))) == 1
     y = x.copy()
     y[3] = 1
-    np.testing.assert_array_equal(program.main(x, u, np.int32(3)), 2 * y)
+    np.testing.assert_array_equal(program.main(x, u, np.int32(3))[0], y)
+    assert x[3, 0] == 15
