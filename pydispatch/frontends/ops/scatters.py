@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import arith, tensor
@@ -14,7 +15,7 @@ from pydispatch.frontends.graph.dtypes import BOOL, I64, DType
 from pydispatch.frontends.graph.sizes import Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.control import for_
-from pydispatch.frontends.ops.elementwise import apply_several, binary, convert
+from pydispatch.frontends.ops.elementwise import apply_several, binary, broadcast_shape, convert
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.gathers import GatherAxes, columns
 from pydispatch.frontends.ops.indexing import CoordinateBuilder, with_an_element
@@ -290,6 +291,61 @@ def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combin
     return put_rows(builder, x, positions, reshape(builder, updates, [count, *x.shape[len(parts) :]]), combine)
 
 
+@dataclass(frozen=True)
+class Range:
+    """Positions `start`, `start + step`, ... along an axis, `size` of them."""
+
+    start: Size
+    size: Size
+    step: int = 1
+
+
+def put(
+    builder: Builder, x: Tensor, indices: Sequence[Tensor | Range | None], updates: Tensor, combine: str | None = None
+) -> Tensor:
+    """Return x after NumPy's `x[indices] = updates`, or after combining old and new elements as `put_along` does.
+
+    Args:
+        builder: The builder.
+        x: The tensor before the assignment.
+        indices: For each axis of x a tensor of integers, a Range, or None for the whole axis. Tensors broadcast
+            together. Positions outside of x are ignored.
+        updates: The new elements, which are converted to the type of x and broadcast to the shape of `x[indices]`.
+        combine: add, mul, max or min of old and new; None replaces.
+    """
+    by_axis = {d: i for d, i in enumerate(indices) if isinstance(i, Tensor)}
+    axes = list(by_axis)
+    shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
+    first = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    others = [d for d in range(x.rank) if d not in by_axis]
+    sizes = [i.size if isinstance(i := indices[d], Range) else x.shape[d] for d in others]
+    target = (*sizes[:first], *shape, *sizes[first:])
+    written = broadcast_to(builder, convert(builder, updates, x.dtype), target)
+    depth = 1 + max((d for d, i in enumerate(indices) if i is not None), default=-1)
+    if depth == 0:
+        return written
+    lead = target[: len(target) - x.rank + depth]  # whole axes at the end are in the slices
+    positions: dict[int, Tensor] = {}
+    for d, tensor_ in by_axis.items():
+        column = _from_front(builder, tensor_, x.shape[d])
+        ones = [1] * (len(lead) - first - len(shape))
+        positions[d] = broadcast_to(builder, reshape(builder, column, [*column.shape, *ones]), lead)
+    for n, d in enumerate(others):
+        if d < depth:
+            along, step = indices[d], iota(builder, lead, n if n < first else n + len(shape), I64)
+            positions[d] = _in_range(builder, along, step) if isinstance(along, Range) else step
+    count = product(lead)
+    rows = [reshape(builder, positions[d], [count]) for d in range(depth)]
+    is_unique = all(i.rank == 0 for i in by_axis.values())
+    return put_rows(builder, x, rows, reshape(builder, written, [count, *x.shape[depth:]]), combine, is_unique)
+
+
+def _in_range(builder: Builder, along: Range, index: Tensor) -> Tensor:
+    """Return the positions in a range at indices."""
+    start = size_as(builder, along.start, I64)
+    return formula(builder, lambda i, begin: i * along.step + begin, index, start)
+
+
 def _from_front(builder: Builder, indices: Tensor, size: Size) -> Tensor:
     """Return non-negative i64 positions for ones that may count from the end of an axis of `size` elements."""
     wide = convert(builder, indices, I64)
@@ -297,9 +353,13 @@ def _from_front(builder: Builder, indices: Tensor, size: Size) -> Tensor:
 
 
 def put_rows(
-    builder: Builder, x: Tensor, positions: Sequence[Tensor], updates: Tensor, combine: str | None = None
-) -> Tensor:
-    """Return x with updates [n, other axes...] at positions, which has a vector [n] for each of the first axes."""
+    builder: Builder, x: Tensor, positions: Sequence[Tensor], updates: Tensor, combine: str | None = None,
+    unique: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return x with updates [n, other axes...] at positions, which has a vector [n] for each of the first axes.
+
+    `unique` promises that no two positions are equal; otherwise updates are applied in order.
+    """
     depth = len(positions)
     slices = reshape(builder, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
     rows = concat(builder, [expand_dims(builder, p, [1]) for p in positions], 1)
@@ -307,4 +367,4 @@ def put_rows(
     def combined(scalars: Scalars, old: Scalar, new: Scalar) -> Scalar:
         return scalars.binary(combine, old, new) if combine else new
 
-    return scatter_first(builder, x, rows, slices, depth, combined)
+    return scatter_first(builder, x, rows, slices, depth, combined, unique)

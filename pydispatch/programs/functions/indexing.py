@@ -24,33 +24,37 @@ from pydispatch.programs.trace import Trace
 
 def get(trace: Trace, a: Array, index: Any) -> Array:
     """x[index] with numbers, slices, None, ..., and arrays of integers."""
-    x, keys = a.tensor, _keys(trace, a, index)
-    arrays = [component for component in keys if isinstance(component, (Array, np.ndarray, list))]
-    result, axis = x, 0
-    dropped, added = list[int](), list[int]()
+    result, keys = a.tensor, _keys(trace, a, index)
+    has_arrays = any(map(_is_array, keys))
+    axis, dropped, added = 0, list[int](), list[int]()
     advanced: list[Tensor | None] = []
     for key in keys:
         if key is None:
             added.append(axis - len(dropped) + len(added))
             continue
-        if isinstance(key, slice):
-            result = _range(trace, result, axis, key)
-            advanced.append(None)
-        elif is_size(key):
-            start = _from_front(key, result.shape[axis])
-            result = shapes.slice_axis(trace, result, axis, start, start + 1)
-            dropped.append(axis)
-            advanced.append(None)
+        tensor = _index_tensor(trace, key) if _is_array(key) or (has_arrays and is_size(key)) else None
+        if tensor is not None:
+            advanced.append(tensor)
         else:
-            advanced.append(_index_tensor(trace, key))
+            advanced.append(None)
+            if is_size(key):
+                start = _from_front(key, result.shape[axis])
+                result = shapes.slice_axis(trace, result, axis, start, start + 1)
+                dropped.append(axis)
+            else:
+                result = _range(trace, result, axis, key)
         axis += 1
-    if arrays:
-        if dropped or added:
-            raise trace.fail("an index has arrays beside numbers or None", "index twice: x[:, 0][places]")
-        return Array(trace, gathers.index(trace, result, advanced))
+    if has_arrays:
+        for position in added:  # nothing is dropped beside arrays
+            advanced.insert(position, None)
+        return Array(trace, gathers.index(trace, shapes.expand_dims(trace, result, added), advanced))
     if dropped:
         result = shapes.squeeze(trace, result, dropped)
     return Array(trace, shapes.expand_dims(trace, result, added) if added else result)
+
+
+def _is_array(key: Any) -> bool:
+    return isinstance(key, (Array, np.ndarray, list))
 
 
 def _keys(trace: Trace, a: Array, index: Any) -> list[Any]:
@@ -80,7 +84,7 @@ def _from_front(index: Size, size: Size) -> Size:
 
 def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
     step = 1 if key.step is None else key.step
-    if key == slice(None):
+    if _is_whole(key):
         return x
     if not isinstance(step, int) or step == 0:
         raise trace.fail(f"a slice with a step of {step!r}", "the step is a number other than 0")
@@ -90,11 +94,24 @@ def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
             raise trace.fail("a slice backwards has no ends in programs", "turn it around first: x[::-1][a:b]")
         reversed_ = indexing.reverse(trace, x, [axis])
         return shapes.slice_axis(trace, reversed_, axis, 0, size, -step)
+    start, stop = _ends(trace, key, size)
+    return shapes.slice_axis(trace, x, axis, start, stop, step)
+
+
+def _is_whole(key: slice) -> bool:
+    return key.start is None and key.stop is None and key.step is None
+
+
+def _ends(trace: Trace, key: slice, size: Size) -> tuple[Size, Size]:
+    """Return the positions at which a slice begins and ends, the end not before the begin where both are known."""
+    if any(map(_is_array, (key.start, key.stop))):
+        raise trace.fail(
+            "the ends of a slice are values of arrays, so that its size is not known",
+            "index by positions: x[i + numpy.arange(4)] for four elements from i on",
+        )
     start = _bounded(0 if key.start is None else key.start, size)
     stop = _bounded(size if key.stop is None else key.stop, size)
-    if isinstance(start, int) and isinstance(stop, int):
-        stop = max(start, stop)
-    return shapes.slice_axis(trace, x, axis, start, stop, step)
+    return start, max(start, stop) if isinstance(start, int) and isinstance(stop, int) else stop
 
 
 def _bounded(index: Any, size: Size) -> Size:
@@ -103,38 +120,39 @@ def _bounded(index: Any, size: Size) -> Size:
 
 
 def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
-    """x with other elements at an index of numbers and slices, or at rows."""
+    """x with other elements at an index of numbers, slices and arrays of integers."""
     x, keys = a.tensor, _keys(trace, a, index)
-    if len([k for k in keys if isinstance(k, (Array, np.ndarray, list))]) == 1 and isinstance(
-        keys[0], (Array, np.ndarray, list)
-    ):
-        positions = _index_tensor(trace, keys[0])
-        shape = (*positions.shape, *x.shape[1:])
-        return Array(
-            trace,
-            scatters.put_rows(trace, x, [positions], shapes.broadcast_to(trace, as_type(trace, value, x.dtype), shape)),
-        )
-    starts, sizes = [], list[Size]()
-    kept: list[Size] = []
-    for axis, key in enumerate(keys):
-        size = x.shape[axis]
+    if None in [key for key in keys if not _is_array(key)]:
+        raise trace.fail(f"elements cannot be assigned at {index!r}", "leave None out, and reshape the value")
+    update = as_type(trace, value, x.dtype)
+    if any(map(_is_array, keys)):
+        indices = [
+            _slice_range(trace, key, x.shape[axis]) if isinstance(key, slice) else _index_tensor(trace, key)
+            for axis, key in enumerate(keys)
+        ]
+        return Array(trace, scatters.put(trace, x, indices, update))
+    ranges = []
+    for key, size in zip(keys, x.shape, strict=True):
         if isinstance(key, slice):
-            if key.step not in (None, 1):
-                raise trace.fail("elements are assigned to slices without a step", "use numpy.where")
-            start = _bounded(0 if key.start is None else key.start, size)
-            end = _bounded(size if key.stop is None else key.stop, size)
-            sizes.append(end - start)
-            kept.append(end - start)
+            ranges.append(_slice_range(trace, key, size) or scatters.Range(0, size))
         elif is_size(key):
-            start = _from_front(key, size)
-            sizes.append(1)
+            ranges.append(scatters.Range(_from_front(key, size), 1))
         else:
-            raise trace.fail(
-                f"elements cannot be assigned at {index!r}", "assign at numbers and slices, or at one array of rows"
-            )
-        starts.append(trace.constant(start, I64))
-    update = shapes.broadcast_to(trace, as_type(trace, value, x.dtype), kept)
-    return Array(trace, indexing.dynamic_update_slice(trace, x, shapes.reshape(trace, update, sizes), starts))
+            raise trace.fail(f"elements cannot be assigned at {index!r}", "assign at numbers, slices and arrays")
+    kept = [along.size for along, key in zip(ranges, keys, strict=True) if isinstance(key, slice)]
+    whole = shapes.reshape(trace, shapes.broadcast_to(trace, update, kept), [along.size for along in ranges])
+    starts = [trace.constant(along.start, I64) for along in ranges]
+    return Array(trace, indexing.dynamic_update_slice(trace, x, whole, starts))
+
+
+def _slice_range(trace: Trace, key: slice, size: Size) -> scatters.Range | None:
+    """Return the positions of a slice to assign to; None for the whole axis."""
+    if _is_whole(key):
+        return None
+    if key.step not in (None, 1):
+        raise trace.fail("elements are assigned to slices without a step", "use numpy.where")
+    start, end = _ends(trace, key, size)
+    return scatters.Range(start, end - start)
 
 
 def take(trace: Trace, a: Any, indices: Any, axis: int | None = None) -> Array:

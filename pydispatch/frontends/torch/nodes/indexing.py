@@ -264,27 +264,8 @@ def index_put(tracer: Tracer, self: Tensor, indices: MaybeTensors, values: Tenso
     if mask is not None and mask.dtype.is_bool and all(n == 1 for n in values.shape):
         return _masked_put(tracer, self, mask, values, accumulate)
     indices = _positions(tracer, self, indices)
-    index_tensors = [i for i in indices if i is not None]
-    axes = [d for d, i in enumerate(indices) if i is not None]
-    other_axes = [d for d in range(self.rank) if d not in axes]
-    index_shape = ew.broadcast_shape(tracer.b, *(i.shape for i in index_tensors))
-    # put_nd needs the indexed axes first. As in NumPy, `values` has the axes of the indices at the position of the
-    # first indexed axis if the indexed axes are adjacent, else first.
-    order = [*axes, *other_axes]
-    transposed = shapes.transpose(tracer.b, self, order)
-    first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
-    other_sizes = [self.shape[d] for d in other_axes]
-    written = shapes.broadcast_to(
-        tracer.b, ew.convert(tracer.b, values, self.dtype), [*other_sizes[:first], *index_shape, *other_sizes[first:]]
-    )
-    width = len(index_shape)
-    moved = [*range(first, first + width), *range(first), *range(first + width, written.rank)]
-    columns = [shapes.broadcast_to(tracer.b, ew.convert(tracer.b, i, I64), index_shape) for i in index_tensors]
-    rows = shapes.stack(tracer.b, columns, width)
-    updated = scatters.put_nd(
-        tracer.b, transposed, rows, shapes.transpose(tracer.b, written, moved), "add" if accumulate else None
-    )
-    return shapes.transpose(tracer.b, updated, [order.index(d) for d in range(self.rank)])
+    by_axis = [*indices, *[None] * (self.rank - len(indices))]
+    return scatters.put(tracer.b, self, by_axis, values, "add" if accumulate else None)
 
 
 def index_put_impl(
