@@ -21,7 +21,7 @@ from pydispatch.frontends.graph.builder import Builder, Input
 from pydispatch.frontends.graph.dtypes import F32, dtype_of_numpy
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise, products, reductions, shapes
+from pydispatch.frontends.ops import convolutions, elementwise, products, reductions, shapes
 from pydispatch.frontends.ops.gathers import take
 from pydispatch.frontends.ops.indexing import dynamic_update_slice, insert_slice
 
@@ -345,8 +345,8 @@ class Network:
         y, kernel = x.transpose(0, 2, 1), self.constant(self.channels, self.channels, 3)
         around = np.pad(y.array, ((0, 0), (0, 0), (1, 1)))
         windows = np.lib.stride_tricks.sliding_window_view(around, 3, 2)
-        window = products.Window((1,), (1,), (1,), (1,))
-        made = products.convolution(self.b, y.tensor, kernel.tensor, window)
+        window = convolutions.Window((1,), (1,), (1,), (1,))
+        made = convolutions.convolution(self.b, y.tensor, kernel.tensor, window)
         z = x.made(made, np.einsum("bclk,fck->bfl", windows, kernel.array)) * (3 * self.channels) ** -0.5
         z = z + self.reshape(self.vector(), "C", 1)
         return (z.bi("max", 0.0) if self.chance(0.5) else z).transpose(0, 2, 1)

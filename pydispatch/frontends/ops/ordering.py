@@ -11,10 +11,10 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops.float_bits import total_order
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars, elements_of, scalars_of
 from pydispatch.frontends.ops.shapes import iota, slice_axis
-from pydispatch.frontends.ops.special import total_order
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import SortOp
 

@@ -12,8 +12,8 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, maximum
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops.convolutions import Window, window_sizes
 from pydispatch.frontends.ops.indexing import CoordinateBuilder, with_an_element
-from pydispatch.frontends.ops.products import Window, window_sizes
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import Combine, least
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of

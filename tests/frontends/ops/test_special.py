@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from pydispatch.frontends.ops import elementwise, special
+from pydispatch.frontends.ops import elementwise, gamma
 
 
 def derivative(run, n: int, x: np.ndarray) -> np.ndarray:
-    (found,) = run(lambda b, x: elementwise.apply(b, lambda s, v: special.digamma_derivative(s, n, v), x), x)
+    (found,) = run(lambda b, x: elementwise.apply(b, lambda s, v: gamma.digamma_derivative(s, n, v), x), x)
     return found
 
 
@@ -41,6 +41,6 @@ def test_derivatives_of_a_high_order_are_finite_where_their_factorial_is_not(run
 
 def test_zeta_of_a_large_order_or_place(run) -> None:
     x, q = np.array([[2.0, 3.0, 1e5]]), np.array([[1e200], [math.inf], [3.0]])
-    (found,) = run(lambda b, x, q: elementwise.apply(b, special.hurwitz_zeta, x, q), x, q)
+    (found,) = run(lambda b, x, q: elementwise.apply(b, gamma.hurwitz_zeta, x, q), x, q)
     third = [[math.pi**2 / 6 - 1.25, 1.2020569031595942 - 1.125, 0.0]]
     np.testing.assert_allclose(found, [[1e-200, 0.0, 0.0], [0.0] * 3, *third], rtol=1e-9)

@@ -13,8 +13,8 @@ import pydispatch as pd
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import C64, DTYPES, F32, I64
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import convolutions, indexing, products, reductions, shapes
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import indexing, products, reductions, shapes
 
 RNG = np.random.default_rng(3)
 FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -102,16 +102,16 @@ def test_convolutions(run, data: st.DataObject) -> None:
     groups, per, each = (data.draw(st.integers(1, 2)) for _ in range(3))
     kernel = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=2))
     rank = len(kernel)
-    window = products.Window(
+    window = convolutions.Window(
         *(tuple(data.draw(st.integers(low, 2)) for _ in range(rank)) for low in (1, 0, 0, 1))  # type: ignore[arg-type]
     )
     x = floats(2, groups * per, *(7 + n for n in range(rank)))
     w = floats(groups * each, per, *kernel)
-    (got,) = run(lambda b, x, w: products.convolution(b, x, w, window, groups=groups), x, w)
+    (got,) = run(lambda b, x, w: convolutions.convolution(b, x, w, window, groups=groups), x, w)
     np.testing.assert_allclose(got, convolved(x, w, window, groups), rtol=1e-4, atol=1e-5)
     back = floats(2, groups * each, *got.shape[2:])
-    wide = products.Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
-    (grown,) = run(lambda b, x, w: products.transposed_convolution(b, x, w, wide, groups=groups), back, w)
+    wide = convolutions.Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
+    (grown,) = run(lambda b, x, w: convolutions.transposed_convolution(b, x, w, wide, groups=groups), back, w)
     # The transposed convolution is the adjoint: <conv(z), back> = <z, grown>.
     z = floats(*grown.shape)
     left = (convolved(z, w, wide, groups).astype(float) * back).sum()
@@ -126,12 +126,12 @@ def test_zeros_between_elements(run, data: Any) -> None:
     factors = data.draw(st.tuples(*[st.integers(1, 3)] * rank))
     kernel = tuple(n * data.draw(st.integers(1, 2)) + data.draw(st.sampled_from([0, 0, 1])) for n in factors)
     pads = st.tuples(*[st.integers(0, 4)] * rank)
-    window = products.Window((1,) * rank, data.draw(pads), data.draw(pads), (1,) * rank)
+    window = convolutions.Window((1,) * rank, data.draw(pads), data.draw(pads), (1,) * rank)
     x, w = floats(2, 5, *(data.draw(st.integers(3, 9)) for _ in range(rank))), floats(19, 5, *kernel)
     last = data.draw(st.booleans())
 
     def write(b: Builder, x: Tensor, w: Tensor) -> Tensor:
-        return products.convolution(b, x, w, window, input_dilations=factors, channels_last=last)
+        return convolutions.convolution(b, x, w, window, input_dilations=factors, channels_last=last)
 
     (got,) = run(write, x, w)
     spread = np.zeros((2, 5, *((n - 1) * f + 1 for n, f in zip(x.shape[2:], factors, strict=True))), np.float32)
@@ -139,7 +139,7 @@ def test_zeros_between_elements(run, data: Any) -> None:
     np.testing.assert_allclose(got, convolved(spread, w, window, 1), rtol=1e-4, atol=1e-5)
 
 
-def convolved(x: Any, w: Any, window: products.Window, groups: int) -> np.ndarray[Any, Any]:
+def convolved(x: Any, w: Any, window: convolutions.Window, groups: int) -> np.ndarray[Any, Any]:
     """A convolution, one place of the kernel at a time."""
     padded = np.pad(x, [(0, 0), (0, 0), *zip(window.low, window.high, strict=True)]).astype(np.float64)
     reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], window.dilations, strict=True)]

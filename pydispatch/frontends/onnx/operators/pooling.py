@@ -13,9 +13,9 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import spatial_rank, window_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, normalization, products, reductions, shapes, windows
+from pydispatch.frontends.ops import convolutions, elementwise, normalization, reductions, shapes, windows
+from pydispatch.frontends.ops.convolutions import Window
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.products import Window
 
 
 def _pooling_window(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shape]:
@@ -27,7 +27,7 @@ def _pooling_window(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shap
         raise call.fail(f"its kernel_shape is {kernel}")
     ceil = call.flag("ceil_mode")
     window = window_of(call, x, kernel)
-    return list(kernel), window, products.window_sizes(call.b, x.shape[2:], kernel, window, ceil)
+    return list(kernel), window, convolutions.window_sizes(call.b, x.shape[2:], kernel, window, ceil)
 
 
 def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
@@ -126,7 +126,7 @@ def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     if len(sizes) != rank or any(len(n) != rank for n in (strides, dilations)) or len(pads) != 2 * rank:
         raise call.fail(f"an image of {sizes} and blocks of {kernel} do not fit together")
     window = Window(tuple(strides), tuple(pads[:rank]), tuple(pads[rank:]), tuple(dilations))
-    block_counts = products.window_sizes(call.b, tuple(sizes), kernel, window)
+    block_counts = convolutions.window_sizes(call.b, tuple(sizes), kernel, window)
     block_size = math.prod(kernel)
     n, columns = x.shape[0], x.shape[1]
     if isinstance(columns, Expr) or columns % block_size or x.rank != 3:
@@ -138,7 +138,7 @@ def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     missing = [size - ((step - 1) * s + (k - 1) * d + 1 - low - high)
                for size, step, s, k, d, low, high in
                zip(sizes, block_counts, strides, kernel, dilations, pads[:rank], pads[rank:], strict=True)]  # fmt: skip
-    image_ = products.transposed_convolution(call.b, blocks, filters, window, output_padding=missing)
+    image_ = convolutions.transposed_convolution(call.b, blocks, filters, window, output_padding=missing)
     return shapes.reshape(call.b, image_, [n, columns // block_size, *sizes])
 
 

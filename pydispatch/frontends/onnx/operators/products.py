@@ -9,9 +9,9 @@ from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, prod
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, gathers, products, reductions, shapes
+from pydispatch.frontends.ops import convolutions, elementwise, gathers, products, reductions, shapes
+from pydispatch.frontends.ops.convolutions import Window
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.products import Window
 
 _MAX_WINDOW_PARAMETER = 1 << 20  # bounds strides, dilations and pads, so that sizes stay within 64 bits
 
@@ -143,7 +143,7 @@ def groups_of(call: NodeCall) -> int:
 def conv(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return the convolution of x [n, c, ...] by filters w [f, c / groups, ...], plus one bias element per filter."""
     window = window_of(call, x, kernel_of(call, w, x))
-    convolved = products.convolution(call.b, x, w, window, groups=groups_of(call), dtype=accumulator(x.dtype))
+    convolved = convolutions.convolution(call.b, x, w, window, groups=groups_of(call), dtype=accumulator(x.dtype))
     return with_bias(call, convolved, bias, x.dtype)
 
 
@@ -163,7 +163,7 @@ def conv_integer(
     """
     window = window_of(call, x, kernel_of(call, w, x))
     inputs, filters = without_zero_point(call, x, x_zero, 1), without_zero_point(call, w, w_zero, 0)
-    return products.convolution(call.b, inputs, filters, window, groups=groups_of(call), dtype=I32)
+    return convolutions.convolution(call.b, inputs, filters, window, groups=groups_of(call), dtype=I32)
 
 
 def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -199,7 +199,7 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
         low[d], high[d] = (smaller_half, larger_half) if auto == "SAME_UPPER" else (larger_half, smaller_half)
     if auto == "VALID" and wanted is None:
         low, high = [0] * rank, [0] * rank
-    convolved = products.transposed_convolution(
+    convolved = convolutions.transposed_convolution(
         call.b, x, w, Window(tuple(strides), tuple(low), tuple(high), tuple(dilations)), groups=groups_of(call),
         output_padding=extra, dtype=accumulator(x.dtype),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import accumulator, groups_of, kernel_of, positive, with_bias
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, products, reductions, regions, shapes
+from pydispatch.frontends.ops import convolutions, elementwise, products, reductions, regions, shapes
 from pydispatch.frontends.ops.sampling import GridSampler, grid_sample, sampled
 
 # -- grids
@@ -90,8 +90,8 @@ def _deform_conv(
     samples = regions.moved_windows(b, x, offset, mask, kernel, strides, pads[:rank], dilations, shared)
     kernel_size = int(np.prod(kernel))
     filters = shapes.reshape(b, w, [w.shape[0], w.shape[1] * kernel_size, *[1] * rank])
-    window = products.Window.unit(rank)
-    convolved = products.convolution(b, samples, filters, window, groups=groups, dtype=accumulator(x.dtype))
+    window = convolutions.Window.unit(rank)
+    convolved = convolutions.convolution(b, samples, filters, window, groups=groups, dtype=accumulator(x.dtype))
     return with_bias(call, convolved, bias, x.dtype)
 
 

@@ -22,7 +22,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import custom
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.products import Window
+from pydispatch.frontends.ops.convolutions import Window
 from pydispatch.frontends.ops.shapes import element, reshape
 from pydispatch.frontends.stablehlo.operators import checks, elementwise, linear, reductions
 from pydispatch.frontends.stablehlo.operators.dynamic import sizes_in

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import integers, special
+from pydispatch.frontends.ops import float_bits, gamma, integers, special
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import reshape
@@ -48,12 +48,12 @@ CHLO_UNARY = {
     "cosh": "cosh", "erf": "erf", "erfc": "erfc", "is_inf": "is_inf", "sinh": "sinh", "tan": "tan",
 }  # fmt: skip
 CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
-    "bessel_i1e": special.bessel_i1e, "digamma": special.digamma, "erf_inv": special.erf_inv,
-    "lgamma": special.lgamma, "square": lambda s, x: s.binary("mul", x, x), "conj": lambda s, x: s.conj(x),
+    "bessel_i1e": special.bessel_i1e, "digamma": gamma.digamma, "erf_inv": special.erf_inv,
+    "lgamma": gamma.lgamma, "square": lambda s, x: s.binary("mul", x, x), "conj": lambda s, x: s.conj(x),
     "is_pos_inf": lambda s, x: s.compare("eq", x, s.const(float("inf"), x.dtype)),
     "is_neg_inf": lambda s, x: s.compare("eq", x, s.const(float("-inf"), x.dtype)),
-    "mulhi": integers.multiply_high, "next_after": special.next_after, "polygamma": special.polygamma,
-    "zeta": special.zeta,
+    "mulhi": integers.multiply_high, "next_after": float_bits.next_after, "polygamma": gamma.polygamma,
+    "zeta": gamma.zeta,
 }  # fmt: skip
 """CHLO operations that are computed by formulas."""
 
@@ -77,7 +77,7 @@ def comparison(op: Operation) -> tuple[str, bool]:
 def compared(scalars: Scalars, order: str, total: bool, lhs: Scalar, rhs: Scalar) -> Scalar:
     """Return whether lhs is in relation `order` to rhs. With `total`, -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
     if total and lhs.dtype.is_float:
-        lhs, rhs = special.total_order(scalars, lhs), special.total_order(scalars, rhs)
+        lhs, rhs = float_bits.total_order(scalars, lhs), float_bits.total_order(scalars, rhs)
     return scalars.compare(order, lhs, rhs)
 
 
@@ -97,7 +97,7 @@ def _bitcast(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
 
 def _reduce_precision(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
     exponent, mantissa = (op.properties[name].value.data for name in ("exponent_bits", "mantissa_bits"))  # type: ignore[attr-defined]
-    return special.reduce_precision(scalars, x, exponent, mantissa)
+    return float_bits.reduce_precision(scalars, x, exponent, mantissa)
 
 
 def _of_unary(name: str) -> ScalarFunction:

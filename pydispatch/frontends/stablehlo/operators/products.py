@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import products, shapes
+from pydispatch.frontends.ops import convolutions, products, shapes
 from pydispatch.frontends.ops.indexing import reverse
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.ir.dialects.stablehlo.attributes import Conv, integers
@@ -82,7 +82,7 @@ def convolution(
         raise tracer.b.fail(f"feature_group_count {groups} and batch_group_count {batches}: one of them is 1")
     if batches > 1:
         x, groups = _groups_of_batches(tracer, x, batches), batches
-    window = products.Window(strides, tuple(low), tuple(high), dilations)
+    window = convolutions.Window(strides, tuple(low), tuple(high), dilations)
     order = [0] * x.rank
     for position, axis in enumerate((result.first, result.second, *result.spatial)):
         order[axis] = position
@@ -90,7 +90,7 @@ def convolution(
         shape = (x.shape[0], w.shape[0], *sizes)
         return shapes.full(tracer.b, 0, [shape[position] for position in order], tracer.dtype(op))
     last = result.second == x.rank - 1
-    convolved = products.convolution(
+    convolved = convolutions.convolution(
         tracer.b,
         x,
         w,
@@ -103,7 +103,7 @@ def convolution(
     return shapes.transpose(tracer.b, convolved, order)
 
 
-def _empty(x: Tensor, w: Tensor, window: products.Window, input_dilations: Sequence[int]) -> list[Size] | None:
+def _empty(x: Tensor, w: Tensor, window: convolutions.Window, input_dilations: Sequence[int]) -> list[Size] | None:
     """Return the spatial sizes of the result of a convolution without products: no elements, or no window that fits.
 
     Return None for all other convolutions, and if a size is dynamic.

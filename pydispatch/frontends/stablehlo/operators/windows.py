@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import windows
-from pydispatch.frontends.ops.products import Window
+from pydispatch.frontends.ops.convolutions import Window
 from pydispatch.frontends.ops.reductions import Combine
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.ir.dialects.stablehlo.attributes import integers

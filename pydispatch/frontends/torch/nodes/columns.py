@@ -9,8 +9,8 @@ import numpy as np
 
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import products, shapes
-from pydispatch.frontends.ops.products import Window
+from pydispatch.frontends.ops import convolutions, shapes
+from pydispatch.frontends.ops.convolutions import Window
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Ints = Sequence[int]
@@ -31,7 +31,7 @@ def im2col(tracer: Tracer, self: Tensor, kernel_size: Ints, dilation: Ints, padd
     n, c, *sizes = x.shape
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
     image = shapes.reshape(tracer.b, x, [n * c, 1, *sizes])
-    columns = products.convolution(tracer.b, image, _selection_filters(tracer, x, kernel_size), window)
+    columns = convolutions.convolution(tracer.b, image, _selection_filters(tracer, x, kernel_size), window)
     count = math.prod(kernel_size)
     columns = shapes.reshape(tracer.b, columns, [n, c * count, columns.shape[2] * columns.shape[3]])
     return columns if self.rank == 4 else shapes.squeeze(tracer.b, columns, [0])
@@ -53,7 +53,7 @@ def col2im(
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
     image = shapes.reshape(tracer.b, x, [n * (rows // count), count, *blocks])
     filters = _selection_filters(tracer, x, kernel_size)
-    summed = products.transposed_convolution(tracer.b, image, filters, window, output_padding=uncovered)
+    summed = convolutions.transposed_convolution(tracer.b, image, filters, window, output_padding=uncovered)
     summed = shapes.reshape(tracer.b, summed, [n, rows // count, *output_size])
     return summed if self.rank == 3 else shapes.squeeze(tracer.b, summed, [0])
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import convolutions, normalization, reductions, shapes
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, products, reductions, shapes
 from pydispatch.frontends.torch.nodes.products import window_of
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -27,16 +27,18 @@ def convolution_backward(
     needs_input, needs_weight, needs_bias = output_mask
     gradients: list[Tensor | None] = [None, None, None]
     if needs_input and transposed:
-        gradient = products.convolution(tracer.b, grad_output, weight, window, groups=groups, dtype=inner)
+        gradient = convolutions.convolution(tracer.b, grad_output, weight, window, groups=groups, dtype=inner)
         gradients[0] = shapes.slice_(tracer.b, gradient, [0] * gradient.rank, input.shape)
     elif needs_input:
         unread = _unread_tail(input, weight, grad_output, window)
-        gradients[0] = products.transposed_convolution(
+        gradients[0] = convolutions.transposed_convolution(
             tracer.b, grad_output, weight, window, groups=groups, output_padding=unread, dtype=inner
         )
     if needs_weight:
         x, grad = (grad_output, input) if transposed else (input, grad_output)
-        gradients[1] = products.filter_gradient(tracer.b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner)
+        gradients[1] = convolutions.filter_gradient(
+            tracer.b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner
+        )
     if needs_bias:
         axes = [d for d in range(grad_output.rank) if d != 1]
         gradients[2] = reductions.reduce(tracer.b, "add", ew.convert(tracer.b, grad_output, inner), axes)
@@ -45,7 +47,7 @@ def convolution_backward(
     )
 
 
-def _unread_tail(x: Tensor, weight: Tensor, grad: Tensor, window: products.Window) -> list[Size]:
+def _unread_tail(x: Tensor, weight: Tensor, grad: Tensor, window: convolutions.Window) -> list[Size]:
     """Return how many elements at the end of each padded axis of x no window of the convolution reads."""
     rows = zip(x.shape[2:], weight.shape[2:], grad.shape[2:], window.low, window.strides, window.dilations, strict=True)
     return [n + 2 * low - (k - 1) * step - 1 - (out - 1) * stride for n, k, out, low, stride, step in rows]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from pydispatch.frontends.graph.dtypes import BOOL, DType
+from pydispatch.frontends.graph.dtypes import BOOL
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.normalization import wide
+from pydispatch.frontends.torch.nodes.casts import to_copy, to_device, to_dtype, to_other, type_as, view_dtype
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, category, promoted, result_type
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -310,38 +310,6 @@ def isclose(
     return formula(tracer.b, written, x, y)
 
 
-# -- types
-
-
-def _to_copy(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return ew.convert(tracer.b, self, dtype or self.dtype)
-
-
-def to_dtype(tracer: Tracer, self: Tensor, dtype: DType, non_blocking: bool = False, copy: bool = False,
-             memory_format: Any = None) -> Tensor:  # fmt: skip
-    return ew.convert(tracer.b, self, dtype)
-
-
-def to_device(tracer: Tracer, self: Tensor, device: Any, dtype: DType, non_blocking: bool = False, copy: bool = False,
-              memory_format: Any = None) -> Tensor:  # fmt: skip
-    return ew.convert(tracer.b, self, dtype)
-
-
-def to_other(tracer: Tracer, self: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False,
-             memory_format: Any = None) -> Tensor:  # fmt: skip
-    return ew.convert(tracer.b, self, other.dtype)
-
-
-def type_as(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return ew.convert(tracer.b, self, other.dtype)
-
-
-def view_dtype(tracer: Tracer, self: Tensor, dtype: DType) -> Tensor:
-    if self.dtype.bits != dtype.bits or self.dtype.is_complex or dtype.is_complex:
-        raise tracer.b.fail(f"{self} is seen as {dtype}, which has elements of another size")
-    return ew.bitcast(tracer.b, self, dtype)
-
-
 _FLOAT_FUNCTIONS = {
     "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
     "sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
@@ -406,9 +374,9 @@ POINTWISE: dict[str, Conversion] = {
     "aten.clip": clamp,
     "aten.clamp_min": clamp_min,
     "aten.clamp_max": clamp_max,
-    "aten._to_copy": _to_copy,
+    "aten._to_copy": to_copy,
     "aten.to.dtype": to_dtype,
-    "aten.to.dtype_layout": _to_copy,
+    "aten.to.dtype_layout": to_copy,
     "aten.to.device": to_device,
     "aten.to.other": to_other,
     "aten.type_as": type_as,

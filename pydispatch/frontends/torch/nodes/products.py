@@ -9,8 +9,8 @@ import numpy as np
 from pydispatch.frontends.graph.dtypes import F32, I32, DType
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import convolutions, gathers, normalization, products, reductions, shapes
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, normalization, products, reductions, shapes
 from pydispatch.frontends.torch.promotion import Number, as_tensor, promoted
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -187,7 +187,7 @@ def _static_per_axis(tracer: Tracer, what: str, values: Sizes, count: int) -> tu
     return tuple(int(n) for n in numbers)  # type: ignore[arg-type]
 
 
-def window_of(tracer: Tracer, spatial: int, stride: Sizes, padding: Sizes, dilation: Sizes) -> products.Window:
+def window_of(tracer: Tracer, spatial: int, stride: Sizes, padding: Sizes, dilation: Sizes) -> convolutions.Window:
     """Return the window geometry of a convolution over `spatial` axes; an argument with one entry applies
     to all axes.
     """
@@ -196,7 +196,7 @@ def window_of(tracer: Tracer, spatial: int, stride: Sizes, padding: Sizes, dilat
         _static_per_axis(tracer, "strides", stride, spatial),
         _static_per_axis(tracer, "dilations", dilation, spatial),
     )
-    return products.Window(strides, pads, pads, dilations)
+    return convolutions.Window(strides, pads, pads, dilations)
 
 
 def convolution(
@@ -211,11 +211,11 @@ def convolution(
     inner = normalization.wide(x.dtype)
     if transposed:
         extra = _static_per_axis(tracer, "output padding", output_padding, spatial)
-        result = products.transposed_convolution(
+        result = convolutions.transposed_convolution(
             tracer.b, x, weight, window, groups=groups, output_padding=extra, dtype=inner
         )
     else:
-        result = products.convolution(tracer.b, x, weight, window, groups=groups, dtype=inner)
+        result = convolutions.convolution(tracer.b, x, weight, window, groups=groups, dtype=inner)
     if bias is not None:
         result = ew.binary(tracer.b, "add", result, _channels(tracer, ew.convert(tracer.b, bias, inner), result.rank))
     result = ew.convert(tracer.b, result, x.dtype)

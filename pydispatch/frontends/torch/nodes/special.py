@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import special
+from pydispatch.frontends.ops import float_bits, gamma, special
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.ops.reals import Scalar
@@ -29,7 +29,7 @@ def _of_floats(tracer: Tracer, function: Callable[..., Scalar], *operands: Opera
 
 
 def lgamma(tracer: Tracer, self: Tensor) -> Tensor:
-    return _of_floats(tracer, special.lgamma, self)
+    return _of_floats(tracer, gamma.lgamma, self)
 
 
 def digamma(tracer: Tracer, self: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ def digamma(tracer: Tracer, self: Tensor) -> Tensor:
 def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
     """Return the derivative of lgamma. At 0 and -0 it is an infinity of the opposite sign; at the other poles NaN."""
     at_zero = scalars.binary("copysign", scalars.const(math.inf, x.dtype), scalars.unary("neg", x))
-    return scalars.select(scalars.compare("eq", x, scalars.const(0.0, x.dtype)), at_zero, special.digamma(scalars, x))
+    return scalars.select(scalars.compare("eq", x, scalars.const(0.0, x.dtype)), at_zero, gamma.digamma(scalars, x))
 
 
 def erfinv(tracer: Tracer, self: Tensor) -> Tensor:
@@ -49,15 +49,15 @@ def erfinv(tracer: Tracer, self: Tensor) -> Tensor:
 def polygamma(tracer: Tracer, n: int, self: Tensor) -> Tensor:
     if n < 0:
         raise tracer.b.fail(f"polygamma of the order {n}; orders are 0 or more")
-    return _of_floats(tracer, lambda s, x: special.digamma_derivative(s, n, x) if n else _digamma(s, x), self)
+    return _of_floats(tracer, lambda s, x: gamma.digamma_derivative(s, n, x) if n else _digamma(s, x), self)
 
 
 def zeta(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-    return _of_floats(tracer, special.hurwitz_zeta, self, other)
+    return _of_floats(tracer, gamma.hurwitz_zeta, self, other)
 
 
 def nextafter(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return ew.apply(tracer.b, special.next_after, *promoted(tracer, self, other))
+    return ew.apply(tracer.b, float_bits.next_after, *promoted(tracer, self, other))
 
 
 def angle(tracer: Tracer, self: Tensor) -> Tensor:

@@ -6,8 +6,16 @@ import numpy as np
 
 from pydispatch.frontends.graph.dtypes import BOOL, I64
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import (
+    convolutions,
+    gathers,
+    normalization,
+    ordering,
+    regions,
+    selection,
+    shapes,
+)
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, normalization, ordering, products, regions, selection, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -77,7 +85,7 @@ def deform_conv2d(
         b, x, offset, factors, kernel, (stride_h, stride_w), (pad_h, pad_w), (dilation_h, dilation_w), offset_groups
     )
     rows = shapes.reshape(b, ew.convert(b, weight, inner), [filters, channels * kernel[0] * kernel[1], 1, 1])
-    convolved = products.convolution(b, columns, rows, products.Window.unit(2), groups=groups, dtype=inner)
+    convolved = convolutions.convolution(b, columns, rows, convolutions.Window.unit(2), groups=groups, dtype=inner)
     added = formula(b, lambda v, n: v + n.to(inner), convolved, shapes.reshape(b, bias, [-1, 1, 1]))
     return ew.convert(b, added, input.dtype)
 

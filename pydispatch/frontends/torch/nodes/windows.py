@@ -8,8 +8,8 @@ from typing import Any
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import convolutions, normalization, reductions, shapes, windows
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, products, reductions, shapes, windows
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -45,8 +45,8 @@ class PoolWindows:
         strides, pads, dilations = (_per_axis(v, spatial) for v in (stride or self.kernel, padding, dilation))
         if any(len(v) != spatial for v in (self.kernel, strides, pads, dilations)) or min(strides, default=1) < 1:
             raise tracer.b.fail(f"pooling over {spatial} axes with kernel {list(kernel)} and strides {list(strides)}")
-        self.window = products.Window(strides, pads, pads, dilations)
-        self.out = products.window_sizes(tracer.b, self.x.shape[2:], self.kernel, self.window, ceil)
+        self.window = convolutions.Window(strides, pads, pads, dilations)
+        self.out = convolutions.window_sizes(tracer.b, self.x.shape[2:], self.kernel, self.window, ceil)
 
     def batched(self, x: Tensor) -> Tensor:
         """Return a tensor with a batch axis of size 1 inserted if it lacks one."""

@@ -12,7 +12,8 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import indexing, shapes
-from pydispatch.frontends.ops.products import Window, contract, dot_general, window_sizes
+from pydispatch.frontends.ops.convolutions import Window, window_sizes
+from pydispatch.frontends.ops.products import contract, dot_general
 from pydispatch.frontends.tosa.operators.fixed_point import shifted
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.frontends.tosa.types import element_dtype

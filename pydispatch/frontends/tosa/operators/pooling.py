@@ -11,8 +11,8 @@ from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import reductions, shapes
+from pydispatch.frontends.ops.convolutions import Window
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.products import Window
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.windows import reduce_windows

@@ -14,11 +14,13 @@ from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators.closing import Closing
 from pydispatch.runtime.devices.vulkan import api, cache
+from pydispatch.runtime.devices.vulkan.descriptors import Descriptors
 from pydispatch.runtime.devices.vulkan.features import ATOMIC_FLOAT, Features
 from pydispatch.runtime.devices.vulkan.instance import KINDS, Instance
 from pydispatch.runtime.devices.vulkan.logical import OBJECT_BUFFER, Submission
 from pydispatch.runtime.devices.vulkan.memory import Block, ChunkPool, memory_types
-from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder, Descriptors, RecordedBuffer, free_garbage
+from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder
+from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer, free_garbage
 
 CALLS = tuple(
     [

@@ -14,7 +14,8 @@ from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
 from pydispatch.runtime.accelerators.recordings import FixedRecording, RecordingExecutor
 from pydispatch.runtime.devices.vulkan.pipelines import Executables, SpirvParts
-from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder, RecordedBuffer
+from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder
+from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer
 from pydispatch.runtime.devices.vulkan.spirv import check_writes
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from pydispatch.formats.spirv.check import check
 from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, reflect
 from pydispatch.formats.spirv.validator import validate
 from pydispatch.runtime.devices.vulkan import api
+from pydispatch.runtime.devices.vulkan.descriptors import STORAGE_BUFFER
 from pydispatch.runtime.devices.vulkan.logical import OBJECT_PIPELINE, OBJECT_SHADER_MODULE, LogicalDevice
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executable
 
 _COMPUTE_STAGE = 0x20
-_STORAGE_BUFFER = 7
 _COMPUTE_BIND_POINT = 1
 
 
@@ -178,7 +178,7 @@ class Executables:
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         items = arena.array("VkDescriptorSetLayoutBinding", max(1, bindings))
         for i in range(bindings):
-            items[i].binding, items[i].descriptorType, items[i].descriptorCount = i, _STORAGE_BUFFER, 1
+            items[i].binding, items[i].descriptorType, items[i].descriptorCount = i, STORAGE_BUFFER, 1
             items[i].stageFlags = _COMPUTE_STAGE
         create = arena.new("VkDescriptorSetLayoutCreateInfo", bindingCount=bindings, pBindings=items)
         sets = arena.array("VkDescriptorSetLayout", 1)

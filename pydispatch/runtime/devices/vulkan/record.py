@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill, Slot
-from pydispatch.errors import InvalidArgumentError, KernelError
+from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.devices.vulkan import api
-from pydispatch.runtime.devices.vulkan.logical import LogicalDevice, Submission
+from pydispatch.runtime.devices.vulkan.descriptors import POOL_DESCRIPTORS, POOL_SETS, STORAGE_BUFFER
+from pydispatch.runtime.devices.vulkan.logical import LogicalDevice
 from pydispatch.runtime.devices.vulkan.memory import Block
 from pydispatch.runtime.devices.vulkan.pipelines import Executables, VulkanKernel
+from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer, free_garbage
 
 _COMPUTE, _TRANSFER, _HOST = 0x800, 0x1000, 0x4000  # pipeline stages
 _SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = (
@@ -26,69 +26,7 @@ _SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = 
 _READS, _WRITES = _SHADER_READ | _COPY_READ, _SHADER_WRITE | _COPY_WRITE
 _PATTERN_BYTES = 64 << 10
 """Bytes of the staging block that holds a fill pattern repeatedly; a fill copies it as often as needed."""
-_STORAGE_BUFFER = 7
-_SETS, _DESCRIPTORS = 128, 1024  # of one descriptor pool
 _TOP, _BOTTOM = 0x1, 0x2000
-
-
-class RecordedBuffer:
-    """Recorded command buffer with the resources that it refers to. The submitting call holds it until it completes."""
-
-    __slots__ = ("__weakref__", "blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
-
-    def __init__(
-        self, context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], blocks: list[Block]
-    ) -> None:
-        self.context, self.buffer, self.sets, self.blocks = context, buffer, sets, blocks
-        self.submission: Submission = context.new_submission(buffer)
-        self.queries: Any = None
-        self.watches: list[tuple[Any, VulkanKernel]] = []  # words that kernels set when a loop was cut short
-        self.epoch = context.pool.epoch
-        context.recordings.add(self)
-
-    def check(self) -> None:
-        """Raise KernelError if, in the completed run, the device ended a loop early."""
-        for word, kernel in self.watches:
-            if word[0]:
-                word[0] = 0
-                raise KernelError(
-                    f"{kernel.label}: vulkan:{self.context.index} ({self.context.model}) ends all loops of a shader "
-                    "when an invocation has run 65,535 iterations, and this kernel has longer ones: its results are "
-                    "not complete; give more invocations less each, use static sizes, or another device",
-                    kernel.executable, kernel.export,
-                )  # fmt: skip
-
-    def release(self) -> None:
-        """Release the resources of a recording that is not running.
-
-        The garbage collector may call this under any lock, so the command buffer is only queued and freed with the next
-        recording.
-        """
-        buffer, self.buffer = self.buffer, None
-        if buffer is not None:
-            self.context.garbage.append(partial(_free, self.context, buffer, self.sets, self.queries))
-            for block in self.blocks:
-                self.context.release(block)
-
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not is_finalizing():  # then the modules of Python are empty, and the process ends the device
-            self.release()
-
-
-def _free(context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], queries: Any) -> None:
-    """Free a command buffer, its descriptor sets and its query pool."""
-    ffi, calls, handle = context.ffi, context.calls, context.handle
-    calls.vkFreeCommandBuffers(handle, context.command_pool, 1, ffi.new("VkCommandBuffer[]", [buffer]))
-    for pool, members, count in sets:
-        calls.vkFreeDescriptorSets(handle, pool, count, members)
-    if queries is not None:
-        calls.vkDestroyQueryPool(handle, queries, ffi.NULL)
-
-
-def free_garbage(context: LogicalDevice) -> None:
-    """Free the resources of destroyed recordings and programs. The caller holds the context's lock."""
-    while context.garbage:
-        context.garbage.popleft()()
 
 
 class CommandBufferRecorder:
@@ -269,7 +207,7 @@ class CommandBufferRecorder:
                 info, write = infos[at], writes[at]
                 info.buffer, info.offset, info.range = block.buffer, block.offset + offset, length
                 write.sType, write.dstSet, write.dstBinding, write.descriptorCount = 35, set_, binding, 1
-                write.descriptorType, write.pBufferInfo = _STORAGE_BUFFER, infos + at
+                write.descriptorType, write.pBufferInfo = STORAGE_BUFFER, infos + at
                 at += 1
         self.calls.vkUpdateDescriptorSets(self.context.handle, at, writes, 0, self.ffi.NULL)
 
@@ -322,7 +260,8 @@ class CommandBufferRecorder:
         at = 0
         while at < len(layouts):
             take = 1
-            while at + take < len(layouts) and take < _SETS and sum(bindings[at : at + take + 1]) <= _DESCRIPTORS:
+            most = min(POOL_SETS, len(layouts) - at)
+            while take < most and sum(bindings[at : at + take + 1]) <= POOL_DESCRIPTORS:
                 take += 1
             sets = self.ffi.new("VkDescriptorSet[]", take)
             pool = self.context.descriptors.allocate(layouts[at : at + take], sets, sum(bindings[at : at + take]))
@@ -380,42 +319,3 @@ def _block(blocks: Sequence[Block | None], buffer: int) -> Block:
 def _write_access_of(stages: int) -> int:
     """Return the write access mask of pipeline stages."""
     return (_SHADER_WRITE if stages & _COMPUTE else 0) | (_COPY_WRITE if stages & _TRANSFER else 0)
-
-
-class Descriptors:
-    """Descriptor pools of a context. A new pool is created when the others are full. Used under the context's lock."""
-
-    def __init__(self, context: LogicalDevice) -> None:
-        self.context = context
-        self.pools: list[Any] = []
-
-    def allocate(self, layouts: list[Any], sets: Any, descriptors: int) -> Any:
-        """Allocate descriptor sets into `sets`, and return the pool that they are from."""
-        context, arena = self.context, api.Arena()
-        array = arena.array("VkDescriptorSetLayout", layouts)
-        info = arena.new("VkDescriptorSetAllocateInfo", descriptorSetCount=len(layouts), pSetLayouts=array)
-        for pool in reversed(self.pools):
-            info.descriptorPool = pool
-            if context.calls.vkAllocateDescriptorSets(context.handle, info, sets) == 0:
-                return pool
-        info.descriptorPool = pool = self._pool(max(_DESCRIPTORS, descriptors))
-        api.check(context.calls.vkAllocateDescriptorSets(context.handle, info, sets), "vkAllocateDescriptorSets")
-        return pool
-
-    def _pool(self, descriptors: int) -> Any:
-        context, ffi, arena = self.context, self.context.ffi, api.Arena()
-        sizes = arena.array("VkDescriptorPoolSize", 1)
-        sizes[0].type, sizes[0].descriptorCount = _STORAGE_BUFFER, descriptors
-        create = arena.new(
-            "VkDescriptorPoolCreateInfo",
-            flags=1,
-            maxSets=_SETS,
-            poolSizeCount=1,
-            pPoolSizes=sizes,  # freed one by one
-        )
-        handle = ffi.new("VkDescriptorPool*")
-        api.check(
-            context.calls.vkCreateDescriptorPool(context.handle, create, ffi.NULL, handle), "vkCreateDescriptorPool"
-        )
-        self.pools.append(handle[0])
-        return handle[0]

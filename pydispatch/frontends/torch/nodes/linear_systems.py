@@ -1,0 +1,248 @@
+"""Conversions of LU factorizations, determinants, inverses and linear systems."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.graph.dtypes import I32, I64, DType
+from pydispatch.frontends.graph.sizes import Size, minimum, product
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import factors, gathers, linear, products, reductions, shapes
+from pydispatch.frontends.ops.control import for_
+from pydispatch.frontends.ops.formulas import formula
+from pydispatch.frontends.torch.memory import TensorMemory
+from pydispatch.frontends.torch.nodes.creation import eye, triangle
+from pydispatch.frontends.torch.nodes.parts import diagonal
+from pydispatch.frontends.torch.nodes.shapes import adjoint
+from pydispatch.frontends.torch.nodes.strided import is_contiguous
+from pydispatch.frontends.torch.trace import Tracer
+
+Pair = tuple[Tensor, Tensor]
+
+
+def broadcast_batches(tracer: Tracer, a: Tensor, y: Tensor) -> Pair:
+    """Broadcast the batch axes of two batches of matrices to a common shape."""
+    lead = ew.broadcast_shape(tracer.b, a.shape[:-2], y.shape[:-2])
+    return tuple(shapes.broadcast_to(tracer.b, v, [*lead, *v.shape[-2:]]) for v in (a, y))  # type: ignore[return-value]
+
+
+# -- LU
+
+
+def lu_factor_ex(tracer: Tracer, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
+    if not pivot:
+        raise tracer.b.fail(
+            "LU without pivots is not supported: PyTorch has it on CUDA alone", "factor with pivot=True"
+        )
+    return factors.lu(tracer.b, A)
+
+
+def lu_factor(tracer: Tracer, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
+    factored = lu_factor_ex(tracer, A, pivot=pivot)
+    return factored[0], factored[1]
+
+
+def _permutation_of_pivots(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
+    """Return, for each row of L U, the index of the row of the factored matrix that it corresponds to: [..., n].
+
+    `pivots` are LAPACK's successive row exchanges, counted from 1.
+    """
+    b = tracer.b
+    lead, count = pivots.shape[:-1], pivots.shape[-1]
+    exchanges = shapes.reshape(b, pivots, [product(lead), count])
+    rows = shapes.broadcast_to(b, shapes.iota(b, [n], 0, I64), [exchanges.shape[0], n])
+
+    def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
+        (rows,) = tensors
+        position = shapes.broadcast_to(b, reductions.size_as(b, j, I64), [exchanges.shape[0], 1])
+        other = formula(b, lambda p: p.to(I64) - 1, shapes.slice_axis(b, exchanges, 1, j, j + 1))
+        row, other_row = (gathers.take_along(b, rows, index, 1) for index in (position, other))
+        index = shapes.iota(b, rows.shape, 1, I64)
+        return [formula(b, lambda v, i, p, o, h, e: i.is_equal(p).where(e, i.is_equal(o).where(h, v)),
+                        rows, index, position, other, row, other_row)]  # fmt: skip
+
+    ordered = rows if count == 0 else for_(b, count, [rows], step)[0]
+    return shapes.reshape(b, ordered, [*lead, n])
+
+
+def _triangles(tracer: Tracer, LU: Tensor) -> Pair:  # noqa: N803
+    """Split packed LU factors into L, whose diagonal is 1, and U."""
+    m, n = LU.shape[-2:]
+    k = minimum(m, n)
+    left = shapes.slice_axis(tracer.b, LU, LU.rank - 1, 0, k)
+    below = triangle(tracer, left, "le", -1)
+    upper = triangle(tracer, shapes.slice_axis(tracer.b, LU, LU.rank - 2, 0, k), "ge", 0)
+    return ew.binary(tracer.b, "add", below, eye(tracer, m, k, dtype=LU.dtype)), upper
+
+
+def lu_unpack(
+    tracer: Tracer, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    m = LU_data.shape[-2]
+    order = _permutation_of_pivots(tracer, LU_pivots, m)
+    # The permutation matrix P has a 1 at each position [order[i], i].
+    rows = shapes.expand_dims(tracer.b, order, [order.rank - 1])
+    index = shapes.reshape(tracer.b, shapes.iota(tracer.b, [m], 0, I64), [m, 1])
+    P = ew.convert(tracer.b, ew.compare(tracer.b, "eq", index, rows), LU_data.dtype)  # noqa: N806
+    none = shapes.full(tracer.b, 0, [0], LU_data.dtype)
+    return P if unpack_pivots else none, *(_triangles(tracer, LU_data) if unpack_data else (none, none))
+
+
+def linalg_lu(tracer: Tracer, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    return lu_unpack(tracer, *lu_factor(tracer, A, pivot=pivot))
+
+
+def lu_solve(
+    tracer: Tracer, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
+) -> Tensor:  # fmt: skip
+    """Solve A X = B (or X A = B, if not `left`) for a matrix A that is given by its LU factors."""
+    if adjoint:  # X A^H = B is the adjoint of A X^H = B^H, so the matrix changes sides
+        return conjugate_transpose(tracer, lu_solve(tracer, LU, pivots, conjugate_transpose(tracer, B), left=not left))
+    if not left:
+        P, L, U = lu_unpack(tracer, LU, pivots)  # noqa: N806
+        right, upper = broadcast_batches(tracer, B, U)
+        solution = linear.triangular_solve(tracer.b, upper, right, left=False, lower=False)
+        solution = linear.triangular_solve(
+            tracer.b, broadcast_batches(tracer, L, solution)[0], solution, left=False, unit=True
+        )
+        return products.matmul(tracer.b, solution, conjugate_transpose(tracer, P))
+    order = _permutation_of_pivots(tracer, pivots, LU.shape[-2])
+    matrix, right = broadcast_batches(tracer, LU, B)
+    positions = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, order, [order.rank]), right.shape)
+    permuted = gathers.take_along(tracer.b, right, positions, right.rank - 2)
+    lower_solution = linear.triangular_solve(tracer.b, matrix, permuted, unit=True)
+    return linear.triangular_solve(tracer.b, matrix, lower_solution, lower=False)
+
+
+def lu_solve_legacy(tracer: Tracer, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
+    return lu_solve(tracer, LU_data, LU_pivots, self)
+
+
+def conjugate_transpose(tracer: Tracer, x: Tensor) -> Tensor:
+    """Return the conjugate transposes of matrices."""
+    result: Tensor = adjoint(tracer, x)
+    return result
+
+
+# -- determinants
+
+
+def _permutation_sign(tracer: Tracer, pivots: Tensor, dtype: DType) -> Tensor:
+    """Return 1 or -1: the determinant of the permutation that LAPACK's row exchanges `pivots` describe."""
+    index = shapes.iota(tracer.b, pivots.shape, pivots.rank - 1, I32)
+    signs = formula(tracer.b, lambda p, i: p.is_equal(i + 1).where(p.const(1), p.const(-1)), pivots, index)
+    return ew.convert(tracer.b, reductions.reduce(tracer.b, "mul", signs, [-1]), dtype)
+
+
+def _lu_for_gradients(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    """Return LU, pivots and the index of the first zero pivot, as PyTorch saves them for the gradient of a determinant.
+
+    For a contiguous real matrix these are the factors of its transpose.
+    """
+    matrix = A.tensor
+    if not matrix.dtype.is_complex and is_contiguous(tracer, A):
+        matrix = shapes.transpose(tracer.b, matrix, [*range(matrix.rank - 2), matrix.rank - 1, matrix.rank - 2])
+    return factors.lu(tracer.b, matrix)
+
+
+def det_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
+    diagonal_product = reductions.reduce(tracer.b, "mul", diagonal(tracer, LU, 0, -2, -1), [-1])
+    return ew.binary(tracer.b, "mul", diagonal_product, _permutation_sign(tracer, pivots, LU.dtype)), LU, pivots
+
+
+def det(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
+    return det_with_factors(tracer, A)[0]
+
+
+def slogdet_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, ...]:  # noqa: N803
+    LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
+    pivot = diagonal(tracer, LU, 0, -2, -1)
+    signs = reductions.reduce(tracer.b, "mul", ew.unary(tracer.b, "sign", pivot), [-1])
+    logs = ew.unary(tracer.b, "log", ew.unary(tracer.b, "abs", pivot))
+    sign = ew.binary(tracer.b, "mul", signs, _permutation_sign(tracer, pivots, LU.dtype))
+    return sign, reductions.reduce(tracer.b, "add", logs, [-1]), LU, pivots
+
+
+def slogdet(tracer: Tracer, A: TensorMemory) -> Pair:  # noqa: N803
+    results = slogdet_with_factors(tracer, A)
+    return results[0], results[1]
+
+
+def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
+    """Return the logarithm of the determinant: NaN if it is negative, the principal value if it is complex."""
+    sign, log = slogdet(tracer, A)
+    if sign.dtype.is_complex:
+        return ew.apply(tracer.b, lambda s, z, v: s.complex(v, s.binary("atan2", s.imag(z), s.real(z))), sign, log)
+    return formula(tracer.b, lambda s, v: (s < 0.0).where(float("nan"), v), sign, log)
+
+
+# -- linear systems
+
+
+def _solve_columns(tracer: Tracer, A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:  # noqa: N803
+    """Return X of A X = B, and the position of the first zero pivot, counted from 1, or 0.
+
+    LU elimination of [A B] leaves [U, L^-1 P B], so that only the triangular system with U remains.
+    """
+    n = A.shape[-1]
+    operands = broadcast_batches(tracer, A, B)
+    factored, _, failed = factors.lu(tracer.b, shapes.concat(tracer.b, list(operands), operands[0].rank - 1))
+    last = factored.rank - 1
+    matrix, right = (
+        shapes.slice_axis(tracer.b, factored, last, 0, n),
+        shapes.slice_axis(tracer.b, factored, last, n, factored.shape[last]),
+    )
+    return linear.triangular_solve(tracer.b, matrix, right, lower=False), failed
+
+
+def _solve(tracer: Tracer, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
+    """Solve A X = B (or X A = B, if not `left`), where B has matrices or vectors. Return X and the first zero pivot."""
+    is_vector = B.rank == 1 or (A.rank - 1 == B.rank and all(
+        n == m for n, m in zip(A.shape[:-1], B.shape, strict=True)))  # fmt: skip
+    columns = shapes.expand_dims(tracer.b, B, [B.rank]) if is_vector else B
+    if left or is_vector:
+        solution, failed = _solve_columns(tracer, A, columns)
+    else:
+        solution, failed = _solve_columns(tracer, conjugate_transpose(tracer, A), conjugate_transpose(tracer, columns))
+        solution = conjugate_transpose(tracer, solution)
+    return shapes.squeeze(tracer.b, solution, [solution.rank - 1]) if is_vector else solution, failed
+
+
+def solve(tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803
+    return _solve(tracer, A, B, left)[0]
+
+
+def solve_ex(tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
+    return _solve(tracer, A, B, left)
+
+
+def solve_with_factors(
+    tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
+) -> tuple[Tensor, ...]:  # fmt: skip
+    LU, pivots, failed = factors.lu(tracer.b, A)  # noqa: N806
+    return _solve(tracer, A, B, left)[0], LU, pivots, failed
+
+
+def inv_ex(tracer: Tracer, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
+    return _solve_columns(tracer, A, eye(tracer, A.shape[-1], dtype=A.dtype))
+
+
+def inv(tracer: Tracer, A: Tensor) -> Tensor:  # noqa: N803
+    return inv_ex(tracer, A)[0]
+
+
+def solve_triangular(
+    tracer: Tracer, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
+) -> Tensor:  # fmt: skip
+    matrix, right = broadcast_batches(tracer, self, B)
+    return linear.triangular_solve(tracer.b, matrix, right, left=left, lower=not upper, unit=unitriangular)
+
+
+def triangular_solve(
+    tracer: Tracer, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
+) -> Pair:  # fmt: skip
+    matrix, right = broadcast_batches(tracer, A, self)
+    solution = linear.triangular_solve(
+        tracer.b, matrix, right, lower=not upper, transposed=transpose, unit=unitriangular
+    )
+    return solution, matrix

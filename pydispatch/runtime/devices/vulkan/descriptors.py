@@ -1,0 +1,54 @@
+"""Descriptor pools, from which the descriptor sets of command buffers are allocated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydispatch.runtime.devices.vulkan import api
+from pydispatch.runtime.devices.vulkan.logical import LogicalDevice
+
+STORAGE_BUFFER = 7
+"""VK_DESCRIPTOR_TYPE_STORAGE_BUFFER."""
+POOL_SETS = 128
+"""Descriptor sets of one pool; fewer make more pools, more take memory that small programs do not use."""
+POOL_DESCRIPTORS = 1024
+"""Descriptors of one pool, unless one set needs more."""
+
+
+class Descriptors:
+    """Descriptor pools of a context. A new pool is created when the others are full. Used under the context's lock."""
+
+    def __init__(self, context: LogicalDevice) -> None:
+        self.context = context
+        self.pools: list[Any] = []
+
+    def allocate(self, layouts: list[Any], sets: Any, descriptors: int) -> Any:
+        """Allocate descriptor sets into `sets`, and return the pool that they are from."""
+        context, arena = self.context, api.Arena()
+        array = arena.array("VkDescriptorSetLayout", layouts)
+        info = arena.new("VkDescriptorSetAllocateInfo", descriptorSetCount=len(layouts), pSetLayouts=array)
+        for pool in reversed(self.pools):
+            info.descriptorPool = pool
+            if context.calls.vkAllocateDescriptorSets(context.handle, info, sets) == 0:
+                return pool
+        info.descriptorPool = pool = self._pool(max(POOL_DESCRIPTORS, descriptors))
+        api.check(context.calls.vkAllocateDescriptorSets(context.handle, info, sets), "vkAllocateDescriptorSets")
+        return pool
+
+    def _pool(self, descriptors: int) -> Any:
+        context, ffi, arena = self.context, self.context.ffi, api.Arena()
+        sizes = arena.array("VkDescriptorPoolSize", 1)
+        sizes[0].type, sizes[0].descriptorCount = STORAGE_BUFFER, descriptors
+        create = arena.new(
+            "VkDescriptorPoolCreateInfo",
+            flags=1,
+            maxSets=POOL_SETS,
+            poolSizeCount=1,
+            pPoolSizes=sizes,  # freed one by one
+        )
+        handle = ffi.new("VkDescriptorPool*")
+        api.check(
+            context.calls.vkCreateDescriptorPool(context.handle, create, ffi.NULL, handle), "vkCreateDescriptorPool"
+        )
+        self.pools.append(handle[0])
+        return handle[0]

@@ -1,0 +1,73 @@
+"""Recorded command buffers, which may be submitted many times."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pydispatch.errors import KernelError
+from pydispatch.runtime.devices.vulkan.logical import LogicalDevice, Submission
+from pydispatch.runtime.devices.vulkan.memory import Block
+from pydispatch.runtime.devices.vulkan.pipelines import VulkanKernel
+
+
+class RecordedBuffer:
+    """Recorded command buffer with the resources that it refers to. The submitting call holds it until it completes."""
+
+    __slots__ = ("__weakref__", "blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
+
+    def __init__(
+        self, context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], blocks: list[Block]
+    ) -> None:
+        self.context, self.buffer, self.sets, self.blocks = context, buffer, sets, blocks
+        self.submission: Submission = context.new_submission(buffer)
+        self.queries: Any = None
+        self.watches: list[tuple[Any, VulkanKernel]] = []  # words that kernels set when a loop was cut short
+        self.epoch = context.pool.epoch
+        context.recordings.add(self)
+
+    def check(self) -> None:
+        """Raise KernelError if, in the completed run, the device ended a loop early."""
+        for word, kernel in self.watches:
+            if word[0]:
+                word[0] = 0
+                raise KernelError(
+                    f"{kernel.label}: vulkan:{self.context.index} ({self.context.model}) ends all loops of a shader "
+                    "when an invocation has run 65,535 iterations, and this kernel has longer ones: its results are "
+                    "not complete; give more invocations less each, use static sizes, or another device",
+                    kernel.executable, kernel.export,
+                )  # fmt: skip
+
+    def release(self) -> None:
+        """Release the resources of a recording that is not running.
+
+        The garbage collector may call this under any lock, so the command buffer is only queued and freed with the next
+        recording.
+        """
+        buffer, self.buffer = self.buffer, None
+        if buffer is not None:
+            self.context.garbage.append(partial(_free, self.context, buffer, self.sets, self.queries))
+            for block in self.blocks:
+                self.context.release(block)
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():  # then the modules of Python are empty, and the process ends the device
+            self.release()
+
+
+def _free(context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], queries: Any) -> None:
+    """Free a command buffer, its descriptor sets and its query pool."""
+    ffi, calls, handle = context.ffi, context.calls, context.handle
+    calls.vkFreeCommandBuffers(handle, context.command_pool, 1, ffi.new("VkCommandBuffer[]", [buffer]))
+    for pool, members, count in sets:
+        calls.vkFreeDescriptorSets(handle, pool, count, members)
+    if queries is not None:
+        calls.vkDestroyQueryPool(handle, queries, ffi.NULL)
+
+
+def free_garbage(context: LogicalDevice) -> None:
+    """Free the resources of destroyed recordings and programs. The caller holds the context's lock."""
+    while context.garbage:
+        context.garbage.popleft()()
