@@ -148,8 +148,10 @@ void pyd_placement_leave(pyd_sched_thread_t* self) {
   occupy(self, PYD_PLACEMENT_NONE);
   pyd_placement_t* place = &self->place;
   uint32_t old = PYD_PLACEMENT_OWN_MASK;
+  // In the child of a fork the entry was reset, and the thread is gone already.
   for (uint32_t pass = 1; !atomic_compare_exchange_weak_explicit(&place->state, &old, PYD_PLACEMENT_GONE,
-                                                                 memory_order_acquire, memory_order_relaxed);
+                                                                 memory_order_acquire, memory_order_relaxed) &&
+                          old != PYD_PLACEMENT_GONE;
        ++pass) {
     restore_mask(place);
     pyd_back_off(pass, 1);  // while another thread changes the mask

@@ -8,7 +8,7 @@
 
 // Allocates zeroed memory on whole cache lines.
 static void* allocate(size_t count, size_t size) {
-  size_t bytes = (count ? count : 1) * size;  // both are bounded by PYD_SCHED_MAX_WORKERS, nothing can wrap
+  size_t bytes = count * size;  // both are bounded by PYD_SCHED_MAX_WORKERS, nothing can wrap
   bytes = (bytes + PYD_CPU_CACHE_LINE - 1) / PYD_CPU_CACHE_LINE * PYD_CPU_CACHE_LINE;
   void* memory = pyd_aligned_alloc(PYD_CPU_CACHE_LINE, bytes);
   if (memory) memset(memory, 0, bytes);

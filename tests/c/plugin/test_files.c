@@ -33,6 +33,18 @@ static pyd_span_t spoilt(uint64_t at, uint32_t value) {
   return (pyd_span_t){bytes, whole.size};
 }
 
+// The sample with a plugin's function that has another name.
+static pyd_span_t without_query(void) {
+  static const char kName[] = PYD_PLUGIN_QUERY_SYMBOL;
+  static uint8_t bytes[B_SIZE];
+  pyd_span_t whole = library_elf();
+  memcpy(bytes, whole.data, whole.size);
+  size_t at = 0;
+  while (memcmp(bytes + at, kName, sizeof(kName)) != 0) CHECK(++at + sizeof(kName) <= whole.size);
+  bytes[at] = 'x';
+  return (pyd_span_t){bytes, whole.size};
+}
+
 int main(void) {
   pyd_plugin_t* plugin;
   pyd_plugin_options_t options = {.name = "p"}, unnamed = {0}, embedded = {.kind = PYD_PLUGIN_KIND_EMBEDDED},
@@ -66,6 +78,10 @@ int main(void) {
   refuse(pyd_plugin_load_bytes(spoilt(features, 0), &embedded, &plugin), PYD_CODE_UNSUPPORTED,
          "plugin 'plugin' is an embedded ELF that");
   refuse(pyd_plugin_load_bytes(spoilt(features, 0), &options, &plugin), PYD_CODE_SYSTEM, "cannot be opened");
+  refuse(pyd_plugin_load_bytes(library_elf(), &unknown, &plugin), PYD_CODE_INVALID_ARGUMENT,
+         "plugin 'plugin': this way of loading it has no such kind");
+  refuse(pyd_plugin_load_bytes(without_query(), &embedded, &plugin), PYD_CODE_CORRUPT,
+         "plugin 'plugin' does not export 'iree_hal_executable_plugin_query'");
   refuse(pyd_plugin_load_bytes(spoilt(E_PLUGIN_HEADER, 2), &options, &plugin), PYD_CODE_UNSUPPORTED,
          "has plugin version 0.2");
   for (uint32_t kind = 1; kind <= 5; ++kind) {

@@ -20,6 +20,9 @@ static pyd_plugin_options_t options = {.name = "test"};
 
 static void test_plain(void) {
   pyd_plugin_t* plugin;
+  const pyd_plugin_options_t by_kind = {.name = "test", .kind = PYD_PLUGIN_KIND_STATIC};
+  EXPECT_OK(pyd_plugin_load_static(plain_query, &by_kind, &plugin));
+  pyd_plugin_release(plugin);
   EXPECT_OK(pyd_plugin_load_static(plain_query, &options, &plugin));
   CHECK(strcmp(pyd_plugin_label(plugin), "test") == 0 && strcmp(pyd_plugin_name(plugin), "plain") == 0);
   CHECK(strcmp(pyd_plugin_description(plugin), "add and mul") == 0 &&

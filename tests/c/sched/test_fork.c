@@ -149,6 +149,41 @@ static void test_fork_during_end(void) {
   CHECK(ended == 1 && dropped == 1, "ended %d times, dropped %d times", ended, dropped);
 }
 
+// Permits that schedulers share have fork handlers of their own. A task that the parent had not submitted is not lost.
+static void test_fork_with_shared_permits(void) {
+  static const pyd_task_kind_t kKind = {.advance = advance};
+  pyd_permits_t* permits = pyd_permits_create();
+  pyd_sched_t* sched = NULL;
+  pyd_task_t* task = NULL;
+  const pyd_sched_options_t options = {.workers = 2, .spin_us = -1, .permits = permits};
+  CHECK(permits && pyd_ok(pyd_sched_create(&options, &sched)), "scheduler");
+  CHECK(pyd_ok(pyd_task_create(sched, &kKind, 16, &task)), "task");
+  pyd_sched_fork_prepare(sched);
+  pyd_permits_fork_prepare(permits);
+  pid_t child = fork();
+  CHECK(child >= 0, "fork");
+  if (child == 0) {
+    alarm(300);
+    atomic_store(&permits->free_count, -7);
+    pyd_sched_fork_child(sched);
+    CHECK(permits->free_count == -7, "the scheduler has freed permits that are not its own");
+    pyd_permits_fork_child(permits);
+    CHECK(permits->free_count == permits->total, "%d permits are free", (int)permits->free_count);
+    CHECK(!pyd_task_is_done(task), "a task that was not submitted is done");
+    if (CHILD_MAY == EVERYTHING) check_works(sched);
+    _exit(0);
+  }
+  pyd_permits_fork_parent(permits);
+  pyd_sched_fork_parent(sched);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x",
+        status);
+  check_works(sched);
+  pyd_task_release(task);
+  pyd_sched_destroy(sched);
+  pyd_permits_destroy(permits);
+}
+
 int main(int argc, char** argv) {
   int rounds = rounds_of(argc, argv, 5);
   pyd_sched_t* sched = make_sched(3, -1);
@@ -164,6 +199,7 @@ int main(int argc, char** argv) {
   pyd_sched_destroy(sched);
   test_fork_during_theft();
   test_fork_during_end();
+  test_fork_with_shared_permits();
   puts("fork: ok");
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "platform/affinity.h"
 #include "pydispatch/task.h"
 #include "sched/task.h"
 
@@ -49,7 +50,9 @@ static pyd_status_t scenario(void) {
     status = pyd_trace_start(trace, 16, 4);
     CHECK(pyd_trace_is_on(trace) == pyd_ok(status), "a trace that could not start");
   }
-  const pyd_sched_options_t options = {.workers = 2, .spin_us = 0, .trace = trace};
+  CHECK(pyd_sched_default_workers() > 0, "no worker");
+  const pyd_sched_options_t options = {
+      .workers = 2, .spin_us = 0, .has_affinity = pyd_affinity_is_supported(), .trace = trace};
   if (pyd_ok(status)) status = pyd_sched_create(&options, &sched);
   for (int i = 0; i < 2 && pyd_ok(status); ++i) {
     status = pyd_task_create(sched, &kKind, sizeof(int), &tasks[i]);
@@ -72,6 +75,44 @@ static pyd_status_t scenario(void) {
   return status;
 }
 
+// A task that fails, one that waits for it, and one that waits for that: each says so, in as much text as there is
+// memory for.
+static pyd_status_t fail(void* self, const pyd_interrupt_t* interrupt) {
+  (void)self, (void)interrupt;
+  return pyd_status_make(PYD_CODE_KERNEL, "the kernel has failed");
+}
+
+static void test_skipped_tasks(void) {
+  static const pyd_task_kind_t kFails = {.advance = advance, .run = fail};
+  static const char kRoot[] = "the kernel has failed";
+  const pyd_sched_options_t options = {.workers = 1, .threads = {.are_lent = true}};
+  pyd_sched_t* sched = NULL;
+  CHECK(pyd_ok(pyd_sched_create(&options, &sched)), "create");
+  bool is_short = true;
+  for (int n = 1; is_short; ++n) {
+    pyd_task_t* tasks[3] = {NULL};
+    for (int i = 0; i < 3; ++i) {
+      CHECK(pyd_ok(pyd_task_create(sched, i ? &kKind : &kFails, sizeof(int), &tasks[i])), "create");
+      const pyd_submit_options_t after = {.after = &tasks[i - (i > 0)], .after_count = i > 0};
+      CHECK(pyd_ok(pyd_task_submit(tasks[i], &after)), "submit");
+    }
+    requests = 0, refused = n;
+    for (int i = 0; i < 3; ++i) CHECK(pyd_task_wait(tasks[i], PYD_WAIT_FOREVER, NULL) == PYD_WAIT_DONE, "wait");
+    refused = 0;
+    is_short = false;
+    for (int i = 0; i < 3; ++i) {
+      const char* text = pyd_status_text(pyd_task_status(tasks[i]));
+      const bool is_whole = strstr(text, kRoot) != NULL;
+      CHECK(is_whole || strstr(text, "memory"), "request %d, task %d: '%s'", n, i, text);
+      CHECK(!*(int*)pyd_task_payload(tasks[i]) && !pyd_ok(pyd_task_status(tasks[i])), "task %d has run", i);
+      is_short |= !is_whole;
+      pyd_task_release(tasks[i]);
+    }
+    CHECK(is_short || n > 3, "only %d requests", n - 1);
+  }
+  pyd_sched_destroy(sched);
+}
+
 int main(void) {
   refused = -1;  // counts only
   pyd_status_t status = scenario();
@@ -90,6 +131,7 @@ int main(void) {
     pyd_status_free(status);
   }
   CHECK(named > 10, "only %d of %d requests were missed", named, total);
+  test_skipped_tasks();
   printf("no memory: %d requests refused in turn, %d of them missed\n", total, named);
   return 0;
 }
