@@ -25,6 +25,8 @@ class ReadOptions:
         constants: elements of inputs that thereby become constants instead of arguments.
         assumes_types: whether the result of a custom operation without a stated type has the type of the first operand;
             otherwise a missing type is an error.
+        state_names: the name of each `pydispatch.State` in the programs that were read, so that programs of one
+            artifact that use a state share it.
     """
 
     weights: str = "embed"
@@ -33,6 +35,7 @@ class ReadOptions:
     inputs: Mapping[str, Sequence[int | str]] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
     assumes_types: bool = False
+    state_names: dict[Any, str] = field(default_factory=dict)
 
 
 HEAD = 4096

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
@@ -20,7 +20,7 @@ from pydispatch.ir.dialects.util.dialect import GlobalOp, GlobalStoreOp
 from pydispatch.ir.functions import FUNCTIONS
 
 
-def combine(programs: Sequence[tuple[str | None, ModuleOp]], shares_state: bool = False) -> ModuleOp:
+def combine(programs: Sequence[tuple[str | None, ModuleOp]]) -> ModuleOp:
     """Move the operations of several programs into one, and return it; the given programs are left empty.
 
     Public functions of a program without a key keep their names. With a key, the only one gets the key as its name; of
@@ -28,17 +28,17 @@ def combine(programs: Sequence[tuple[str | None, ModuleOp]], shares_state: bool 
     unless these are taken; a taken name gets a number ("table_1").
 
     What is equal is stored once: constant globals of one type and initial value, unless an initializer stores to them;
-    executables of one name; declarations of imports.
+    executables of one name; declarations of imports. A mutable global is one state with the globals of other programs
+    that have its name, type and initial value, also where those only read it.
 
     Args:
         programs: Pairs of a key, or None, and a program.
-        shares_state: Whether mutable globals of one name, type and initial value are the same state.
 
     Raises:
         CompileError: Two public functions would have the same name, or an import is declared with two types.
     """
     _share_arrays([program for _, program in programs])
-    combined = _Combined(shares_state)
+    combined = _Combined(_states(program for _, program in programs))
     public_names = [combined.reserve(key, program) for key, program in programs]
     for (_, program), names in zip(programs, public_names, strict=True):
         combined.add(program, names)
@@ -55,12 +55,12 @@ class _Combined:
         globals: Constant globals of `module` by what they hold.
     """
 
-    def __init__(self, shares_state: bool) -> None:
+    def __init__(self, states: Set[object]) -> None:
         self.module = ModuleOp([])
         self.taken: set[str] = set()
         self.symbols: dict[str, Operation] = {}
         self.globals: dict[object, str] = {}
-        self._shares_state = shares_state
+        self._states = states
 
     def reserve(self, key: str | None, program: ModuleOp) -> dict[Operation, str]:
         """Return the names of a program's public functions in the combined one, which no other symbol can have now."""
@@ -103,12 +103,16 @@ class _Combined:
         op.properties["sym_name"] = StringAttr(name)
         self.taken.add(name)
         self.symbols[name] = op
-        if isinstance(op, GlobalOp) and _is_constant(op, is_stored):
+        if isinstance(op, GlobalOp) and self._is_constant(op, is_stored):
             self.globals.setdefault(_contents(op), name)
+
+    def _is_constant(self, op: GlobalOp, is_stored: bool) -> bool:
+        """Return whether a global has its initial value whenever it is loaded."""
+        return op.initial_value is not None and not is_stored and _state_of(op) not in self._states
 
     def _equal(self, name: str, op: Operation, is_stored: bool) -> str | None:
         """Return the symbol of this program that can replace `op`; None if there is none."""
-        if isinstance(op, GlobalOp) and _is_constant(op, is_stored):
+        if isinstance(op, GlobalOp) and self._is_constant(op, is_stored):
             return self.globals.get(_contents(op))
         known = self.symbols.get(name)
         if known is None or known.name != op.name:
@@ -120,9 +124,11 @@ class _Combined:
                     "declare an import with one type, or give one of the two another name",
                 )  # fmt: skip
             return name
-        if isinstance(op, GlobalOp):
-            is_state = self._shares_state and op.is_mutable is not None
-            return name if is_state and _contents(known) == _contents(op) else None
+        if isinstance(op, GlobalOp) and isinstance(known, GlobalOp):
+            if _state_of(op) not in self._states or _contents(known) != _contents(op):
+                return None
+            known.is_mutable = known.is_mutable or op.is_mutable
+            return name
         if not op.has_trait(SymbolTable):
             return None
         assert known.parent is not None and op.parent is not None
@@ -155,14 +161,23 @@ def _is_import(op: Operation) -> bool:
     return op.name in FUNCTIONS and not op.regions[0].blocks
 
 
-def _is_constant(op: GlobalOp, is_stored: bool) -> bool:
-    """Return whether a global has its initial value whenever it is loaded."""
-    return op.is_mutable is None and op.initial_value is not None and not is_stored
+def _states(programs: Iterable[ModuleOp]) -> Set[object]:
+    """Return the states of programs: what `_state_of` returns for their mutable globals."""
+    globals_ = (op for program in programs for op in program.ops if isinstance(op, GlobalOp))
+    return {_state_of(op) for op in globals_ if op.is_mutable is not None}
+
+
+def _state_of(op: GlobalOp) -> object:
+    """Return the name, type and initial value of a global, which state it is if it is one."""
+    return op.sym_name, _contents(op)
 
 
 def _contents(op: Operation) -> object:
-    """Return the properties of a global or import but for its names; for an array its elements, without their name."""
-    contents = {name: value for name, value in op.properties.items() if name not in ("sym_name", "sym_visibility")}
+    """Return the type and initial value of a global, with the elements of an array but not its name, or the properties
+    of an import but for its name.
+    """
+    names = "sym_name", "sym_visibility", "is_mutable"
+    contents = {name: value for name, value in op.properties.items() if name not in names}
     value = contents.get("initial_value")
     if isinstance(value, NumPyArrayAttr):
         contents["initial_value"] = value.host_array

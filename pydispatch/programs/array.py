@@ -174,7 +174,8 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise self.fail(
-            "the elements of a traced array are not known", "the function that was called takes arrays of NumPy only"
+            "the elements of a traced array are not known, and an array of NumPy or a function needs them",
+            "index an array of NumPy as numpy.asarray(table, like=index)[index]",
         )
 
     def __bool__(self) -> NoReturn:

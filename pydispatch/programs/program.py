@@ -66,8 +66,12 @@ class ProgramSource:
         return types
 
     @translated()
-    def module(self, weights: str = "embed") -> ModuleOp:
+    def module(self, weights: str = "embed", state_names: dict[Any, str] | None = None) -> ModuleOp:
         """Trace the program and return its module.
+
+        Args:
+            weights: As for `pydispatch.compile`.
+            state_names: Names of states, to which those of this program are added.
 
         Raises:
             CompileError: The function uses something that programs lack; the error has the line.
@@ -81,17 +85,19 @@ class ProgramSource:
             )
         if current() is not None:
             raise InvalidArgumentError(f"program '{self.name}': a program is not compiled while another one is traced")
-        trace = self._traced(weights)
-        require_same(self.name, trace.module, self._traced(weights, trace.copies).module)
+        state_names = {} if state_names is None else state_names
+        trace = self._traced(weights, state_names)
+        require_same(self.name, trace.module, self._traced(weights, state_names, trace.copies).module)
         self.has_state = trace.states is not None
         return trace.module
 
-    def _traced(self, weights: str, copies: dict[int, Copied] | None = None) -> Trace:
+    def _traced(self, weights: str, state_names: dict[Any, str], copies: dict[int, Copied] | None = None) -> Trace:
         """Run the function on traced arrays, and return the finished trace.
 
-        weights: as for `pydispatch.compile`. copies: arrays that an earlier trace has copied.
+        weights, state_names: as for `module`. copies: arrays that an earlier trace has copied.
         """
         trace = Trace(self.function.__code__.co_filename, weights, copies)
+        trace.state_names = state_names
         inputs = {name: type for name, type in self.parameters.items() if type is not None}
         with trace.at(f"line {self.function.__code__.co_firstlineno}"):
             tensors = trace.begin([_input(name, type) for name, type in inputs.items()])

@@ -57,7 +57,8 @@ class States:
     def now(self, state: State) -> Any:
         """Return the current tensor of a state variable, which is added to the program on first use."""
         if state not in self._first:
-            name = f"state{len(self._first)}"
+            names = self.trace.state_names
+            name = names.setdefault(state, f"state{len(names)}")
             tensor = self.trace.weight(name, state.first, dtype_of_numpy(state.first), is_own=True)
             self._first[state] = self._now[state] = tensor
             self.trace.parts(tensor)

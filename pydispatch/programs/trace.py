@@ -80,6 +80,8 @@ class Trace(Builder):
         self.copies: dict[int, Copied] = {} if copies is None else copies
         """Arrays of the user by their id: several traces of one function share the copies."""
         self._traced_constants: dict[int, Tensor] = {}
+        self.state_names: dict[Any, str] = {}
+        """Names of the states of this program, and of those that share them."""
         self.states: Any = None
         """What the program keeps between calls (`state.py`)."""
         self._operations: Counter[CodeType] = Counter()

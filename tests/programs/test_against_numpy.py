@@ -189,6 +189,7 @@ MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (F,),
     ),
+    "asarray": (lambda x: x + np.asarray(G, like=x) * np.asarray([2], np.float32, like=x), (F,)),
     "arange of a type": (lambda x: np.arange(x.shape[0], dtype=np.float32, like=x), (F,)),
     "hypot": (np.hypot, (F, F[::-1].copy())),
     "hypot at its ends": (np.hypot, (ENDS, ENDS[::-1].copy())),

@@ -110,6 +110,18 @@ def test_a_cache_is_updated_at_a_position_of_the_call() -> None:
         np.testing.assert_array_equal(program.f(cache, row, np.int32(i)), expected)
 
 
+TABLE = np.arange(12, dtype=np.float32).reshape(6, 2)
+
+
+def test_a_captured_table_is_indexed() -> None:
+    def f(i: Annotated[np.ndarray, pd.i32["n"]]) -> Any:
+        return np.asarray(TABLE, like=i)[i] + np.asarray([1, 2], dtype=np.float32, like=i)
+
+    program: Any = pd.device("cpu").load(pd.compile(pd.program(f)))
+    i = np.int32([5, 0, -1])
+    np.testing.assert_array_equal(program.f(i), TABLE[i] + [1, 2])
+
+
 View = Annotated[np.ndarray, pd.f32[4, 6]]
 Position = Annotated[np.ndarray, pd.i32[()]]
 
@@ -122,6 +134,10 @@ def _assign_to_slice(x: View, i: Position) -> Any:
     y = x.copy()
     y[i : i + 1] = 0
     return y
+
+
+def _captured_table(x: View, i: Position) -> Any:
+    return TABLE[i]
 
 
 def _new_axis(x: View, i: Position) -> Any:
@@ -141,6 +157,7 @@ def _conditions(x: View, i: Position) -> Any:
     [
         (_slice_to, "the ends of a slice are values of arrays", "x[i + numpy.arange(4)]"),
         (_assign_to_slice, "the ends of a slice are values of arrays", "x[i + numpy.arange(4)]"),
+        (_captured_table, "the elements of a traced array are not known", "numpy.asarray(table, like=index)[index]"),
         (_new_axis, "elements cannot be assigned at", "leave None out"),
         (_conditions, "an index of conditions", "use numpy.where"),
     ],

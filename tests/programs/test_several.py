@@ -46,6 +46,38 @@ def test_functions_of_one_artifact() -> None:
     np.testing.assert_array_equal(program.both(x), -2 * x)
 
 
+KEYS, VALUES = (pd.state(np.zeros(4, np.float32)) for _ in range(2))
+"""Two states that only their identity tells apart."""
+
+
+@pd.program
+def stores(x: Array) -> Any:
+    KEYS.value = KEYS.value + x.sum()
+    VALUES.value = VALUES.value - 1
+    return KEYS.value
+
+
+@pd.program
+def reads(x: Array) -> Any:
+    return {"values": VALUES.value + 0 * x.sum(), "keys": KEYS.value + 0}  # the other order
+
+
+@pytest.mark.parametrize(
+    "source",
+    [[stores, reads], [reads, stores], {"stores": stores, "reads": reads}],
+    ids=["list", "reader first", "mapping"],
+)
+def test_programs_of_one_artifact_share_their_states(source: Any) -> None:
+    program: Any = pd.device("cpu").load(pd.compile(source))
+    x = np.ones(3, np.float32)
+    for count in (1, 2):
+        np.testing.assert_array_equal(program.stores(x), np.full(4, 3 * count))
+        values, keys = program.reads(x)
+        np.testing.assert_array_equal(values, np.full(4, -count))
+        np.testing.assert_array_equal(keys, np.full(4, 3 * count))
+    np.testing.assert_array_equal(program.session().reads(x)[1], np.zeros(4))
+
+
 def test_two_of_one_name() -> None:
     with pytest.raises(pd.CompileError, match=r"two of the functions are called 'doubled'(.|\n)*compile them apart"):
         pd.compile([doubled, negated, doubled])

@@ -96,7 +96,7 @@ def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
             del source.attributes[SOURCE]
             assert source.sym_name is not None
             programs.append((source.sym_name.data, lower_input(source, options)))
-        return combine(programs, shares_state=True)
+        return combine(programs)
     used = frozenset(op.name.partition(".")[0] for op in walk(module))
     readers = [frontend for frontend in frontends() if not frontend.dialects.isdisjoint(used)]
     if not readers:

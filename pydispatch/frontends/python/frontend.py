@@ -25,7 +25,7 @@ class PythonFunction(Frontend):
         if isinstance(source, (list, tuple)):
             return combine([(None, self.read(item, options)) for item in source])
         if isinstance(source, ProgramSource):
-            return source.module(options.weights)
+            return source.module(options.weights, options.state_names)
         named: Any = source
         return ir.parse(named.mlir(), named.name)
 

@@ -174,6 +174,11 @@ def full(trace: Trace, shape: Any, fill_value: Any, dtype: Any = None) -> Array:
     return Array(trace, shapes.broadcast_to(trace, value, shape_of(shape)))
 
 
+def asarray(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    """`numpy.asarray(a, like=x)`: a traced array, so that arrays of NumPy can be indexed by traced ones."""
+    return Array(trace, trace.tensor_of(a) if dtype is None else as_type(trace, a, dtype_from(dtype)))
+
+
 def arange(trace: Trace, *limits: Any, dtype: Any = None) -> Array:
     """`numpy.arange(..., like=x)` of whole numbers, with a known step."""
     start, stop, step = {1: (0, *limits, 1), 2: (*limits, 1)}.get(len(limits), limits)
@@ -210,6 +215,6 @@ Array.FUNCTIONS |= {
     "flip": flip, "roll": roll, "tile": tile, "repeat": repeat, "pad": pad,
     "ravel": lambda t, a: reshape(t, a, (-1,)), "zeros_like": _filled(0), "ones_like": _filled(1),
     "empty_like": _filled(0), "full_like": full_like, "zeros": _made_of(0), "ones": _made_of(1), "empty": _made_of(0),
-    "full": full, "arange": arange, "tril": lambda t, a, k=0: triangle(t, a, k, True),
+    "full": full, "arange": arange, "asarray": asarray, "tril": lambda t, a, k=0: triangle(t, a, k, True),
     "triu": lambda t, a, k=0: triangle(t, a, k, False),
 }  # fmt: skip
