@@ -1,5 +1,5 @@
-// The file's full symbol table, only for debuggers: the only code that reads section headers. Nothing depends on it, so
-// whatever is wrong there ends the reading without a word.
+// Reads the full symbol table of a file, for debuggers only. No other code reads section headers, and nothing depends
+// on the result, so a malformed table is ignored.
 #include "base/span.h"
 #include "elf/format.h"
 #include "elf/view.h"

@@ -6,7 +6,7 @@
 #include "elf/format.h"
 #include "elf/view.h"
 
-// The values as in the file; 0 where a tag is absent.
+// Values of the dynamic section as they are in the file; 0 for an absent tag.
 typedef struct tags_s {
   uint64_t strtab, strsz, symtab, syment, hash, gnu_hash;
   uint64_t rela, relasz, relaent, jmprel, pltrelsz, pltrel, relr, relrsz, relrent;
@@ -50,7 +50,8 @@ static pyd_status_t read_tags(const pyd_elf_view_t* view, tags_t* tags) {
   return PYD_STATUS_OK;
 }
 
-// What the system's loader trusts: the table is terminated and writable, and its names are inside the string table.
+// Checks what the system's loader relies on: the table is terminated and writable, and its names are inside the string
+// table.
 static pyd_status_t check_system_tags(const pyd_elf_view_t* view) {
   const pyd_elf_segment_t* holder = pyd_elf_view_segment(view, view->dynamic.vaddr, view->dynamic.size);
   const uint8_t* bytes = pyd_elf_view_bytes(view, view->dynamic.vaddr, view->dynamic.size);

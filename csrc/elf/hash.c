@@ -1,5 +1,6 @@
-// The number of symbols. The dynamic section does not state it: the older hash table counts them, the GNU one has to be
-// walked. Both walks end with the bytes of the table's segment, so they are linear in the size of the file.
+// Computes the number of symbols, which the dynamic section does not state: the System V hash table contains it, the
+// GNU hash table must be walked. Both walks end with the bytes of the table's segment, so they are linear in the size
+// of the file.
 #include <inttypes.h>
 
 #include "base/span.h"

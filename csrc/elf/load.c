@@ -1,4 +1,5 @@
-// View to running code: map, relocate while everything is writable, protect, initialise.
+// Turns a view into running code: maps it, relocates it while all pages are writable, protects the pages, and calls the
+// initializers.
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -91,7 +92,7 @@ pyd_status_t pyd_elf_check_system(pyd_span_t file) {
   return pyd_elf_parse_system(file, pyd_mem_page_size(), &view);
 }
 
-// |module| is mapped. Everything up to its protection.
+// Relocates a mapped |module|; the caller protects its pages afterwards.
 static pyd_status_t finish_image(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
   pyd_status_t st = pyd_elf_relocate(view, module->memory, module->bias);
   if (!pyd_ok(st)) return st;
@@ -132,7 +133,8 @@ pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module) 
   return st;
 }
 
-// What was never initialised is not finalised. Entries may have been written to since they were checked.
+// A module that was never initialized is not finalized. Entries are checked again, because the module may have written
+// to them.
 static void finalise(const pyd_elf_module_t* module) {
   for (uint64_t i = module->fini_array.size / 8; i-- > 0;) {
     uint64_t address = read_hook(module, module->fini_array, i);

@@ -1,4 +1,4 @@
-// Views to protected memory: one mapping for all modules that are loaded together.
+// Maps views into protected memory: one mapping for all modules that are loaded together.
 //
 // Few system calls: one mapping, one protection for everything between writable pages, one more for each run of code in
 // it, one unmapping. Pages between segments and between images become readable with their neighbours.
@@ -100,7 +100,7 @@ typedef struct runs_s {
   run_t* items;
 } runs_t;
 
-// Appends pages in ascending order; what the last run already covers stays as it is.
+// Appends pages in ascending order; pages that the last run already covers are ignored.
 static void add_run(runs_t* runs, uint64_t begin, uint64_t end, pyd_mem_access_t access) {
   run_t* last = runs->count ? &runs->items[runs->count - 1] : NULL;
   if (last && begin < last->end) begin = last->end;
@@ -112,7 +112,8 @@ static void add_run(runs_t* runs, uint64_t begin, uint64_t end, pyd_mem_access_t
   }
 }
 
-// The whole pages of RELRO within |segment|. Its edges grow to page borders where nothing else lives in that page.
+// Returns the whole pages of RELRO within |segment|. Each end is extended to the page boundary if no other data is in
+// that page.
 static void find_relro(const pyd_elf_view_t* view, uint32_t index, uint64_t page, uint64_t* out_begin,
                        uint64_t* out_end) {
   const pyd_elf_segment_t* segment = &view->segments[index];

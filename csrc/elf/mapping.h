@@ -1,4 +1,4 @@
-// The memory of modules that are loaded together: one mapping, which the last of them gives back.
+// Memory of modules that are loaded together: one mapping, which is unmapped when the last module is freed.
 #ifndef PYD_ELF_MAPPING_H_
 #define PYD_ELF_MAPPING_H_
 
@@ -12,7 +12,7 @@ pyd_status_t pyd_elf_mapping_make(const pyd_elf_view_t* views, uint32_t count, p
 // Gives all |count| images of one mapping, which are relocated, their final protection. SYSTEM, OUT_OF_MEMORY.
 pyd_status_t pyd_elf_mapping_protect(const pyd_elf_view_t* views, uint32_t count, const pyd_elf_module_t* modules);
 
-// One module less. From any thread; NULL is allowed.
+// Drops the reference of one module. Any thread; NULL is allowed.
 void pyd_elf_mapping_release(pyd_elf_mapping_t* mapping);
 
 #endif  // PYD_ELF_MAPPING_H_

@@ -1,4 +1,4 @@
-// Which addresses a loaded module holds. Its code, symbols and texts are checked against its segments.
+// Address ranges of a loaded module, against which its code, symbols and strings are checked.
 #include <string.h>
 
 #include "pydispatch/elf.h"

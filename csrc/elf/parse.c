@@ -1,5 +1,5 @@
-// Bytes to view, first half: file header and program headers. Section headers are never read, so a file without
-// them loads.
+// Parses the bytes of a file into a view, first half: file header and program headers. Section headers are never read,
+// so a file without them loads.
 #include <inttypes.h>
 
 #include "base/span.h"

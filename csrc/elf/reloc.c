@@ -1,6 +1,7 @@
-// Relocations by meaning. The numbers of a machine are rows in arch/<machine>.h; this file has none of them.
+// Applies relocations by their kind. The relocation numbers of a machine are rows of arch/<machine>.h.
 //
-// In the formulas S is the address of the symbol (0 for an undefined weak one), A the addend, P the place, B the bias.
+// In the formulas S is the address of the symbol (0 for an undefined weak one), A the addend, P the address that is
+// relocated, B the load bias.
 #include <inttypes.h>
 
 #include "base/span.h"
@@ -72,8 +73,8 @@ typedef struct relocator_s {
   (r)->index, (r)->table, (kind)->name, (r)->symbol ? ", symbol " : "", \
       (r)->symbol ? pyd_elf_view_symbol_name((r)->view, (r)->symbol) : ""
 
-// Places must be writable in the finished image too: writing elsewhere would be a text relocation, and would let a file
-// change the tables that are read later.
+// Relocated words must be writable in the protected image too: any other would be a text relocation, and would let a
+// file change tables that are read later.
 static bool is_place(relocator_t* r, uint64_t vaddr, uint64_t size) {
   const pyd_elf_segment_t* s = r->segment;
   if (!(s && vaddr >= s->vaddr && size <= s->memory_size && vaddr - s->vaddr <= s->memory_size - size)) {

@@ -1,4 +1,4 @@
-// Symbols: what a view must not contain, and lookup in a loaded module.
+// Checks the symbols of a view, and looks up symbols of a loaded module.
 //
 // Lookup reads memory that belongs to the loaded code, so it checks every index again instead of trusting the parse.
 #include <inttypes.h>
@@ -116,7 +116,7 @@ static uint32_t word(const pyd_elf_module_t* module, uint64_t index) {
 // Words: buckets, first hashed symbol, filter words (of 8 bytes), shift; filter; buckets; one hash per hashed symbol
 // whose lowest bit ends a chain. The filter only saves time on a miss and is not used.
 static void* find_gnu(const pyd_elf_module_t* module, const char* name) {
-  uint32_t hash = 5381;
+  uint32_t hash = 5381;  // the hash function of DT_GNU_HASH, by D. J. Bernstein
   for (const uint8_t* c = (const uint8_t*)name; *c; ++c) hash = hash * 33 + *c;
   uint64_t buckets = word(module, 0), first = word(module, 1), start = 4 + 2 * (uint64_t)word(module, 2);
   if (buckets == 0) return NULL;
@@ -137,7 +137,7 @@ static void* find_gnu(const pyd_elf_module_t* module, const char* name) {
 static void* find_sysv(const pyd_elf_module_t* module, const char* name) {
   uint32_t hash = 0;
   for (const uint8_t* c = (const uint8_t*)name; *c; ++c) {
-    hash = (hash << 4) + *c;
+    hash = (hash << 4) + *c;  // the hash function of the System V gABI
     hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
   }
   uint64_t buckets = word(module, 0);

@@ -1,5 +1,5 @@
-// A validated reading of an ELF file's bytes. Whoever holds a view may follow every pointer and range in it without
-// another check: tables are inside the file, ranges inside loaded segments, sizes are multiples of their records.
+// Validated view of the bytes of an ELF file. Its pointers and ranges may be used without further checks: tables are
+// inside the file, ranges inside loaded segments, sizes are multiples of their records.
 //
 // Order of the files. Each calls those above it alone:
 //   view.c      segments and stored bytes of a view
@@ -68,7 +68,7 @@ typedef struct pyd_elf_view_s {
 // CORRUPT for bytes that contradict themselves, UNSUPPORTED for what an embedded ELF must not contain.
 pyd_status_t pyd_elf_parse(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view);
 
-// The same for a library that the system's loader is to open, which follows all of this without looking.
+// Like pyd_elf_parse, for a library that the system's loader opens: that loader checks none of this.
 pyd_status_t pyd_elf_parse_system(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view);
 
 // The second half of pyd_elf_parse: everything that the dynamic section points at. (dynamic.c, hash.c, symbols.c)

@@ -1,4 +1,4 @@
-// What a thread does between two looks at a word that another thread is about to change.
+// Back-off of a thread between two polls of a word that another thread is about to change.
 #ifndef PYD_PLATFORM_BACK_OFF_H_
 #define PYD_PLATFORM_BACK_OFF_H_
 
@@ -7,11 +7,11 @@
 
 #include "platform/cpu_inline.h"
 
-// Looks that only yield. After these the thread sleeps, because a thread of real-time priority (SCHED_FIFO) that yields
-// does not let a preempted thread of lower priority run.
+// Number of polls followed by a yield. After these the thread sleeps, because a thread of real-time priority
+// (SCHED_FIFO) that yields does not let a preempted thread of lower priority run.
 enum { PYD_BACK_OFF_YIELDS = 64, PYD_BACK_OFF_SLEEP_NS = 50000 };
 
-// |attempt|: looks so far; |spins|: looks with only a pause.
+// |attempt|: number of polls so far. |spins|: number of polls that are followed by a pause instruction only.
 static inline void pyd_back_off(uint32_t attempt, uint32_t spins) {
   if (attempt < spins) {
     pyd_cpu_relax();

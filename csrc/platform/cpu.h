@@ -1,4 +1,4 @@
-// How many CPUs there are to use. One implementation per system.
+// Number of CPUs that the process may use. One implementation per system.
 #ifndef PYD_PLATFORM_CPU_H_
 #define PYD_PLATFORM_CPU_H_
 

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #endif
 
-// Sources: the two words that Linux hands to a program.
+// Sources: the two words of CPU features in the auxiliary vector, AT_HWCAP and AT_HWCAP2.
 enum { CAP, CAP2 };
 
 const pyd_cpu_feature_t pyd_cpu_feature_table[] = {

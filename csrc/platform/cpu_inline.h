@@ -1,5 +1,5 @@
-// The few instructions that C has no word for: a pause in a spin loop, a cheap clock, the rounding and denormal mode.
-// On x86-64 by built-in functions of the compiler: immintrin.h takes most of the time to compile a file.
+// Instructions that C cannot express: a pause in a spin loop, a cheap clock, the rounding and denormal mode. On x86-64
+// by built-in functions of the compiler: immintrin.h takes most of the time to compile a file.
 #ifndef PYD_PLATFORM_CPU_INLINE_H_
 #define PYD_PLATFORM_CPU_INLINE_H_
 
@@ -9,7 +9,7 @@
 
 #define PYD_CPU_CACHE_LINE 64
 
-// Tells the core that this is a spin loop.
+// Hints to the core that this is a spin loop.
 static inline void pyd_cpu_relax(void) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -43,8 +43,8 @@ static inline uint64_t pyd_cpu_ticks(void) {
 static inline uint64_t pyd_cpu_elapsed(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
 
 #if defined(__x86_64__)
-// The ticks and the nanoseconds of one moment: the closest readings of a few, since the thread may lose its CPU between
-// any two of them, for milliseconds.
+// Reads ticks and nanoseconds at the same time. Takes the closest pair of several readings, since the thread may be
+// preempted between two of them.
 static inline uint64_t pyd_cpu_ticks_at(uint64_t* out_ns) {
   uint64_t at = 0, least = UINT64_MAX;
   for (int i = 0; i < 8; ++i) {
@@ -58,26 +58,37 @@ static inline uint64_t pyd_cpu_ticks_at(uint64_t* out_ns) {
 }
 #endif
 
-// Picoseconds per tick in 1/256. Takes about 20 microseconds on x86-64.
+// Fixed-point scale of picoseconds per tick.
+#define PYD_CPU_TICK_SCALE 256u
+// Picoseconds per tick of a clock that counts nanoseconds, scaled.
+#define PYD_CPU_TICK_OF_NANOSECONDS (1000u * PYD_CPU_TICK_SCALE)
+// Time for which ticks are counted against nanoseconds. A shorter one is less exact, a longer one delays the start.
+#define PYD_CPU_CALIBRATION_NS 20000u
+
+// Returns picoseconds per tick, times PYD_CPU_TICK_SCALE. Takes PYD_CPU_CALIBRATION_NS on x86-64.
 static inline uint64_t pyd_cpu_measure_tick(void) {
 #if defined(__aarch64__)
   uint64_t frequency;
   __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(frequency));
-  return frequency ? (1000000000000u * 256u) / frequency : 256000;
+  return frequency ? (1000000000000u * PYD_CPU_TICK_SCALE) / frequency : PYD_CPU_TICK_OF_NANOSECONDS;
 #elif defined(__x86_64__)
   uint64_t from_ns = 0, to_ns = 0, from = pyd_cpu_ticks_at(&from_ns);
-  while (pyd_cpu_nanoseconds() - from_ns < 20000) pyd_cpu_relax();
+  while (pyd_cpu_nanoseconds() - from_ns < PYD_CPU_CALIBRATION_NS) pyd_cpu_relax();
   uint64_t ticks = pyd_cpu_elapsed(from, pyd_cpu_ticks_at(&to_ns));
-  return ticks && to_ns > from_ns ? (to_ns - from_ns) * 256000u / ticks : 256000;
+  bool is_measured = ticks && to_ns > from_ns;
+  return is_measured ? (to_ns - from_ns) * PYD_CPU_TICK_OF_NANOSECONDS / ticks : PYD_CPU_TICK_OF_NANOSECONDS;
 #else
-  return 256000;
+  return PYD_CPU_TICK_OF_NANOSECONDS;
 #endif
 }
 
-// How this thread rounds, and whether it flushes denormals. A job runs on every thread as it would on its caller's.
+#define PYD_MXCSR_EXCEPTIONS 0x3Fu  // sticky exception flags of MXCSR
+#define PYD_MXCSR_MODE 0xFFC0u      // exception masks, rounding, and the treatment of denormals
+
+// Rounding and denormal mode of a thread. A job runs on every thread with the mode of its caller.
 static inline uint64_t pyd_cpu_fp_mode(void) {
 #if defined(__x86_64__)
-  return __builtin_ia32_stmxcsr() & 0xFFC0u;  // without the sticky exception flags
+  return __builtin_ia32_stmxcsr() & PYD_MXCSR_MODE;
 #elif defined(__aarch64__)
   uint64_t mode;
   __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
@@ -94,7 +105,7 @@ static inline uint64_t pyd_cpu_fp_mode(void) {
 static inline void pyd_cpu_set_fp_mode(uint64_t mode) {
   if (mode == pyd_cpu_fp_mode()) return;  // writing the register is slow, and nearly never needed
 #if defined(__x86_64__)
-  __builtin_ia32_ldmxcsr((__builtin_ia32_stmxcsr() & 0x3Fu) | (uint32_t)mode);
+  __builtin_ia32_ldmxcsr((__builtin_ia32_stmxcsr() & PYD_MXCSR_EXCEPTIONS) | (uint32_t)mode);
 #elif defined(__aarch64__)
   __asm__ volatile("msr fpcr, %0" ::"r"(mode));
 #elif defined(__riscv_flen)

@@ -12,8 +12,21 @@
 // Sources: the CPUID registers that hold feature bits.
 enum { L1_ECX, L1_EDX, L7_EBX, L7_ECX, L7_EDX, L71_EAX, L71_EDX, LD1_EAX, X1_ECX, X1_EDX };
 
-// Register sets that the system must have switched on in XCR0.
+// Register sets that the system must have enabled in XCR0.
 enum { NONE = 0, AVX = 1, AVX512 = 2, AMX = 4 };
+
+// Bits of XCR0 ("Intel 64 and IA-32 Architectures Software Developer's Manual", volume 1, section 13.3).
+enum {
+  kXcr0Avx = 0x6,      // XMM and YMM registers
+  kXcr0Avx512 = 0xE6,  // also mask registers and ZMM registers
+  kXcr0Amx = 3 << 17,  // tile configuration and tile data
+};
+
+// CPUID leaves.
+#define LEAF_FEATURES 1u
+#define LEAF_EXTENDED_FEATURES 7u
+#define LEAF_XSAVE 0xDu
+#define LEAF_AMD_FEATURES 0x80000001u
 
 const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
     {"sse3", 0, L1_ECX, 0, NONE},
@@ -82,7 +95,7 @@ const size_t pyd_cpu_feature_count = sizeof(pyd_cpu_feature_table) / sizeof(pyd_
 // refuses where a thread has too small a signal stack for them.
 static bool amx_is_permitted(void) {
 #if defined(__linux__)
-  const long request_permission = 0x1023, tile_data = 18;
+  const long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
   return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 #else
   return false;
@@ -95,33 +108,33 @@ static uint32_t enabled_states(void) {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   uint32_t states = NONE;
-  if ((low & 0x6) == 0x6) states |= AVX;
-  if ((low & 0xE6) == 0xE6) states |= AVX512;
-  if ((low & 0x60000) == 0x60000 && amx_is_permitted()) states |= AMX;
+  if ((low & kXcr0Avx) == kXcr0Avx) states |= AVX;
+  if ((low & kXcr0Avx512) == kXcr0Avx512) states |= AVX512;
+  if ((low & kXcr0Amx) == kXcr0Amx && amx_is_permitted()) states |= AMX;
   return states;
 }
 
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
   uint32_t eax, ebx, ecx, edx;
   uint32_t states = NONE;
-  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) {
+  if (__get_cpuid(LEAF_FEATURES, &eax, &ebx, &ecx, &edx)) {
     const uint32_t osxsave = UINT32_C(1) << 27, xsave = UINT32_C(1) << 26;
     if (ecx & osxsave && ecx & xsave) states = enabled_states();
     sources[L1_ECX] = ecx;
     sources[L1_EDX] = edx;
   }
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
+  if (__get_cpuid_count(LEAF_EXTENDED_FEATURES, 0, &eax, &ebx, &ecx, &edx)) {
     uint32_t subleaves = eax;
     sources[L7_EBX] = ebx;
     sources[L7_ECX] = ecx;
     sources[L7_EDX] = edx;
-    if (subleaves >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) {
+    if (subleaves >= 1 && __get_cpuid_count(LEAF_EXTENDED_FEATURES, 1, &eax, &ebx, &ecx, &edx)) {
       sources[L71_EAX] = eax;
       sources[L71_EDX] = edx;
     }
   }
-  if (__get_cpuid_count(0xD, 1, &eax, &ebx, &ecx, &edx)) sources[LD1_EAX] = eax;
-  if (__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx)) {
+  if (__get_cpuid_count(LEAF_XSAVE, 1, &eax, &ebx, &ecx, &edx)) sources[LD1_EAX] = eax;
+  if (__get_cpuid(LEAF_AMD_FEATURES, &eax, &ebx, &ecx, &edx)) {
     sources[X1_ECX] = ecx;
     sources[X1_EDX] = edx;
   }

@@ -9,7 +9,21 @@
 #include "platform/sanitizer.h"
 #include "pydispatch/elf.h"
 
+// Sizes of records in bytes, the file type of shared libraries, and the tags of the dynamic section (System V gABI,
+// chapters 4 and 5).
 enum { kElfHeader = 64, kElfShared = 3, kProgramHeader = 56, kDynamicEntry = 16, kRelocation = 24, kSymbol = 24 };
+enum {
+  kRelocationBytesOfPlt = 2,
+  kNames = 5,
+  kSymbols = 6,
+  kRela = 7,
+  kRelaBytes = 8,
+  kNamesBytes = 10,
+  kRel = 17,
+  kRelocationsOfPlt = 23,
+  kAndroidRel = 0x6000000f,
+  kAndroidRela = 0x60000011,
+};
 
 static pyd_status_t check_elf_header(pyd_span_t file) {
   const uint8_t* header = pyd_span_get(file, 0, kElfHeader);
@@ -70,16 +84,16 @@ static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
       uint64_t tag = pyd_load_u64(entries + at), value = pyd_load_u64(entries + at + 8);
       if (tag == 0) break;
       switch (tag) {
-        case 5: names = value; break;
-        case 6: symbols = value; break;
-        case 7: rela = value; break;
-        case 8: out_tables->relocation_bytes[0] = value; break;
-        case 10: length = value; break;
-        case 23: plt = value; break;
-        case 2: out_tables->relocation_bytes[1] = value; break;
-        case 17:
-        case 0x6000000f:
-        case 0x60000011: out_tables->has_other_relocations = true; break;
+        case kNames: names = value; break;
+        case kSymbols: symbols = value; break;
+        case kRela: rela = value; break;
+        case kRelaBytes: out_tables->relocation_bytes[0] = value; break;
+        case kNamesBytes: length = value; break;
+        case kRelocationsOfPlt: plt = value; break;
+        case kRelocationBytesOfPlt: out_tables->relocation_bytes[1] = value; break;
+        case kRel:
+        case kAndroidRel:
+        case kAndroidRela: out_tables->has_other_relocations = true; break;
       }
     }
     out_tables->names = loaded_bytes(file, headers, count, names);

@@ -12,17 +12,19 @@
 #define PE_HOST 0x8664u
 #define PE_HOST_NAME "x64"
 #endif
+enum { kDosHeaderBytes = 64, kPeHeaderOffset = 0x3C, kPeHeaderBytes = 24, kPeMachine = 4, kPeCharacteristics = 22 };
 enum { kPeDll = 0x2000 };
 
 pyd_status_t pyd_dl_check(pyd_span_t file) {
-  const uint8_t* stub = pyd_span_get(file, 0, 64);
-  const uint8_t* header = stub && memcmp(stub, "MZ", 2) == 0 ? pyd_span_get(file, pyd_load_u32(stub + 0x3C), 24) : NULL;
+  const uint8_t* stub = pyd_span_get(file, 0, kDosHeaderBytes);
+  bool is_dos = stub && memcmp(stub, "MZ", 2) == 0;
+  const uint8_t* header = is_dos ? pyd_span_get(file, pyd_load_u32(stub + kPeHeaderOffset), kPeHeaderBytes) : NULL;
   if (!header || memcmp(header, "PE\0\0", 4) != 0) return pyd_status_make(PYD_CODE_CORRUPT, "is not a PE file (a DLL)");
-  if (pyd_load_u16(header + 4) != PE_HOST) {
+  if (pyd_load_u16(header + kPeMachine) != PE_HOST) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED, "is for PE machine 0x%04x, this process is " PE_HOST_NAME " (0x%04x)",
-                           pyd_load_u16(header + 4), PE_HOST);
+                           pyd_load_u16(header + kPeMachine), PE_HOST);
   }
-  if (pyd_load_u16(header + 22) & kPeDll) return PYD_STATUS_OK;
+  if (pyd_load_u16(header + kPeCharacteristics) & kPeDll) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_UNSUPPORTED, "is a PE file but no DLL: link it with -shared or /DLL");
 }
 

@@ -21,7 +21,7 @@ pyd_status_t pyd_mem_reserve(size_t size, bool populate, uint8_t** out_memory);
 // |memory| and |size| are multiples of the page size and lie in one reservation. SYSTEM when it is refused.
 pyd_status_t pyd_mem_protect(uint8_t* memory, size_t size, pyd_mem_access_t access);
 
-// Gives a whole reservation back. NULL is allowed.
+// Releases a whole reservation. NULL is allowed.
 void pyd_mem_release(uint8_t* memory, size_t size);
 
 // Makes freshly written instructions visible to instruction fetch on all CPUs. Call it before the first jump there.

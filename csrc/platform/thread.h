@@ -17,12 +17,12 @@ typedef struct pyd_thread_s {
 // handler of the program. |name| (at most 15 bytes) shows in debuggers. Returns 0 or an errno value.
 int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argument, const char* name);
 void pyd_thread_join(pyd_thread_t* thread);
-// Instead of a join: the system frees the thread when it ends.
+// Detaches a thread: the system frees it when it ends.
 void pyd_thread_detach(pyd_thread_t* thread);
 
 static inline pyd_thread_t pyd_thread_self(void) { return (pyd_thread_t){pthread_self()}; }
 
-// One thread waits, any thread sets. An event may be set before, while and after it is waited for.
+// One-shot event for one waiting thread; any thread may set it, before, during and after the wait.
 typedef struct pyd_event_s {
   _Atomic uint32_t is_set;
 #if !defined(__linux__) || defined(PYD_PLATFORM_GENERIC)
@@ -32,7 +32,7 @@ typedef struct pyd_event_s {
 } pyd_event_t;
 
 void pyd_event_init(pyd_event_t* event);
-// Nobody may be waiting. In the child of a fork an event that had waiters in the parent is re-initialised, not
+// No thread may be waiting. In the child of a fork an event that had waiters in the parent is re-initialised, not
 // deinitialised.
 void pyd_event_deinit(pyd_event_t* event);
 

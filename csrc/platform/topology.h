@@ -1,4 +1,4 @@
-// How the CPUs of a machine lie to one another. One implementation per system.
+// Topology of the CPUs of a machine: SMT siblings, shared caches, NUMA nodes. One implementation per system.
 #ifndef PYD_PLATFORM_TOPOLOGY_H_
 #define PYD_PLATFORM_TOPOLOGY_H_
 
@@ -7,25 +7,27 @@
 
 #include "platform/cpu_set.h"
 
-// A CPU as the system counts them: a hardware thread. Of the groups that it is in, the lowest number of a CPU in it.
+#define PYD_TOPOLOGY_FULL_CAPACITY 1024u  // of the fastest CPU, as Linux scales it
+
+// CPU of the system: a hardware thread. A group of CPUs is identified by the lowest number of a CPU in it.
 typedef struct pyd_topology_cpu_s {
   uint32_t number;
-  uint32_t core;      // shares its units: SMT siblings
-  uint32_t cluster;   // shares the largest cache that is not the whole machine's
-  uint32_t node;      // number of the node whose memory is near
-  uint32_t capacity;  // work per second, relative: 1 to 1024
+  uint32_t core;      // group of SMT siblings
+  uint32_t cluster;   // group with a common cache, the largest that not all CPUs share
+  uint32_t node;      // NUMA node
+  uint32_t capacity;  // work per second, relative: 1 to PYD_TOPOLOGY_FULL_CAPACITY
   bool is_fast;       // more than half as fast as the fastest, and not an efficiency core by name
   bool is_sibling;    // of an earlier one in the list
 } pyd_topology_cpu_t;
 
-enum { PYD_TOPOLOGY_MOST = PYD_CPU_SET_CAPACITY };  // CPUs that are looked at
+enum { PYD_TOPOLOGY_MOST = PYD_CPU_SET_CAPACITY };  // maximum number of CPUs in a topology
 
 // The CPUs that the calling thread may use, by its affinity mask, at most |most| and at least one: one for each fast
 // core, then one for each slow core, then their siblings, near ones one after another. |root| is put before every path:
 // "" but for tests.
 uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint32_t most);
 
-// How near two CPUs are: 0 for siblings, then 1 for a common cache, 2 for a common node, 3.
+// Returns the distance of two CPUs: 0 for SMT siblings, 1 for a common cache, 2 for a common NUMA node, else 3.
 enum { PYD_TOPOLOGY_FARTHEST = 3 };
 static inline uint32_t pyd_topology_distance(const pyd_topology_cpu_t* a, const pyd_topology_cpu_t* b) {
   return a->core == b->core ? 0 : a->cluster == b->cluster ? 1 : a->node == b->node ? 2 : 3;

@@ -1,4 +1,4 @@
-// CPUs of which nothing is known but how many there are.
+// Topology of systems that report only the number of CPUs.
 #include "platform/topology.h"
 
 #include "platform/cpu.h"
@@ -7,7 +7,7 @@ uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint3
   (void)root;
   const uint32_t available = pyd_cpu_available(), count = available < most ? available : most;
   for (uint32_t i = 0; i < count; ++i) {
-    out_cpus[i] = (pyd_topology_cpu_t){.number = i, .core = i, .capacity = 1024, .is_fast = true};
+    out_cpus[i] = (pyd_topology_cpu_t){.number = i, .core = i, .capacity = PYD_TOPOLOGY_FULL_CAPACITY, .is_fast = true};
   }
   return count;
 }

@@ -1,5 +1,5 @@
-// What /proc and /sys say about CPUs. All text is taken for hostile: a number that is too large, a list that never ends
-// or a file that is not there leaves what was known before, each CPU a core of its own.
+// Reads the topology of CPUs from /proc and /sys. All text is untrusted: after a number that is too large, an endless
+// list or a missing file, the default remains, in which each CPU is a separate core.
 #include "platform/topology.h"
 
 #include <ctype.h>
@@ -91,7 +91,9 @@ static void read_capacity(reader_t* reader, const char* folder, pyd_topology_cpu
   const char* text = read_text(reader, folder, "/cpu_capacity");
   if (!text || !isdigit((unsigned char)*text)) return;
   unsigned long capacity = strtoul(text, NULL, 10);
-  cpu->capacity = capacity < 1 ? 1 : capacity > 1024 ? 1024 : (uint32_t)capacity;
+  cpu->capacity = capacity < 1                            ? 1
+                  : capacity > PYD_TOPOLOGY_FULL_CAPACITY ? PYD_TOPOLOGY_FULL_CAPACITY
+                                                          : (uint32_t)capacity;
 }
 
 static void read_nodes(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count) {
@@ -146,7 +148,7 @@ uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint3
   for (uint32_t number = 0; number < PYD_TOPOLOGY_MOST && count < most; ++number) {
     if (!pyd_cpu_set_has(&allowed, number)) continue;
     pyd_topology_cpu_t* cpu = &out_cpus[count++];
-    *cpu = (pyd_topology_cpu_t){.number = number, .core = number, .capacity = 1024};
+    *cpu = (pyd_topology_cpu_t){.number = number, .core = number, .capacity = PYD_TOPOLOGY_FULL_CAPACITY};
     char folder[64];
     snprintf(folder, sizeof(folder), "%s/cpu%u", kCpus, number);
     read_core(&reader, folder, cpu);

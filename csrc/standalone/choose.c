@@ -1,4 +1,4 @@
-// Which variant of an executable runs on this machine.
+// Chooses the variant of an executable for this machine.
 #include <stdio.h>
 #include <string.h>
 

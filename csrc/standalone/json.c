@@ -75,17 +75,20 @@ static size_t encode(uint32_t point, char* out) {
   return 4;
 }
 
+// UTF-16 surrogates: high ones, low ones, and the first code point that takes a pair.
+enum { kHighSurrogate = 0xD800, kLowSurrogate = 0xDC00, kSurrogatesEnd = 0xE000, kFirstOfPairs = 0x10000 };
+
 // Reads the digits of a \u escape, and those of a second one after a high surrogate.
 static bool take_point(pyd_json_t* json, uint32_t* out_point) {
   uint32_t low;
   if (!take_hex(json, out_point)) return false;
-  if (*out_point == 0 || (*out_point >= 0xDC00 && *out_point < 0xE000))
+  if (*out_point == 0 || (*out_point >= kLowSurrogate && *out_point < kSurrogatesEnd))
     return pyd_json_refuse(json, "a character after \\u");
-  if (*out_point < 0xD800 || *out_point >= 0xE000) return true;
-  if (!take_word(json, "\\u") || !take_hex(json, &low) || low < 0xDC00 || low >= 0xE000) {
+  if (*out_point < kHighSurrogate || *out_point >= kSurrogatesEnd) return true;
+  if (!take_word(json, "\\u") || !take_hex(json, &low) || low < kLowSurrogate || low >= kSurrogatesEnd) {
     return pyd_json_refuse(json, "the second half of a surrogate pair");
   }
-  *out_point = 0x10000 + ((*out_point - 0xD800) << 10) + (low - 0xDC00);
+  *out_point = kFirstOfPairs + ((*out_point - kHighSurrogate) << 10) + (low - kLowSurrogate);
   return true;
 }
 

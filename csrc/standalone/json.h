@@ -1,5 +1,5 @@
-// A strict reader of JSON that builds nothing: callers go through the text once and take what they need. Any bytes are
-// accepted as input; the first fault ends it, and everything returns false from then on.
+// Strict pull parser for JSON: callers read the text once, in order, without a document tree. Any bytes are accepted as
+// input; after the first error every function returns false.
 #ifndef PYD_STANDALONE_JSON_H_
 #define PYD_STANDALONE_JSON_H_
 
@@ -40,8 +40,8 @@ void pyd_json_finish(pyd_json_t* json);
 
 bool pyd_json_refuse(pyd_json_t* json, const char* expected);
 
-// Room for one more, of |size| zeroed bytes, at the end of the heap's |*list|, which grows at powers of two. NULL: a
-// fault.
+// Appends an element of |size| zeroed bytes to the heap-allocated |*list|, whose capacity grows in powers of two. NULL:
+// out of memory.
 void* pyd_json_grow(pyd_json_t* json, void** list, uint32_t* count, size_t size);
 
 static inline bool pyd_text_is(pyd_string_t text, const char* expected) {

@@ -1,4 +1,4 @@
-// From the bytes of an artifact to a program that can be called.
+// Loads the bytes of an artifact into a program that can be called.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { kMaxConstants = 256 };
 
-// All that a program needs as long as it is used.
+// State of a loaded program, released with its last handle.
 typedef struct loaded_s {
   pyd_standalone_source_t source;
   pyd_sched_t* sched;
@@ -169,7 +169,7 @@ static pyd_status_t link_bytes(loaded_t* p, uint32_t index, const void* data) {
                                   (pyd_span_t){data, (size_t)pyd_program_constant(p->program, index)->length});
 }
 
-// In place where that is possible, else a copy, which is aligned.
+// Returns the bytes of a constant in place if they are aligned, else an aligned copy.
 static pyd_status_t link_parameter(loaded_t* p, uint32_t index, bool is_linking, uint32_t alignment) {
   const pyd_program_constant_t* constant = pyd_program_constant(p->program, index);
   const pyd_api_memory_t* memory = pyd_standalone_parameter(p->parameters, constant->parameter);
@@ -213,7 +213,7 @@ static pyd_status_t link_constant(loaded_t* p, uint32_t index, bool is_linking, 
   return link_bytes(p, index, data);
 }
 
-// Before the executables, which decide how constants have to be aligned, all are linked as they lie in the file.
+// Links all constants in place first: the executables, which are linked later, determine their alignment.
 static pyd_status_t link_constants(loaded_t* p) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < p->constant_count && pyd_ok(status); ++i) status = link_constant(p, i, true, 1);

@@ -20,11 +20,14 @@ static void need(reader_t* r, uint32_t seen, uint32_t bits, const char* expected
   if ((seen & bits) != bits) pyd_json_refuse(&r->json, expected);
 }
 
+enum { kMaxAlignment = 4096 };  // bytes
+
 static void read_alignment(reader_t* r, pyd_manifest_variant_t* out) {
   uint64_t number;
   if (!pyd_json_number(&r->json, &number)) return;
   out->alignment = (uint32_t)number;
-  if (number == 0 || number > 4096 || (number & (number - 1))) pyd_json_refuse(&r->json, "a power of two up to 4096");
+  if (number == 0 || number > kMaxAlignment || (number & (number - 1)))
+    pyd_json_refuse(&r->json, "a power of two up to 4096");
 }
 
 static void read_requirements(reader_t* r, pyd_manifest_variant_t* out) {

@@ -1,4 +1,4 @@
-// What loading needs of an artifact's manifest: the variants of its executables.
+// The part of an artifact's manifest that loading reads: the variants of its executables.
 #ifndef PYD_STANDALONE_MANIFEST_H_
 #define PYD_STANDALONE_MANIFEST_H_
 

@@ -1,4 +1,4 @@
-// Who supplies what programs import: functions, host commands and plugins of a device.
+// Providers of the imports of programs: functions, host commands and plugins of a device.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

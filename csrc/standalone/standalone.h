@@ -1,4 +1,4 @@
-// Devices and programs that belong to no Python object.
+// Devices and programs without Python objects.
 #ifndef PYD_STANDALONE_STANDALONE_H_
 #define PYD_STANDALONE_STANDALONE_H_
 
@@ -35,8 +35,9 @@ pyd_status_t pyd_standalone_link_commands(pyd_program_t* program, const pyd_reso
 // choose.c: what programs may ask about this machine. |out_found|: whether it is known here. UNSUPPORTED.
 pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found,
                                    uint64_t* out_value);
-// Of the variants of executable |index| that run here the one with the most requirements, the first of equals: its
-// number among those of the executable. UNAVAILABLE when none does, CORRUPT when manifest and program differ.
+// Chooses the variant of executable |index| with the most requirements that runs on this machine, the first among
+// equals. |*out_variant| is its index among those of the executable. UNAVAILABLE when none does, CORRUPT when manifest
+// and program differ.
 pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_program_t* program, uint32_t index,
                                    uint32_t* out_variant);
 

@@ -1,4 +1,4 @@
-// The slots of api.h that need Python elsewhere.
+// The functions of api.h that are implemented by Python objects in the Python package.
 #include "pydispatch/standalone.h"
 
 #include <string.h>
@@ -42,9 +42,10 @@ static bool read_name(const char* name, uint32_t* out_workers) {
   if (*out_workers || strcmp(name, "cpu") == 0) return true;
   if (strncmp(name, kCount, sizeof(kCount) - 1) != 0) return false;
   const char* digit = name + sizeof(kCount) - 1;
-  for (; *digit >= '0' && *digit <= '9' && *out_workers < 100000; ++digit)
+  const uint32_t bound = 100000;  // above the scheduler's limit, which refuses the number, and far from an overflow
+  for (; *digit >= '0' && *digit <= '9' && *out_workers < bound; ++digit)
     *out_workers = *out_workers * 10 + (uint32_t)(*digit - '0');
-  return !*digit && *out_workers;  // the scheduler has the limit
+  return !*digit && *out_workers;
 }
 
 static pyd_status_t device_open(const char* name, pyd_api_device_t** out_device) {
@@ -120,8 +121,8 @@ void pyd_standalone_fill_sized(pyd_api_t* out_table, size_t size) {
   memcpy(out_table, &table, table.size);
 }
 
-// Of programs built before the caller stated a size, the oldest of which have a table that ends with call_run_timed. It
-// never fills more.
+// For programs that were built before the caller stated the size of its table. Fills the table up to call_run_timed,
+// where the oldest of them end.
 #undef pyd_standalone_fill
 #if defined(PYD_BUILD_LIBRARY)
 __attribute__((visibility("default")))

@@ -12,6 +12,7 @@ typedef struct reader_s {
   pyd_span_t elements;
 } reader_t;
 
+// Element types by their names in safetensors: numerical type << 24 | bits, as in docs/program.md.
 static uint32_t dtype_of(pyd_string_t name) {
   static const struct {
     const char* name;

@@ -26,18 +26,19 @@
 // Lifetime. Handles are reference-counted: a program holds its device, a call its program, a block of memory its
 // device, an event the device; a call that is in flight holds itself. Each handle is released once; NULL is allowed.
 // Any handle may be released in any order, on any thread and at any time, also in kernels, bodies and callbacks, on
-// threads of the device and on lent ones:
-//   device    ends its threads, when it was the last reference. On one of those threads it returns at once, and the
-//   threads end when
-//             the thread leaves the device: on_thread_stop is called until then. Elsewhere they have ended when it
-//             returns.
-//   program, memory, pool_acquire's block   while calls that use them are in flight too: these hold a program and
-//   memory handles, not blocks call      while it runs or is in flight: it runs on, into the memory that is bound event
-//   before or after its call has ended, also in its own on_done
+// threads of the device and on donated threads:
+//
+// - A device: the last release ends its threads. On one of those threads it returns at once, and the threads end when
+//   that thread leaves the device; on_thread_stop may be called until then. Elsewhere they have ended when it returns.
+// - A program, memory handle or block of pool_acquire: also while calls that use it are in flight. Such calls hold
+//   programs and memory handles, but not blocks.
+// - A call: while it runs or is in flight. It continues, and writes to the memory that is bound.
+// - An event: before or after its call has ended, also in its own on_done.
+//
 // A function holds the call, event or device that it was passed until it returns, except that device_lend_thread does
-// not hold the device: the last release ends the lending. The caller passes no function a handle after its release,
-// except that pool_release accepts the device that a block came from. The last release of anything that holds a program
-// or a device is [GIL], because Python objects are destroyed.
+// not hold the device: the last release of the device ends the donation. The caller passes no function a handle after
+// its release, except that pool_release accepts the device that a block came from. The last release of anything that
+// holds a program or a device is [GIL], because Python objects are destroyed.
 #ifndef PYDISPATCH_API_H_
 #define PYDISPATCH_API_H_
 
@@ -84,16 +85,16 @@ typedef struct pyd_api_s {
   // Threads that run one dispatch or loop, including the calling one.
   uint32_t (*device_workers)(const pyd_api_device_t* device);
 
-  // Memory that is 64-byte aligned, kept for reuse and not cleared. Size 0 returns a valid, unique address.
-  // OUT_OF_MEMORY.
+  // Returns 64-byte aligned memory of the device's pool. It is recycled, not cleared. Size 0 returns a valid, unique
+  // address. OUT_OF_MEMORY.
   pyd_status_t (*pool_acquire)(pyd_api_device_t* device, size_t bytes, void** out_block);
   // [GIL] when it is the last reference to a released device. |block| may be NULL.
   void (*pool_release)(pyd_api_device_t* device, void* block);
 
   // Runs |body| for every index of a grid of x * y * z, x fastest, on this thread and the device's others, and returns
-  // when all are done, with their writes visible. A grid too small to be worth waking a thread runs on this thread.
-  // Bodies may start loops and run calls. When one returns a code the rest is not started: KERNEL, with {0, x, y, z,
-  // code} of the first index that is known to have failed. |cost| may be NULL.
+  // when all are done, with their writes visible. A grid below the break-even size runs on this thread alone. Bodies
+  // may start loops and run calls. When one returns a code the rest is not started: KERNEL, with {0, x, y, z, code} of
+  // the first index that is known to have failed. |cost| may be NULL.
   pyd_status_t (*parallel_for)(pyd_api_device_t* device, uint32_t x, uint32_t y, uint32_t z, pyd_api_body_fn_t body,
                                void* context, pyd_api_cost_t* cost);
   // The same over [0, count), by ranges. KERNEL: {0, index, 0, 0, code}.
@@ -153,10 +154,10 @@ typedef struct pyd_api_s {
   pyd_status_t (*call_scalar_result)(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
 
   // [GIL] Provides a function for an imported symbol of programs that this device loads afterwards (plugin.h has the
-  // type; `program.imports` prints the structure of its params). The highest |priority| is asked first; among equals,
-  // the last added. When neither the device nor a program needs it any more, |release|(|owner|) is called once, on any
-  // thread, with the GIL; it may be NULL, and is not called after a failure. |out_id|, which may be NULL, receives an
-  // id for device_remove_provider, never 0. The device is one of device_open or device_from_python.
+  // type; `program.imports` prints the structure of its params). The provider with the highest |priority| is queried
+  // first; among equals, the last added. When neither the device nor a program needs it any more, |release|(|owner|) is
+  // called once, on any thread, with the GIL; it may be NULL, and is not called after a failure. |out_id|, which may be
+  // NULL, receives an id for device_remove_provider, never 0. The device is one of device_open or device_from_python.
   pyd_status_t (*device_add_import)(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
                                     int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id);
   // [GIL] Registers a plugin that is linked into the process, by its query function, which must stay valid.
@@ -212,9 +213,9 @@ typedef struct pyd_api_s {
   uint32_t (*event_cancel)(pyd_api_event_t* event);
   // The call runs on. [GIL] when it is the last reference to a released device or program.
   void (*event_release)(pyd_api_event_t* event);
-  // Name |index| of the place that a status is about: pyd_status_name_t has the kinds. Valid until status_free; NULL
-  // when there are not so many. KERNEL: executable and export; MISSING_IMPORT: executable and symbols; COMMAND: the
-  // host command.
+  // Returns name |index| of the kind |kind| (pyd_status_name_t) that a status refers to. Valid until status_free; NULL
+  // if |index| is too large. KERNEL: executable and export; MISSING_IMPORT: executable and symbols; COMMAND: the host
+  // command.
   const char* (*status_name)(pyd_status_t status, uint32_t kind, uint32_t index);
   // Ends the device's threads: cancels what is in flight and returns when all of it has ended and every |on_done| has
   // returned. What call_run runs meanwhile is finished by its callers. Later calls start the threads again. Release the
@@ -223,12 +224,12 @@ typedef struct pyd_api_s {
   // [GIL] As device_open for "cpu", with threads and memory that it shares with no other device. |options| may be NULL.
   // INVALID_ARGUMENT; SYSTEM when a thread cannot be started.
   pyd_status_t (*device_create)(const pyd_api_device_options_t* options, pyd_api_device_t** out_device);
-  // Has this thread work for a device that lends its threads, and returns when |until| (NULL: never) asks for it or the
-  // device is closed. |until| is asked between two pieces of work and every 50 milliseconds without any. Calls that are
-  // submitted wait as long as no thread is lent and nobody waits for them; call_run and loops use the threads that are
-  // there. INVALID_ARGUMENT for a device with threads of its own, for one more thread than the device has workers,
-  // while the device is being closed, and on a thread that works for a device. Closing ends the lending of threads that
-  // are there, not of those that come later. Release the GIL around it.
+  // Donates this thread to a device that was created with |lends_threads|. Returns when |until| (NULL: never) requests
+  // it or the device is closed. |until| is polled between two jobs, and every 50 milliseconds while there is none.
+  // Submitted calls do not progress while no thread is donated and no thread waits for them; call_run and loops use the
+  // donated threads. INVALID_ARGUMENT for a device that starts its own threads, for more threads than the device has
+  // workers, while the device is being closed, and on a thread that works for a device. Closing returns the threads
+  // that are donated at that time, not those that are donated later. Release the GIL around it.
   pyd_status_t (*device_lend_thread)(pyd_api_device_t* device, const pyd_api_interrupt_t* until);
 
   // The executables of a program: which variant runs here, and what it imports. INVALID_ARGUMENT.

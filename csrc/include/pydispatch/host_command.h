@@ -68,7 +68,7 @@ struct pyd_host_command_s {
   uint32_t device;      // pyd_host_device_t
   uint32_t operand_count;
   const pyd_host_operand_t* operands;
-  // Sets the text of the error for a command that then returns nonzero; copied. Of several texts the first is kept.
+  // Sets the text of the error for a command that then returns nonzero; copied. The first of several texts is used.
   void (*fail)(const pyd_host_command_t* command, const char* text);
   // Runs |body| over [0, count) on the workers of the device; 0, or the code of a body. On a GPU: on this thread.
   int32_t (*parallel_for)(const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self);
@@ -87,7 +87,7 @@ static inline int pyd_host_fail(const pyd_host_command_t* command, const char* t
   return 1;
 }
 
-// What the providers of imports are asked for: a host command is the symbol "command:NAME".
+// Prefix of the symbol by which providers of imports are queried for a host command: "command:NAME".
 #define PYD_HOST_COMMAND_PREFIX "command:"
 #define PYD_PLUGIN_COMMAND(name, function) {PYD_HOST_COMMAND_PREFIX name, function, 0}
 

@@ -92,7 +92,7 @@ pyd_status_t pyd_plugin_manager_create(pyd_plugin_manager_t** out_manager);
 pyd_plugin_manager_t* pyd_plugin_manager_retain(pyd_plugin_manager_t* manager);
 void pyd_plugin_manager_release(pyd_plugin_manager_t* manager);
 
-// The provider with the highest |priority| is asked first; among equals, the last added. Changes are atomic for
+// The provider with the highest |priority| is queried first; among equals, the last added. Changes are atomic for
 // programs being loaded. |label| is its name in reports.
 pyd_status_t pyd_plugin_manager_add_plugin(pyd_plugin_manager_t* manager, pyd_plugin_t* plugin, int32_t priority,
                                            pyd_provider_id_t* out_id);  // retains the plugin
@@ -121,7 +121,7 @@ typedef struct pyd_resolution_symbol_s {
   bool is_optional;
   uint32_t group;        // index of the resolver call that requested it: 0, 1, ...
   uint32_t provider;     // index of its provider, or PYD_RESOLUTION_NOBODY
-  uint32_t asked_count;  // number of providers asked for it, in order
+  uint32_t asked_count;  // number of providers queried for it, in order
 } pyd_resolution_symbol_t;
 
 #define PYD_RESOLUTION_NOBODY UINT32_MAX
@@ -145,8 +145,8 @@ bool pyd_resolution_may_print(const pyd_resolution_t* resolution);
 // After the last executable of the program is freed: releases the functions. NULL is allowed.
 void pyd_resolution_free(pyd_resolution_t* resolution);
 
-// The report: providers in the order in which they are asked, and every requested symbol. Valid until the next call of
-// the resolver.
+// The report: providers in the order in which they are queried, and every requested symbol. Valid until the next call
+// of the resolver.
 uint32_t pyd_resolution_provider_count(const pyd_resolution_t* resolution);
 const pyd_resolution_provider_t* pyd_resolution_provider(const pyd_resolution_t* resolution, uint32_t index);
 uint32_t pyd_resolution_symbol_count(const pyd_resolution_t* resolution);

@@ -1,4 +1,4 @@
-// Memory for buffers: blocks that are 64-byte aligned, kept for reuse, and never cleared.
+// Memory pool for buffers: 64-byte aligned blocks that are recycled and never cleared.
 #ifndef PYDISPATCH_POOL_H_
 #define PYDISPATCH_POOL_H_
 
@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct pyd_pool_s pyd_pool_t;
 
-// |retain_bytes|: the maximum of free memory to keep.
+// |retain_bytes|: maximum size of the free blocks that are retained.
 pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool);
 // With memory of |allocator|, which may be NULL, instead of the system's; also for the pool itself. It is copied.
 pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool);

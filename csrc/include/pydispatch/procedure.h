@@ -3,8 +3,8 @@
 //   program ─ link ─ state ─ initialize ─ call ─ invocation: results and values observed by checks
 //
 // A state holds what one loaded program keeps between calls: globals, and plans of the functions that procedures run.
-// It may be used from any thread; calls of procedures that store to globals come one after another, others wait for
-// nobody and see the globals as they were when they began. An invocation belongs to one thread at a time.
+// It may be used from any thread; calls of procedures that store to globals are serialized; other calls do not wait,
+// and see the globals as they were when the calls began. An invocation belongs to one thread at a time.
 #ifndef PYDISPATCH_PROCEDURE_H_
 #define PYDISPATCH_PROCEDURE_H_
 
@@ -57,13 +57,14 @@ typedef struct pyd_value_s {
 // as pyd_call_run_until does. After a failure every global is unchanged.
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation);
-// The same for a program with its memory on a device. |blocks|: per argument, where a tensor lies on the device, or
-// NULL where the input says so. Tensor results stay in blocks of the device, which pyd_invocation_take gives.
+// Like pyd_procedure_call, for a program whose memory is on a device. |blocks|: per argument, the device block of a
+// tensor, or NULL to use the data of the input. Tensor results stay in device blocks, which pyd_invocation_take
+// returns.
 pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                           void* const* blocks, const pyd_interrupt_t* interrupt,
                                           pyd_invocation_t** out_invocation);
-// Told of each function that a procedure has run, on the thread of the call: its plan and the time of each command.
-// |nanoseconds|: how long |ran| took in all, added to what it holds.
+// Observer of a timed procedure: |ran| is called on the thread of the call for each function that has run, with its
+// plan and the time of each command. The total duration of these calls is added to |nanoseconds|.
 typedef struct pyd_procedure_observer_s {
   void (*ran)(void* self, const pyd_plan_t* plan, const pyd_command_time_t* times);
   void* self;

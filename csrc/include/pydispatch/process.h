@@ -54,7 +54,7 @@ void pyd_process_atfork_remove(void* self);
 
 // ---- objects that other runtimes know by number
 
-// Takes a reference to |self|, and so stands for its type. It must not call functions of this header.
+// Takes a reference to |self|; its address identifies the type of |self|. It must not call functions of this header.
 typedef void (*pyd_process_retain_fn_t)(void* self);
 
 // Adds |self| under |number|. INVALID_ARGUMENT when the number is taken; OUT_OF_MEMORY.

@@ -91,8 +91,7 @@ typedef struct pyd_program_value_s {
   uint32_t rank;        // 0 for a scalar
   const int64_t* dims;  // of an argument: static size or -1; NULL for results
   pyd_string_t name;    // may be empty
-  uint32_t
-      tied;  // of a tensor result: the argument in whose memory it may lie, and be changed in place; else UINT32_MAX
+  uint32_t tied;        // of a tensor result: the argument whose memory it may reuse in place; else UINT32_MAX
 } pyd_program_value_t;
 
 // A host command that the program calls, as it declares it.
@@ -134,7 +133,7 @@ const pyd_program_command_t* pyd_program_command(const pyd_program_t* program, u
 uint32_t pyd_program_check_count(const pyd_program_t* program);
 const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint32_t index);
 
-// Linking, in this order, before any plan: answers to queries, constants, executables. None is thread safe.
+// Linking, in this order, before any plan: results of queries, constants, executables. None is thread safe.
 void pyd_program_set_query(pyd_program_t* program, uint32_t index, bool found, uint64_t value);
 // |bytes|: all |length| of them; borrowed.
 pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t bytes);
@@ -242,7 +241,7 @@ void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars);
 // Runs every command in order; a COMMAND status names the host command that failed; a KERNEL status names executable,
 // export, workgroup and code, and carries the number of the command, the workgroup's x, y and z, and the code.
 // INVALID_ARGUMENT when a buffer was never bound or the scalars make a division impossible; nothing has run then.
-// Allocates nothing, apart from the arena when it is too large to be kept between calls. Afterwards, failed or not, the
+// Allocates nothing, except an arena that is too large to be retained between calls. Afterwards, failed or not, the
 // call may be run again.
 pyd_status_t pyd_call_run(pyd_call_t* call);
 // The same, ended early with INTERRUPTED when |interrupt| (may be NULL) requests it: results are unspecified then, and

@@ -36,8 +36,8 @@ typedef struct pyd_runner_s {
 // Before any call; not thread safe. |runner.self| outlives the program.
 void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner);
 
-// Memory of a device, where the tensors of procedures lie from their first step to their last, and globals between
-// calls. A block is whatever the device knows memory by. Called from any thread, concurrently.
+// Memory of a device. It holds the tensors of procedures while they run, and globals between calls. A block is an
+// opaque handle of device memory. Called from any thread, concurrently.
 typedef struct pyd_device_memory_s {
   void* self;
   // As the runner; pyd_call_buffer gives blocks. A result may have the block of the argument that it is tied to.

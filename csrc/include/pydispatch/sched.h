@@ -53,9 +53,9 @@ void pyd_permits_fork_prepare(pyd_permits_t* permits);
 void pyd_permits_fork_parent(pyd_permits_t* permits);
 void pyd_permits_fork_child(pyd_permits_t* permits);
 
-// The threads of a pool, as an embedder wants them. All zero: the scheduler's own, and nobody is told.
+// Threads of a pool, as the embedder provides them. All zero: the scheduler starts its own threads, without callbacks.
 typedef struct pyd_sched_threads_s {
-  bool are_lent;  // none is started; up to |workers| enter by pyd_sched_lend
+  bool are_lent;  // no thread is started; pyd_sched_lend donates up to |workers| threads
   // Called on each thread before and after it works, with no lock held. They may be NULL. Numbers from |workers| on are
   // threads that run tasks which may block (task.h).
   void (*on_start)(void* context, uint32_t worker);
@@ -66,8 +66,8 @@ typedef struct pyd_sched_threads_s {
 typedef struct pyd_sched_options_s {
   // Participants in one job, including the calling thread: 1 starts no thread. 0: pyd_sched_default_workers().
   uint32_t workers;
-  // Each thread of the pool stays on a CPU of its own, as long as there are enough: fast cores first, near ones one
-  // after another; and takes work from near ones first. Callers, and threads that are lent, run where they are.
+  // Pins each pool thread to its own CPU while there are enough, fast cores first and CPUs with a common cache one
+  // after another. A thread steals from threads with a common cache first. Callers and donated threads are not pinned.
   bool has_affinity;
   // How long an idle pool thread spins before it parks, in microseconds. -1: adaptive (tuning.h).
   int32_t spin_us;
@@ -81,17 +81,17 @@ typedef struct pyd_sched_options_s {
 // none.
 pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched);
 // Joins the threads and frees everything. No other thread may be in pyd_sched_run or enter it. On a thread of the pool,
-// also a lent one, it returns at once, and that thread does the rest when it leaves the pool: on_stop may be called
-// until then. NULL is allowed.
+// also a donated one, it returns at once, and that thread frees the scheduler when it leaves the pool; on_stop may be
+// called until then. NULL is allowed.
 void pyd_sched_destroy(pyd_sched_t* sched);
 // Joins the threads and keeps the rest: the next job that needs them restarts them. Jobs may be running meanwhile;
 // their callers finish them. INVALID_ARGUMENT without effect on a thread that works for one of its jobs, which would
 // deadlock. No lock is held while it waits.
 pyd_status_t pyd_sched_stop(pyd_sched_t* sched);
-// Has this thread work as one of the pool, when its threads are lent, until |until| (NULL: never) is wanted or the
-// scheduler is stopped. It is asked between two jobs, and every 50 milliseconds without one. INVALID_ARGUMENT when the
-// scheduler has threads of its own, when as many are lent as it has workers, while it is being stopped, and on a thread
-// that works for a job.
+// Donates this thread to a pool whose threads are donated (are_lent), until |until| (NULL: never) requests an end or
+// the scheduler is stopped. |until| is polled between two jobs, and every 50 milliseconds while there is none.
+// INVALID_ARGUMENT when the scheduler starts its own threads, when as many threads are donated as it has workers, while
+// it is being stopped, and on a thread that works for a job.
 pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until);
 // Whether this thread works for a job of |sched| that is shared with the pool.
 bool pyd_sched_is_inside(pyd_sched_t* sched);
@@ -120,7 +120,7 @@ uint32_t pyd_sched_workers(const pyd_sched_t* sched);
 // first index that failed after writing that index to |out_failed|; the indices after it are not run.
 typedef int32_t (*pyd_sched_body_fn_t)(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
 
-// The measured cost of one index of a job, kept by the caller across runs (one per dispatch of a plan).
+// Cost estimate of one index of a job. The caller stores one per dispatch of a plan and passes it to every run.
 // Zero-initialised: not measured yet. Written with relaxed atomics.
 typedef struct pyd_sched_cost_s {
   uint32_t picoseconds;  // per index, an average; accessed atomically
@@ -141,11 +141,11 @@ typedef struct pyd_sched_failure_s {
   bool is_interrupted;  // the job's interrupt ended it; |code| is then nonzero and meaningless
 } pyd_sched_failure_t;
 
-// Runs the whole job and returns when every index is done. A job too small to be worth waking a thread runs on the
-// caller. When a body fails the rest is not started; the failure of the lowest failed index that was run is reported.
-// Memory written by the bodies is visible to the caller afterwards. Bodies run with the rounding and denormal mode of
-// the caller on every thread. Never fails by itself. The interrupt is polled between two indices: after 1024 of them,
-// or after a millisecond, whichever is first.
+// Runs the whole job and returns when every index is done. A job below the break-even size runs on the caller alone.
+// When a body fails the rest is not started; the failure of the lowest failed index that was run is reported. Memory
+// written by the bodies is visible to the caller afterwards. Bodies run with the rounding and denormal mode of the
+// caller on every thread. Never fails by itself. The interrupt is polled between two indices: after 1024 of them, or
+// after a millisecond, whichever is first.
 void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure);
 
 // CPUs this process may use: affinity mask and cgroup (v1, v2) quota, at least 1.

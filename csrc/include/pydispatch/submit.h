@@ -1,8 +1,8 @@
 // Calls that run while the thread that submits them goes on, as tasks (task.h): their order, waiting for them,
 // cancelling them and what they end with are a task's. A task made here has a reference that its caller releases.
 //
-// Results are there when the task is done. Until then all memory of a call stays where it is, and the call is used by
-// nobody else.
+// Results are valid when the task is done. Until then the caller keeps all memory of a call allocated, and uses the
+// call for nothing else.
 #ifndef PYDISPATCH_SUBMIT_H_
 #define PYDISPATCH_SUBMIT_H_
 
@@ -41,7 +41,7 @@ bool pyd_call_advance(pyd_call_progress_t* progress, pyd_task_t* task, uint32_t 
 // INVALID_ARGUMENT names a buffer that is not bound.
 pyd_status_t pyd_call_check_bound(const pyd_call_t* call);
 
-// pyd_procedure_call as a task: one pool thread goes through its steps and takes part in their jobs. Calls that touch
+// pyd_procedure_call as a task: one pool thread executes its steps and participates in their jobs. Calls that touch
 // mutable globals of |state| run in the order in which they were submitted. |inputs| and their sizes are copied,
 // tensors are not.
 pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
@@ -67,7 +67,7 @@ typedef struct pyd_batch_item_s {
 } pyd_batch_item_t;
 
 // |items| stay until the task is released, and so do their plans. The task fails when an item does, with a copy of the
-// status of the first. |cost|: kept by the caller, as pyd_sched_cost_t says; may be NULL.
+// status of the first. |cost|: stored by the caller, see pyd_sched_cost_t; may be NULL.
 pyd_status_t pyd_batch_submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
                               pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task);
 

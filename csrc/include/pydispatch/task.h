@@ -19,17 +19,18 @@ extern "C" {
 
 typedef struct pyd_task_s pyd_task_t;
 
-// What a task does. |self|: its payload.
+// Operations of a kind of task. |self|: the payload of a task.
 typedef struct pyd_task_kind_s {
-  // Goes on with the task on pool thread |worker|. True: it has ended, with |*out_status|. False: pyd_task_share
-  // returned false, and another thread calls this again, perhaps already.
+  // Continues the task on pool thread |worker|. Returns true if the task has ended, with |*out_status|. Returns false
+  // if pyd_task_share returned false: another thread then continues the task, perhaps already.
   bool (*advance)(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status);
-  // The whole task at once, on a thread that waits for it or, when it may block, on one of the threads for such tasks.
+  // Runs the whole task, on a thread that waits for it or, if the task may block, on a thread for blocking tasks.
   pyd_status_t (*run)(void* self, const pyd_interrupt_t* interrupt);
-  // When the last reference goes, without the task having run too; when nobody has one, before the task is done. May be
-  // NULL.
+  // Destroys the payload when the last reference is released, also if the task has never run; without references,
+  // before the task is done. May be NULL.
   void (*drop)(void* self);
-  // Once when a submitted task ends, however it does, before anybody sees it done and with no lock held. May be NULL.
+  // Called once when a submitted task ends, with any status, before pyd_task_is_done returns true and with no lock
+  // held. May be NULL.
   void (*end)(void* self);
 } pyd_task_kind_t;
 
@@ -54,15 +55,15 @@ typedef struct pyd_submit_options_s {
 // With |bytes| of zeroed payload, aligned to 16. The caller has a reference.
 pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, size_t bytes, pyd_task_t** out_task);
 void* pyd_task_payload(pyd_task_t* task);
-// Before submit: the task may sleep, as one with host commands does. It is run as a whole by |run| of its kind, on a
-// thread that is no pool thread, so that calls which compute have the whole pool. With lent threads it runs as other
-// tasks do.
+// Declares, before submission, that the task may sleep, for example in host commands. |run| of its kind then runs it on
+// a thread outside the pool, so that it occupies no compute thread. If pool threads are donated, it runs like other
+// tasks.
 void pyd_task_set_blocking(pyd_task_t* task);
 // The caller has a reference. In |on_done| the payload may have been released.
 void pyd_task_retain(pyd_task_t* task);
-// A submitted task runs on. NULL is allowed.
+// A submitted task continues. NULL is allowed.
 void pyd_task_release(pyd_task_t* task);
-// For |behind| of a later task: a reference that does not keep the payload.
+// Takes a reference to the end of a task, for |behind| of a later task. It does not retain the payload.
 void pyd_task_retain_end(pyd_task_t* task);
 void pyd_task_release_end(pyd_task_t* task);
 
@@ -74,9 +75,10 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
 bool pyd_task_is_done(pyd_task_t* task);
 // Sets |on_done|, in place of the one that it was submitted with. False when the task has ended: it will not be called.
 bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_task_t* task), void* context);
-// Asks for an early end: between two chunks of indices. One that is in the queue ends at once. False when it had ended.
+// Requests cancellation, which takes effect between two chunks of indices. A queued task ends at once. Returns false if
+// the task had ended.
 bool pyd_task_cancel(pyd_task_t* task);
-// Whether somebody has asked for it. A task that ended early has the status INTERRUPTED.
+// Returns whether cancellation was requested. A task that ended early has the status INTERRUPTED.
 bool pyd_task_is_cancelled(const pyd_task_t* task);
 
 typedef enum pyd_wait_e { PYD_WAIT_DONE, PYD_WAIT_TIMEOUT, PYD_WAIT_INTERRUPTED } pyd_wait_t;

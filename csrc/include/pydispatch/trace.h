@@ -22,8 +22,8 @@ typedef enum pyd_trace_kind_e {
   PYD_TRACE_WAKE = 3,      // pool threads are woken; the count is how many
   PYD_TRACE_RUN = 4,       // workgroups of a dispatch, or pieces of a fill or copy
   PYD_TRACE_HOST = 5,      // a host command
-  PYD_TRACE_WAIT = 6,  // for others: at the end of a job, for a place to compute, for a submitted call, for a device
-  PYD_TRACE_IDLE = 7,  // a pool thread without work: it looks for some, or sleeps
+  PYD_TRACE_WAIT = 6,      // at the end of a job, for a compute permit, for a submitted call, or for a device
+  PYD_TRACE_IDLE = 7,      // a pool thread without work: it looks for some, or sleeps
 } pyd_trace_kind_t;
 
 #define PYD_TRACE_NAME_BYTES 92  // a longer name is cut
@@ -41,7 +41,7 @@ typedef struct pyd_trace_event_s {
 } pyd_trace_event_t;
 
 typedef struct pyd_trace_track_s {
-  uint64_t thread;    // pthread_self; 0: nobody has recorded on it
+  uint64_t thread;    // pthread_self; 0: no thread has recorded on this track
   uint32_t worker;    // of a pool thread, else PYD_TRACE_NO_WORKER
   uint64_t recorded;  // since the start, with those that were overwritten
 } pyd_trace_track_t;
@@ -52,11 +52,12 @@ typedef struct pyd_trace_s {
 } pyd_trace_t;
 
 pyd_status_t pyd_trace_create(pyd_trace_t** out_trace);
-// Nobody records or reads any more. NULL is allowed.
+// Frees a recorder that no thread records to or reads any more. NULL is allowed.
 void pyd_trace_destroy(pyd_trace_t* trace);
 
-// Forgets all events and begins. |events|: for each thread, rounded up to a power of two. |threads|: that may have a
-// track. Memory is touched as it is used. INVALID_ARGUMENT when it is on, or for numbers that are 0 or too large.
+// Discards all events and starts recording. |events|: capacity of a track, rounded up to a power of two. |threads|:
+// maximum number of tracks. Memory is touched as it is used. INVALID_ARGUMENT when it is on, or for numbers that are 0
+// or too large.
 pyd_status_t pyd_trace_start(pyd_trace_t* trace, uint32_t events, uint32_t threads);
 // Events stay until the next start. One that a thread is just recording may still come.
 void pyd_trace_stop(pyd_trace_t* trace);
@@ -68,10 +69,10 @@ static inline int pyd_trace_is_on(const pyd_trace_t* trace) {
 
 // Records what the calling thread did from |event->begin| until now, also just after a stop. |event->name| is not read.
 void pyd_trace_record(pyd_trace_t* trace, const pyd_trace_event_t* event, const char* name, size_t name_length);
-// The same for another thread, which does not record meanwhile; |event->end| is given.
+// Records an event of another thread, which must not record at the same time; |event->end| is set by the caller.
 void pyd_trace_record_for(pyd_trace_t* trace, uint64_t thread, const pyd_trace_event_t* event, const char* name,
                           size_t name_length);
-// Says that |thread| is a pool thread with this number. Nothing happens when it has no track.
+// Labels the track of |thread| as that of pool thread |worker|. Ignored if the thread has no track.
 void pyd_trace_label(pyd_trace_t* trace, uint64_t thread, uint32_t worker);
 uint64_t pyd_trace_this_thread(void);
 uint64_t pyd_trace_ticks(void);
@@ -79,10 +80,10 @@ uint64_t pyd_trace_ticks(void);
 // Tracks are numbered from 0; this many may be in use.
 uint32_t pyd_trace_track_count(pyd_trace_t* trace);
 void pyd_trace_track(pyd_trace_t* trace, uint32_t track, pyd_trace_track_t* out_track);
-// Copies the events that are still there, oldest first, at most |room|: the newest ones. Returns how many. All others
-// of |recorded| are lost.
+// Copies the newest |room| events that were not overwritten, oldest first, and returns their number. All other recorded
+// events are lost.
 uint64_t pyd_trace_read(pyd_trace_t* trace, uint32_t track, pyd_trace_event_t* out_events, uint64_t room);
-// Events of threads that found no track, since the start.
+// Returns the number of events since the start that were dropped because their threads had no track.
 uint64_t pyd_trace_without_track(pyd_trace_t* trace);
 
 #ifdef __cplusplus

@@ -22,17 +22,17 @@ typedef int32_t (*pyd_api_body_fn_t)(void* context, uint32_t x, uint32_t y, uint
 typedef int32_t (*pyd_api_range_fn_t)(void* context, uint32_t worker, uint64_t begin, uint64_t end,
                                       uint64_t* out_failed);
 
-// The measured cost of a repeated loop; kept by the caller, one per loop, initially zero.
-// Threads may share it. Without one each run begins by measuring.
+// Cost estimate of a repeated loop. The caller stores one per loop, initially zero. Threads may share it. Without one,
+// each run starts with a measurement.
 typedef struct pyd_api_cost_s {
   uint32_t words[4];
 } pyd_api_cost_t;
 
 // ---- ending a call early
 
-// Asked on the thread that runs the call, while no lock is held: between two workgroups, after 1024 of them or a
+// Polled on the thread that runs the call, while no lock is held: between two workgroups, after 1024 of them or a
 // millisecond at the latest, at every iteration of a loop of host code, and every 50 milliseconds while the call waits
-// for another one of its program. Nonzero: the call ends with INTERRUPTED.
+// for another call of its program. Nonzero: the call ends with INTERRUPTED.
 typedef struct pyd_api_interrupt_s {
   size_t size;  // sizeof(pyd_api_interrupt_t): the structure grows at its end
   int32_t (*is_wanted)(void* context);
@@ -41,23 +41,23 @@ typedef struct pyd_api_interrupt_s {
 
 // ---- threads
 
-// A device of its own. Zero is right for everything but |struct_size|.
+// Options of device_create. Zero is the default of every field except |struct_size|.
 typedef struct pyd_api_device_options_s {
   size_t struct_size;  // sizeof(pyd_api_device_options_t): the structure grows at its end
   uint32_t
       workers;  // threads that run one dispatch or loop, including the calling one, up to 1024; 0: one for each core
-  uint32_t lends_threads;  // 1: the device starts no thread; those of device_lend_thread are its threads
-  // Called on each thread of the device, never on callers, before and after it works for it: to name it, to bind it to
-  // CPUs, to set up what bodies need. They may be NULL, and are called on any thread, also after device_create has
-  // returned, until the device has no thread any more. |worker| is below device_workers() for threads that run
-  // workgroups and not below it for threads that run submitted calls with host commands. A thread that is started
-  // again, or lent again, calls again.
+  uint32_t lends_threads;  // 1: the device starts no thread; device_lend_thread donates its threads
+  // Called on each thread of the device, never on callers, before and after the thread works for the device. Use them
+  // to name a thread, bind it to CPUs, or allocate its thread-local data. They may be NULL, and are called on any
+  // thread, also after device_create has returned, until the device has no thread any more. |worker| is below
+  // device_workers() for threads that run workgroups and not below it for threads that run submitted calls with host
+  // commands. They are called again for a thread that is restarted or donated again.
   void (*on_thread_start)(void* context, uint32_t worker);
   void (*on_thread_stop)(void* context, uint32_t worker);
   void* context;
-  // Where handles, plans, calls, the memory of pool_acquire and all memory of runs come from, until the last handle of
-  // the device and of what it loaded is released. NULL: the system. Threads, and the tables of programs that are
-  // loaded, are not of it.
+  // Allocates handles, plans, calls, blocks of pool_acquire and all memory of runs; used until the last handle of the
+  // device and of its programs is released. NULL: the system's allocator. Threads and the tables of loaded programs are
+  // allocated by the system.
   const pyd_allocator_t* allocator;
 } pyd_api_device_options_t;
 
@@ -79,7 +79,7 @@ typedef enum pyd_api_outcome_e {
   PYD_API_SKIPPED = 4,  // has not run, because a call that it comes after has not succeeded
 } pyd_api_outcome_t;
 
-// How to submit. Zero is right for everything but |struct_size|.
+// Options of a submission. Zero is the default of every field except |struct_size|.
 typedef struct pyd_api_submit_s {
   size_t struct_size;  // sizeof(pyd_api_submit_t): the structure grows at its end
   uint32_t priority;   // pyd_api_priority_t: which of the waiting calls begins first
