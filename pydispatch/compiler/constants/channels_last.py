@@ -27,9 +27,10 @@ from pydispatch.compiler.constants.known import KnownConstants, known_of
 from pydispatch.compiler.constants.sink import in_order, replace
 from pydispatch.compiler.fusion.build import affine_maps, rewrite_loops
 from pydispatch.compiler.fusion.dim_orders import permuted_fill, transposed
+from pydispatch.compiler.fusion.maps import copied
 from pydispatch.compiler.fusion.simplify import erase_unused, simplify
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
-from pydispatch.ir.affine_maps import is_projected_permutation
+from pydispatch.ir.affine_maps import is_identity, is_projected_permutation
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, as_structured, structured
 from pydispatch.ir.values import shape_of
@@ -93,6 +94,7 @@ def put_channels_last(function: Operation, floats: bool) -> None:
     for op in list(walk(function)):
         if op.name == GENERIC and op.parent is not None:
             _order_filter(cast(GenericOp, op), known)
+    _read_transposed_copies(function)
 
 
 def _has_windows(op: Operation) -> bool:
@@ -151,8 +153,8 @@ def _convolution(
         if moving[0] < channels[0] or (len(spatial) < 2 and not window):
             continue
         size = shape_of(g.inputs[image.main])[channels[0]]
-        if _multiplies_bytes(contraction, image) and sizes[row] >= FEWEST <= size and size % GROUP == 0 and window:
-            pays = True
+        if _multiplies_bytes(contraction, image) and sizes[row] >= FEWEST <= size and size % GROUP == 0:
+            pays = window
         elif floats and image.direct and filter_.direct and known.is_known(g.inputs[filter_.main]):
             element = cast("TensorType[Attribute]", g.inputs[image.main].type).element_type
             if not isinstance(element, Float32Type | Float64Type) or element != contraction.acc or sizes[row] < FEWEST:
@@ -227,6 +229,29 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
             op.operands[index] = transposed(value, [order.index(a) for a in range(len(order))], op)
             maps[index] = _reordered(map_, order)
     op.properties["indexing_maps"] = affine_maps(maps)
+
+
+def _read_transposed_copies(function: Operation) -> None:
+    """Make elementwise operations that read a tensor out of order read a transposed copy of it that exists anyway, so
+    that the tensor itself need not be stored.
+    """
+    copies = [c for op in walk(function) if op.name == GENERIC and (c := copied(op.results[0])) is not None]
+    for copy in copies:
+        source, order = copy.inputs[0], copy.maps[0].inverse_permutation()
+        if order is None or not is_identity(copy.maps[1]) or is_identity(copy.maps[0]):
+            continue
+        axes = [cast(AffineDimExpr, r).position for r in order.results]
+        for use in list(source.uses):
+            reader, index = use.operation, use.index
+            if reader.name != GENERIC or reader is copy.op or reader.parent is not copy.op.parent:
+                continue
+            g = structured(reader)
+            if g.is_parallel and index < len(g.inputs) and is_identity(_reordered(g.maps[index], axes)):
+                if not reader.is_before_in_block(copy.op):
+                    maps = [*g.maps[:index], _reordered(g.maps[index], axes), *g.maps[index + 1 :]]
+                    reader.operands[index] = copy.op.results[0]
+                    reader.attributes[KEPT_ORDER] = UnitAttr()
+                    reader.properties["indexing_maps"] = affine_maps(maps)
 
 
 def _rewrite_channels_last(windows: WindowReduction) -> None:

@@ -285,12 +285,12 @@ _RULES: dict[type[Operation], Callable[[_Body, Any], Value]] = {
 
 
 def _constant(value: SSAValue) -> Constant | None:
-    """Return the elements of a small constant, also of one that is reshaped; None for other tensors."""
+    """Return the elements of a small constant, also of one that is reshaped or computed; None for other tensors."""
     op = value.owner
-    if not isinstance(op, Operation) or prod(shape_of(value)) > MOST_ELEMENTS:
+    if not isinstance(op, Operation) or not 0 <= prod(shape_of(value)) <= MOST_ELEMENTS:
         return None
     if isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
-        inner = _constant(op.operands[0])
+        inner = _computed_constant(op.operands[0])
         return None if inner is None else inner.reshape(shape_of(value))
     dense = op.value if isinstance(op, arith.ConstantOp) else None
     if not isinstance(dense, DenseIntOrFPElementsAttr) or dense.get_element_type() not in (f32, i32):
@@ -298,3 +298,16 @@ def _constant(value: SSAValue) -> Constant | None:
     dtype = np.float32 if dense.get_element_type() == f32 else np.int32
     flat = np.frombuffer(dense.data.data, dtype).astype(np.float64)
     return np.broadcast_to(flat, shape_of(value)) if flat.size == 1 else flat.reshape(shape_of(value))
+
+
+def _computed_constant(value: SSAValue) -> Constant | None:
+    """Return the elements of a small constant, or of an elementwise operation on such constants; None for others."""
+    op = value.owner
+    if not isinstance(op, Operation) or op.name != GENERIC:
+        return _constant(value)
+    shape = shape_of(value)
+    try:
+        traced = Tracer(len(shape)).element(value, AffineMap.identity(len(shape)))
+    except Unrecognized:
+        return None
+    return np.broadcast_to(traced, shape) if isinstance(traced, np.ndarray) else None
