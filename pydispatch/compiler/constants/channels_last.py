@@ -246,12 +246,13 @@ def _read_transposed_copies(function: Operation) -> None:
             if reader.name != GENERIC or reader is copy.op or reader.parent is not copy.op.parent:
                 continue
             g = structured(reader)
-            if g.is_parallel and index < len(g.inputs) and is_identity(_reordered(g.maps[index], axes)):
-                if not reader.is_before_in_block(copy.op):
-                    maps = [*g.maps[:index], _reordered(g.maps[index], axes), *g.maps[index + 1 :]]
-                    reader.operands[index] = copy.op.results[0]
-                    reader.attributes[KEPT_ORDER] = UnitAttr()
-                    reader.properties["indexing_maps"] = affine_maps(maps)
+            if not g.is_parallel or index >= len(g.inputs) or reader.is_before_in_block(copy.op):
+                continue
+            in_order = _reordered(g.maps[index], axes)
+            if is_identity(in_order):
+                reader.operands[index] = copy.op.results[0]
+                reader.attributes[KEPT_ORDER] = UnitAttr()
+                reader.properties["indexing_maps"] = affine_maps([*g.maps[:index], in_order, *g.maps[index + 1 :]])
 
 
 def _rewrite_channels_last(windows: WindowReduction) -> None:

@@ -30,6 +30,7 @@ from pydispatch.compiler.driver.reduction import reporting
 from pydispatch.compiler.driver.sources import load_source, lower_input
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
 from pydispatch.compiler.fusion.legality import Legality
+from pydispatch.compiler.fusion.quantized.pooling import pool_integers
 from pydispatch.compiler.fusion.quantized.products import multiply_integers
 from pydispatch.compiler.fusion.quantized.requantize import requantize
 from pydispatch.compiler.host.contract_program import contract_program
@@ -200,6 +201,7 @@ class Pipeline:
         if levels := self._levels:
             products, *others = {level.byte_products for level in levels}
             for function in host_functions(self.module):
+                pool_integers(function)
                 multiply_integers(function, "" if others else products)
                 requantize(function)
         for function in host_functions(self.module):

@@ -1,0 +1,234 @@
+"""Maxima and sums of dequantized numbers over windows, computed on the stored integers.
+
+Dequantization by one positive scale keeps the order of numbers, so the maximum of dequantized numbers is the
+dequantized maximum of the stored integers. A sum of them is the scaled i32 sum of the stored integers, less their zero
+points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, TensorType, f32, i32
+from xdsl.dialects.linalg.ops import GenericOp, YieldOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.fusion.quantized.affine import Element, Real, integer_range
+from pydispatch.compiler.fusion.quantized.dequantized import EXACT, GenericBody, element_of, sizes_of
+from pydispatch.compiler.fusion.quantized.trace import Tracer, Unrecognized
+from pydispatch.compiler.fusion.simplify import erase_unused
+from pydispatch.compiler.kernels.ops.constants import splat_of
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import replace_op
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.structured import GENERIC, Structured, structured
+from pydispatch.ir.values import shape_of
+
+BYTE = 8
+"""Bits of the stored integers whose maxima and sums are computed as integers."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor of f32 as scale * (stored - zero), with one scale and one zero point for all elements."""
+
+    tensor: SSAValue
+    signed: bool
+    scale: float
+    zero: int
+
+    @property
+    def lowest(self) -> int:
+        """The least stored integer."""
+        return integer_range(BYTE, self.signed)[0]
+
+
+def pool_integers(function: Operation) -> None:
+    """Rewrite the maxima and sums of dequantized numbers in a host function, in place."""
+    changed = False
+    for op in list(walk(function)):
+        if op.name == GENERIC and op.parent is not None and len(op.results) == 1 and element_of(op.results[0]) == f32:
+            changed = _rewrite(cast(GenericOp, op)) or changed
+    if changed:
+        erase_unused(function)
+
+
+def _rewrite(op: GenericOp) -> bool:
+    """Replace a reduction of dequantized numbers. Return whether it was replaced."""
+    g = structured(op)
+    combine = g.block.first_op
+    if not g.reduces or combine is None or combine.next_op is not g.block.last_op:
+        return False
+    combined = set(combine.operands) == {g.block.args[0], g.block.args[-1]}
+    if not combined or g.block.last_op is None or g.block.last_op.operands[0] not in combine.results:
+        return False
+    if isinstance(combine, arith.MaximumfOp):
+        made = _maximum(op, g)
+    elif isinstance(combine, arith.AddfOp):
+        made = _sum(op, g)
+    else:
+        return False
+    if made is None:
+        return False
+    assert op.parent is not None
+    for new in made:
+        set_location(new, op)
+    op.parent.insert_ops_before(made, op)
+    replace_op(op, made[-1].results[0])
+    return True
+
+
+def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
+    """Build the dequantized maximum of stored integers; None unless each maximum is of at least one of them."""
+    image = generic.inputs[0]
+    pad = image.owner if isinstance(image.owner, tensor.PadOp) else None
+    stored = stored_of(image if pad is None else pad.source)
+    if stored is None or _splat(generic.outputs[0]) != -math.inf:
+        return None
+    byte, made = cast(IntegerType, element_of(stored.tensor)), list[Operation]()
+    lowest = arith.ConstantOp(IntegerAttr(stored.lowest, byte, truncate_bits=True))
+    made.append(lowest)
+    source = stored.tensor
+    if pad is not None:
+        if not _pads_with(pad, -math.inf) or not all(
+            _overlaps(generic, axis, expr, pad) for axis, expr in enumerate(generic.maps[0].results)
+        ):
+            return None
+        block = Block([tensor.YieldOp(lowest.result)], arg_types=[IndexType()] * len(shape_of(image)))
+        least, most = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
+        made.append(tensor.PadOp(source, [], [], Region(block), least, most, TensorType(byte, shape_of(image))))
+        source = made[-1].results[0]
+    size_ops, dims = sizes_of(generic.outputs[0])
+    start = tensor.SplatOp(lowest.result, dims, TensorType(byte, shape_of(op.results[0])))
+    made += [*size_ops, start, _reduced(op, source, start.result, arith.MaxSIOp if stored.signed else arith.MaxUIOp)]
+    return [*made, *_dequantized(made[-1].results[0], stored, stored.zero, op)]
+
+
+def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
+    """Build the dequantized sum of stored integers; None if the sum may be too large to be exact in f32."""
+    stored = stored_of(generic.inputs[0])
+    if stored is None or _splat(generic.outputs[0]) != 0.0 or any(generic.extents[d] is None for d in generic.loops):
+        return None
+    count = math.prod(generic.extent(d) for d in generic.loops)
+    if not 0 < count << BYTE + 1 <= EXACT:
+        return None
+    size_ops, dims = sizes_of(generic.outputs[0])
+    zero = arith.ConstantOp(IntegerAttr(0, i32))
+    start = tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(op.results[0])))
+    total = _reduced(op, stored.tensor, start.result, arith.AddiOp, arith.ExtSIOp if stored.signed else arith.ExtUIOp)
+    return [*size_ops, zero, start, total, *_dequantized(total.results[0], stored, stored.zero * count, op)]
+
+
+def stored_of(value: SSAValue) -> Stored | None:
+    """Return a tensor of f32 as its stored bytes, which one positive scale and one zero point dequantize; or None."""
+    shape = shape_of(value)
+    if not isinstance(value.owner, Operation) or value.owner.name != GENERIC or element_of(value) != f32:
+        return None
+    try:
+        number = Tracer(len(shape)).element(value, AffineMap.identity(len(shape)))
+    except Unrecognized:
+        return None
+    if not isinstance(number, Real) or not number.is_affine or len(number.terms) != 1:
+        return None
+    ((element, factor),) = number.terms
+    if not isinstance(element, Element) or element.width != BYTE or factor.size != 1 or number.offset.size != 1:
+        return None
+    scale, zero = factor.item(), -number.offset.item() / factor.item() if factor.item() else math.nan
+    in_order = shape_of(element.tensor) == shape and all(
+        n == 1 or (isinstance(r, AffineDimExpr) and r.position == axis)
+        for axis, (r, n) in enumerate(zip(element.index.results, shape, strict=True))
+    )
+    if not in_order or not 0 < scale < math.inf or abs(zero) > EXACT or abs(zero - round(zero)) > 1e-6:
+        return None
+    return Stored(element.tensor, element.signed, scale, round(zero))
+
+
+def _reduced(
+    op: GenericOp,
+    source: SSAValue,
+    start: SSAValue,
+    combine: type[arith.MaxSIOp | arith.MaxUIOp | arith.AddiOp],
+    widen: type[arith.ExtSIOp | arith.ExtUIOp] | None = None,
+) -> GenericOp:
+    """Build the reduction `op` of another tensor. combine: the operation. widen: how elements are converted first."""
+    inputs = [source, *op.inputs[1:]]
+    block = Block(arg_types=[element_of(v) for v in (*inputs, start)])
+    element: SSAValue = block.args[0]
+    if widen is not None:
+        wide = widen(element, i32)
+        block.add_op(wide)
+        element = wide.result
+    total = combine(block.args[-1], element)
+    block.add_ops([total, YieldOp(total.result)])
+    return GenericOp(inputs, [start], Region(block), op.indexing_maps, op.iterator_types, [start.type])
+
+
+def _dequantized(value: SSAValue, stored: Stored, zero: int, op: GenericOp) -> list[Operation]:
+    """Build the operations that dequantize reduced integers. zero: the zero point of the reduced integers."""
+    body, index = GenericBody(), AffineMap.identity(len(shape_of(value)))
+    element = body.input(value, index)
+    if element_of(value) != i32:
+        element = body.add(arith.ExtSIOp(element, i32) if stored.signed else arith.ExtUIOp(element, i32))
+    if zero:
+        element = body.add(arith.SubiOp(element, body.add(arith.ConstantOp(IntegerAttr(zero, i32)))))
+    number = body.add(arith.SIToFPOp(element, f32))
+    number = body.add(arith.MulfOp(number, body.add(arith.ConstantOp(FloatAttr(stored.scale, f32)))))
+    return body.generic(number, structured(op).outputs[0], index)
+
+
+def _splat(value: SSAValue) -> float | None:
+    """Return the element of a tensor whose elements are equal constants; None for others."""
+    if isinstance(value.owner, tensor.SplatOp):
+        return _constant(value.owner.input)
+    attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    scalar = splat_of(attribute)
+    return float(scalar.value.data) if scalar is not None else None
+
+
+def _constant(value: SSAValue) -> float | None:
+    attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    return float(attribute.value.data) if isinstance(attribute, FloatAttr) else None
+
+
+def _pads_with(pad: tensor.PadOp, value: float) -> bool:
+    """Return whether a padding has static sizes and this value."""
+    last = pad.region.block.last_op
+    return last is not None and not pad.low and not pad.high and _constant(last.operands[0]) == value
+
+
+def _overlaps(generic: Structured, axis: int, expr: AffineExpr, pad: tensor.PadOp) -> bool:
+    """Return whether each window along an axis has an element of the tensor that is padded."""
+    low, high = (int(a.get_values()[axis]) for a in (pad.static_low, pad.static_high))
+    if low <= 0 and high <= 0:
+        return True
+    size, dims = shape_of(pad.source)[axis], sorted(expr.used_dims())
+    if size < 0 or any(generic.extents[d] is None or generic.extent(d) < 0 for d in dims):
+        return False
+    outer, inner = ([d for d in dims if (d in generic.loops) == reduced] for reduced in (False, True))
+    if len(outer) > 1 or len(inner) > 1:
+        return False
+    return all(
+        any(low <= _at(expr, generic, outer, position, inner, step) < low + size for step in _points(generic, inner))
+        for position in _points(generic, outer)
+    )
+
+
+def _points(generic: Structured, dims: Sequence[int]) -> range:
+    """Return the values of at most one dimension."""
+    return range(generic.extent(dims[0])) if dims else range(1)
+
+
+def _at(
+    expr: AffineExpr, generic: Structured, outer: Sequence[int], position: int, inner: Sequence[int], step: int
+) -> int:
+    """Return the value of an index at a position of the result and a step of the window."""
+    values = [0] * len(generic.iterators)
+    for dims, value in ((outer, position), (inner, step)):
+        if dims:
+            values[dims[0]] = value
+    return expr.eval(values, [])
