@@ -24,6 +24,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER
 from pydispatch.compiler.constants.known import KnownConstants, known_of
+from pydispatch.compiler.constants.padded_channels import GROUP
 from pydispatch.compiler.constants.sink import in_order, replace
 from pydispatch.compiler.fusion.build import affine_maps, rewrite_loops
 from pydispatch.compiler.fusion.dim_orders import permuted_fill, transposed
@@ -34,9 +35,6 @@ from pydispatch.ir.affine_maps import is_identity, is_projected_permutation
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, as_structured, structured
 from pydispatch.ir.values import shape_of
-
-GROUP = 4
-"""Channels that one dot-product instruction on bytes multiplies and adds."""
 
 FEWEST = 16
 """Minimum number of channels, and of filters: with fewer, pixels fill the vectors better than channels."""
@@ -153,7 +151,8 @@ def _convolution(
         if moving[0] < channels[0] or (len(spatial) < 2 and not window):
             continue
         size = shape_of(g.inputs[image.main])[channels[0]]
-        if _multiplies_bytes(contraction, image) and sizes[row] >= FEWEST <= size and size % GROUP == 0:
+        fewest = GROUP if window else FEWEST
+        if _multiplies_bytes(contraction, image) and sizes[row] >= FEWEST and size >= fewest and size % GROUP == 0:
             pays = window
         elif floats and image.direct and filter_.direct and known.is_known(g.inputs[filter_.main]):
             element = cast("TensorType[Attribute]", g.inputs[image.main].type).element_type

@@ -36,7 +36,10 @@ REDUCED = 16
 
 TABLE_BYTES = 1 << 20
 """Largest result of expensive operations (divisions, functions) that is stored although it is larger than its operands,
-such as the sines and cosines of positions."""
+such as the sines and cosines of positions; also the largest that is stored although it is padded."""
+
+PADDED = 1.5
+"""Maximum ratio of a padded constant to the constants that it is computed from."""
 
 
 def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
@@ -131,7 +134,8 @@ def _is_used_at_run_time(known: KnownConstants, value: OpResult, function: Opera
 
 def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     """Return whether storing a value is better than computing it in every call. Expensive results pay up to
-    TABLE_BYTES; others if they are no larger than their constant operands, but large enough to matter.
+    TABLE_BYTES; others if they are no larger than their constant operands, apart from padding, but large enough to
+    matter.
     """
     cost, size = known.costs[value.op], bytes_of(value)
     if cost is Cost.FREE:  # views and fills
@@ -139,6 +143,8 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     if cost >= Cost.DIVISION and size <= TABLE_BYTES:
         return True
     source_bytes = sum(bytes_of(op.results[0]) for op in known.sources[value.op])
+    if LEAST_BYTES <= size <= min(PADDED * source_bytes, TABLE_BYTES):
+        return True
     return LEAST_BYTES <= size <= source_bytes or source_bytes >= max(LEAST_BYTES, REDUCED * size)
 
 

@@ -22,6 +22,7 @@ from pydispatch.compiler.constants.channels_last import put_channels_last
 from pydispatch.compiler.constants.functions import DerivedFunctions
 from pydispatch.compiler.constants.hoist import hoist_constants
 from pydispatch.compiler.constants.pack import pack_constants
+from pydispatch.compiler.constants.padded_channels import pad_channels
 from pydispatch.compiler.driver.executables import emit_executables
 from pydispatch.compiler.driver.options import Options, prepare
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
@@ -204,6 +205,7 @@ class Pipeline:
                 pool_integers(function)
                 multiply_integers(function, "" if others else products)
                 requantize(function)
+                pad_channels(function)
         for function in host_functions(self.module):
             put_channels_last(function, floats=bool(levels))
         hoist_constants(self.module, functions)

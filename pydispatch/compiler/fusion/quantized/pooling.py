@@ -85,43 +85,60 @@ def _rewrite(op: GenericOp) -> bool:
 
 def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     """Build the dequantized maximum of stored integers; None unless each maximum is of at least one of them."""
-    image = generic.inputs[0]
-    pad = image.owner if isinstance(image.owner, tensor.PadOp) else None
-    stored = stored_of(image if pad is None else pad.source)
+    pad, stored = _image(generic)
     if stored is None or _splat(generic.outputs[0]) != -math.inf:
         return None
-    byte, made = cast(IntegerType, element_of(stored.tensor)), list[Operation]()
-    lowest = arith.ConstantOp(IntegerAttr(stored.lowest, byte, truncate_bits=True))
-    made.append(lowest)
-    source = stored.tensor
-    if pad is not None:
-        if not _pads_with(pad, -math.inf) or not all(
-            _overlaps(generic, axis, expr, pad) for axis, expr in enumerate(generic.maps[0].results)
-        ):
-            return None
-        block = Block([tensor.YieldOp(lowest.result)], arg_types=[IndexType()] * len(shape_of(image)))
-        least, most = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
-        made.append(tensor.PadOp(source, [], [], Region(block), least, most, TensorType(byte, shape_of(image))))
-        source = made[-1].results[0]
+    made = [] if pad is None else _padded(pad, stored, -math.inf, stored.lowest)
+    axes = enumerate(generic.maps[0].results)
+    if made is None or (pad is not None and not all(_overlaps(generic, axis, expr, pad) for axis, expr in axes)):
+        return None
+    byte = cast(IntegerType, element_of(stored.tensor))
     size_ops, dims = sizes_of(generic.outputs[0])
+    lowest = arith.ConstantOp(IntegerAttr(stored.lowest, byte, truncate_bits=True))
     start = tensor.SplatOp(lowest.result, dims, TensorType(byte, shape_of(op.results[0])))
-    made += [*size_ops, start, _reduced(op, source, start.result, arith.MaxSIOp if stored.signed else arith.MaxUIOp)]
-    return [*made, *_dequantized(made[-1].results[0], stored, stored.zero, op)]
+    source = made[-1].results[0] if made else stored.tensor
+    greatest = _reduced(op, source, start.result, arith.MaxSIOp if stored.signed else arith.MaxUIOp)
+    made += [*size_ops, lowest, start, greatest]
+    return [*made, *_dequantized(greatest.results[0], stored, stored.zero, op)]
 
 
 def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     """Build the dequantized sum of stored integers; None if the sum may be too large to be exact in f32."""
-    stored = stored_of(generic.inputs[0])
+    pad, stored = _image(generic)
     if stored is None or _splat(generic.outputs[0]) != 0.0 or any(generic.extents[d] is None for d in generic.loops):
         return None
     count = math.prod(generic.extent(d) for d in generic.loops)
-    if not 0 < count << BYTE + 1 <= EXACT:
+    made = [] if pad is None else _padded(pad, stored, 0.0, stored.zero)
+    if made is None or not 0 < count << BYTE + 1 <= EXACT:
         return None
     size_ops, dims = sizes_of(generic.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
     start = tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(op.results[0])))
-    total = _reduced(op, stored.tensor, start.result, arith.AddiOp, arith.ExtSIOp if stored.signed else arith.ExtUIOp)
-    return [*size_ops, zero, start, total, *_dequantized(total.results[0], stored, stored.zero * count, op)]
+    source = made[-1].results[0] if made else stored.tensor
+    total = _reduced(op, source, start.result, arith.AddiOp, arith.ExtSIOp if stored.signed else arith.ExtUIOp)
+    made += [*size_ops, zero, start, total]
+    return [*made, *_dequantized(total.results[0], stored, stored.zero * count, op)]
+
+
+def _image(generic: Structured) -> tuple[tensor.PadOp | None, Stored | None]:
+    """Return the padding of the tensor that a generic reduces, and what is padded as stored integers; None for each
+    that it does not have.
+    """
+    value = generic.inputs[0]
+    pad = value.owner if isinstance(value.owner, tensor.PadOp) else None
+    return pad, stored_of(value if pad is None else pad.source)
+
+
+def _padded(pad: tensor.PadOp, stored: Stored, value: float, stored_value: int) -> list[Operation] | None:
+    """Build the padding of stored integers by an integer that stands for `value`; None for another padding."""
+    low, high = integer_range(BYTE, stored.signed)
+    if not _pads_with(pad, value) or not low <= stored_value <= high:
+        return None
+    byte, shape = cast(IntegerType, element_of(stored.tensor)), shape_of(pad.result)
+    edge = arith.ConstantOp(IntegerAttr(stored_value, byte, truncate_bits=True))
+    block = Block([tensor.YieldOp(edge.result)], arg_types=[IndexType()] * len(shape))
+    least, most = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
+    return [edge, tensor.PadOp(stored.tensor, [], [], Region(block), least, most, TensorType(byte, shape))]
 
 
 def stored_of(value: SSAValue) -> Stored | None:
@@ -130,7 +147,7 @@ def stored_of(value: SSAValue) -> Stored | None:
     if not isinstance(value.owner, Operation) or value.owner.name != GENERIC or element_of(value) != f32:
         return None
     try:
-        number = Tracer(len(shape)).element(value, AffineMap.identity(len(shape)))
+        number = Tracer(len(shape), recomputes=False).element(value, AffineMap.identity(len(shape)))
     except Unrecognized:
         return None
     if not isinstance(number, Real) or not number.is_affine or len(number.terms) != 1:

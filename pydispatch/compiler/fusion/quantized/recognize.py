@@ -6,8 +6,10 @@ from dataclasses import replace
 from math import prod
 from typing import cast
 
+import numpy as np
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
+    BytesAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
@@ -15,6 +17,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     TensorType,
     f32,
+    i8,
     i32,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
@@ -66,10 +69,27 @@ class TensorRecognizer:
         if element not in (f32, i32) or not isinstance(value, OpResult):
             return None
         op = value.op
+        if element == i32 and isinstance(op, arith.ConstantOp):
+            return self._narrowed(op)
         if op.name == GENERIC:
             g = structured(op)
             return self._elementwise(g, kept) if g.is_parallel and len(op.results) == 1 else None
         return self._view(op, VIEWS[op.name](op), kept) if op.name in VIEWS else None
+
+    def _narrowed(self, op: arith.ConstantOp) -> Dequantized | None:
+        """Return an i32 constant whose elements fit bytes as a constant of bytes, or None. Frontends widen small
+        constants.
+        """
+        if not isinstance(op.value, DenseIntOrFPElementsAttr):
+            return None
+        elements = np.frombuffer(op.value.data.data, np.int32)
+        signed = elements.min(initial=0) < 0
+        if elements.min(initial=0) < (-128 if signed else 0) or elements.max(initial=0) > (127 if signed else 255):
+            return None
+        type_ = TensorType(i8, op.value.get_shape())
+        dense = DenseIntOrFPElementsAttr(type_, BytesAttr(elements.astype(np.uint8).tobytes()))
+        stored = self.add(arith.ConstantOp(dense))
+        return Dequantized(stored, AffineMap.identity(len(type_.get_shape())), signed=bool(signed))
 
     def _elementwise(self, generic: Structured, kept: frozenset[int]) -> Dequantized | None:
         """Return the result of an elementwise generic as dequantized elements, or None."""

@@ -56,10 +56,14 @@ Value = Real | Integer | Constant
 
 
 class Tracer:
-    """Recognizer of the scalars of one result. rank: the number of its dimensions."""
+    """Recognizer of the scalars of one result.
 
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
+    rank: the number of its dimensions. recomputes: whether narrow integers with one reader are recomputed; otherwise
+    they are read as they are stored.
+    """
+
+    def __init__(self, rank: int, recomputes: bool = True) -> None:
+        self.rank, self.recomputes = rank, recomputes
 
     def quantized(self, generic: Structured) -> Real:
         """Return the rounded number that a generic converts to a narrow integer. Raises Unrecognized for others."""
@@ -87,7 +91,8 @@ class Tracer:
             return self._spread(constant, index)
         type_, op = element_of(value), value.owner
         narrow = isinstance(type_, IntegerType) and type_.width.data <= EXACT_WIDTH
-        if isinstance(op, Operation) and op.name == GENERIC and not (narrow and len(list(value.uses)) > 1):
+        is_read = narrow and (not self.recomputes or len(list(value.uses)) > 1)
+        if isinstance(op, Operation) and op.name == GENERIC and not is_read:
             g = structured(op)
             if g.is_parallel and len(op.results) == 1:
                 try:

@@ -1,0 +1,107 @@
+"""Padding of the channels of byte convolutions to whole groups, such as the 3 channels of a photo to 4.
+
+Byte products sum groups of adjacent steps, see `kernels/matmul/cpu/arithmetic.py`. With channels last, a group is
+channels of one pixel, so their number must be a multiple of a group. The filter is zero in the added channels, so that
+their content does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, TensorType, i32
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.constants.known import KnownConstants, known_of
+from pydispatch.compiler.fusion.build import rewrite_loops
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
+from pydispatch.ir.core.rewriting import replace_op
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.structured import GENERIC
+from pydispatch.ir.values import shape_of
+
+GROUP = 4
+"""Channels that one dot-product instruction on bytes multiplies and adds."""
+
+MOST_GROWTH = 1.5
+"""Maximum ratio of padded to given channels: added channels are multiplied, too."""
+
+FEWEST_FILTERS = 16
+"""Minimum number of filters: convolutions with fewer do not have their channels last."""
+
+
+def pad_channels(function: Operation) -> None:
+    """Pad the channels of the byte convolutions of a host function that have constant filters, in place."""
+    known: KnownConstants | None = None
+    for op in list(walk(function)):
+        c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
+        if c is None or c.acc != i32 or len(op.operands) != 3:
+            continue
+        known = known or known_of(function)
+        for filter_, image in ((c.a, c.b), (c.b, c.a)):
+            axes = _channel_axes(c, filter_, image, known)
+            if axes is not None:
+                _pad(cast(GenericOp, op), c, {image.main: axes[0], filter_.main: axes[1]})
+                break
+
+
+def _channel_axes(
+    contraction: Contraction, filter_: Factor, image: Factor, known: KnownConstants
+) -> tuple[int, int] | None:
+    """Return the axes of the channels in an image and in its filter, if padding them pays; else None."""
+    g = contraction.generic
+    exprs = g.maps[image.main].results
+    plain = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in g.loops]
+    windows = any(not isinstance(r, AffineDimExpr) for r in exprs)
+    if len(plain) != 1 or not windows or not known.is_known(g.inputs[filter_.main]):
+        return None
+    channel = cast(AffineDimExpr, exprs[plain[0]]).position
+    in_filter = [
+        a for a, r in enumerate(g.maps[filter_.main].results) if isinstance(r, AffineDimExpr) and r.position == channel
+    ]
+    size, rows = g.extents[channel] or -1, [d for d in filter_.dims if d not in g.loops]
+    if len(in_filter) != 1 or len(rows) != 1 or (g.extents[rows[0]] or -1) < FEWEST_FILTERS or size <= 0:
+        return None
+    grown = size + _missing(size)
+    if not all(map(_is_byte, (g.inputs[filter_.main], g.inputs[image.main]))) or not _is_widened(filter_):
+        return None
+    return (plain[0], in_filter[0]) if size < grown <= MOST_GROWTH * size else None
+
+
+def _missing(size: int) -> int:
+    """Return how many channels the last group lacks."""
+    return -size % GROUP
+
+
+def _is_byte(value: SSAValue) -> bool:
+    element = cast("TensorType[Attribute]", value.type).element_type
+    return isinstance(element, IntegerType) and element.width.data == 8
+
+
+def _is_widened(factor: Factor) -> bool:
+    """Return whether a factor is only widened, so that 0 is multiplied as 0."""
+    return len(factor.code) == 1 and isinstance(factor.code[0], arith.ExtSIOp | arith.ExtUIOp)
+
+
+def _pad(op: GenericOp, contraction: Contraction, axes: dict[int, int]) -> None:
+    """Replace a convolution by one of padded operands. axes: the axis of the channels, by operand."""
+    operands = list(contraction.generic.operands)
+    for index, axis in axes.items():
+        operands[index] = _padded(op, operands[index], axis)
+    replace_op(op, rewrite_loops(op, operands, contraction.generic.maps))
+
+
+def _padded(op: Operation, value: SSAValue, axis: int) -> SSAValue:
+    """Insert a padding of one axis with zeros before `op`, and return the padded tensor."""
+    shape: Sequence[int] = shape_of(value)
+    element = cast(IntegerType, cast("TensorType[Attribute]", value.type).element_type)
+    zero = before(arith.ConstantOp(IntegerAttr(0, element)), op)
+    added = [_missing(n) if a == axis else 0 for a, n in enumerate(shape)]
+    type_ = TensorType(element, [n + more if more else n for n, more in zip(shape, added, strict=True)])
+    block = Block([tensor.YieldOp(zero)], arg_types=[IndexType()] * len(shape))
+    return before(tensor.PadOp(value, [], [], Region(block), [0] * len(shape), added, type_), op)

@@ -1,0 +1,97 @@
+"""Maxima and sums over windows of dequantized numbers: computed on the stored integers where that gives the same
+numbers, and left alone elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.compiler.driver.pipeline import compile_to
+
+SIZE, WINDOW = 9, 3
+
+
+def program(
+    combine: str, start: str, pad: tuple[int, int], fill: str, scale: str = "0.25", window: int = WINDOW
+) -> str:
+    """A reduction over windows of dequantized bytes with zero point 7."""
+    padded = SIZE + sum(pad)
+    count = padded - WINDOW + 1
+    return f"""
+func.func @f(%q: tensor<4x{SIZE}xi8>) -> tensor<4x{count}xf32> {{
+  %e = tensor.empty() : tensor<4x{SIZE}xf32>
+  %x = linalg.generic {{indexing_maps = [affine_map<(c, i) -> (c, i)>, affine_map<(c, i) -> (c, i)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%q : tensor<4x{SIZE}xi8>) outs(%e : tensor<4x{SIZE}xf32>) {{
+    ^bb0(%b: i8, %o: f32):
+      %w = arith.extui %b : i8 to i32
+      %z = arith.constant 7 : i32
+      %d = arith.subi %w, %z : i32
+      %n = arith.sitofp %d : i32 to f32
+      %s = arith.constant {scale} : f32
+      %m = arith.mulf %n, %s : f32
+      linalg.yield %m : f32
+  }} -> tensor<4x{SIZE}xf32>
+  %edge = arith.constant {fill} : f32
+  %p = tensor.pad %x low[0, {pad[0]}] high[0, {pad[1]}] {{
+    ^bb0(%i: index, %j: index):
+      tensor.yield %edge : f32
+  }} : tensor<4x{SIZE}xf32> to tensor<4x{padded}xf32>
+  %k = tensor.empty() : tensor<{WINDOW}xf32>
+  %first = arith.constant {start} : f32
+  %init = tensor.splat %first : tensor<4x{count}xf32>
+  %r = linalg.generic {{indexing_maps = [affine_map<(c, i, w) -> (c, i + w)>, affine_map<(c, i, w) -> (w)>,
+      affine_map<(c, i, w) -> (c, i)>], iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%p, %k : tensor<4x{padded}xf32>, tensor<{WINDOW}xf32>) outs(%init : tensor<4x{count}xf32>) {{
+    ^bb0(%v: f32, %u: f32, %a: f32):
+      %t = arith.{combine} %a, %v : f32
+      linalg.yield %t : f32
+  }} -> tensor<4x{count}xf32>
+  return %r : tensor<4x{count}xf32>
+}}"""
+
+
+INFINITY = "0xFF800000"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "on_integers"),
+    [
+        (("maximumf", INFINITY, (1, 1), INFINITY), True),
+        (("maximumf", INFINITY, (2, 2), INFINITY), True),
+        (("maximumf", INFINITY, (3, 0), INFINITY), False),  # the first window has only padding
+        (("maximumf", INFINITY, (1, 1), "0.0"), False),
+        (("maximumf", "1.0", (0, 0), INFINITY), False),
+        (("maximumf", INFINITY, (0, 0), INFINITY, "-0.25"), False),
+        (("addf", "0.0", (0, 0), "0.0"), True),
+        (("addf", "0.0", (1, 2), "0.0"), True),
+        (("addf", "0.0", (1, 1), "1.0"), False),
+        (("addf", "1.0", (0, 0), "0.0"), False),
+        (("minimumf", "0x7F800000", (0, 0), "0.0"), False),
+    ],
+)
+def test_reductions_over_windows(arguments: tuple[str, str, tuple[int, int], str], on_integers: bool) -> None:
+    text = program(*arguments)
+    combine, start, pad, fill, *scale = arguments
+    formed = compile_to("dispatches", text, targets="cpu")
+    assert any(op in formed for op in ("arith.maxui", "arith.addi")) == on_integers
+    stored = np.random.default_rng(3).integers(0, 256, (4, SIZE), np.uint8)
+    numbers = (stored - 7.0) * float(scale[0] if scale else 0.25)
+    special = {INFINITY: -np.inf, "0x7F800000": np.inf}
+    edge, first = (special.get(t) or float(t) for t in (fill, start))
+    padded = np.pad(numbers, ((0, 0), pad), constant_values=edge)
+    views = np.lib.stride_tricks.sliding_window_view(padded, WINDOW, 1)
+    expected = {
+        "maximumf": np.maximum(views.max(-1), first), "minimumf": views.min(-1), "addf": views.sum(-1) + first
+    }[combine]  # fmt: skip
+    got = pd.device("cpu").load(pd.compile(text, targets="cpu")).f(stored.view(np.int8))
+    np.testing.assert_array_equal(np.asarray(got), expected)
+
+
+def test_sums_that_f32_may_not_hold_exactly_are_sums_of_floats(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pydispatch.compiler.fusion.quantized import pooling
+
+    text = program("addf", "0.0", (0, 0), "0.0")
+    assert "arith.addi" in compile_to("dispatches", text, targets="cpu")
+    monkeypatch.setattr(pooling, "EXACT", WINDOW << pooling.BYTE)
+    assert "arith.addi" not in compile_to("dispatches", text, targets="cpu")
