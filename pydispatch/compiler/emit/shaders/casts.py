@@ -5,55 +5,34 @@ Floats become integers with saturation, and NaN becomes 0 (docs/kernel-ir.md, Nu
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, IntegerType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.shaders.function import ShaderFunction
 from pydispatch.compiler.emit.shaders.integers import bits_of
+from pydispatch.compiler.emit.shaders.registers import E, Registers, V
 from pydispatch.compiler.emit.shaders.values import is_native_float, known, signed
 from pydispatch.compiler.kernel_ir.readers import op_name
 from pydispatch.compiler.kernel_ir.types import is_float
 
-E = TypeVar("E", bound=ShaderFunction[Any])
-V = TypeVar("V")
 
-
-class Casts(ABC, Generic[E, V]):
+class Casts(Registers[E, V]):
     """Lowerings of conversions for the emitter E, whose values are V."""
 
     # Instructions of the language
 
     @abstractmethod
-    def operand(self, emitter: E, value: SSAValue) -> V:
-        """Return the operand of an instruction."""
+    def widened(self, emitter: E, value: V) -> V:
+        """Convert a register of 32 bits to one of 64, extended with zeros."""
 
     @abstractmethod
-    def wrap(self, emitter: E, value: V, bits: int, width: int) -> V:
-        """Extend the low `bits` bits of a register with their sign, and return the register."""
+    def float_to_int(self, emitter: E, value: V, source: Attribute, bits: int, width: int, is_signed: bool) -> V:
+        """Emit the conversion of an f32 or f64 to the nearest integer of `bits` bits, which is toward zero; NaN is 0.
 
-    @abstractmethod
-    def zero_extended(self, emitter: E, value: V, bits: int, width: int) -> V:
-        """Extend the low `bits` bits of a register with zeros, and return the register."""
-
-    @abstractmethod
-    def resized(self, emitter: E, value: V, from_width: int, to_width: int) -> V:
-        """Convert a register to another width, keeping the sign."""
-
-    @abstractmethod
-    def unsigned_resized(self, emitter: E, value: V, bits: int, from_width: int, to_width: int) -> V:
-        """Convert a register of `bits` significant bits to a number without sign in an equal or larger width."""
-
-    @abstractmethod
-    def saturated_index(self, emitter: E, value: V) -> V:
-        """Emit the index of 32 bits that is nearest to an integer of 64 bits."""
-
-    @abstractmethod
-    def float_to_int(self, is_signed: bool) -> Callable[[E, Operation], None]:
-        """Return the lowering of a conversion of a float to an integer."""
+        The result is a register of 32 or 64 bits, not yet wrapped.
+        """
 
     @abstractmethod
     def int_to_float(self, emitter: E, value: V, width: int, is_signed: bool, target: Attribute) -> V:
@@ -67,11 +46,22 @@ class Casts(ABC, Generic[E, V]):
     def bitcast(self, emitter: E, op: Operation) -> None:
         """Lower `arith.bitcast`."""
 
-    @abstractmethod
-    def expand(self, emitter: E, op: Operation) -> None:
-        """Emit the definition of an operation in its place."""
-
     # Lowerings
+
+    def unsigned_resized(self, emitter: E, value: V, bits: int, from_width: int, to_width: int) -> V:
+        """Convert a register of `bits` significant bits to a number without sign in an equal or larger width."""
+        if from_width == 1:
+            type_ = IntegerType(to_width)
+            return self.select(emitter, type_, value, emitter.constant(1, type_), emitter.constant(0, type_))
+        plain = self.zero_extended(emitter, value, bits, from_width)
+        return plain if from_width == to_width else self.widened(emitter, plain)
+
+    def saturated_index(self, emitter: E, value: V) -> V:
+        """Emit the index of 32 bits that is nearest to an integer of 64 bits."""
+        for limit, is_beyond in ((-(1 << 31), "slt"), ((1 << 31) - 1, "sgt")):
+            bound = emitter.constant(limit, i64)
+            value = self.select(emitter, i64, self.compared(emitter, is_beyond, 64, value, bound), bound, value)
+        return self.resized(emitter, value, 64, 32)
 
     def sign_extended(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extsi`."""
@@ -90,7 +80,7 @@ class Casts(ABC, Generic[E, V]):
         """Lower `arith.trunci`."""
         (operand,), (result,) = op.operands, op.results
         width = emitter.width(result.type)
-        value = self.resized(emitter, self.operand(emitter, operand), emitter.width(operand.type), width)
+        value = self.resized(emitter, self.operands(emitter, [operand])[0], emitter.width(operand.type), width)
         emitter.define(result, self.wrap(emitter, value, bits_of(emitter, result.type), width))
 
     def index_cast(self, is_signed: bool) -> Callable[[E, Operation], None]:
@@ -128,7 +118,7 @@ class Casts(ABC, Generic[E, V]):
                 self.expand(emitter, op)
                 return
             bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)
-            value = self.operand(emitter, operand)
+            value = self.operands(emitter, [operand])[0]
             if width == 1 and is_signed:
                 value = self.resized(emitter, value, 1, 32)
             elif width == 1:
@@ -136,6 +126,22 @@ class Casts(ABC, Generic[E, V]):
             elif not is_signed:
                 value = self.zero_extended(emitter, value, bits, width)
             emitter.define(result, self.int_to_float(emitter, value, max(width, 32), is_signed, result.type))
+
+        return lower
+
+    def to_int(self, is_signed: bool) -> Callable[[E, Operation], None]:
+        """Return the lowering of a conversion of a float to an integer."""
+
+        def lower(emitter: E, op: Operation) -> None:
+            (operand,), (result,) = op.operands, op.results
+            if not is_native_float(operand.type):
+                self.expand(emitter, op)
+                return
+            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+            (value,), register = self.operands(emitter, [operand]), max(width, 32)
+            value = self.float_to_int(emitter, value, operand.type, bits, register, is_signed)
+            value = self.wrap(emitter, value, bits, register) if width > 1 else self.resized(emitter, value, 32, 1)
+            emitter.define(result, value)
 
         return lower
 
@@ -158,8 +164,8 @@ class Casts(ABC, Generic[E, V]):
             "arith.trunci": self.truncated,
             "arith.index_cast": self.index_cast(is_signed=True),
             "arith.index_castui": self.index_cast(is_signed=False),
-            "arith.fptosi": self.float_to_int(is_signed=True),
-            "arith.fptoui": self.float_to_int(is_signed=False),
+            "arith.fptosi": self.to_int(is_signed=True),
+            "arith.fptoui": self.to_int(is_signed=False),
             "arith.sitofp": self.from_int(is_signed=True),
             "arith.uitofp": self.from_int(is_signed=False),
             "arith.extf": self.between_floats,

@@ -73,8 +73,22 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """Return the quotient, or the remainder, of a non-negative index divided by `rhs`."""
         raise NotImplementedError
 
+    def invocation(self) -> V:
+        """Return the number of the invocation in its workgroup, as an index."""
+        raise NotImplementedError
+
     def component(self, built_in: str, dimension: int) -> V:
-        """Return a component of a built-in of three, as an index."""
+        """Return a component of a built-in of three, by its name in SPIR-V, as an index."""
+        raise NotImplementedError
+
+    def barrier(self) -> None:
+        """Emit a workgroup barrier that also makes the memory writes of all invocations visible."""
+        raise NotImplementedError
+
+    def at_entry(self, key: object, make: Callable[[], V]) -> V:
+        """Return the cached value of `key`; on a miss, call `make`, whose code is emitted at the beginning of the
+        function, where it dominates all code.
+        """
         raise NotImplementedError
 
     # Values

@@ -9,22 +9,21 @@ Integers that are narrower than their register keep its upper bits equal to thei
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.function import ShaderFunction
+from pydispatch.compiler.emit.shaders.registers import E, Registers, V
 from pydispatch.compiler.emit.shaders.values import known, signed
 from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, attribute, integer, op_name, operands_of
 from pydispatch.compiler.kernel_ir.types import bit_width, is_integer
 
-E = TypeVar("E", bound=ShaderFunction[Any])
-V = TypeVar("V")
 Index = Any
 """An `int` when it is known while compiling, else a V."""
 
@@ -63,35 +62,13 @@ def bits_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
     return emitter.index_width if type(type_) is IndexType else min(bit_width(type_), emitter.width(type_))
 
 
-class Integers(ABC, Generic[E, V]):
+class Integers(Registers[E, V]):
     """Lowerings of integer operations for the emitter E, whose values are V.
 
     Registers of instructions have 32 or 64 bits: `width`. `bits` of them are significant.
     """
 
     # Instructions of the language
-
-    @abstractmethod
-    def operands(self, emitter: E, values: Sequence[SSAValue]) -> list[V]:
-        """Return operands of one instruction."""
-
-    @abstractmethod
-    def wrap(self, emitter: E, value: V, bits: int, width: int) -> V:
-        """Extend the low `bits` bits of a register with their sign, and return the register."""
-
-    @abstractmethod
-    def zero_extended(self, emitter: E, value: V, bits: int, width: int) -> V:
-        """Extend the low `bits` bits of a register with zeros, and return the register."""
-
-    @abstractmethod
-    def logical(self, emitter: E, kind: str, lhs: V, rhs: V) -> V:
-        """Emit an operation on truth values: `and`, `or`, `eq`, `ne`; `and_not` inverts the second operand, `not_and`
-        and `not_or` the first.
-        """
-
-    @abstractmethod
-    def arithmetic(self, emitter: E, kind: str, width: int, lhs: V, rhs: V) -> V:
-        """Emit `add`, `sub`, `mul`, `and`, `or` or `xor` of registers."""
 
     @abstractmethod
     def divided(self, emitter: E, division: Division, bits: int, width: int, lhs: Index, rhs: Index) -> V:
@@ -134,22 +111,6 @@ class Integers(ABC, Generic[E, V]):
     @abstractmethod
     def product(self, emitter: E, is_signed: bool, bits: int, lhs: V, rhs: V) -> tuple[V, V]:
         """Emit a product of up to 16 bits, or of 32, and return its low and its high half, wrapped."""
-
-    @abstractmethod
-    def compared(self, emitter: E, predicate: str, width: int, lhs: V, rhs: V) -> V:
-        """Emit a comparison. Sign-extended registers keep their order without sign as well."""
-
-    @abstractmethod
-    def select(self, emitter: E, type_: Attribute, condition: V, then: V, other: V) -> V:
-        """Emit a choice between two registers of a type."""
-
-    @abstractmethod
-    def float_constant(self, emitter: E, value: float, type_: Attribute) -> V:
-        """Return a float constant in the register of its type."""
-
-    @abstractmethod
-    def expand(self, emitter: E, op: Operation) -> None:
-        """Emit the definition of an operation in its place."""
 
     # Lowerings
 

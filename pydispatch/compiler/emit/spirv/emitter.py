@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pydispatch.compiler.emit.shaders import control_flow, views
+from pydispatch.compiler.emit.shaders import control_flow, grid, views
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.ops import (
@@ -20,12 +20,11 @@ from pydispatch.compiler.emit.spirv.ops import (
     atomics,
     calls,
     casts,
+    constants,
     floats,
-    hal,
     math,
     memref,
     scf,
-    simt,
 )
 from pydispatch.compiler.emit.spirv.watch import watch as watch_loops
 from pydispatch.compiler.emit.spirv.words import OP
@@ -36,7 +35,7 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_ker
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
 
-SUBJECTS = (arith, floats, casts, math, memref, atomics, views, control_flow, scf, simt, calls, hal)
+SUBJECTS = (arith, floats, casts, math, memref, atomics, views, control_flow, scf, grid, calls, constants)
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from pydispatch.compiler.emit.spirv.index import BlockArithmetic
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import Index, register_type
+from pydispatch.compiler.emit.spirv.words import ALL_MEMORY, SCOPE_WORKGROUP
 from pydispatch.compiler.kernel_ir.hazards import base_of
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
@@ -64,9 +65,6 @@ class FunctionEmitter(BlockArithmetic):
         return self._cache[key]
 
     def at_entry(self, key: object, make: Callable[[], Id]) -> Id:
-        """Return the cached value of `key`; on a miss, call `make`, whose code is emitted at the beginning of the
-        function, where it dominates everything.
-        """
         if key not in self._cache:
             lines, self.code.lines = self.code.lines, self.entry
             self._block = None  # sums of the block do not reach the entry
@@ -77,7 +75,6 @@ class FunctionEmitter(BlockArithmetic):
     # Invocations
 
     def invocation(self) -> Id:
-        """Return the number of the invocation in its workgroup, as an index."""
 
         def make() -> Id:
             variable = self.builtin("LocalInvocationIndex", self.m.int(32))
@@ -95,6 +92,10 @@ class FunctionEmitter(BlockArithmetic):
             return part if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), part)
 
         return self.at_entry((built_in, dimension), make)
+
+    def barrier(self) -> None:
+        scope = self.m.integer(SCOPE_WORKGROUP)
+        self.code.do("ControlBarrier", scope, scope, self.m.integer(ALL_MEMORY))
 
     def builtin(self, name: str, type_: Id) -> Id:
         """Return the input variable of a built-in."""

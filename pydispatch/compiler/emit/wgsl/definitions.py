@@ -10,16 +10,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.shaders.function import Definitions
-from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.shaders.registers import definition_of
+from pydispatch.compiler.emit.wgsl.function import FunctionEmitter
 from pydispatch.compiler.emit.wgsl.module import Module
 from pydispatch.compiler.emit.wgsl.words import Name
-from pydispatch.compiler.kernel_ir.math.definitions import PLAIN, Native, definition
 from pydispatch.compiler.kernel_ir.readers import flags, op_name, symbol
 from pydispatch.compiler.kernel_ir.scan import ops_by_name
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
-from pydispatch.compiler.kernel_ir.types import is_float, is_integer
-
-NATIVE = Native()
 
 
 @dataclass(frozen=True)
@@ -38,9 +35,7 @@ _written: dict[_Key, Written] = {}
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Emit a call of an operation's definition. exponent: of a power, when it is constant."""
-    if not any(is_float(value.type) or is_integer(value.type) for value in (op.operands[0], op.results[0])):
-        raise emitter.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
-    expansion = definition(op, NATIVE, exponent)
+    expansion = definition_of(emitter, op, exponent)
     key = expansion.function, emitter.index_width, emitter.has_f16
     written = _written.get(key)
     if written is None:
@@ -100,12 +95,3 @@ def _name(emitter: FunctionEmitter, op: Operation, exponent: int | None) -> str:
     if emitter.has_f16:
         parts.append("has_f16")
     return re.sub(r"\W", "_", "pyd_" + "_".join(parts))
-
-
-def natively(row: Lowering) -> Lowering:
-    """`row` for f32 and f64, the definition for other floats."""
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        (row if type(op.operands[0].type) in PLAIN else expand)(emitter, op)
-
-    return lower

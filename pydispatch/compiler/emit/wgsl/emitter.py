@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pydispatch.compiler.emit.shaders import control_flow, views
+from pydispatch.compiler.emit.shaders import control_flow, grid, views
 from pydispatch.compiler.emit.shaders.function import Definitions
 from pydispatch.compiler.emit.wgsl import buffers
 from pydispatch.compiler.emit.wgsl.function import ZERO, FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.module import Module
-from pydispatch.compiler.emit.wgsl.ops import arith, atomics, calls, casts, floats, hal, math, memref, scf, simt
+from pydispatch.compiler.emit.wgsl.ops import arith, atomics, calls, casts, constants, floats, math, memref, scf
 from pydispatch.compiler.emit.wgsl.words import is_free
 from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import integers
@@ -27,7 +27,7 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_ker
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
 
-SUBJECTS = (arith, floats, casts, math, memref, atomics, views, control_flow, scf, simt, calls, hal)
+SUBJECTS = (arith, floats, casts, math, memref, atomics, views, control_flow, scf, grid, calls, constants)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ BUILT_INS = {
     "workgroups": "@builtin(num_workgroups) workgroups: vec3u",
 }
 """Parameters of entry points."""
+VECTORS = {"LocalInvocationId": "local", "WorkgroupId": "workgroup", "NumWorkgroups": "workgroups"}
+"""Parameters with three components, by the names that SPIR-V has for them."""
 
 
 class FunctionEmitter(ShaderFunction[Name]):
@@ -93,9 +95,6 @@ class FunctionEmitter(ShaderFunction[Name]):
         self._pad, self._sums = pad, sums
 
     def at_entry(self, key: object, make: Callable[[], Name]) -> Name:
-        """Return the cached name of `key`; on a miss, call `make`, whose code is emitted at the beginning of the
-        function, where all code sees it.
-        """
         cached = self._cache.get(key)
         if cached is None:
             lines, pad, sums = self.lines, self._pad, self._sums
@@ -204,8 +203,16 @@ class FunctionEmitter(ShaderFunction[Name]):
         text = f"i32({word})" if narrow else f"vec2u({word}, 0u)"
         return self.at_entry(("index", word), lambda: self.let(text, "at"))
 
+    def invocation(self) -> Name:
+        return self.index_of(self.built_in("invocation"))
+
     def component(self, built_in: str, dimension: int) -> Name:
-        return self.index_of(f"{self.built_in(built_in)}.{'xyz'[dimension]}")
+        return self.index_of(f"{self.built_in(VECTORS[built_in])}.{'xyz'[dimension]}")
+
+    def barrier(self) -> None:
+        if self.meets_in_buffers:
+            self.do("storageBarrier();")
+        self.do("workgroupBarrier();")
 
     def agreed(self, text: Name, value: SSAValue | None, type_: str) -> Name:
         """Emit a value that a barrier depends on so that it is uniform also by the rules of WGSL. All invocations must

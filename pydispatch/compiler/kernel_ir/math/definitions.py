@@ -24,6 +24,7 @@ from pydispatch.compiler.kernel_ir.math import (
     angles,
     error_functions,
     exponentials,
+    extremes,
     inverse_angles,
     logarithms,
     powers,
@@ -85,6 +86,12 @@ FUNCTIONS: dict[str, Callable[..., Number | tuple[Number, ...]]] = {
     "math.atan": inverse_angles.atan,
     "math.atan2": inverse_angles.atan2,
     "math.round": rounding.away_from_zero,
+    "math.roundeven": rounding.to_even,
+    "math.trunc": rounding.toward_zero,
+    "arith.maximumf": extremes.maximum,
+    "arith.minimumf": extremes.minimum,
+    "arith.maxnumf": extremes.maximum_number,
+    "arith.minnumf": extremes.minimum_number,
     "arith.remf": remainder,
 }
 """Of f32 and f64."""
@@ -140,7 +147,7 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
     if name in ("arith.mulsi_extended", "arith.mului_extended"):
         a, b = (Word(body, value) for value in operands)
         return [value.value for value in products.extended_product(a, b, name == "arith.mulsi_extended")]
-    if name in _SIGNS and bit_width(source) == 16:
+    if name in _SIGNS and bit_width(source) >= 16:
         return [_SIGNS[name](*(word_of(body, value) for value in operands)).as_bits(source)]
     if type(source) not in (PLAIN if name in FUNCTIONS else native.arithmetic):
         return _in_single(body, op)
@@ -178,11 +185,16 @@ def _in_single(body: Body, op: Operation) -> list[SSAValue]:
 
 
 _SIGNS: dict[str, Callable[..., Word]] = {
-    "arith.negf": lambda x: x ^ 0x8000,
-    "math.absf": lambda x: x & 0x7FFF,
-    "math.copysign": lambda x, y: x & 0x7FFF | y & 0x8000,
+    "arith.negf": lambda x: x ^ _sign(x),
+    "math.absf": lambda x: x & _sign(x) - 1,
+    "math.copysign": lambda x, y: x & _sign(x) - 1 | y & _sign(x),
 }
-"""What of 16 bits needs the sign bit alone."""
+"""Operations that depend on the sign bit alone, on the bits of floats of 16 bits and more."""
+
+
+def _sign(bits: Word) -> int:
+    """Return the mask of the sign bit."""
+    return 1 << bits.width - 1
 
 
 def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, native: Native) -> SSAValue:

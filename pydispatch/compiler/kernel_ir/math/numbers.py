@@ -252,6 +252,9 @@ class Number(Value):
         """Towards zero."""
         return self._op(math.TruncOp, self)
 
+    def floor(self) -> Number:
+        return self._op(math.FloorOp, self)
+
     def size(self) -> Number:
         return self._op(math.AbsFOp, self)
 

@@ -10,13 +10,13 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.emit.shaders.values import MemRef, is_native_float
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
-from pydispatch.compiler.emit.spirv.ops.arith import wrap
 from pydispatch.compiler.emit.spirv.ops.memref import (
     buffer_pointer,
     place,
     variable_pointer,
     writable,
 )
+from pydispatch.compiler.emit.spirv.ops.registers import REGISTERS
 from pydispatch.compiler.emit.spirv.types import Index, Unit
 from pydispatch.compiler.emit.spirv.words import SCOPE_DEVICE
 from pydispatch.compiler.kernel_ir.atomics import KINDS, combined, why_not
@@ -85,7 +85,7 @@ def _exchanged_part(emitter: FunctionEmitter, kind: str, memref: MemRef, index: 
     others = let("Not", word, let("ShiftLeftLogical", word, mask, shift))
 
     def new(seen: Id) -> tuple[Id, Id]:
-        old = wrap(emitter, let("ShiftRightLogical", word, seen, shift), bits, 32)
+        old = REGISTERS.wrap(emitter, let("ShiftRightLogical", word, seen, shift), bits, 32)
         part = let("BitwiseAnd", word, combined(emitter, emitter.table, kind, memref.element, old, value), mask)
         kept = let("BitwiseAnd", word, seen, others)
         return old, let("BitwiseOr", word, kept, let("ShiftLeftLogical", word, part, shift))

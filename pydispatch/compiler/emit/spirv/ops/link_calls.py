@@ -15,8 +15,8 @@ from pydispatch.compiler.emit.llvm.cpu.imports import is_optional
 from pydispatch.compiler.emit.shaders.values import MemRef, is_native_float
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter
 from pydispatch.compiler.emit.spirv.module import Id
-from pydispatch.compiler.emit.spirv.ops.arith import wrap
 from pydispatch.compiler.emit.spirv.ops.memref import buffer_variable, place
+from pydispatch.compiler.emit.spirv.ops.registers import REGISTERS
 from pydispatch.compiler.emit.spirv.types import unit_of
 from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.calls import import_fields, is_import
@@ -140,4 +140,4 @@ def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:
     width = emitter.width(type_)
     if width != 32 or is_native_float(type_):
         return result
-    return wrap(emitter, result, bit_width(type_), 32) if bit_width(type_) < 32 else result
+    return REGISTERS.wrap(emitter, result, bit_width(type_), 32) if bit_width(type_) < 32 else result

@@ -12,9 +12,7 @@ from pydispatch.compiler.emit.shaders.tables import table_values
 from pydispatch.compiler.emit.shaders.values import MemRef, Root, fresh
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
-from pydispatch.compiler.emit.spirv.ops.arith import wrap
-from pydispatch.compiler.emit.spirv.ops.casts import resized
-from pydispatch.compiler.emit.spirv.ops.floats import float_constant
+from pydispatch.compiler.emit.spirv.ops.registers import REGISTERS
 from pydispatch.compiler.emit.spirv.types import Index, Unit, unit_of
 from pydispatch.compiler.emit.spirv.words import OP, SCOPE_DEVICE
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
@@ -111,7 +109,7 @@ def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> 
         )
         if memref.root.key in emitter.exchanged:
             return emitter.code.let("Bitcast", emitter.type(element), value)
-        return resized(emitter, value, 32, 1) if width == 1 else value
+        return REGISTERS.resized(emitter, value, 32, 1) if width == 1 else value
     unit = unit_of(element)
     if packed(element):
         return _load_packed(emitter, memref, index)
@@ -126,7 +124,7 @@ def from_memory(emitter: FunctionEmitter, value: Id, element: Attribute, unit: U
         return let("INotEqual", m.bool(), let("UConvert", m.int(32), value), m.integer(0))
     if unit.bits < 32:
         value = let("SConvert", m.int(32), value)
-        return wrap(emitter, value, bit_width(element), 32) if bit_width(element) < 8 else value
+        return REGISTERS.wrap(emitter, value, bit_width(element), 32) if bit_width(element) < 8 else value
     return let("SConvert", m.int(width), value) if unit.bits != width else value
 
 
@@ -187,7 +185,7 @@ def _load_packed(emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
         pointer = buffer_pointer(emitter, memref.root, Unit(32, False), word_index)
         scope, relaxed = emitter.m.integer(SCOPE_DEVICE), emitter.m.integer(0)
         both = emitter.code.let("AtomicLoad", emitter.m.int(32), pointer, scope, relaxed)
-        return wrap(
+        return REGISTERS.wrap(
             emitter,
             emitter.code.let("ShiftRightLogical", emitter.m.int(32), both, shift),
             bit_width(memref.element),
@@ -196,7 +194,7 @@ def _load_packed(emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
     byte, shift = _packed_place(emitter, memref, index)
     unit, word, let = Unit(8, False), emitter.m.int(32), emitter.code.let
     whole = let("UConvert", word, let("Load", unit.type(emitter.m), buffer_pointer(emitter, memref.root, unit, byte)))
-    return wrap(emitter, let("ShiftRightLogical", word, whole, shift), bit_width(memref.element), 32)
+    return REGISTERS.wrap(emitter, let("ShiftRightLogical", word, whole, shift), bit_width(memref.element), 32)
 
 
 def _store_packed(emitter: FunctionEmitter, value: Id, memref: MemRef, index: Index) -> None:
@@ -282,7 +280,7 @@ def _elements(emitter: FunctionEmitter, op: Operation, memref: MemRefType, count
     element, width = memref.element_type, max(32, emitter.width(memref.element_type))
     values = table_values(emitter, op, element, width, count)
     if is_float(element):
-        return [float_constant(emitter, value, element) for value in values]
+        return [REGISTERS.float_constant(emitter, value, element) for value in values]
     return [emitter.m.integer(value, width) for value in values]
 
 

@@ -21,26 +21,6 @@ fn pyd_f64_le(a: vec2u, b: vec2u) -> bool {
   return !pyd_i64_lt(pyd_f64_ordered(b), pyd_f64_ordered(a)) & !pyd_f64_is_nan(a) & !pyd_f64_is_nan(b);
 }
 
-fn pyd_f64_maximum(a: vec2u, b: vec2u) -> vec2u {
-  let chosen = select(select(b, a, pyd_f64_lt(b, a)), a & b, pyd_f64_eq(a, b));
-  return select(select(chosen, b, pyd_f64_is_nan(b)), a, pyd_f64_is_nan(a));
-}
-
-fn pyd_f64_minimum(a: vec2u, b: vec2u) -> vec2u {
-  let chosen = select(select(b, a, pyd_f64_lt(a, b)), a | b, pyd_f64_eq(a, b));
-  return select(select(chosen, b, pyd_f64_is_nan(b)), a, pyd_f64_is_nan(a));
-}
-
-fn pyd_f64_maxnum(a: vec2u, b: vec2u) -> vec2u {
-  let chosen = select(select(b, a, pyd_f64_lt(b, a)), a & b, pyd_f64_eq(a, b));
-  return select(select(chosen, a, pyd_f64_is_nan(b)), b, pyd_f64_is_nan(a));
-}
-
-fn pyd_f64_minnum(a: vec2u, b: vec2u) -> vec2u {
-  let chosen = select(select(b, a, pyd_f64_lt(a, b)), a | b, pyd_f64_eq(a, b));
-  return select(select(chosen, a, pyd_f64_is_nan(b)), b, pyd_f64_is_nan(a));
-}
-
 // The digits with the leading one, shifted up by 10 bits: below 2^63, from 2^62 on for normal numbers.
 fn pyd_f64_digits(a: vec2u) -> vec2u {
   let leading = select(0x100000u, 0u, (a.y & 0x7ff00000u) == 0u);

@@ -3,36 +3,6 @@ fn pyd_f32_is_nan(a: f32) -> bool {
   return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u;
 }
 
-// NaN where either is; -0 is below +0.
-fn pyd_f32_maximum(a: f32, b: f32) -> f32 {
-  let equal = bitcast<f32>(bitcast<u32>(a) & bitcast<u32>(b));
-  let chosen = select(select(b, a, a > b), equal, a == b);
-  return select(select(chosen, b, pyd_f32_is_nan(b)), a, pyd_f32_is_nan(a));
-}
-
-fn pyd_f32_minimum(a: f32, b: f32) -> f32 {
-  let equal = bitcast<f32>(bitcast<u32>(a) | bitcast<u32>(b));
-  let chosen = select(select(b, a, a < b), equal, a == b);
-  return select(select(chosen, b, pyd_f32_is_nan(b)), a, pyd_f32_is_nan(a));
-}
-
-// The other one where one is NaN.
-fn pyd_f32_maxnum(a: f32, b: f32) -> f32 {
-  let equal = bitcast<f32>(bitcast<u32>(a) & bitcast<u32>(b));
-  let chosen = select(select(b, a, a > b), equal, a == b);
-  return select(select(chosen, a, pyd_f32_is_nan(b)), b, pyd_f32_is_nan(a));
-}
-
-fn pyd_f32_minnum(a: f32, b: f32) -> f32 {
-  let equal = bitcast<f32>(bitcast<u32>(a) | bitcast<u32>(b));
-  let chosen = select(select(b, a, a < b), equal, a == b);
-  return select(select(chosen, a, pyd_f32_is_nan(b)), b, pyd_f32_is_nan(a));
-}
-
-fn pyd_f32_copysign(a: f32, b: f32) -> f32 {
-  return bitcast<f32>((bitcast<u32>(a) & 0x7fffffffu) | (bitcast<u32>(b) & 0x80000000u));
-}
-
 // Toward zero; what lies outside becomes the nearest number, NaN 0.
 fn pyd_f32_to_i32(a: f32) -> i32 {
   let inside = (a > -2147483648.0f) & (a < 2147483648.0f);

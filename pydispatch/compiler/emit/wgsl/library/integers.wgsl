@@ -195,8 +195,3 @@ fn pyd_i64_ctz(a: vec2u) -> i32 {
 fn pyd_i64_ones(a: vec2u) -> i32 {
   return i32(countOneBits(a.x) + countOneBits(a.y));
 }
-
-// To 32 bits; what lies outside becomes the nearest number.
-fn pyd_i64_saturated(a: vec2u) -> i32 {
-  return select(select(2147483647, i32(-2147483648), i32(a.y) < 0), i32(a.x), a.y == u32(i32(a.x) >> 31u));
-}

@@ -5,61 +5,13 @@ Integers of up to 32 bits are i32, wider ones two words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from pydispatch.compiler.emit.shaders.integers import Division, Extreme, Integers, Shift
-from pydispatch.compiler.emit.wgsl.definitions import expand
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Index, Lowering
-from pydispatch.compiler.emit.wgsl.ops.floats import float_constant
+from pydispatch.compiler.emit.wgsl.ops.registers import WgslRegisters
 from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, unsigned
 
-COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-OPERATORS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
-WIDE = {"add": "pyd_i64_add", "sub": "pyd_i64_sub", "mul": "pyd_i64_mul"}
-"""Functions of the library for two words; bitwise operators take these as they are."""
-LOGICAL = {
-    "and": "{} & {}", "or": "{} | {}", "eq": "{} == {}", "ne": "{} != {}",
-    "and_not": "{} & !{}", "not_and": "!{} & {}", "not_or": "!{} | {}",
-}  # fmt: skip
 
-
-def wrap(emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
-    """Extend the low `bits` bits of a register with their sign, and return the register."""
-    if bits == width:
-        return value
-    if width == 32:
-        return emitter.let(f"extractBits({value}, 0u, {bits}u)")
-    shift = unsigned(width - bits)
-    return emitter.call("pyd_i64_shift_right", emitter.call("pyd_i64_shift_left", value, shift), shift)
-
-
-def zero_extended(emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
-    """Extend the low `bits` bits of a register with zeros, and return the register."""
-    if bits == width:
-        return value
-    return emitter.let(f"{value} & {emitter.number((1 << bits) - 1, width)}")
-
-
-class _Integers(Integers[FunctionEmitter, Name]):
-    def operands(self, emitter: FunctionEmitter, values: Sequence[SSAValue]) -> list[Name]:
-        return emitter.operands(values)
-
-    def wrap(self, emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
-        return wrap(emitter, value, bits, width)
-
-    def zero_extended(self, emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
-        return zero_extended(emitter, value, bits, width)
-
-    def logical(self, emitter: FunctionEmitter, kind: str, lhs: Name, rhs: Name) -> Name:
-        return emitter.let(LOGICAL[kind].format(lhs, rhs))
-
-    def arithmetic(self, emitter: FunctionEmitter, kind: str, width: int, lhs: Name, rhs: Name) -> Name:
-        if width == 64 and kind in WIDE:
-            return emitter.call(WIDE[kind], lhs, rhs)
-        return emitter.let(f"{lhs} {OPERATORS[kind]} {rhs}")
-
+class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
     def divided(
         self, emitter: FunctionEmitter, division: Division, bits: int, width: int, lhs: Index, rhs: Index
     ) -> Name:
@@ -68,9 +20,12 @@ class _Integers(Integers[FunctionEmitter, Name]):
             operand if isinstance(operand, Name) else emitter.number(operand, width) for operand in (lhs, rhs)
         )
         if not is_signed:
-            left, right = zero_extended(emitter, left, bits, width), zero_extended(emitter, right, bits, width)
+            left, right = (
+                self.zero_extended(emitter, left, bits, width),
+                self.zero_extended(emitter, right, bits, width),
+            )
         if not (width == 32 and type(rhs) is int and rhs > 0 and type(left) is not Literal):
-            return wrap(emitter, self._guarded(emitter, division, width, left, right), bits, width)
+            return self.wrap(emitter, self._guarded(emitter, division, width, left, right), bits, width)
         operator = "/" if is_quotient else "%"
         if is_signed:
             text = f"{left} {operator} {rhs}"
@@ -78,7 +33,7 @@ class _Integers(Integers[FunctionEmitter, Name]):
             text = f"i32({as_unsigned(left)} >> {rhs.bit_length() - 1}u)" if is_quotient else f"{left} & {rhs - 1}"
         else:
             text = f"i32({as_unsigned(left)} {operator} {unsigned(rhs)})"
-        return wrap(emitter, emitter.let(text), bits, width)
+        return self.wrap(emitter, emitter.let(text), bits, width)
 
     def _guarded(self, emitter: FunctionEmitter, division: Division, width: int, lhs: Name, rhs: Name) -> Name:
         """Emit a call of the function of the library that divides."""
@@ -103,7 +58,7 @@ class _Integers(Integers[FunctionEmitter, Name]):
         if type(count) is int and 0 < count < bits and type(value) is not Literal:
             return emitter.let(_shifted(shift, value, count))
         if bits < width:  # a count that the register would still shift by
-            amount = zero_extended(emitter, amount, bits, width)
+            amount = self.zero_extended(emitter, amount, bits, width)
         sign, direction = "i" if shift.is_signed else "u", "shl" if shift.is_left else "shr"
         moved = emitter.call(f"pyd_{sign}{width}_{direction}", value, amount)
         if bits < width and shift.is_left:
@@ -142,29 +97,7 @@ class _Integers(Integers[FunctionEmitter, Name]):
             return emitter.let(f"i32({pair}.x)"), emitter.let(f"i32({pair}.y)")
         whole = emitter.let(f"{lhs} * {rhs}")
         high = f"{whole} >> {bits}u" if is_signed else f"i32(u32({whole}) >> {bits}u)"
-        return wrap(emitter, whole, bits, 32), wrap(emitter, emitter.let(high), bits, 32)
-
-    def compared(self, emitter: FunctionEmitter, predicate: str, width: int, lhs: Name, rhs: Name) -> Name:
-        is_unsigned, order = predicate[0] == "u", predicate[-2:]
-        if width == 64:
-            if predicate in ("eq", "ne"):
-                return emitter.let(f"all({lhs} == {rhs})" if predicate == "eq" else f"any({lhs} != {rhs})")
-            if order in ("gt", "le"):
-                lhs, rhs = rhs, lhs
-            is_below = emitter.less(lhs, rhs, 64, is_unsigned)
-            return emitter.let(is_below if order in ("lt", "gt") else f"!{is_below}")
-        if is_unsigned:
-            return emitter.let(f"{as_unsigned(lhs)} {COMPARISONS[order]} {as_unsigned(rhs)}")
-        return emitter.let(f"{lhs} {COMPARISONS[order]} {rhs}")
-
-    def select(self, emitter: FunctionEmitter, type_: Attribute, condition: Name, then: Name, other: Name) -> Name:
-        return emitter.let(f"select({other}, {then}, {condition})")
-
-    def float_constant(self, emitter: FunctionEmitter, value: float, type_: Attribute) -> Name:
-        return float_constant(emitter, value, type_)
-
-    def expand(self, emitter: FunctionEmitter, op: Operation) -> None:
-        expand(emitter, op)
+        return self.wrap(emitter, whole, bits, 32), self.wrap(emitter, emitter.let(high), bits, 32)
 
 
 def _shifted(shift: Shift, value: Name, count: int) -> str:

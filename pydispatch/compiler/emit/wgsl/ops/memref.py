@@ -9,7 +9,7 @@ from pydispatch.compiler.emit.shaders.tables import table_values
 from pydispatch.compiler.emit.shaders.values import MemRef, Root, fresh
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.ops import elements
-from pydispatch.compiler.emit.wgsl.ops.floats import float_constant
+from pydispatch.compiler.emit.wgsl.ops.registers import REGISTERS
 from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
 from pydispatch.compiler.kernel_ir.readers import attribute, operands_of, symbol, unsupported
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
@@ -126,7 +126,7 @@ def _global(emitter: FunctionEmitter, op: Operation) -> None:
 def _elements(emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> list[Name]:
     values = table_values(emitter, op, element, emitter.width(element), count)
     if is_float(element):
-        return [float_constant(emitter, value, element) for value in values]
+        return [REGISTERS.float_constant(emitter, value, element) for value in values]
     return [emitter.constant(value, element) for value in values]
 
 

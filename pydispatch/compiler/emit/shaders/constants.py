@@ -1,0 +1,109 @@
+"""Constants of the layout and of the executable as 32-bit words, with one meaning in every shader language.
+
+A scalar of 64 bits is two words, the low one first. A narrower scalar is the low bits of one word.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import IndexType, i32
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.shaders.function import ShaderFunction
+from pydispatch.compiler.emit.shaders.registers import E, Registers, V
+from pydispatch.compiler.kernel_ir.readers import attribute, integer, symbol
+from pydispatch.compiler.kernel_ir.types import bit_width
+
+
+class Constants(Registers[E, V]):
+    """Lowerings of constants for the emitter E, whose values are V."""
+
+    # Instructions of the language
+
+    @abstractmethod
+    def layout_word(self, emitter: E, index: int) -> V:
+        """Load a word of the layout constants as a register of 32 bits."""
+
+    @abstractmethod
+    def executable_word(self, emitter: E, index: int) -> V:
+        """Return a word of the executable constants, which are set before the shader is compiled, as a register."""
+
+    @abstractmethod
+    def executable_keys(self, emitter: E) -> Sequence[str]:
+        """Return the key of each word of the executable constants."""
+
+    @abstractmethod
+    def joined(self, emitter: E, type_: Attribute, low: V, high: V) -> V:
+        """Emit the register of a type of 64 bits from two words."""
+
+    # Lowerings
+
+    def layout_constant(self, emitter: E, op: Operation) -> None:
+        """Lower `hal.interface.constant.load`."""
+        ordinal, type_ = integer(op, "ordinal"), op.results[0].type
+        count = _word_count(emitter, op, ordinal)
+        if ordinal + count > emitter.layout.constants:
+            raise emitter.error(
+                f"constant {ordinal} of type {type_} lies outside the layout, "
+                f"which has {emitter.layout.constants} words"
+            )
+        key = ("constant", ordinal, type_)
+        scalar = emitter.at_entry(key, lambda: self._scalar(emitter, type_, count, ordinal, self.layout_word))
+        emitter.define(op.results[0], scalar)
+
+    def executable_constant(self, emitter: E, op: Operation) -> None:
+        """Lower `hal.executable.constant.load`."""
+        key, type_, keys = symbol(op, "key"), op.results[0].type, self.executable_keys(emitter)
+        if key not in keys:
+            raise emitter.error(
+                f"executable constant '{key}' has no hal.executable.constant.block",
+                f"defined are: {', '.join(keys) or 'none'}",
+            )
+        ordinal = keys.index(key)
+        count = 2 if not isinstance(type_, IndexType) and bit_width(type_) > 32 else 1
+        if count == 2 and tuple(keys[ordinal : ordinal + 2]) != (key, key):
+            raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
+        scalar = emitter.at_entry(
+            ("executable constant", ordinal, type_),
+            lambda: self._scalar(emitter, type_, count, ordinal, self.executable_word),
+        )
+        emitter.define(op.results[0], scalar)
+
+    def _scalar(
+        self, emitter: E, type_: Attribute, count: int, ordinal: int, word: Callable[[E, int], V]
+    ) -> V:  # fmt: skip
+        """Emit a scalar from its `count` words; `word` emits the word of a number."""
+        width, low = emitter.width(type_), word(emitter, ordinal)
+        if width == 64:
+            high = word(emitter, ordinal + 1) if count == 2 else emitter.constant(0, i32)
+            return self.joined(emitter, type_, low, high)
+        if width == 1:
+            return self.resized(emitter, low, 32, 1)
+        if not isinstance(type_, IndexType):
+            low = self.wrap(emitter, low, bit_width(type_), 32)
+        return self.from_bits(emitter, low, type_)
+
+    def rows(self) -> dict[str, Callable[[E, Operation], None]]:
+        """Return the lowerings by operation."""
+        return {
+            "hal.interface.constant.load": self.layout_constant,
+            "hal.executable.constant.load": self.executable_constant,
+        }
+
+
+def _word_count(emitter: ShaderFunction[Any], op: Operation, ordinal: int) -> int:
+    """Return how many words a constant of the layout takes.
+
+    An index takes the next word as well, unless the layout ends or another constant begins there.
+    """
+    type_ = op.results[0].type
+    if not isinstance(type_, IndexType):
+        return 2 if bit_width(type_) > 32 else 1
+    if attribute(op, "layout") is not None:
+        return 1
+    others = emitter.ops.get(op.name, ())
+    is_taken = any(integer(other, "ordinal") == ordinal + 1 for other in others if other is not op)
+    return 2 if ordinal + 1 < emitter.layout.constants and not is_taken else 1

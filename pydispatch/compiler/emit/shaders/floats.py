@@ -1,0 +1,95 @@
+"""Arithmetic and comparisons of floats, with one meaning in every shader language.
+
+A language states for which types it has an instruction; all other operations are emitted as their definitions
+(`kernel_ir/math`), so that floats of 16 bits and less compute in f32.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.shaders.registers import E, Registers, V
+from pydispatch.compiler.kernel_ir.math.definitions import COMPOSED, FUNCTIONS, TESTS
+from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, flags, integer, op_name, operands_of
+
+INSTRUCTIONS = (
+    "arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "math.absf", "math.sqrt", "math.floor",
+    "math.ceil", "math.trunc", "math.roundeven", "math.fma",
+)  # fmt: skip
+"""Operations that are one instruction, exact or right to the last place."""
+EXTREMES = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
+
+
+class Floats(Registers[E, V]):
+    """Lowerings of operations on floats for the emitter E, whose values are V."""
+
+    # Instructions of the language
+
+    @abstractmethod
+    def has_instruction(self, emitter: E, name: str, type_: Attribute) -> bool:
+        """Return whether the language computes an operation on floats of a type exactly. Comparisons: `arith.cmpf`."""
+
+    @abstractmethod
+    def computed(self, emitter: E, op: Operation, operands: Sequence[V]) -> V:
+        """Emit the instruction of one of `INSTRUCTIONS`. Arithmetic is rounded as the flags of `op` demand."""
+
+    @abstractmethod
+    def plain_extreme(self, emitter: E, is_larger: bool, type_: Attribute, operands: Sequence[V]) -> V:
+        """Emit a maximum or minimum of numbers that are neither NaN nor zeros of unlike signs."""
+
+    @abstractmethod
+    def is_nan(self, emitter: E, type_: Attribute, value: V) -> V:
+        """Emit whether a float is NaN."""
+
+    @abstractmethod
+    def float_compared(self, emitter: E, predicate: str, type_: Attribute, lhs: V, rhs: V) -> V:
+        """Emit an ordered or unordered comparison of two floats."""
+
+    # Lowerings
+
+    def instruction(self, emitter: E, op: Operation) -> None:
+        """Lower one of `INSTRUCTIONS`."""
+        if not self.has_instruction(emitter, op_name(op), op.results[0].type):
+            self.expand(emitter, op)
+            return
+        emitter.values[op.results[0]] = self.computed(emitter, op, self.operands(emitter, operands_of(op)))
+
+    def extreme(self, emitter: E, op: Operation) -> None:
+        """Lower one of `EXTREMES`: an instruction where flags exclude NaN and signs of zeros."""
+        (result,), fast_flags = op.results, set(flags(op, "fastmath").split())
+        is_plain = "fast" in fast_flags or {"nnan", "nsz"} <= fast_flags
+        if not (is_plain and self.has_instruction(emitter, op_name(op), result.type)):
+            self.expand(emitter, op)
+            return
+        operands = self.operands(emitter, operands_of(op))
+        emitter.define(result, self.plain_extreme(emitter, "max" in op_name(op), result.type, operands))
+
+    def comparison(self, emitter: E, op: Operation) -> None:
+        """Lower `arith.cmpf`."""
+        predicate, (result,), type_ = FLOAT_PREDICATES[integer(op, "predicate")], op.results, op.operands[0].type
+        if predicate in ("false", "true"):
+            emitter.define(result, int(predicate == "true"))
+            return
+        if not self.has_instruction(emitter, op_name(op), type_):
+            self.expand(emitter, op)
+            return
+        lhs, rhs = self.operands(emitter, operands_of(op))
+        if predicate not in ("uno", "ord"):
+            emitter.define(result, self.float_compared(emitter, predicate, type_, lhs, rhs))
+            return
+        is_unordered = self.is_nan(emitter, type_, lhs)
+        if lhs != rhs:
+            is_unordered = self.logical(emitter, "or", is_unordered, self.is_nan(emitter, type_, rhs))
+        emitter.define(result, is_unordered if predicate == "uno" else self.inverted(emitter, is_unordered))
+
+    def rows(self) -> dict[str, Callable[[E, Operation], None]]:
+        """Return the lowerings by operation."""
+        return {
+            **dict.fromkeys((*FUNCTIONS, *COMPOSED, *TESTS, "math.isnormal", "math.copysign"), self.expand),
+            **dict.fromkeys(INSTRUCTIONS, self.instruction),
+            **dict.fromkeys(EXTREMES, self.extreme),
+            "arith.cmpf": self.comparison,
+        }

@@ -1,0 +1,53 @@
+"""Invocations, workgroups and barriers, in every shader language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.shaders.function import ShaderFunction
+from pydispatch.compiler.kernel_ir.readers import attribute, integer
+
+Emitter = ShaderFunction[Any]
+
+
+def _component(built_in: str) -> Callable[[Emitter, Operation], None]:
+    """Return the lowering of a dimension of the grid to a component of a built-in."""
+
+    def lower(emitter: Emitter, op: Operation) -> None:
+        emitter.define(op.results[0], emitter.component(built_in, integer(op, "dimension")))
+
+    return lower
+
+
+def _workgroup_size(emitter: Emitter, op: Operation) -> None:
+    """Define a dimension of the workgroup size as the size that the kernel's export declares.
+
+    The emitter chooses the actual number of invocations in a workgroup.
+    """
+    emitter.define(op.results[0], max(1, emitter.declared_size[integer(op, "dimension")]))
+
+
+def _thread(emitter: Emitter, op: Operation) -> None:
+    """Lower `gpu.thread_id`. In a workgroup of one dimension, the x id is the linear invocation index."""
+    dimension = attribute(op, "dimension")
+    axis = "xyz".index(str(getattr(getattr(dimension, "data", None), "value", "x")))
+    is_line = emitter.size[1:] == (1, 1)
+    emitter.define(op.results[0], emitter.invocation() if is_line else emitter.component("LocalInvocationId", axis))
+
+
+def _barrier(emitter: Emitter, op: Operation) -> None:
+    """Emit a workgroup barrier that also makes the memory writes of all invocations visible."""
+    if emitter.invocations > 1:
+        emitter.barrier()
+
+
+ROWS: dict[str, Callable[[Emitter, Operation], None]] = {
+    "hal.interface.workgroup.id": _component("WorkgroupId"),
+    "hal.interface.workgroup.count": _component("NumWorkgroups"),
+    "hal.interface.workgroup.size": _workgroup_size,
+    "gpu.thread_id": _thread,
+    "gpu.barrier": _barrier,
+}

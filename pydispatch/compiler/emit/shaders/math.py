@@ -1,0 +1,77 @@
+"""Operations of `math` on integers, with one meaning in every shader language: counts of bits, sizes and powers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.shaders.integers import bits_of
+from pydispatch.compiler.emit.shaders.registers import E, Registers, V
+from pydispatch.compiler.emit.shaders.values import known
+from pydispatch.compiler.kernel_ir.readers import operands_of
+
+
+class IntegerMath(Registers[E, V]):
+    """Lowerings of `math` on integers for the emitter E, whose values are V."""
+
+    # Instructions of the language
+
+    @abstractmethod
+    def counted(self, emitter: E, kind: str, value: V, width: int) -> V:
+        """Emit the number of leading zeros (`ctlz`), trailing zeros (`cttz`) or ones (`ctpop`) of a register.
+
+        The count is a register of the same width; 0 has as many zeros as the register has bits.
+        """
+
+    # Lowerings
+
+    def count(self, kind: str) -> Callable[[E, Operation], None]:
+        """Return the lowering of a count of bits."""
+
+        def lower(emitter: E, op: Operation) -> None:
+            (result,) = op.results
+            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+            (value,) = self.operands(emitter, operands_of(op))
+            if width == 1:
+                emitter.define(result, value if kind == "ctpop" else self.inverted(emitter, value))
+                return
+            count = self.counted(emitter, kind, self.zero_extended(emitter, value, bits, width), width)
+            if kind == "ctlz" and bits < width:
+                count = self.arithmetic(emitter, "sub", width, count, emitter.constant(width - bits, result.type))
+            if kind == "cttz" and bits < width:
+                most = emitter.constant(bits, result.type)
+                is_zero = self.compared(emitter, "ugt", width, count, most)
+                count = self.select(emitter, result.type, is_zero, most, count)
+            emitter.define(result, self.wrap(emitter, count, bits, width))
+
+        return lower
+
+    def absolute(self, emitter: E, op: Operation) -> None:
+        """Lower `math.absi`; the size of the smallest number is itself."""
+        (operand,), (result,) = operands_of(op), op.results
+        bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+        (value,) = self.operands(emitter, [operand])
+        if width > 1:
+            zero = emitter.constant(0, result.type)
+            is_negative = self.compared(emitter, "slt", width, value, zero)
+            negated = self.wrap(emitter, self.arithmetic(emitter, "sub", width, zero, value), bits, width)
+            value = self.select(emitter, result.type, is_negative, negated, value)
+        emitter.define(result, value)
+
+    def power(self, emitter: E, op: Operation) -> None:
+        """Lower a power with a whole exponent."""
+        exponent = emitter.index(op.operands[1])
+        self.expand(emitter, op, exponent if known(exponent) else None)
+
+    def rows(self) -> dict[str, Callable[[E, Operation], None]]:
+        """Return the lowerings by operation."""
+        return {
+            "math.absi": self.absolute,
+            "math.ctlz": self.count("ctlz"),
+            "math.cttz": self.count("cttz"),
+            "math.ctpop": self.count("ctpop"),
+            "math.fpowi": self.power,
+            "math.ipowi": self.power,
+        }

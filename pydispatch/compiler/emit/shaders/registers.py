@@ -1,0 +1,92 @@
+"""Instructions on registers that lowerings of several subjects emit, in every shader language.
+
+Registers of integers have 32 or 64 bits, `width`; those of truth values have 1. `bits` of a register are significant,
+and its upper bits are copies of their sign.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.emit.shaders.function import ShaderFunction
+from pydispatch.compiler.kernel_ir.math.definitions import Definition, Native, definition
+from pydispatch.compiler.kernel_ir.readers import op_name
+from pydispatch.compiler.kernel_ir.types import is_float, is_integer
+
+E = TypeVar("E", bound=ShaderFunction[Any])
+V = TypeVar("V")
+
+
+class Registers(ABC, Generic[E, V]):
+    """Instructions of a shader language, emitted by the emitter E, whose values are V."""
+
+    @abstractmethod
+    def operands(self, emitter: E, values: Sequence[SSAValue]) -> list[V]:
+        """Return operands of one instruction."""
+
+    @abstractmethod
+    def wrap(self, emitter: E, value: V, bits: int, width: int) -> V:
+        """Extend the low `bits` bits of a register with their sign, and return the register."""
+
+    @abstractmethod
+    def zero_extended(self, emitter: E, value: V, bits: int, width: int) -> V:
+        """Extend the low `bits` bits of a register with zeros, and return the register."""
+
+    @abstractmethod
+    def resized(self, emitter: E, value: V, from_width: int, to_width: int) -> V:
+        """Convert a register to another width, keeping the sign."""
+
+    @abstractmethod
+    def logical(self, emitter: E, kind: str, lhs: V, rhs: V) -> V:
+        """Emit an operation on truth values: `and`, `or`, `eq`, `ne`; `and_not` inverts the second operand, `not_and`
+        and `not_or` the first.
+        """
+
+    @abstractmethod
+    def inverted(self, emitter: E, value: V) -> V:
+        """Emit the opposite of a truth value."""
+
+    @abstractmethod
+    def arithmetic(self, emitter: E, kind: str, width: int, lhs: V, rhs: V) -> V:
+        """Emit `add`, `sub`, `mul`, `and`, `or` or `xor` of integers."""
+
+    @abstractmethod
+    def compared(self, emitter: E, predicate: str, width: int, lhs: V, rhs: V) -> V:
+        """Emit a comparison of integers. Sign-extended registers keep their order without sign as well."""
+
+    @abstractmethod
+    def select(self, emitter: E, type_: Attribute, condition: V, then: V, other: V) -> V:
+        """Emit a choice between two registers of a type."""
+
+    @abstractmethod
+    def float_constant(self, emitter: E, value: float, type_: Attribute) -> V:
+        """Return a float constant in the register of its type."""
+
+    @abstractmethod
+    def from_bits(self, emitter: E, value: V, type_: Attribute) -> V:
+        """Convert an integer register with the bits of a scalar of a type to the register of that type."""
+
+    @abstractmethod
+    def to_bits(self, emitter: E, value: V, type_: Attribute) -> V:
+        """Convert the register of a scalar of a type to an integer register with its bits."""
+
+    @abstractmethod
+    def expand(self, emitter: E, op: Operation, exponent: int | None = None) -> None:
+        """Emit the definition of an operation in its place. exponent: of a power, where it is known."""
+
+
+_NATIVE = Native()
+
+
+def definition_of(emitter: ShaderFunction[Any], op: Operation, exponent: int | None) -> Definition:
+    """Return the definition of an operation. Raises CompileError for one on neither floats nor integers.
+
+    exponent: of a power, where it is known.
+    """
+    if not any(is_float(value.type) or is_integer(value.type) for value in (op.operands[0], op.results[0])):
+        raise emitter.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
+    return definition(op, _NATIVE, exponent)

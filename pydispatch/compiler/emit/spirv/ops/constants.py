@@ -1,0 +1,60 @@
+"""Constants in SPIR-V; how scalars are made of words is in `shaders/constants.py`.
+
+Layout constants are push constants, or a buffer after the bindings where there are too many. Executable constants are
+specialization constants, whose SpecIds are the numbers of their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.emit.shaders.constants import Constants
+from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.spirv.module import Id
+from pydispatch.compiler.emit.spirv.ops.registers import SpirvRegisters
+from pydispatch.compiler.emit.spirv.words import OP
+from pydispatch.formats.spirv.interface import are_spilled
+
+
+class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
+    def layout_word(self, emitter: FunctionEmitter, index: int) -> Id:
+        m, count, binding = emitter.m, emitter.layout.constants, len(emitter.layout.bindings)
+        is_spilled = are_spilled(count)
+        storage = "StorageBuffer" if is_spilled else "PushConstant"
+
+        def make() -> Id:
+            variable = m.variable(storage, m.block("constants", m.array(m.int(32), count, 4)))
+            if is_spilled:
+                m.decorate(variable, "DescriptorSet", 0)
+                m.decorate(variable, "Binding", binding)
+                m.decorate(variable, "NonWritable")
+            return variable
+
+        variable = m.once((storage, count, binding if is_spilled else 0), make)
+        pointer = m.pointer(storage, m.int(32))
+        place = emitter.code.let("AccessChain", pointer, variable, m.integer(0), m.integer(index))
+        return emitter.code.let("Load", m.int(32), place)
+
+    def executable_word(self, emitter: FunctionEmitter, index: int) -> Id:
+        m = emitter.m
+
+        def make() -> Id:
+            type_, result = m.int(32), m.id()
+            m.globals += [4 << 16 | OP["SpecConstant"], type_, result, 0]
+            m.decorate(result, "SpecId", index)
+            m.name(result, emitter.module.constants[index])
+            return result
+
+        return m.once(("specialized", index), make)
+
+    def executable_keys(self, emitter: FunctionEmitter) -> Sequence[str]:
+        return emitter.module.constants
+
+    def joined(self, emitter: FunctionEmitter, type_: Attribute, low: Id, high: Id) -> Id:
+        pair = emitter.code.let("CompositeConstruct", emitter.m.type("TypeVector", emitter.m.int(32), 2), low, high)
+        return emitter.code.let("Bitcast", emitter.type(type_), pair)
+
+
+ROWS: dict[str, Lowering] = _Constants().rows()

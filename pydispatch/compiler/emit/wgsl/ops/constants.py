@@ -1,0 +1,38 @@
+"""Constants in WGSL; how scalars are made of words is in `shaders/constants.py`.
+
+Layout constants are a uniform buffer of vectors of four words. Executable constants are overrides, whose ids are the
+numbers of their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.emit.shaders.constants import Constants
+from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.wgsl.ops.registers import WgslRegisters
+from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
+
+
+class _Constants(WgslRegisters, Constants[FunctionEmitter, Name]):
+    def layout_word(self, emitter: FunctionEmitter, index: int) -> Name:
+        vectors, emitter.reads_constants = -(-emitter.layout.constants // 4), True
+        name = f"constants{vectors if vectors > 1 else ''}"
+        emitter.module.declare(name, lambda: f"@group(3) @binding(0) var<uniform> {name}: array<vec4u, {vectors}>;")
+        return emitter.let(f"i32({name}[{index // 4}].{'xyzw'[index % 4]})")
+
+    def executable_word(self, emitter: FunctionEmitter, index: int) -> Name:
+        name = f"constant{index}"
+        emitter.module.declare(name, lambda: f"@id({index}) override {name}: u32 = 0u;")
+        return emitter.let(f"i32({name})")
+
+    def executable_keys(self, emitter: FunctionEmitter) -> Sequence[str]:
+        return emitter.constants
+
+    def joined(self, emitter: FunctionEmitter, type_: Attribute, low: Name, high: Name) -> Name:
+        return emitter.let(f"vec2u({as_unsigned(low)}, {as_unsigned(high)})")
+
+
+ROWS: dict[str, Lowering] = _Constants().rows()

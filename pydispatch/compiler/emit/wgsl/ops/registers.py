@@ -1,0 +1,118 @@
+"""Instructions of WGSL on registers, for the lowerings of all subjects.
+
+Integers of up to 32 bits are i32; those of 64 bits are two words, computed by functions of the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.emit.llvm.types import float_bits
+from pydispatch.compiler.emit.shaders.registers import Registers
+from pydispatch.compiler.emit.shaders.values import is_native_float, signed
+from pydispatch.compiler.emit.wgsl.definitions import expand
+from pydispatch.compiler.emit.wgsl.function import FunctionEmitter
+from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned, integer, single, unsigned, wide
+from pydispatch.compiler.kernel_ir.types import bit_width
+
+COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+OPERATORS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+WIDE = {"add": "pyd_i64_add", "sub": "pyd_i64_sub", "mul": "pyd_i64_mul"}
+"""Functions of the library for two words; bitwise operators take these as they are."""
+LOGICAL = {
+    "and": "{} & {}", "or": "{} | {}", "eq": "{} == {}", "ne": "{} != {}",
+    "and_not": "{} & !{}", "not_and": "!{} & {}", "not_or": "!{} | {}",
+}  # fmt: skip
+
+
+class WgslRegisters(Registers[FunctionEmitter, Name]):
+    """Instructions of WGSL on registers."""
+
+    def operands(self, emitter: FunctionEmitter, values: Sequence[SSAValue]) -> list[Name]:
+        return emitter.operands(values)
+
+    def wrap(self, emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+        if bits == width:
+            return value
+        if width == 32:
+            return emitter.let(f"extractBits({value}, 0u, {bits}u)")
+        shift = unsigned(width - bits)
+        return emitter.call("pyd_i64_shift_right", emitter.call("pyd_i64_shift_left", value, shift), shift)
+
+    def zero_extended(self, emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+        if bits == width:
+            return value
+        return emitter.let(f"{value} & {emitter.number((1 << bits) - 1, width)}")
+
+    def resized(self, emitter: FunctionEmitter, value: Name, from_width: int, to_width: int) -> Name:
+        if from_width == to_width:
+            return value
+        if from_width == 1:
+            return emitter.let(f"select({emitter.number(0, to_width)}, {emitter.number(-1, to_width)}, {value})")
+        if to_width == 1:
+            return emitter.let(f"({value}.x & 1u) != 0u" if from_width == 64 else f"({value} & 1) != 0")
+        return emitter.call("pyd_i64_from_i32", value) if to_width == 64 else emitter.let(f"i32({value}.x)")
+
+    def logical(self, emitter: FunctionEmitter, kind: str, lhs: Name, rhs: Name) -> Name:
+        return emitter.let(LOGICAL[kind].format(lhs, rhs))
+
+    def inverted(self, emitter: FunctionEmitter, value: Name) -> Name:
+        return emitter.let(f"!{value}")
+
+    def arithmetic(self, emitter: FunctionEmitter, kind: str, width: int, lhs: Name, rhs: Name) -> Name:
+        if width == 64 and kind in WIDE:
+            return emitter.call(WIDE[kind], lhs, rhs)
+        return emitter.let(f"{lhs} {OPERATORS[kind]} {rhs}")
+
+    def compared(self, emitter: FunctionEmitter, predicate: str, width: int, lhs: Name, rhs: Name) -> Name:
+        is_unsigned, order = predicate[0] == "u", predicate[-2:]
+        if width == 64:
+            if predicate in ("eq", "ne"):
+                return emitter.let(f"all({lhs} == {rhs})" if predicate == "eq" else f"any({lhs} != {rhs})")
+            if order in ("gt", "le"):
+                lhs, rhs = rhs, lhs
+            is_below = emitter.less(lhs, rhs, 64, is_unsigned)
+            return emitter.let(is_below if order in ("lt", "gt") else f"!{is_below}")
+        if is_unsigned:
+            return emitter.let(f"{as_unsigned(lhs)} {COMPARISONS[order]} {as_unsigned(rhs)}")
+        return emitter.let(f"{lhs} {COMPARISONS[order]} {rhs}")
+
+    def select(self, emitter: FunctionEmitter, type_: Attribute, condition: Name, then: Name, other: Name) -> Name:
+        return emitter.let(f"select({other}, {then}, {condition})")
+
+    def float_constant(self, emitter: FunctionEmitter, value: float, type_: Attribute) -> Name:
+        bits = float_bits(value, type_)
+        if type(type_) is Float32Type:
+            literal = single(bits)
+            return literal if literal is not None else _special(emitter, bits)
+        if emitter.is_f16(type_):
+            return emitter.at_entry(("f16", bits), lambda: emitter.call("pyd_f16", integer(signed(bits, 16))))
+        return wide(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
+
+    def from_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
+        if type(type_) is Float32Type:
+            return emitter.let(f"bitcast<f32>({value})")
+        return emitter.from_bits(value, type_)
+
+    def to_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
+        if type(type_) is Float32Type:
+            return emitter.let(f"bitcast<i32>({value})")
+        return emitter.to_bits(value, type_)
+
+    def expand(self, emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
+        expand(emitter, op, exponent)
+
+
+def _special(emitter: FunctionEmitter, bits: int) -> Name:
+    """Return an infinity or a NaN: through a name, since constants of WGSL are finite."""
+
+    def make() -> Name:
+        return emitter.let(f"bitcast<f32>({emitter.let(unsigned(bits), 'k')})", "k")
+
+    return emitter.at_entry(("special", bits), make)
+
+
+REGISTERS = WgslRegisters()
