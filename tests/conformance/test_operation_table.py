@@ -14,6 +14,7 @@ from references import NEAR
 
 import pydispatch as pd
 from pydispatch.compiler.emit.llvm.emitter import lowerings
+from pydispatch.compiler.kernel_ir.expand.integers import RULES
 
 INEXACT = "tests/ops/test_math_properties.py, tests/spirv/test_math_accuracy.py, tests/spirv/test_math_doubles.py"
 ELSEWHERE = {
@@ -55,7 +56,7 @@ def test_every_operation_has_cases() -> None:
     """The operations are those that docs/language.md lists: tests/ir/test_docs.py compares them with this table."""
     words = {word for of_type in tables().values() for table in of_type for case in table.cases
              for word in re.findall(r"(?:arith|math)\.\w+", case.body)}  # fmt: skip
-    operations = {name for name in lowerings() if name.startswith(("arith.", "math."))}
+    operations = {name for name in lowerings().keys() | RULES.keys() if name.startswith(("arith.", "math."))}
     assert words | ELSEWHERE.keys() == operations
     assert not words & ELSEWHERE.keys()
 

@@ -23,7 +23,8 @@ ARCHITECTURES = {"x86_64": "x86_64", "arm_64": "aarch64", "riscv_64": "riscv64"}
 """Architecture suffix of an embedded ELF format name -> the name that compilers and readers use."""
 
 IN_RANGE = "pyd.in_range"
-"""On a shift: its count is below the width; on an unsigned division: its divisor is not 0. It needs no guard."""
+"""On a shift: its count is below the width, or its result is not used. On a division: its divisor is not 0, nor, where
+there is a sign, -1. The operation needs no guard."""
 
 MOST = "pyd.most"
 """On scf.for and scf.while: how many iterations there are at most, where nothing else says it."""

@@ -9,6 +9,7 @@ from kernel_targets import load
 from kernels import buffer, elementwise
 
 from pydispatch.compiler.emit.llvm.emitter import lowerings
+from pydispatch.compiler.kernel_ir.expand import integers
 from pydispatch.compiler.kernel_ir.expand.expand import RULES
 from pydispatch.compiler.kernel_ir.readers import LEAVES
 from pydispatch.ir.dialects import new_context
@@ -28,7 +29,7 @@ def test_every_op_has_a_lowering(dialect: str) -> None:
     names = {op.name for op in context.get_optional_dialect(dialect).operations} if hasattr(context, "get_optional_dialect") \
         else {op.name for op in context._registered_dialects[dialect]().operations}  # fmt: skip
     assert names
-    known = lowerings().keys() | RULES.keys()
+    known = lowerings().keys() | RULES.keys() | integers.RULES.keys()
     assert not lowerings().keys() & RULES.keys()
     missing = names - known - LEAVES - REASONS.keys()
     assert not missing

@@ -31,6 +31,7 @@ from pydispatch.compiler.emit.llvm.ops import (
 )
 from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.kernel_ir.expand.expand import expand
+from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand_integers
 from pydispatch.compiler.kernel_ir.index_sets import split_index_sets
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.strided import take_steps_together
@@ -63,6 +64,7 @@ def emit_module(
         expand(function)
         take_steps_together(function)
         split_index_sets(function)
+        expand_integers(function, TargetIntegers(has_word_counts=platform.shifts_by_words))
         return FunctionEmitter(writer, platform, function, exported).run()
 
     text = [emitted(_export(writer, name), exported=True) for name in exports]

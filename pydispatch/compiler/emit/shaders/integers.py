@@ -1,8 +1,8 @@
 """Integer operations, constants and choices of arith, with one meaning in every shader language.
 
-`Integers` decides what is known while compiling, what operations on i1 mean, how the upper bits of registers are kept,
-and what is left of an operation where nothing is undefined (docs/kernel-ir.md, Numbers). A language implements the
-instructions that it writes.
+`Integers` decides what is known while compiling and how the upper bits of registers are kept. Divisions, shifts and
+values of one bit are as `kernel_ir/expand/integers.py` leaves them. A language implements the instructions that it
+writes.
 
 Integers that are narrower than their register keep its upper bits equal to their sign.
 """
@@ -14,13 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType
+from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.shaders.function import ShaderFunction
-from pydispatch.compiler.emit.shaders.registers import E, Registers, V
+from pydispatch.compiler.emit.shaders.registers import ARITHMETIC_RIGHT, LEFT, LOGICAL_RIGHT, E, Registers, Shift, V
 from pydispatch.compiler.emit.shaders.values import known, signed
-from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, attribute, integer, op_name, operands_of
 from pydispatch.compiler.kernel_ir.types import bit_width, is_integer
 
@@ -34,14 +33,6 @@ class Division:
 
     is_signed: bool
     is_quotient: bool
-
-
-@dataclass(frozen=True)
-class Shift:
-    """A shift to the left, or to the right by copies of the sign or by zeros."""
-
-    is_left: bool
-    is_signed: bool
 
 
 @dataclass(frozen=True)
@@ -71,38 +62,8 @@ class Integers(Registers[E, V]):
     # Instructions of the language
 
     @abstractmethod
-    def divided(self, emitter: E, division: Division, bits: int, width: int, lhs: Index, rhs: Index) -> V:
-        """Emit a division that never traps, wrapped: by zero 0 and the dividend, the smallest number by -1 itself and
-        0.
-        """
-
-    @abstractmethod
-    def divided_in_range(self, emitter: E, division: Division, width: int, lhs: V, rhs: V) -> V:
+    def divided(self, emitter: E, division: Division, width: int, lhs: V, rhs: V) -> V:
         """Emit a division whose divisor is not 0, nor -1 where there is a sign."""
-
-    @abstractmethod
-    def shifted(
-        self, emitter: E, shift: Shift, bits: int, width: int, value: V, amount: V, count: Index, fits: bool
-    ) -> V:
-        """Emit a shift, to be wrapped. By `bits` or more 0, or copies of the sign.
-
-        Args:
-            emitter: Receives the code.
-            shift: The kind of shift.
-            bits: Significant bits of the registers.
-            width: Bits of the registers.
-            value: What is shifted; zero-extended where zeros are shifted in.
-            amount: By how many bits.
-            count: The amount, as an `int` when it is known.
-            fits: Whether the amount is known to be below `bits`.
-        """
-
-    @abstractmethod
-    def rounds_away(self, emitter: E, width: int, remainder: V, rhs: V, is_known: bool, up: bool, is_signed: bool) -> V:
-        """Emit whether a quotient that was rounded toward zero is moved by one to round it up or down.
-
-        By zero the remainder is the dividend, and the quotient stays 0. is_known: the divisor is, and is not 0.
-        """
 
     @abstractmethod
     def extreme(self, emitter: E, extreme: Extreme, width: int, lhs: V, rhs: V) -> V:
@@ -145,7 +106,7 @@ class Integers(Registers[E, V]):
 
     def binary(self, kind: str) -> Callable[[E, Operation], None]:
         """Return the lowering of an operation whose low bits depend on the low bits of its operands alone."""
-        fold, logical = FOLDS[kind], LOGICAL[kind]
+        fold = FOLDS[kind]
         is_bitwise = kind in ("and", "or", "xor")
 
         def lower(emitter: E, op: Operation) -> None:
@@ -157,7 +118,7 @@ class Integers(Registers[E, V]):
                 emitter.define(result, signed(fold(a, b), bits))
                 return
             if width == 1:
-                emitter.define(result, self.logical(emitter, logical, emitter.get(first), emitter.get(second)))
+                emitter.define(result, self.logical(emitter, LOGICAL[kind], emitter.get(first), emitter.get(second)))
                 return
             neutral = None if is_bitwise else _neutral(kind, a, b)
             if neutral is not None:
@@ -169,7 +130,7 @@ class Integers(Registers[E, V]):
         return lower
 
     def division(self, division: Division) -> Callable[[E, Operation], None]:
-        """Return the lowering of a division that rounds toward zero."""
+        """Return the lowering of a division."""
 
         def lower(emitter: E, op: Operation) -> None:
             (first, second), (result,) = operands_of(op), op.results
@@ -177,59 +138,38 @@ class Integers(Registers[E, V]):
             a, b = emitter.index(first), emitter.index(second)
             if known(a) and known(b) and a >= 0 and b > 0:
                 emitter.define(result, a // b if division.is_quotient else a % b)
-            elif width == 1:
-                emitter.define(result, self._divided_bits(emitter, division.is_quotient, first, second))
-            elif IN_RANGE in op.attributes and bits == width and not known(b):
-                lhs, rhs = self.operands(emitter, (first, second))
-                emitter.define(result, self.divided_in_range(emitter, division, width, lhs, rhs))
+                return
+            lhs, rhs = self.operands(emitter, (first, second))
+            if division.is_signed:
+                value = self.divided(emitter, division, width, lhs, rhs)
             else:
-                emitter.define(result, self.divided(emitter, division, bits, width, a, b))
+                lhs = self.zero_extended(emitter, lhs, bits, width)
+                if known(b) and b > 0 and b & (b - 1) == 0:
+                    value = self._divided_by_power(emitter, division, width, lhs, b)
+                else:
+                    rhs = self.zero_extended(emitter, rhs, bits, width)
+                    value = self.divided(emitter, division, width, lhs, rhs)
+            emitter.define(result, self.wrap(emitter, value, bits, width))
 
         return lower
 
-    def _divided_bits(self, emitter: E, is_quotient: bool, lhs: SSAValue, rhs: SSAValue) -> V:
-        """Emit a division of i1, whose only divisor is 1, or -1 where there is a sign."""
-        return self.logical(emitter, "and" if is_quotient else "and_not", emitter.get(lhs), emitter.get(rhs))
-
-    def rounded(self, up: bool, is_signed: bool) -> Callable[[E, Operation], None]:
-        """Return the lowering of a division that rounds up or down."""
-        divisions = Division(is_signed, is_quotient=True), Division(is_signed, is_quotient=False)
-
-        def lower(emitter: E, op: Operation) -> None:
-            (first, second), (result,) = operands_of(op), op.results
-            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
-            if width == 1:  # nothing is left to round
-                emitter.define(result, self._divided_bits(emitter, True, first, second))
-                return
-            a, b = emitter.index(first), emitter.index(second)
-            if known(b) and b == 0:
-                emitter.define(result, 0)
-                return
-            quotient, remainder = (self.divided(emitter, division, bits, width, a, b) for division in divisions)
-            moves = self.rounds_away(emitter, width, remainder, emitter.get(second), known(b), up, is_signed)
-            one = emitter.constant(1, result.type)
-            moved = self.arithmetic(emitter, "add" if up else "sub", width, quotient, one)
-            chosen = self.select(emitter, result.type, moves, moved, quotient)
-            emitter.define(result, self.wrap(emitter, chosen, bits, width))
-
-        return lower
+    def _divided_by_power(self, emitter: E, division: Division, width: int, lhs: V, power: int) -> V:
+        """Emit an unsigned division by a power of two."""
+        register = IntegerType(width)
+        if division.is_quotient:
+            return self.shifted(emitter, LOGICAL_RIGHT, width, lhs, power.bit_length() - 1)
+        return self.arithmetic(emitter, "and", width, lhs, emitter.constant(power - 1, register))
 
     def shift(self, shift: Shift) -> Callable[[E, Operation], None]:
-        """Return the lowering of a shift."""
+        """Return the lowering of a shift by a count below the width."""
 
         def lower(emitter: E, op: Operation) -> None:
             (first, second), (result,) = operands_of(op), op.results
             bits, width = bits_of(emitter, result.type), emitter.width(result.type)
-            count = emitter.index(second)
-            value, amount = self.operands(emitter, (first, second))
-            if width == 1:
-                is_kept = shift.is_signed and not shift.is_left
-                emitter.define(result, value if is_kept else self.logical(emitter, "and_not", value, amount))
-                return
-            if not shift.is_left and not shift.is_signed:
+            (value, amount), count = self.operands(emitter, (first, second)), emitter.index(second)
+            if shift == LOGICAL_RIGHT:
                 value = self.zero_extended(emitter, value, bits, width)
-            fits = IN_RANGE in op.attributes or (known(count) and 0 <= count < bits)
-            moved = self.shifted(emitter, shift, bits, width, value, amount, count, fits)
+            moved = self.shifted(emitter, shift, width, value, count if known(count) else amount)
             emitter.define(result, self.wrap(emitter, moved, bits, width))
 
         return lower
@@ -247,11 +187,7 @@ class Integers(Registers[E, V]):
                 emitter.define(result, fold(a, b))
                 return
             lhs, rhs = self.operands(emitter, (first, second))
-            if width == 1:  # true is -1 where there is a sign
-                kind = "or" if extreme.is_larger != extreme.is_signed else "and"
-                emitter.define(result, self.logical(emitter, kind, lhs, rhs))
-            else:
-                emitter.define(result, self.extreme(emitter, extreme, width, lhs, rhs))
+            emitter.define(result, self.extreme(emitter, extreme, width, lhs, rhs))
 
         return lower
 
@@ -262,10 +198,6 @@ class Integers(Registers[E, V]):
             type_ = op.results[0].type
             bits, width = bits_of(emitter, type_), emitter.width(type_)
             lhs, rhs = self.operands(emitter, operands_of(op))
-            if width == 1:
-                emitter.define(op.results[0], self.logical(emitter, "and", lhs, rhs))
-                emitter.define(op.results[1], 0)
-                return
             if bits > 16 and bits != 32:
                 if bits % 2:
                     raise emitter.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
@@ -284,10 +216,6 @@ class Integers(Registers[E, V]):
         type_ = op.results[0].type
         bits, width = bits_of(emitter, type_), emitter.width(type_)
         operands = self.operands(emitter, operands_of(op))
-        if width == 1:
-            emitter.define(op.results[0], self.logical(emitter, "ne", *operands))
-            emitter.define(op.results[1], self.logical(emitter, "and", *operands))
-            return
         lhs, rhs = (self.zero_extended(emitter, operand, bits, width) for operand in operands)
         total = self.arithmetic(emitter, "add", width, lhs, rhs)
         plain = self.zero_extended(emitter, total, bits, width)
@@ -299,15 +227,10 @@ class Integers(Registers[E, V]):
         (first, second), (result,) = operands_of(op), op.results
         predicate, width = INT_PREDICATES[integer(op, "predicate")], emitter.width(first.type)
         lhs, rhs = self.operands(emitter, (first, second))
-        if width > 1:
-            emitter.define(result, self.compared(emitter, predicate, width, lhs, rhs))
-        elif predicate in ("eq", "ne"):
+        if width == 1:
             emitter.define(result, self.logical(emitter, predicate, lhs, rhs))
         else:
-            if predicate in ("slt", "sle", "ugt", "uge"):  # true is -1 where there is a sign
-                lhs, rhs = rhs, lhs
-            is_strict = predicate.endswith("t")
-            emitter.define(result, self.logical(emitter, "not_and" if is_strict else "not_or", lhs, rhs))
+            emitter.define(result, self.compared(emitter, predicate, width, lhs, rhs))
 
     def choice(self, emitter: E, op: Operation) -> None:
         """Lower `arith.select` of scalars, and of memrefs in one storage."""
@@ -338,12 +261,9 @@ class Integers(Registers[E, V]):
             "arith.divui": self.division(Division(is_signed=False, is_quotient=True)),
             "arith.remsi": self.division(Division(is_signed=True, is_quotient=False)),
             "arith.remui": self.division(Division(is_signed=False, is_quotient=False)),
-            "arith.floordivsi": self.rounded(up=False, is_signed=True),
-            "arith.ceildivsi": self.rounded(up=True, is_signed=True),
-            "arith.ceildivui": self.rounded(up=True, is_signed=False),
-            "arith.shli": self.shift(Shift(is_left=True, is_signed=True)),
-            "arith.shrsi": self.shift(Shift(is_left=False, is_signed=True)),
-            "arith.shrui": self.shift(Shift(is_left=False, is_signed=False)),
+            "arith.shli": self.shift(LEFT),
+            "arith.shrsi": self.shift(ARITHMETIC_RIGHT),
+            "arith.shrui": self.shift(LOGICAL_RIGHT),
             "arith.minsi": self.extreme_of(Extreme(is_signed=True, is_larger=False)),
             "arith.maxsi": self.extreme_of(Extreme(is_signed=True, is_larger=True)),
             "arith.minui": self.extreme_of(Extreme(is_signed=False, is_larger=False)),
@@ -369,8 +289,8 @@ FOLDS: dict[str, Callable[[int, int], int]] = {
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
 }
-LOGICAL = {"add": "ne", "sub": "ne", "mul": "and", "and": "and", "or": "or", "xor": "ne"}
-"""The operation on truth values that an operation on i1 is."""
+LOGICAL = {"and": "and", "or": "or", "xor": "ne"}
+"""Operations on truth values."""
 
 
 def _neutral(kind: str, lhs: Index, rhs: Index) -> Index | None:

@@ -34,9 +34,6 @@ class IntegerMath(Registers[E, V]):
             (result,) = op.results
             bits, width = bits_of(emitter, result.type), emitter.width(result.type)
             (value,) = self.operands(emitter, operands_of(op))
-            if width == 1:
-                emitter.define(result, value if kind == "ctpop" else self.inverted(emitter, value))
-                return
             count = self.counted(emitter, kind, self.zero_extended(emitter, value, bits, width), width)
             if kind == "ctlz" and bits < width:
                 count = self.arithmetic(emitter, "sub", width, count, emitter.constant(width - bits, result.type))
@@ -53,12 +50,10 @@ class IntegerMath(Registers[E, V]):
         (operand,), (result,) = operands_of(op), op.results
         bits, width = bits_of(emitter, result.type), emitter.width(result.type)
         (value,) = self.operands(emitter, [operand])
-        if width > 1:
-            zero = emitter.constant(0, result.type)
-            is_negative = self.compared(emitter, "slt", width, value, zero)
-            negated = self.wrap(emitter, self.arithmetic(emitter, "sub", width, zero, value), bits, width)
-            value = self.select(emitter, result.type, is_negative, negated, value)
-        emitter.define(result, value)
+        zero = emitter.constant(0, result.type)
+        is_negative = self.compared(emitter, "slt", width, value, zero)
+        negated = self.wrap(emitter, self.arithmetic(emitter, "sub", width, zero, value), bits, width)
+        emitter.define(result, self.select(emitter, result.type, is_negative, negated, value))
 
     def power(self, emitter: E, op: Operation) -> None:
         """Lower a power with a whole exponent."""

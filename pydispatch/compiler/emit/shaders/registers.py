@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -19,6 +20,18 @@ from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 
 E = TypeVar("E", bound=ShaderFunction[Any])
 V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A shift to the left, or to the right by copies of the sign or by zeros."""
+
+    is_left: bool
+    is_signed: bool
+
+
+LEFT = Shift(is_left=True, is_signed=True)
+LOGICAL_RIGHT, ARITHMETIC_RIGHT = (Shift(is_left=False, is_signed=is_signed) for is_signed in (False, True))
 
 
 class Registers(ABC, Generic[E, V]):
@@ -42,9 +55,7 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def logical(self, emitter: E, kind: str, lhs: V, rhs: V) -> V:
-        """Emit an operation on truth values: `and`, `or`, `eq`, `ne`; `and_not` inverts the second operand, `not_and`
-        and `not_or` the first.
-        """
+        """Emit an operation on truth values: `and`, `or`, `eq` or `ne`."""
 
     @abstractmethod
     def inverted(self, emitter: E, value: V) -> V:
@@ -53,6 +64,10 @@ class Registers(ABC, Generic[E, V]):
     @abstractmethod
     def arithmetic(self, emitter: E, kind: str, width: int, lhs: V, rhs: V) -> V:
         """Emit `add`, `sub`, `mul`, `and`, `or` or `xor` of integers."""
+
+    @abstractmethod
+    def shifted(self, emitter: E, shift: Shift, width: int, value: V, count: V | int) -> V:
+        """Emit a shift by a register or by a number known while compiling, which is below `width`."""
 
     @abstractmethod
     def compared(self, emitter: E, predicate: str, width: int, lhs: V, rhs: V) -> V:

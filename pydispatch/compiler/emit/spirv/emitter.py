@@ -28,6 +28,7 @@ from pydispatch.compiler.emit.spirv.ops import (
 )
 from pydispatch.compiler.emit.spirv.watch import watch as watch_loops
 from pydispatch.compiler.emit.spirv.words import OP
+from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand_integers
 from pydispatch.compiler.kernel_ir.kernel import Export, Target
 from pydispatch.compiler.kernel_ir.readers import integers
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
@@ -72,6 +73,7 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> No
     f = FunctionEmitter(kernels, kernel)
     m, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
+    expand_integers(kernel.function, TargetIntegers(f.index_width, has_word_counts=True))
     f.region(kernel.function.body, lambda op: None)
     if watch and f.iterations.is_open:
         watch_loops(f)

@@ -20,6 +20,7 @@ from pydispatch.compiler.emit.wgsl.function import ZERO, FunctionEmitter, Loweri
 from pydispatch.compiler.emit.wgsl.module import Module
 from pydispatch.compiler.emit.wgsl.ops import arith, atomics, calls, casts, constants, floats, math, memref, scf
 from pydispatch.compiler.emit.wgsl.words import is_free
+from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand_integers
 from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import integers
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
@@ -77,6 +78,7 @@ def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoi
     emitter.buffers = {
         key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"
     }
+    expand_integers(kernel.function, TargetIntegers(emitter.index_width, has_word_counts=True))
     emitter.region(kernel.function.body, lambda op: None)
     if ZERO in emitter.module.declarations:  # no code runs in an empty grid, but compilers do not know that
         emitter.entry.insert(0, f"  {ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")

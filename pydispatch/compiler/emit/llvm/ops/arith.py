@@ -1,7 +1,7 @@
 """arith: one row per operation.
 
-Integers are two's complement, and nothing is undefined (docs/kernel-ir.md, Numbers); guards that constants make
-superfluous are left out. Floats follow IEEE 754 without contraction, unless the op has fast-math flags.
+Integers are two's complement; `kernel_ir/expand/integers.py` has guarded shifts and divisions. Floats follow IEEE 754
+without contraction, unless the op has fast-math flags.
 """
 
 from __future__ import annotations
@@ -71,39 +71,7 @@ def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) ->
             emitter.define(op.results[0], int_constant(foldable(known_a, known_b), op.results[0].type))
             return
         overflow = flags(op, "overflowFlags")
-        exact = "exact " if attribute(op, "isExact") is not None else ""
-        emitter.define(op.results[0], emitter.body.let(f"{instruction} {overflow}{exact}{type_} {a}, {b}"))
-
-    return lower
-
-
-def _shift(instruction: str) -> Lowering:
-    """Return the lowering of a shift. A shift by the width or more yields 0, or copies of the sign for `ashr`."""
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        result = op.results[0]
-        type_, width = int_type(emitter, result.type), bit_width(result.type)
-        a, b = emitter.get(op.operands[0]), emitter.get(op.operands[1])
-        known, let = as_index(b), emitter.body.let
-        if type_ == "i1":
-            kept = emitter.body.let(f"xor i1 {b}, true")
-            emitter.define(result, a if instruction == "ashr" else let(f"and i1 {a}, {kept}"))
-        elif isinstance(known, int) and 0 <= known < width:
-            emitter.define(result, let(f"{instruction} {flags(op, 'overflowFlags')}{type_} {a}, {b}"))
-        elif instruction == "ashr":
-            count = emitter.intrinsic(
-                f"llvm.umin.{type_}", type_, (type_, b), (type_, int_constant(width - 1, result.type))
-            )
-            emitter.define(result, let(f"ashr {type_} {a}, {count}"))
-        else:
-            fits = let(f"icmp ult {type_} {b}, {int_constant(width, result.type)}")
-            count = b
-            if emitter.platform.shifts_by_words and width > 32:
-                most = int_constant(width - 1, result.type)
-                count = emitter.intrinsic(f"llvm.umin.{type_}", type_, (type_, b), (type_, most))
-            emitter.define(
-                result, let(f"select i1 {fits}, {type_} {let(f'{instruction} {type_} {a}, {count}')}, {type_} 0")
-            )
+        emitter.define(op.results[0], emitter.body.let(f"{instruction} {overflow}{type_} {a}, {b}"))
 
     return lower
 
@@ -345,9 +313,9 @@ ROWS: dict[str, Lowering] = {
     "arith.andi": _int("and"),
     "arith.ori": _int("or"),
     "arith.xori": _int("xor"),
-    "arith.shli": _shift("shl"),
-    "arith.shrsi": _shift("ashr"),
-    "arith.shrui": _shift("lshr"),
+    "arith.shli": _int("shl"),
+    "arith.shrsi": _int("ashr"),
+    "arith.shrui": _int("lshr"),
     "arith.minsi": _intrinsic_int("smin"),
     "arith.maxsi": _intrinsic_int("smax"),
     "arith.minui": _intrinsic_int("umin"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.types import float_bits
-from pydispatch.compiler.emit.shaders.registers import Registers
+from pydispatch.compiler.emit.shaders.registers import ARITHMETIC_RIGHT, LEFT, LOGICAL_RIGHT, Registers, Shift
 from pydispatch.compiler.emit.shaders.values import is_native_float, signed
 from pydispatch.compiler.emit.spirv.definitions import expand
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter
@@ -21,6 +21,9 @@ COMPARISONS = dict(
 )  # fmt: skip
 ARITHMETIC = {
     "add": "IAdd", "sub": "ISub", "mul": "IMul", "and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor",
+}  # fmt: skip
+SHIFTS = {
+    LEFT: "ShiftLeftLogical", LOGICAL_RIGHT: "ShiftRightLogical", ARITHMETIC_RIGHT: "ShiftRightArithmetic",
 }  # fmt: skip
 LOGICAL = {"and": "LogicalAnd", "or": "LogicalOr", "eq": "LogicalEqual", "ne": "LogicalNotEqual"}
 
@@ -62,18 +65,17 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         return let("SConvert", type_, value)
 
     def logical(self, emitter: FunctionEmitter, kind: str, lhs: Id, rhs: Id) -> Id:
-        let, truth = emitter.code.let, emitter.m.bool()
-        if kind == "and_not":
-            return let("LogicalAnd", truth, lhs, self.inverted(emitter, rhs))
-        if kind in ("not_and", "not_or"):
-            return let(LOGICAL[kind.removeprefix("not_")], truth, self.inverted(emitter, lhs), rhs)
-        return let(LOGICAL[kind], truth, lhs, rhs)
+        return emitter.code.let(LOGICAL[kind], emitter.m.bool(), lhs, rhs)
 
     def inverted(self, emitter: FunctionEmitter, value: Id) -> Id:
         return emitter.code.let("LogicalNot", emitter.m.bool(), value)
 
     def arithmetic(self, emitter: FunctionEmitter, kind: str, width: int, lhs: Id, rhs: Id) -> Id:
         return emitter.code.let(ARITHMETIC[kind], emitter.m.int(width), lhs, rhs)
+
+    def shifted(self, emitter: FunctionEmitter, shift: Shift, width: int, value: Id, count: Id | int) -> Id:
+        amount = count if isinstance(count, Id) else emitter.m.integer(count)
+        return emitter.code.let(SHIFTS[shift], emitter.m.int(width), value, amount)
 
     def compared(self, emitter: FunctionEmitter, predicate: str, width: int, lhs: Id, rhs: Id) -> Id:
         return emitter.code.let(COMPARISONS[predicate], emitter.m.bool(), lhs, rhs)

@@ -1,34 +1,3 @@
-// By zero 0; WGSL itself gives the smallest number for the smallest by -1.
-fn pyd_i32_div(a: i32, b: i32) -> i32 {
-  return select(a / b, 0, b == 0);
-}
-
-// By zero the dividend.
-fn pyd_i32_rem(a: i32, b: i32) -> i32 {
-  return select(a % b, a, b == 0);
-}
-
-fn pyd_u32_div(a: i32, b: i32) -> i32 {
-  return select(i32(u32(a) / u32(b)), 0, b == 0);
-}
-
-fn pyd_u32_rem(a: i32, b: i32) -> i32 {
-  return select(i32(u32(a) % u32(b)), a, b == 0);
-}
-
-// By 32 or more 0, or the sign.
-fn pyd_i32_shl(a: i32, n: i32) -> i32 {
-  return select(0, a << (u32(n) & 31u), u32(n) < 32u);
-}
-
-fn pyd_u32_shr(a: i32, n: i32) -> i32 {
-  return select(0, i32(u32(a) >> (u32(n) & 31u)), u32(n) < 32u);
-}
-
-fn pyd_i32_shr(a: i32, n: i32) -> i32 {
-  return a >> min(u32(n), 31u);
-}
-
 // Numbers of 64 bits are two words, low first.
 fn pyd_i64_from_i32(a: i32) -> vec2u {
   return vec2u(u32(a), u32(a >> 31u));
@@ -99,19 +68,6 @@ fn pyd_i64_shift_right(a: vec2u, n: u32) -> vec2u {
   return vec2u((a.x >> n) | select(a.y << ((32u - n) & 31u), 0u, n == 0u), u32(i32(a.y) >> n));
 }
 
-// Shifts by any number: by 64 or more 0, or the sign.
-fn pyd_i64_shl(a: vec2u, n: vec2u) -> vec2u {
-  return select(vec2u(0u, 0u), pyd_i64_shift_left(a, n.x & 63u), (n.y == 0u) & (n.x < 64u));
-}
-
-fn pyd_u64_shr(a: vec2u, n: vec2u) -> vec2u {
-  return select(vec2u(0u, 0u), pyd_u64_shift_right(a, n.x & 63u), (n.y == 0u) & (n.x < 64u));
-}
-
-fn pyd_i64_shr(a: vec2u, n: vec2u) -> vec2u {
-  return pyd_i64_shift_right(a, select(63u, n.x & 63u, (n.y == 0u) & (n.x < 64u)));
-}
-
 // (quotient, remainder) of high * 2^32 + low by a divisor above `high`, a digit of 16 bits at a time.
 fn pyd_divide_words(high: u32, low: u32, divisor: u32) -> vec2u {
   let s = countLeadingZeros(divisor);
@@ -144,7 +100,7 @@ fn pyd_divide_words(high: u32, low: u32, divisor: u32) -> vec2u {
 }
 
 // By a divisor that is not 0.
-fn pyd_u64_quotient(a: vec2u, b: vec2u) -> vec2u {
+fn pyd_u64_div(a: vec2u, b: vec2u) -> vec2u {
   if b.y == 0u {
     let high = a.y / b.x;
     return vec2u(pyd_divide_words(a.y - (high * b.x), a.x, b.x).x, high);
@@ -158,13 +114,6 @@ fn pyd_u64_quotient(a: vec2u, b: vec2u) -> vec2u {
   }
   let rest = pyd_i64_sub(a, pyd_i64_mul(vec2u(found, 0u), b));
   return vec2u(found + u32(!pyd_u64_lt(rest, b)), 0u);
-}
-
-fn pyd_u64_div(a: vec2u, b: vec2u) -> vec2u {
-  if all(b == vec2u(0u, 0u)) {
-    return vec2u(0u, 0u);
-  }
-  return pyd_u64_quotient(a, b);
 }
 
 fn pyd_u64_rem(a: vec2u, b: vec2u) -> vec2u {
@@ -194,4 +143,9 @@ fn pyd_i64_ctz(a: vec2u) -> i32 {
 
 fn pyd_i64_ones(a: vec2u) -> i32 {
   return i32(countOneBits(a.x) + countOneBits(a.y));
+}
+
+// To 32 bits; what lies outside becomes the nearest number.
+fn pyd_i64_saturated(a: vec2u) -> i32 {
+  return select(select(2147483647, i32(-2147483648), i32(a.y) < 0), i32(a.x), a.y == u32(i32(a.x) >> 31u));
 }

@@ -11,21 +11,22 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.types import float_bits
-from pydispatch.compiler.emit.shaders.registers import Registers
+from pydispatch.compiler.emit.shaders.registers import ARITHMETIC_RIGHT, LEFT, LOGICAL_RIGHT, Registers, Shift
 from pydispatch.compiler.emit.shaders.values import is_native_float, signed
 from pydispatch.compiler.emit.wgsl.definitions import expand
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter
-from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned, integer, single, unsigned, wide
+from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, single, unsigned, wide
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 WIDE = {"add": "pyd_i64_add", "sub": "pyd_i64_sub", "mul": "pyd_i64_mul"}
 """Functions of the library for two words; bitwise operators take these as they are."""
-LOGICAL = {
-    "and": "{} & {}", "or": "{} | {}", "eq": "{} == {}", "ne": "{} != {}",
-    "and_not": "{} & !{}", "not_and": "!{} & {}", "not_or": "!{} | {}",
+LOGICAL = {"and": "&", "or": "|", "eq": "==", "ne": "!="}
+WIDE_SHIFTS = {
+    LEFT: "pyd_i64_shift_left", LOGICAL_RIGHT: "pyd_u64_shift_right", ARITHMETIC_RIGHT: "pyd_i64_shift_right",
 }  # fmt: skip
+"""Functions of the library for two words and a u32."""
 
 
 class WgslRegisters(Registers[FunctionEmitter, Name]):
@@ -57,7 +58,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.call("pyd_i64_from_i32", value) if to_width == 64 else emitter.let(f"i32({value}.x)")
 
     def logical(self, emitter: FunctionEmitter, kind: str, lhs: Name, rhs: Name) -> Name:
-        return emitter.let(LOGICAL[kind].format(lhs, rhs))
+        return emitter.let(f"{lhs} {LOGICAL[kind]} {rhs}")
 
     def inverted(self, emitter: FunctionEmitter, value: Name) -> Name:
         return emitter.let(f"!{value}")
@@ -66,6 +67,16 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         if width == 64 and kind in WIDE:
             return emitter.call(WIDE[kind], lhs, rhs)
         return emitter.let(f"{lhs} {OPERATORS[kind]} {rhs}")
+
+    def shifted(self, emitter: FunctionEmitter, shift: Shift, width: int, value: Name, count: Name | int) -> Name:
+        if width == 64:
+            if isinstance(count, int) and count > 0 and type(value) is not Literal:
+                return emitter.let(_shifted_words(shift, value, count))
+            return emitter.call(WIDE_SHIFTS[shift], value, unsigned(count) if isinstance(count, int) else f"{count}.x")
+        amount = unsigned(count) if isinstance(count, int) else as_unsigned(count)
+        if shift == LOGICAL_RIGHT:
+            return emitter.let(f"i32({as_unsigned(value)} >> {amount})")
+        return emitter.let(f"{value} {'<<' if shift.is_left else '>>'} {amount}")
 
     def compared(self, emitter: FunctionEmitter, predicate: str, width: int, lhs: Name, rhs: Name) -> Name:
         is_unsigned, order = predicate[0] == "u", predicate[-2:]
@@ -113,6 +124,28 @@ def _special(emitter: FunctionEmitter, bits: int) -> Name:
         return emitter.let(f"bitcast<f32>({emitter.let(unsigned(bits), 'k')})", "k")
 
     return emitter.at_entry(("special", bits), make)
+
+
+def _shifted_words(shift: Shift, value: Name, count: int) -> str:
+    """Return the expression of a 64-bit shift of two words by a constant number of bits, 1 to 63."""
+    rest = f"{abs(32 - count)}u"
+    if shift.is_left:
+        if count >= 32:
+            return f"vec2u(0u, {value}.x << {rest})" if count > 32 else f"vec2u(0u, {value}.x)"
+        return f"vec2u({value}.x << {count}u, ({value}.y << {count}u) | ({value}.x >> {rest}))"
+    high, sign = f"{value}.y", "0u"
+    if shift.is_signed:
+        high, sign = f"i32({high})", f"u32(i32({high}) >> 31u)"
+    if count == 32:
+        return f"vec2u({value}.y, {sign})"
+    if count > 32:
+        return f"vec2u({_word(f'{high} >> {rest}')}, {sign})"
+    return f"vec2u(({value}.x >> {count}u) | ({value}.y << {rest}), {_word(f'{high} >> {count}u')})"
+
+
+def _word(text: str) -> str:
+    """Return an expression of type i32 or u32 as a u32."""
+    return f"u32({text})" if text.startswith("i32") else text
 
 
 REGISTERS = WgslRegisters()
