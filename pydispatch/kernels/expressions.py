@@ -12,7 +12,6 @@ from pydispatch.errors import CompileError
 from pydispatch.kernels import calls
 from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, compare, inverted, joined, negated
 from pydispatch.kernels.entities import (
-    INTEGERS,
     Entity,
     Formula,
     Known,
@@ -27,8 +26,8 @@ from pydispatch.kernels.entities import (
     rebuilt,
 )
 from pydispatch.kernels.imported import ImportedSource
-from pydispatch.kernels.numbers import Numbers
 from pydispatch.kernels.source import MISSING
+from pydispatch.kernels.subscripts import Subscripts
 from pydispatch.kernels.syntax import REMEDIES, kind_of
 from pydispatch.kernels.writer import Writer
 from pydispatch.patterns.types import DType
@@ -49,11 +48,8 @@ BINARY = {
 }
 COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 
-FIRST_CODE = 0x50600000
-"""What workgroups return where the first statement of a kernel does not hold; the others count from there."""
 
-
-class Expressions(Numbers):
+class Expressions(Subscripts):
     """Code generator for the expressions of a kernel."""
 
     def evaluate(self, node: ast.expr) -> Entity:
@@ -126,104 +122,6 @@ class Expressions(Numbers):
 
     def _tuple(self, node: ast.Tuple) -> Entity:
         return TupleValue(tuple(map(self.evaluate, node.elts)))
-
-    def _subscript(self, node: ast.Subscript) -> Entity:
-        """Emit the load of an element of memory, or return an item of a tuple."""
-        base = self.evaluate(node.value)
-        if isinstance(base, MemoryRef):
-            indices = self.indices(node.slice, base)
-            self.accessed(node, base, indices, is_write=False)
-            self.writer.has_effects = True
-            return self.writer.value(f"memref.load {base.name}[{indices}] : {base.type}", base.dtype)
-        if isinstance(base, TupleValue):
-            index = self.evaluate(node.slice)
-            if not isinstance(index, Literal) or not isinstance(index.value, int):
-                raise self.error(
-                    node.slice,
-                    f"the index of a tuple is known when the kernel is compiled, got {described(index)}",
-                    "give a number, or choose with if",
-                )
-            try:
-                return base.items[index.value]
-            except IndexError:
-                raise self.error(
-                    node.slice, f"index {index.value} of a tuple of {len(base.items)}", "its first index is 0"
-                ) from None
-        if isinstance(base, Known):
-            raise self.error(
-                node,
-                f"'{ast.unparse(node.value)}' is an object of Python, whose elements kernels cannot read",
-                "give it to the kernel as a view",
-            )
-        raise self.error(node, f"{described(base)} has no elements", "views and tuples have")
-
-    def indices(self, node: ast.expr, memory: MemoryRef, evaluated: Entity | None = None) -> str:
-        """Return the indices of an element as MLIR text, such as `%i, %j`; one index for each dimension of the
-        memory.
-        """
-        nodes = node.elts if isinstance(node, ast.Tuple) else [node]
-        if any(isinstance(index, ast.Slice) for index in nodes):
-            raise self.error(
-                node,
-                "slices are tiles, which a workgroup has as a whole, and this kernel says what each invocation does",
-                "loop over range(...) and read elements, or use pydispatch.group_id instead of global_id and local_id",
-            )
-        if evaluated is None:
-            entities = [self.evaluate(index) for index in nodes]
-        else:
-            entities = list(evaluated.items) if isinstance(evaluated, TupleValue) else [evaluated]
-        if len(entities) != len(memory.shape):
-            names = ", ".join("ijkl"[: len(memory.shape)])
-            raise self.error(
-                node,
-                f"{len(entities)} {'index' if len(entities) == 1 else 'indices'} of {described(memory)}",
-                f"give one for each dimension: [{names}]",
-            )
-        components = []
-        for dimension, (entity, size) in enumerate(zip(entities, memory.shape, strict=True)):
-            part = nodes[dimension] if len(nodes) == len(entities) else node
-            components.append(self.index(node, part, entity, size, dimension).name)
-        return ", ".join(components)
-
-    def index(self, node: ast.expr, part: ast.expr, entity: Entity, size: Scalar | Literal, dimension: int) -> Scalar:
-        """Return the index along one dimension as a value of type index. part: the subexpression of `node` that is
-        this index.
-        """
-        value = self.as_number(node, entity)
-        if isinstance(value, Literal):
-            value = self._known_index(node, value, size, dimension)
-        elif value.type not in INTEGERS:
-            raise self.error(node, f"an index of {value.type}", "convert it: pydispatch.i32(...)")
-        index = cast(self.writer, value, "index")
-        if self.checks and not (isinstance(value, Literal) and isinstance(size, Literal)):
-            self._check(part, index, size, dimension)
-        return index
-
-    def _check(self, node: ast.expr, index: Scalar, size: Scalar | Literal, dimension: int) -> None:
-        """Emit an assertion that an index is less than the size of its dimension."""
-        extent = cast(self.writer, size, "index")
-        inside = self.writer.value(f"arith.cmpi ult, {index.name}, {extent.name} : index", "i1")
-        self.stated(node, inside, f"the index {ast.unparse(node)} is outside of dimension {dimension}")
-
-    def stated(self, node: ast.AST, condition: Scalar, text: str) -> None:
-        """Emit an assertion. If it fails, the workgroup returns an error code that identifies the assertion."""
-        code = FIRST_CODE + len(self.asserts)
-        self.asserts[code] = message = f"{self.source.location(node)}: {text}"
-        escaped = message.replace("\\", "\\\\").replace('"', '\\"')
-        self.writer.line(f'cf.assert {condition.name}, "{escaped}" {{pyd.code = {code} : i32}}')
-        self.writer.has_effects = True
-
-    def _known_index(self, node: ast.expr, value: Literal, size: Scalar | Literal, dimension: int) -> Scalar | Literal:
-        """Return an index that is known at compile time. A negative index counts from the end of the dimension."""
-        if not isinstance(value.value, int) or isinstance(value.value, bool):
-            raise self.error(node, f"the index {value.value!r} is not a whole number", "write a whole number")
-        if isinstance(size, Literal) and not -size.value <= value.value < size.value:
-            raise self.error(
-                node,
-                f"index {value.value} of dimension {dimension}, whose size is {size.value}",
-                f"the last one is {int(size.value) - 1}",
-            )
-        return value if value.value >= 0 else binary(self.writer, "+", size, value)
 
     def _binop(self, node: ast.BinOp) -> Entity:
         symbol = BINARY.get(type(node.op))
