@@ -20,7 +20,7 @@ I = RANDOM.integers(-9, 9, (4, 6)).astype(np.int32)  # noqa: E741
 J = RANDOM.integers(1, 5, (4, 6)).astype(np.int32)
 Vector = Annotated[np.ndarray, pd.f32["n"]]
 TYPES = {"float32": pd.f32, "int32": pd.i32, "float64": pd.f64, "int64": pd.i64, "float16": pd.f16, "bool": pd.i1,
-         "int8": pd.i8}  # fmt: skip
+         "int8": pd.i8, "int16": pd.i16, "uint8": pd.u8, "uint32": pd.u32}  # fmt: skip
 
 
 def traced(function: Callable[..., Any], *args: np.ndarray[Any, Any]) -> Any:
@@ -140,7 +140,7 @@ def test_every_function_has_a_case() -> None:
         spied = {key: (lambda *a, key=key, row=row, **k: called.add(key) or row(*a, **k)) for key, row in table.items()}
         setattr(Array, name, spied)
     try:
-        for function, args in (*CASES.values(), *MORE.values()):
+        for function, args in (*CASES.values(), *MORE.values(), *EDGES.values()):
             shapes = {f"x{n}": TYPES[a.dtype.name][a.shape] for n, a in enumerate(args)}
             scope: dict[str, Any] = {"function": function}
             exec(f"def f({', '.join(shapes)}): return function({', '.join(shapes)})", scope)
@@ -254,3 +254,31 @@ def test_python_runs_the_function() -> None:
     assert f.python(np.array([4.0]))[0] == 4
     assert math.isclose(f(np.array([9], np.float32))[0], 6)
     assert f.specialize(scale=3)(np.array([9], np.float32))[0] == 9
+
+
+ZEROS = np.array([[0, 3], [-2, 0], [0, -1], [7, -4]], np.int32)
+EDGES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "floor_divide by 0": (lambda x, y: x // y, (np.int32([[5, 5], [-5, -5], [0, 0], [-9, 9]]), ZEROS)),
+    "remainder by 0": (lambda x, y: x % y, (np.int32([[5, 5], [-5, -5], [0, 0], [-9, 9]]), ZEROS)),
+    "fmod by 0": (lambda x, y: np.fmod(x, y), (np.int32([[5, 5], [-5, -5], [0, 0], [-9, 9]]), ZEROS)),
+    "unsigned by 0": (
+        lambda x, y: np.stack([x // y, x % y, np.fmod(x, y)]), (np.uint8([1, 200, 3]), np.uint8([0, 7, 255])),
+    ),
+    "powers of u8": (lambda x, y: x**y, (np.uint8([3, 7, 2, 0, 1, 3]), np.uint8([255, 128, 7, 0, 254, 127]))),
+    "powers of u32": (lambda x, y: x**y, (np.uint32([3, 7, 2]), np.uint32([2**31 + 5, 2**32 - 1, 31]))),
+    "float_power of integers": (lambda x: np.float_power(x, 3), (np.int8([-3, 0, 100]),)),
+    "fabs of integers": (lambda x: np.fabs(x), (np.int32([-3, 0, 100]),)),
+    "heaviside of integers": (lambda x: np.heaviside(x, 0.5), (np.int16([-3, 0, 100]),)),
+    "square of conditions": (lambda x: np.square(x), (np.array([True, False]),)),
+    "concatenate all": (lambda x, y: np.concatenate([x, y], axis=None), (F, G)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_values_and_types_at_edges(name: str) -> None:
+    function, args = EDGES[name]
+    with np.errstate(all="ignore"):
+        expected = np.asarray(function(*args))
+    result = np.asarray(traced(function, *args))
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)

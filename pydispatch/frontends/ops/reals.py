@@ -62,7 +62,7 @@ _BINARY: dict[str, dict[Kind, Callable[[SSAValue, SSAValue], Operation]]] = {
     "and": {Kind.INT: arith.AndIOp, Kind.UINT: arith.AndIOp, Kind.BOOL: arith.AndIOp},
     "or": {Kind.INT: arith.OrIOp, Kind.UINT: arith.OrIOp, Kind.BOOL: arith.OrIOp},
     "xor": {Kind.INT: arith.XOrIOp, Kind.UINT: arith.XOrIOp, Kind.BOOL: arith.XOrIOp},
-    "pow": {Kind.FLOAT: math.PowFOp, Kind.INT: math.IPowIOp, Kind.UINT: math.IPowIOp},
+    "pow": {Kind.FLOAT: math.PowFOp, Kind.INT: math.IPowIOp},
     "atan2": {Kind.FLOAT: math.Atan2Op},
     "copysign": {Kind.FLOAT: math.CopySignOp},
     "shift_left": {Kind.INT: arith.ShLIOp, Kind.UINT: arith.ShLIOp},
@@ -140,10 +140,20 @@ class Reals:
         """Apply a function in BINARY_FUNCTIONS. Raise UnsupportedTypeError if the types differ or lack the function."""
         if lhs.dtype != rhs.dtype:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} and {rhs.dtype}: the types differ")
+        if name == "pow" and lhs.dtype.kind is Kind.UINT:
+            return self._unsigned_power(lhs, rhs)
         operations = _BINARY[name].get(lhs.dtype.kind)
         if operations is None:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")
         return self.emit(lhs.dtype, _operation(operations, lhs.value, rhs.value))
+
+    def _unsigned_power(self, base: Scalar, exponent: Scalar) -> Scalar:
+        """Return the power of unsigned integers. `math.ipowi` reads the exponent as signed, so it takes half of it."""
+        one = self.const(1, base.dtype)
+        half = self.binary("shift_right", exponent, one)
+        root = self.emit(base.dtype, _operation(math.IPowIOp, base.value, half.value))
+        is_odd = self.compare("ne", self.binary("and", exponent, one), self.const(0, base.dtype))
+        return self.binary("mul", self.binary("mul", root, root), self.select(is_odd, base, one))
 
     def unary(self, name: str, a: Scalar) -> Scalar:
         """Apply a function of one number: one in FLOAT_FUNCTIONS, or one that has a method of this class, such as abs,

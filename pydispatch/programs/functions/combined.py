@@ -47,9 +47,8 @@ def _scaled(by: float) -> Callable[..., Any]:
 
 
 def heaviside(trace: Trace, a: Any, b: Any) -> Any:
-    (x,) = _floats(trace, a)
-    type = np.result_type(x.dtype, b.dtype) if isinstance(b, Array) else x.dtype
-    return np.where(np.isnan(x), x, np.where(x > 0, 1, np.where(x < 0, 0, b)).astype(type))
+    x, at_zero = _floats(trace, a, b)
+    return np.where(np.isnan(x), x, np.where(x > 0, 1, np.where(x < 0, 0, at_zero)))
 
 
 def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:

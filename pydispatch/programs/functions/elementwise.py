@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import BOOL
+from pydispatch.frontends.graph.dtypes import BOOL, DTYPES, I8
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import (
     elementwise,
     shapes,
 )
 from pydispatch.programs.array import Array
-from pydispatch.programs.functions.common import dtype_from, floats, is_bare, promoted, quotients, truth
+from pydispatch.programs.functions.common import as_type, dtype_from, floats, is_bare, promoted, quotients, truth
 from pydispatch.programs.trace import Trace
 
 
@@ -65,11 +65,16 @@ def floor_divide(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
     x, y = promoted(trace, a, b)
     if x.dtype.is_float:
         return _floor_of_floats(trace, x, y)
-    quotient = Array(trace, elementwise.binary(trace, "div", x, y))
-    if x.dtype.is_unsigned:
-        return quotient
-    rest = Array(trace, elementwise.binary(trace, "rem", x, y))
-    return quotient - ((rest != 0) & ((rest < 0) != (Array(trace, y) < 0)))
+    quotient, divisor = Array(trace, elementwise.binary(trace, "div", x, y)), Array(trace, y)
+    if not x.dtype.is_unsigned:
+        rest = Array(trace, elementwise.binary(trace, "rem", x, y))
+        quotient = quotient - ((rest != 0) & ((rest < 0) != (divisor < 0)))
+    return _or_zero(trace, quotient, divisor)
+
+
+def _or_zero(trace: Trace, value: Array, divisor: Array) -> Array:
+    """Return an integer quotient or remainder, which is 0 where the divisor is."""
+    return where(trace, divisor == 0, 0, value)
 
 
 def _floor_of_floats(trace: Trace, x: Tensor, y: Tensor) -> Array:
@@ -84,13 +89,25 @@ def _floor_of_floats(trace: Trace, x: Tensor, y: Tensor) -> Array:
 
 
 def remainder(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
-    """Return the elementwise remainder, with the sign of the divisor b."""
+    """Return the elementwise remainder, with the sign of the divisor b; of integers 0 where b is 0."""
+    x, y = promoted(trace, a, b)
+    rest, divisor = Array(trace, elementwise.binary(trace, "rem", x, y)), Array(trace, y)
+    if not x.dtype.is_unsigned:
+        rest = where(trace, (rest != 0) & ((rest < 0) != (divisor < 0)), rest + divisor, rest)
+    return rest if x.dtype.is_float else _or_zero(trace, rest, divisor)
+
+
+def fmod(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+    """Return the elementwise remainder, with the sign of a; of integers 0 where b is 0."""
     x, y = promoted(trace, a, b)
     rest = Array(trace, elementwise.binary(trace, "rem", x, y))
-    if x.dtype.is_unsigned:
-        return rest
-    divisor = Array(trace, y)
-    return where(trace, (rest != 0) & ((rest < 0) != (divisor < 0)), rest + divisor, rest)
+    return rest if x.dtype.is_float else _or_zero(trace, rest, Array(trace, y))
+
+
+def float_power(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+    """Return powers in f64, or in complex128 of complex numbers."""
+    wide = DTYPES["c128" if promoted(trace, a, b)[0].dtype.is_complex else "f64"]
+    return Array(trace, elementwise.binary(trace, "pow", *(as_type(trace, operand, wide) for operand in (a, b))))
 
 
 def power(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
@@ -141,7 +158,8 @@ def astype(trace: Trace, a: Any, dtype: Any) -> Array:
 
 
 def square(trace: Trace, a: Any, dtype: Any = None) -> Array:
-    return power(trace, a, 2)
+    x = trace.tensor_of(a)
+    return power(trace, Array(trace, elementwise.convert(trace, x, I8)) if x.dtype.is_bool else a, 2)
 
 
 def reciprocal(trace: Trace, a: Any, dtype: Any = None) -> Array:
@@ -159,14 +177,15 @@ Array.UFUNCS |= {
     "add": _binary("add"), "subtract": _binary("sub", _numbers), "multiply": _binary("mul"),
     "divide": _binary("div", quotients),
     "true_divide": _binary("div", quotients), "floor_divide": floor_divide, "remainder": remainder,
-    "fmod": _binary("rem"), "power": power, "float_power": power, "maximum": _binary("max"), "minimum": _binary("min"),
+    "fmod": fmod, "power": power, "float_power": float_power, "maximum": _binary("max"), "minimum": _binary("min"),
     "arctan2": _binary("atan2", floats), "copysign": _binary("copysign", floats), "bitwise_and": _binary("and"),
     "bitwise_or": _binary("or"), "bitwise_xor": _binary("xor"), "left_shift": _binary("shift_left"),
     "right_shift": _binary("shift_right"), "logical_and": _logical("and"), "logical_or": _logical("or"),
     "logical_xor": _logical("xor"), "equal": _compare("eq"), "not_equal": _compare("ne"), "less": _compare("lt"),
     "less_equal": _compare("le"), "greater": _compare("gt"), "greater_equal": _compare("ge"),
     "negative": _unary("neg", _numbers), "positive": lambda t, a, dtype=None: a, "absolute": absolute,
-    "fabs": absolute, "sign": _unary("sign", _numbers), "square": square, "reciprocal": reciprocal, "invert": invert,
+    "fabs": _unary("abs"), "sign": _unary("sign", _numbers), "square": square, "reciprocal": reciprocal,
+    "invert": invert,
     "logical_not": lambda t, a, dtype=None: Array(t, elementwise.unary(t, "not", truth(t, a))),
     "floor": _same_type("floor"), "ceil": _same_type("ceil"), "trunc": _same_type("trunc"),
     "rint": _unary("round_even"),

@@ -65,8 +65,11 @@ def broadcast_to(trace: Trace, a: Any, shape: Any) -> Array:
     return Array(trace, shapes.broadcast_to(trace, x, shape_of(shape)))
 
 
-def concatenate(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
-    return Array(trace, shapes.concat(trace, promoted(trace, *arrays), axis))
+def concatenate(trace: Trace, arrays: Sequence[Any], axis: int | None = 0) -> Array:
+    tensors = promoted(trace, *arrays)
+    if axis is None:
+        tensors, axis = [shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))) for x in tensors], 0
+    return Array(trace, shapes.concat(trace, tensors, axis))
 
 
 def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
