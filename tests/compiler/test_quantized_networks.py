@@ -203,3 +203,34 @@ def test_channels_are_padded_to_groups_where_few_are_added(channels: int, padded
     found = {int(n) for n in re.findall(r"tensor<13x14x(\d+)xi8>", formed)}
     assert (padded in found) == (padded != channels or channels == 16)
     assert channels == 16 or channels not in found
+
+
+def test_an_image_that_is_also_added_is_quantized_once(tmp_path: Path) -> None:
+    network = Network(image(16, 11), 3)
+    network.quantized(np.uint8(117), 0.02)
+    name, before = network.name, network.value
+    network.conv(16, 1)
+    network.quantized(np.uint8(117))
+    network.plus(name, before)
+    network.quantized(np.uint8(117))
+    formed = compile_to("dispatches", network.write(tmp_path), targets="cpu", cpu="generic")
+    host = formed[formed.index("func.func @main(") :].partition("func.return")[0]
+    dispatches = re.findall(r"= flow\.dispatch @main\w*::@(\w+).*-> (.*)", host)
+    assert [result for _, result in dispatches] == [
+        "tensor<11x12x16xi8>",
+        "tensor<132x16xf32>",
+        "tensor<16x11x12xf32>",
+    ]
+    assert ["matmul" in name for name, _ in dispatches] == [False, True, False]
+    check(network, tmp_path, "generic", "")
+
+
+def test_depthwise_sums_are_requantized_in_their_dispatch(tmp_path: Path) -> None:
+    network = Network(image(32, 11), 3)
+    network.quantized(np.uint8(117), 0.02)
+    for window, groups in ((1, 1), (3, 32), (1, 1)):
+        network.conv(32, window, pad=window // 2, groups=groups)
+        network.relu()
+        network.quantized(np.uint8(0))
+    formed = compile_to("dispatches", network.write(tmp_path), targets="cpu", cpu="generic")
+    assert formed.count("arith.divf") == 1  # the first quantization alone

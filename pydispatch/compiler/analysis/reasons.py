@@ -85,6 +85,7 @@ EXPENSIVE_FOR_TILES = (
     "elements that a contraction reads are computed for each tile, and these are expensive; they would have to be cheap"
 )
 TRANSPOSED_FOR_TILES = "a transposed image that a convolution reads would be copied for each tile of its channels"
+TRANSPOSED_AFTER_BYTES = "sums of byte products are scaled as vectors of filters; a transposition would prevent that"
 NOT_FOR_TILES = "{} that a contraction reads would be computed for each tile; only copies and cheap elements may be"
 REORDERED_FOR_TILES = "columns that a contraction reads would be brought into their order {} times; once is enough"
 REDUCED_BESIDE = (

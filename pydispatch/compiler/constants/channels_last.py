@@ -153,7 +153,7 @@ def _convolution(
         size = shape_of(g.inputs[image.main])[channels[0]]
         fewest = GROUP if window else FEWEST
         if _multiplies_bytes(contraction, image) and sizes[row] >= FEWEST and size >= fewest and size % GROUP == 0:
-            pays = window
+            pays = True
         elif floats and image.direct and filter_.direct and known.is_known(g.inputs[filter_.main]):
             element = cast("TensorType[Attribute]", g.inputs[image.main].type).element_type
             if not isinstance(element, Float32Type | Float64Type) or element != contraction.acc or sizes[row] < FEWEST:

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.fusion.quantized.affine import (
     Combined,
@@ -34,6 +34,7 @@ from pydispatch.compiler.fusion.quantized.affine import (
     scaled,
     shifted,
 )
+from pydispatch.compiler.fusion.quantized.axes import VIEWS
 from pydispatch.compiler.fusion.quantized.dequantized import element_of
 from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.structured import GENERIC, Structured, structured
@@ -45,6 +46,10 @@ MOST_ELEMENTS = 1 << 14
 EXACT_WIDTH = 16
 """Maximum width of an integer that becomes a term of an affine function at once. f32 represents its differences from
 other such integers exactly; wider integers are added and subtracted as i32."""
+
+
+RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+"""Operations that change only the dimensions of a tensor."""
 
 
 class Unrecognized(Exception):
@@ -102,6 +107,8 @@ class Tracer:
                         raise
         if narrow:
             return None
+        if isinstance(op, Operation) and op.name in RESHAPES:
+            return self.element(op.operands[0], _index_in_source(op, index))
         if type_ != i32:
             raise Unrecognized
         return Element(value, index, signed=True)
@@ -121,6 +128,16 @@ class Tracer:
         axes = [axis for _, axis in sorted(order)]
         units = [axis for axis in range(constant.ndim) if axis not in axes]
         return constant.transpose([*axes, *units]).reshape(shape)
+
+
+def _index_in_source(reshape: Operation, index: AffineMap) -> AffineMap:
+    """Return the index in the source of a reshape that adds or drops dimensions of size 1; raise for others."""
+    results = list[AffineExpr]()
+    for axis, size in zip(VIEWS[reshape.name](reshape), shape_of(reshape.operands[0]), strict=True):
+        if axis is None and size != 1:
+            raise Unrecognized
+        results.append(AffineExpr.constant(0) if axis is None else index.results[axis])
+    return AffineMap(index.num_dims, 0, tuple(results))
 
 
 class _Body:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, i32
 from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER, inputs_of
@@ -68,10 +69,20 @@ def _producers_of(op: Operation, members: set[Operation]) -> set[Operation]:
 
 def _reason_against_consumer(op: Operation, contraction: Contraction, cache: DimCache) -> str | None:
     """Return why a consumer of the contraction's result cannot be fused; None if it reads the result elementwise."""
+    if contraction.acc == i32 and op.name == "linalg.generic" and _only_copies(op) and _transposes(op):
+        return reasons.TRANSPOSED_AFTER_BYTES
     for value in op.results:
         if isinstance(value.type, TensorType) and matching_dims(value, contraction.op.results[0], cache) is None:
             return reasons.OTHER_PLACES.format(op.name)
     return None
+
+
+def _transposes(op: Operation) -> bool:
+    """Return whether a copy changes the order of dimensions of more than one element."""
+    g = structured(op)
+    source, out = ([r.position for r in m.results if isinstance(r, AffineDimExpr)] for m in (g.maps[0], g.maps[-1]))
+    long = [d for d in out if g.extents[d] != 1]
+    return [d for d in source if d in long] != long
 
 
 def _reason_against_producer(op: Operation, contraction: Contraction) -> str | None:
