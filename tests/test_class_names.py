@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "pydispatch"
@@ -19,13 +20,18 @@ NOT_RENAMED = frozenset((
 """Names that files of one folder still share."""
 
 
+@cache
+def classes_of(path: Path) -> tuple[str, ...]:
+    """Return the names of the classes that a file defines, without those in functions and classes."""
+    return tuple(node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef))
+
+
 def names_of(paths: Iterable[Path]) -> dict[str, list[Path]]:
     """Return the files that define each class."""
     names: dict[str, list[Path]] = defaultdict(list)
     for path in paths:
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef):
-                names[node.name].append(path)
+        for name in classes_of(path):
+            names[name].append(path)
     return names
 
 

@@ -38,6 +38,13 @@ def test_each_value_stays_and_each_day_has_other_cases() -> None:
     assert kept(cases, 3, 7) == days[7]
 
 
+@pytest.mark.parametrize("one_in", sorted({*samples.TABLES.values(), samples.ONE_IN}))
+def test_every_case_returns_within_a_few_weeks(one_in: int) -> None:
+    cases = table(4, 9)
+    days = [kept(cases, one_in, 739948 + day) for day in range(35)]
+    assert set().union(*days) == {case.name for case in cases}
+
+
 def test_a_parameter_with_a_value_for_each_case_is_sampled() -> None:
     assert len(kept(table(30), 3, 1)) == 10
 
@@ -59,6 +66,12 @@ def test_expensive_tests_and_emulated_machines_take_turns(monkeypatch: pytest.Mo
     always = len(items) - 1
     assert set(runs[0]) & set(runs[1]) == {always} and {*runs[0], *runs[1]} == set(range(len(items)))
     assert abs(len(runs[0]) - len(runs[1])) <= 1
+
+
+def test_every_test_that_takes_turns_exists() -> None:
+    for file, _, function in (test.partition("::") for test in samples.ROTATION):
+        assert f"def {function}(" in (samples.HERE / file).read_text(), f"{file} has no {function}"
+    assert len(set(samples.ROTATION)) == len(samples.ROTATION)
 
 
 def test_the_emulated_machine_that_this_one_is_always_runs(monkeypatch: pytest.MonkeyPatch) -> None:
