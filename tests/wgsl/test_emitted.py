@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -151,3 +152,16 @@ def test_shifts_of_two_words_by_known_counts(op: str, bits: int) -> None:
                    "shrui": (plain >> np.uint64(count)).view(np.int64) << unused >> unused}[op]  # fmt: skip
         expected ^= shifted * (2 * n + 1)
     np.testing.assert_array_equal(computed("\n".join(lines), [("i64", x)], "i64", np.int64), expected)
+
+
+def test_the_result_of_a_function_has_the_width_of_its_type() -> None:
+    """A function returns an i8 as an i32, whose upper bits may be anything; an i32 is used as it is."""
+
+    def source(type_: str, body: str) -> str:
+        call = f"%r = func.call @function(%x0) : (i32) -> {type_}\n{body}"
+        return f"func.func private @function(i32) -> {type_}\n" + elementwise(call, ["i32"], "i32")
+
+    text, _ = emit(source("i8", "%y = arith.extsi %r : i8 to i32"), constants=1, bindings=2)
+    assert re.search(r"let (v\d+) = import0_function\(v\d+\);\n *let v\d+ = extractBits\(\1, 0u, 8u\);", text)
+    text, _ = emit(source("i32", "%y = arith.addi %r, %x0 : i32"), constants=1, bindings=2)
+    assert "extractBits" not in text

@@ -298,3 +298,28 @@ def test_packed_elements_in_place() -> None:
     exact[49] = (b[49] & 240) | (b[49] + 1 & 15)
     load(source, bindings=1).run(b)
     assert np.array_equal(b, exact)
+
+
+def test_an_atomic_sum_in_workgroup_memory_has_the_width_of_its_type() -> None:
+    source = kernel(
+        """
+      %b = hal.interface.binding.subspan binding(0) : memref<2xi32>
+      %shared = memref.alloc() : memref<1xi8, #gpu.address_space<workgroup>>
+      %one = arith.constant 1 : i8
+      %start = arith.constant 100 : i8
+      memref.store %start, %shared[%c0] : memref<1xi8, #gpu.address_space<workgroup>>
+      scf.parallel (%i) = (%c0) to (%c64) step (%c1) {
+        %old = memref.atomic_rmw addi %one, %shared[%c0] : (i8, memref<1xi8, #gpu.address_space<workgroup>>) -> i8
+        scf.reduce
+      }
+      %sum = memref.load %shared[%c0] : memref<1xi8, #gpu.address_space<workgroup>>
+      %wide = arith.extsi %sum : i8 to i32
+      memref.store %wide, %b[%c0] : memref<2xi32>
+      %is_negative = arith.cmpi slt, %sum, %start : i8
+      %bit = arith.extui %is_negative : i1 to i32
+      memref.store %bit, %b[%c1] : memref<2xi32>""",
+        invocations(64),
+    )
+    b = np.zeros(2, np.int32)
+    load(source, bindings=1).run(b)
+    assert b.tolist() == [100 + 64 - 256, 1]

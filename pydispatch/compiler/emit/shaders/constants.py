@@ -6,7 +6,7 @@ A scalar of 64 bits is two words, the low one first. A narrower scalar is the lo
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects.builtin import IndexType, i32
@@ -32,10 +32,6 @@ class Constants(Registers[E, V]):
         """Return a word of the executable constants, which are set before the shader is compiled, as a register."""
 
     @abstractmethod
-    def executable_keys(self, emitter: E) -> Sequence[str]:
-        """Return the key of each word of the executable constants."""
-
-    @abstractmethod
     def joined(self, emitter: E, type_: Attribute, low: V, high: V) -> V:
         """Emit the register of a type of 64 bits from two words."""
 
@@ -56,7 +52,7 @@ class Constants(Registers[E, V]):
 
     def executable_constant(self, emitter: E, op: Operation) -> None:
         """Lower `hal.executable.constant.load`."""
-        key, type_, keys = symbol(op, "key"), op.results[0].type, self.executable_keys(emitter)
+        key, type_, keys = symbol(op, "key"), op.results[0].type, emitter.constants
         if key not in keys:
             raise emitter.error(
                 f"executable constant '{key}' has no hal.executable.constant.block",

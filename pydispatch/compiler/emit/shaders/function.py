@@ -51,6 +51,12 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     handle: type
     """V at run time, to tell values from memrefs and from numbers known while compiling."""
 
+    definitions: Definitions
+    """The functions and constant tables of the module."""
+
+    constants: tuple[str, ...]
+    """The key of each word of the executable constants."""
+
     def __init__(self, table: Table, kernel: Kernel) -> None:
         self.table, self.ops, self.size, self.invocations = table, kernel.ops, kernel.size, prod(kernel.size)
         self.values: dict[SSAValue, Any] = {}

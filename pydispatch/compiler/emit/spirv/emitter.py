@@ -17,13 +17,12 @@ from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.ops import (
     arith,
-    atomics,
     calls,
     casts,
     constants,
     floats,
     math,
-    memref,
+    memory,
     scf,
 )
 from pydispatch.compiler.emit.spirv.watch import watch as watch_loops
@@ -36,7 +35,7 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_ker
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
 
-SUBJECTS = (arith, floats, casts, math, memref, atomics, views, control_flow, scf, grid, calls, constants)
+SUBJECTS = (arith, floats, casts, math, memory, views, control_flow, scf, grid, calls, constants)
 
 
 @functools.cache

@@ -38,13 +38,14 @@ class FunctionEmitter(BlockArithmetic):
 
     def __init__(self, module: Kernels, kernel: Kernel) -> None:
         super().__init__(Code(module.m), module.table, kernel)
-        self.module = module
+        self.module = self.definitions = module
+        self.constants = module.constants
         self.entry: list[int] = []
         self.interface: dict[str, Id] = {}
         self.units: dict[int, list[Id]] = {}  # binding -> its variables
         self._cache: dict[object, Id] = {}
         self.exchanged = _exchanged(kernel.ops)
-        self.plain: dict[object, Any] = {}  # see ops/memref.py
+        self.plain: dict[object, Any] = {}  # see ops/memory.py
 
     # Values
 

@@ -18,7 +18,7 @@ from pydispatch.compiler.emit.shaders.function import Definitions
 from pydispatch.compiler.emit.wgsl import buffers
 from pydispatch.compiler.emit.wgsl.function import ZERO, FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.module import Module
-from pydispatch.compiler.emit.wgsl.ops import arith, atomics, calls, casts, constants, floats, math, memref, scf
+from pydispatch.compiler.emit.wgsl.ops import arith, calls, casts, constants, floats, math, memory, scf
 from pydispatch.compiler.emit.wgsl.words import is_free
 from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand_integers
 from pydispatch.compiler.kernel_ir.kernel import Export
@@ -28,7 +28,7 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_ker
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
 
-SUBJECTS = (arith, floats, casts, math, memref, atomics, views, control_flow, scf, grid, calls, constants)
+SUBJECTS = (arith, floats, casts, math, memory, views, control_flow, scf, grid, calls, constants)
 
 
 @dataclass(frozen=True)

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from pydispatch.compiler.emit.shaders.calls import callee_of
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.ops.link_calls import available, linked_call
-from pydispatch.compiler.kernel_ir.calls import AVAILABLE, import_symbol, is_declaration, is_import
-from pydispatch.compiler.kernel_ir.readers import symbol
+from pydispatch.compiler.kernel_ir.calls import AVAILABLE, import_symbol, is_declaration
 
 
 def _call(emitter: FunctionEmitter, op: Operation) -> None:
-    name = symbol(op, "callee")
-    callee = emitter.module.functions.get(name)
-    if callee is None:
-        raise emitter.error(f"call of an unknown function '{name}'")
-    linked_call(emitter, op, callee, import_symbol(callee), is_import(callee))
+    callee = callee_of(emitter, op)
+    linked_call(emitter, op, callee, import_symbol(callee))
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
     """Linking decides."""
-    name = symbol(op, "callee")
-    callee = emitter.module.functions.get(name)
-    if callee is None:
-        raise emitter.error(f"'{AVAILABLE}' of an unknown function '{name}'")
+    callee = callee_of(emitter, op)
     emitter.define(
         op.results[0],
         emitter.m.truth(True) if not is_declaration(callee) else available(emitter, callee, import_symbol(callee)),

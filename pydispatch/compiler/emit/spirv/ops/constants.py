@@ -6,8 +6,6 @@ specialization constants, whose SpecIds are the numbers of their words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.shaders.constants import Constants
@@ -44,13 +42,10 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
             type_, result = m.int(32), m.id()
             m.globals += [4 << 16 | OP["SpecConstant"], type_, result, 0]
             m.decorate(result, "SpecId", index)
-            m.name(result, emitter.module.constants[index])
+            m.name(result, emitter.constants[index])
             return result
 
         return m.once(("specialized", index), make)
-
-    def executable_keys(self, emitter: FunctionEmitter) -> Sequence[str]:
-        return emitter.module.constants
 
     def joined(self, emitter: FunctionEmitter, type_: Attribute, low: Id, high: Id) -> Id:
         pair = emitter.code.let("CompositeConstruct", emitter.m.type("TypeVector", emitter.m.int(32), 2), low, high)

@@ -7,50 +7,32 @@ workgroup makes the call, with the same values outside parallel loops.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.cpu.imports import is_optional
+from pydispatch.compiler.emit.shaders.calls import check_buffer, check_call
+from pydispatch.compiler.emit.shaders.memory import element_index
 from pydispatch.compiler.emit.shaders.values import MemRef, is_native_float
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter
 from pydispatch.compiler.emit.spirv.module import Id
-from pydispatch.compiler.emit.spirv.ops.memref import buffer_variable, place
+from pydispatch.compiler.emit.spirv.ops.memory import buffer_variable
 from pydispatch.compiler.emit.spirv.ops.registers import REGISTERS
 from pydispatch.compiler.emit.spirv.types import unit_of
 from pydispatch.compiler.emit.spirv.words import OP
-from pydispatch.compiler.kernel_ir.calls import import_fields, is_import
-from pydispatch.compiler.kernel_ir.guards import is_guarded
-from pydispatch.compiler.kernel_ir.types import bit_width, packed
+from pydispatch.compiler.kernel_ir.calls import is_import
+from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.formats.spirv.instruction import text_words
 
 LINKAGE, IMPORT = 41, 1
 
 
-def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is_imported: bool) -> None:
+def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: str) -> None:
     """Lower a call of the external function `name`; raise CompileError if this target does not support the call."""
     name = name.removeprefix("?")
     outputs = callee.function_type.outputs.data
-    operand_types = [operand.type for operand in op.operands]
-    if operand_types != list(callee.function_type.inputs.data):
-        raise emitter.error(
-            f"call of '{name}' with ({', '.join(map(str, operand_types))}), declared is {callee.function_type}"
-        )
-    if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
-        raise emitter.error(
-            f"function '{name}' returns {', '.join(map(str, outputs))}: in SPIR-V it returns at most one scalar",
-            "pass a memref<...> for it to write its results into",
-        )
-    if import_fields(callee):
-        raise emitter.error(
-            f"'{name}' asks for {', '.join(import_fields(callee))} (hal.import.fields), which only CPUs have",
-            "declare it without for this target",
-        )
-    if is_imported and is_optional(callee) and not is_guarded(op, callee):
-        raise emitter.error(
-            f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
-            f"put it into scf.if after pyd.import.available @{callee.sym_name.data}, or give it a hal.import.fallback",
-        )
+    check_call(emitter, op, callee, name, "SPIR-V")
     types: list[Id] = []
     arguments: list[Id] = []
     for operand in op.operands:
@@ -97,18 +79,11 @@ def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
 
 def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]]:
     """(type, value) of a buffer's variable and of its offset."""
-    if memref.root.kind != "binding":
-        raise emitter.error(
-            f"the memref that '{name}' is called with lies in {memref.root.kind} memory; functions of this target take "
-            "buffers",
-            "let the function declare workgroup memory of its own, or pass scalars",
-        )
-    if packed(memref.element):
-        raise emitter.error(f"'{name}' is called with a buffer of {memref.element}, whose elements share bytes")
+    check_buffer(emitter, name, memref)
     unit = unit_of(memref.element)
     variable = buffer_variable(emitter, memref.root, unit)
     block = emitter.m.block(("buffer", unit), emitter.m.runtime_array(unit.type(emitter.m), unit.bits // 8))
-    offset = emitter.idx(place(emitter, memref, [0] * len(memref.strides)))
+    offset = emitter.idx(element_index(emitter, memref, [0] * len(memref.strides)))
     if emitter.index_width == 64:
         offset = emitter.code.let("UConvert", emitter.m.int(32), offset)
     return [(emitter.m.pointer("StorageBuffer", block), variable), (emitter.m.int(32), offset)]

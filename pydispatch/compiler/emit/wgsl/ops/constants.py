@@ -6,8 +6,6 @@ numbers of their words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.shaders.constants import Constants
@@ -27,9 +25,6 @@ class _Constants(WgslRegisters, Constants[FunctionEmitter, Name]):
         name = f"constant{index}"
         emitter.module.declare(name, lambda: f"@id({index}) override {name}: u32 = 0u;")
         return emitter.let(f"i32({name})")
-
-    def executable_keys(self, emitter: FunctionEmitter) -> Sequence[str]:
-        return emitter.constants
 
     def joined(self, emitter: FunctionEmitter, type_: Attribute, low: Name, high: Name) -> Name:
         return emitter.let(f"vec2u({as_unsigned(low)}, {as_unsigned(high)})")

@@ -1,0 +1,79 @@
+"""Atomic updates of elements, with one meaning in every shader language.
+
+An update is an atomic instruction if the language has one for the element, else its word is exchanged until no other
+write intervened.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.shaders.memory import Memory, check_writable, element_index
+from pydispatch.compiler.emit.shaders.registers import E, V
+from pydispatch.compiler.emit.shaders.values import Index, MemRef
+from pydispatch.compiler.kernel_ir.atomics import KINDS, combined, why_not
+from pydispatch.compiler.kernel_ir.readers import integer
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float, storage_bits
+
+
+def _is_on_words(kind: str, element: Attribute, bits: int) -> bool:
+    """Return whether an update of an element is the same update of the word of `bits` bits that holds its register."""
+    if is_float(element):
+        return kind == "assign"
+    return bit_width(element) == bits or kind != "addi"  # a sum would not be wrapped to the narrower type
+
+
+class Atomics(Memory[E, V]):
+    """Lowerings of accesses to memory, and of atomic updates."""
+
+    most_atomic_bits: int
+    """Width of the widest word that has atomic operations."""
+
+    @abstractmethod
+    def exchange(self, emitter: E, memref: MemRef, place: V, bits: int, new: Callable[[V], V]) -> V:
+        """Emit the loop of a compare-exchange, and return the old word. new: emits the new word from the old one."""
+
+    def atomic(self, emitter: E, op: Operation) -> None:
+        """Lower `memref.atomic_rmw`."""
+        kind, memref = KINDS[integer(op, "kind")], emitter.memref(op.operands[1])
+        element = memref.element
+        if problem := why_not(kind, element, self.most_atomic_bits):
+            message = f"atomic '{kind}' on {element} cannot be compiled into a kernel for this target"
+            raise emitter.error(message, problem)
+        check_writable(emitter, memref)
+        if memref.root.kind == "function":
+            raise emitter.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
+        index = element_index(emitter, memref, [emitter.index(operand) for operand in op.operands[2:]])
+        value = emitter.get(op.operands[0])
+        shift: Index = 0
+        bits = storage_bits(element) if memref.root.kind == "binding" else max(32, emitter.width(element))
+        if bits < 32:
+            index, shift = self.part(emitter, index, bits)
+        place = self.atomic_place(emitter, memref, index, max(bits, 32))
+        old_word = None
+        if bits >= 32 and _is_on_words(kind, element, bits):
+            word = self.to_bits(emitter, value, element)
+            old_word = self.atomic_update(emitter, kind, memref, place, bits, word)
+
+        def old(word: V) -> V:
+            return self.from_word(emitter, word, element, bits, shift)
+
+        def new(word: V) -> V:
+            part = self.to_word(
+                emitter, combined(emitter, emitter.table, kind, element, old(word), value), element, bits, shift
+            )
+            if bits >= 32:
+                return part
+            kept = self.arithmetic(emitter, "and", 32, word, self.others(emitter, bits, shift))
+            return self.arithmetic(emitter, "or", 32, kept, part)
+
+        if old_word is None:
+            old_word = self.exchange(emitter, memref, place, max(bits, 32), new)
+        emitter.define(op.results[0], old(old_word))
+
+    def rows(self) -> dict[str, Callable[[E, Operation], None]]:
+        """Return the lowerings by operation."""
+        return {**super().rows(), "memref.atomic_rmw": self.atomic}

@@ -1,0 +1,211 @@
+"""Loads, stores and storage of memrefs, with one meaning in every shader language.
+
+Elements of bindings are stored as `shaders/values.py` says. An element that the language cannot address by itself is a
+part of a 32-bit word, low bits first: it is stored by atomic operations, because other invocations may write other
+elements of the word at the same time. Devices bind whole words, so the word exists.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import MemRefType, SymbolRefAttr, i32
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.shaders.function import ShaderFunction
+from pydispatch.compiler.emit.shaders.registers import LEFT, LOGICAL_RIGHT, E, Registers, V
+from pydispatch.compiler.emit.shaders.tables import table_values
+from pydispatch.compiler.emit.shaders.values import Index, MemRef, Root, fresh, known
+from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
+from pydispatch.compiler.kernel_ir.readers import attribute, operands_of, symbol, unsupported
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
+from pydispatch.compiler.kernel_ir.types import bit_width, storage_bits
+
+
+def element_index(emitter: ShaderFunction[Any], memref: MemRef, indices: Sequence[Index]) -> Index:
+    """Return the linear index of the element at `indices`."""
+    strides = memref.strides
+    if len(indices) != len(strides):
+        raise emitter.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")
+    offset = emitter.plus(memref.base, memref.offset)
+    for index, stride in zip(indices, strides, strict=True):
+        offset = emitter.plus(offset, emitter.times(index, stride))
+    return offset
+
+
+def check_writable(emitter: ShaderFunction[Any], memref: MemRef) -> None:
+    """Raise CompileError for a memref that is only read."""
+    if memref.root.read_only:
+        what = f"binding {memref.root.binding}" if memref.root.kind == "binding" else "a constant"
+        raise emitter.error(f"store into {what} that is only read", READ_ONLY_NOTE)
+
+
+class Memory(Registers[E, V]):
+    """Lowerings of accesses to memory for the emitter E, whose values are V."""
+
+    # Instructions of the language
+
+    @abstractmethod
+    def shares_word(self, emitter: E, memref: MemRef) -> bool:
+        """Return whether elements of a binding are parts of words."""
+
+    @abstractmethod
+    def load_element(self, emitter: E, memref: MemRef, index: Index) -> V:
+        """Load an element that is no part of a word."""
+
+    @abstractmethod
+    def store_element(self, emitter: E, memref: MemRef, index: Index, value: V) -> None:
+        """Store an element that is no part of a word."""
+
+    @abstractmethod
+    def load_word(self, emitter: E, memref: MemRef, index: Index) -> V:
+        """Load a word of a binding: atomically where the binding may be written."""
+
+    @abstractmethod
+    def atomic_place(self, emitter: E, memref: MemRef, index: Index, bits: int) -> V:
+        """Return the operand by which atomic operations refer to a word of 32 or 64 bits."""
+
+    @abstractmethod
+    def atomic_update(self, emitter: E, kind: str, memref: MemRef, place: V, bits: int, value: V) -> V | None:
+        """Emit an atomic operation on integers, and return the old word; None where the language has none."""
+
+    @abstractmethod
+    def workgroup_variable(self, emitter: E, op: Operation, element: Attribute, count: int) -> Any:
+        """Declare an array in workgroup memory for an allocation, and return the variable."""
+
+    @abstractmethod
+    def private_variable(self, emitter: E, op: Operation, element: Attribute, count: int) -> Any:
+        """Declare an array of the invocation for an allocation, and return the variable."""
+
+    @abstractmethod
+    def table(
+        self, emitter: E, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
+    ) -> tuple[object, Any]:
+        """Declare a constant array unless the module has it, and return its key and variable."""
+
+    # Parts of words
+
+    def part(self, emitter: E, index: Index, bits: int, unit_bits: int = 32) -> tuple[Index, Index]:
+        """Return the index of the unit of an element of `bits` bits, and how many bits are before it in the unit."""
+        count = unit_bits // bits
+        shift: Index = emitter.times(emitter.divide(index, count, remainder=True), bits)
+        if not known(shift):
+            shift = self.resized(emitter, shift, emitter.index_width, 32)
+        return emitter.divide(index, count), shift
+
+    def from_word(self, emitter: E, word: V, element: Attribute, bits: int, shift: Index) -> V:
+        """Emit the register of an element that is stored in `bits` bits of a word, after `shift` others."""
+        if bits >= 32:
+            return self.from_bits(emitter, word, element)
+        if not (known(shift) and shift == 0):
+            word = self.shifted(emitter, LOGICAL_RIGHT, 32, word, shift)
+        width = bit_width(element)
+        if width == 1:
+            byte = self.zero_extended(emitter, word, bits, 32)
+            return self.compared(emitter, "ne", 32, byte, emitter.constant(0, i32))
+        return self.from_bits(emitter, self.wrap(emitter, word, min(bits, width), 32), element)
+
+    def to_word(self, emitter: E, value: V, element: Attribute, bits: int, shift: Index) -> V:
+        """Emit a word that has an element in `bits` bits, after `shift` others, and zeros elsewhere."""
+        if bits >= 32:
+            return self.to_bits(emitter, value, element)
+        width = bit_width(element)
+        if width == 1:
+            part = self.select(emitter, i32, value, emitter.constant(1, i32), emitter.constant(0, i32))
+        else:
+            part = self.zero_extended(emitter, self.to_bits(emitter, value, element), min(bits, width), 32)
+        return part if known(shift) and shift == 0 else self.shifted(emitter, LEFT, 32, part, shift)
+
+    def others(self, emitter: E, bits: int, shift: Index) -> V:
+        """Emit a word with zeros in `bits` bits, after `shift` others, and ones elsewhere."""
+        mask = (1 << bits) - 1
+        if known(shift):
+            return emitter.constant(~(mask << shift), i32)
+        moved = self.shifted(emitter, LEFT, 32, emitter.constant(mask, i32), shift)
+        return self.arithmetic(emitter, "xor", 32, moved, emitter.constant(-1, i32))
+
+    def store_part(self, emitter: E, memref: MemRef, index: Index, value: V, has_own_byte: bool) -> None:
+        """Store an element that is a part of a word. has_own_byte: no other invocation writes its byte."""
+        bits = storage_bits(memref.element)
+        word_index, shift = self.part(emitter, index, bits)
+        place = self.atomic_place(emitter, memref, word_index, 32)
+        part = self.to_word(emitter, value, memref.element, bits, shift)
+        self.atomic_update(emitter, "andi", memref, place, 32, self.others(emitter, bits, shift))
+        self.atomic_update(emitter, "ori", memref, place, 32, part)
+
+    # Lowerings
+
+    def load(self, emitter: E, op: Operation) -> None:
+        """Lower `memref.load`."""
+        source, *indices = operands_of(op)
+        memref, values = emitter.memref(source), emitter.values
+        index = element_index(emitter, memref, [values[operand] for operand in indices])
+        if memref.root.kind == "binding" and self.shares_word(emitter, memref):
+            bits = storage_bits(memref.element)
+            word_index, shift = self.part(emitter, index, bits)
+            word = self.load_word(emitter, memref, word_index)
+            values[op.results[0]] = self.from_word(emitter, word, memref.element, bits, shift)
+        else:
+            values[op.results[0]] = self.load_element(emitter, memref, index)
+
+    def store(self, emitter: E, op: Operation) -> None:
+        """Lower `memref.store`, which changes one element and no other."""
+        operand, target, *indices = operands_of(op)
+        memref, values = emitter.memref(target), emitter.values
+        check_writable(emitter, memref)
+        value, index = emitter.get(operand), element_index(emitter, memref, [values[o] for o in indices])
+        if memref.root.kind == "binding" and self.shares_word(emitter, memref):
+            self.store_part(emitter, memref, index, value, OWN_BYTE in op.attributes)
+        else:
+            self.store_element(emitter, memref, index, value)
+
+    def allocation(self, emitter: E, op: Operation) -> None:
+        """Lower an allocation to an array of the workgroup or of the invocation."""
+        (result,) = op.results
+        if not isinstance(result.type, MemRefType):
+            raise unsupported(op)
+        memref, count = emitter.storage(result.type)
+        if is_common(op, memref):
+            root = Root("workgroup", op, variable=self.workgroup_variable(emitter, op, memref.element_type, count))
+        else:
+            emitter.check_private(memref, count)
+            root = Root("function", op, variable=self.private_variable(emitter, op, memref.element_type, count))
+        emitter.define(result, fresh(memref, root))
+
+    def deallocation(self, emitter: E, op: Operation) -> None:
+        """Emit nothing: storage lives as long as the workgroup."""
+
+    def constant_table(self, emitter: E, op: Operation) -> None:
+        """Lower `memref.get_global` of a constant."""
+        name, (result,) = attribute(op, "name"), op.results
+        tables = emitter.definitions.memref_globals if isinstance(name, SymbolRefAttr) else {}
+        declared = tables.get(symbol(op, "name"))
+        if declared is None:
+            raise emitter.error(f"memref.get_global of an unknown global {name}")
+        memref, count = emitter.storage(result.type)
+        element = memref.element_type
+
+        def values() -> Sequence[Any]:
+            return table_values(emitter, declared, element, emitter.width(element), count)
+
+        key, variable = self.table(emitter, symbol(op, "name"), element, count, values)
+        emitter.define(result, fresh(memref, Root("constant", key, variable=variable, read_only=True)))
+
+    def same(self, emitter: E, op: Operation) -> None:
+        """Forward the operand of `memref.assume_alignment`, a hint that the compiler does not check."""
+        for result in op.results:
+            emitter.define(result, emitter.values[op.operands[0]])
+
+    def rows(self) -> dict[str, Callable[[E, Operation], None]]:
+        """Return the lowerings by operation."""
+        return {
+            "memref.load": self.load,
+            "memref.store": self.store,
+            "memref.alloc": self.allocation,
+            "memref.alloca": self.allocation,
+            "memref.dealloc": self.deallocation,
+            "memref.get_global": self.constant_table,
+            "memref.assume_alignment": self.same,
+        }

@@ -1,0 +1,214 @@
+"""Memory of SPIR-V; what loads, stores and atomic updates mean is in `shaders/memory.py` and `shaders/atomics.py`.
+
+A binding is seen as arrays of units: integers or floats of 8 to 64 bits, one variable for each unit. Packed elements
+are parts of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.shaders.atomics import Atomics
+from pydispatch.compiler.emit.shaders.values import MemRef, Root
+from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.spirv.module import Id
+from pydispatch.compiler.emit.spirv.ops.registers import SpirvRegisters
+from pydispatch.compiler.emit.spirv.types import Index, Unit, unit_of
+from pydispatch.compiler.emit.spirv.words import OP, SCOPE_DEVICE
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float, packed
+
+_ACCESS, _LOAD, _STORE = 6 << 16 | OP["AccessChain"], 4 << 16 | OP["Load"], 3 << 16 | OP["Store"]
+_WORD, _BYTE = Unit(32, False), Unit(8, False)
+_UPDATES = {
+    "addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax", "maxu": "AtomicUMax", "mins": "AtomicSMin",
+    "minu": "AtomicUMin", "ori": "AtomicOr", "andi": "AtomicAnd", "xori": "AtomicXor",
+}  # fmt: skip
+
+
+def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
+    """Return the variable through which this function sees a binding as an array of `unit`."""
+    m = emitter.m
+
+    def make() -> Id:
+        block = m.block(("buffer", unit), m.runtime_array(unit.type(m), unit.bits // 8))
+        variable = m.variable("StorageBuffer", block)
+        m.decorate(variable, "DescriptorSet", 0)
+        m.decorate(variable, "Binding", root.binding)
+        if root.read_only:
+            m.decorate(variable, "NonWritable")
+        emitter.units.setdefault(root.binding, []).append(variable)
+        return variable
+
+    return emitter.once(("buffer", root.binding, unit), make)
+
+
+def _buffer_pointer(emitter: FunctionEmitter, root: Root, unit: Unit, index: Index) -> Id:
+    """Emit a pointer to a unit of a binding."""
+    m, variable = emitter.m, buffer_variable(emitter, root, unit)
+    pointer = m.pointer("StorageBuffer", unit.type(m))
+    return emitter.code.let("AccessChain", pointer, variable, m.integer(0), emitter.idx(index))
+
+
+def _plain(emitter: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | None:
+    """(type, type of pointers, variable, 0) of a binding whose elements are as they are in registers; else None."""
+    element, root = memref.element, memref.root
+    key = (root.binding, id(element))
+    cached = emitter.plain.get(key)
+    if cached is None:
+        unit, m = unit_of(element), emitter.m
+        access = None
+        if unit.bits >= 32 and unit.bits == emitter.width(element) and not packed(element):
+            type_ = unit.type(m)
+            access = type_, m.pointer("StorageBuffer", type_), buffer_variable(emitter, root, unit), m.integer(0)
+        cached = emitter.plain[key] = access, element  # the element stays alive, and its id its own
+    access_: tuple[Id, Id, Id, Id] | None = cached[0]
+    return access_
+
+
+def _variable_pointer(emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
+    """Emit a pointer to an element of memory that is one variable."""
+    storage = {"workgroup": "Workgroup", "function": "Function", "constant": "Private"}[memref.root.kind]
+    pointer = emitter.m.pointer(storage, _held(emitter, memref.element, memref.root.key))
+    return emitter.code.let("AccessChain", pointer, memref.root.variable, emitter.idx(index))
+
+
+def _held(emitter: FunctionEmitter, element: Attribute, key: object) -> Id:
+    """Return the type of elements outside buffers: that of registers, with integers for i1, and for floats that are
+    exchanged by atomic operations. key: of the storage.
+    """
+    if key in emitter.exchanged:
+        return emitter.m.int(emitter.width(element))
+    return emitter.m.int(32) if emitter.width(element) == 1 else emitter.type(element)
+
+
+class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
+    most_atomic_bits = 64
+
+    def shares_word(self, emitter: FunctionEmitter, memref: MemRef) -> bool:
+        return packed(memref.element)
+
+    def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
+        element, m, let = memref.element, emitter.m, emitter.code.let
+        if memref.root.kind != "binding":
+            value = let("Load", _held(emitter, element, memref.root.key), _variable_pointer(emitter, memref, index))
+            if memref.root.key in emitter.exchanged:
+                return self.from_bits(emitter, value, element)
+            return self.resized(emitter, value, 32, 1) if emitter.width(element) == 1 else value
+        if (plain := _plain(emitter, memref)) is not None:
+            type_, pointer, variable, zero = plain
+            offset, at, loaded = emitter.idx(index), m.id(), m.id()
+            emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _LOAD, type_, loaded, at)
+            return loaded
+        unit, width = unit_of(element), emitter.width(element)
+        value = let("Load", unit.type(m), _buffer_pointer(emitter, memref.root, unit, index))
+        if width == 1:
+            return let("INotEqual", m.bool(), let("UConvert", m.int(32), value), m.integer(0))
+        if unit.bits != width:
+            value = let("SConvert", m.int(width), value)
+        return self.wrap(emitter, value, bit_width(element), width) if bit_width(element) < unit.bits else value
+
+    def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id) -> None:
+        element, m, let = memref.element, emitter.m, emitter.code.let
+        width = emitter.width(element)
+        if memref.root.kind != "binding":
+            if width == 1:
+                value = let("Select", m.int(32), value, m.integer(1), m.integer(0))
+            if memref.root.key in emitter.exchanged:
+                value = self.to_bits(emitter, value, element)
+            emitter.code.do("Store", _variable_pointer(emitter, memref, index), value)
+            return
+        if (plain := _plain(emitter, memref)) is not None:
+            _, pointer, variable, zero = plain
+            offset, at = emitter.idx(index), m.id()
+            emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _STORE, at, value)
+            return
+        unit = unit_of(element)
+        pointer = _buffer_pointer(emitter, memref.root, unit, index)
+        if bit_width(element) < unit.bits < 32:
+            value = self.to_word(emitter, value, element, unit.bits, 0)
+        if unit.bits != width:
+            value = let("UConvert" if unit.bits < 32 else "SConvert", unit.type(m), value)
+        emitter.code.do("Store", pointer, value)
+
+    def load_word(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
+        m, let, pointer = emitter.m, emitter.code.let, _buffer_pointer(emitter, memref.root, _WORD, index)
+        if memref.root.read_only:
+            return let("Load", m.int(32), pointer)
+        return let("AtomicLoad", m.int(32), pointer, m.integer(SCOPE_DEVICE), m.integer(0))
+
+    def store_part(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id, has_own_byte: bool) -> None:
+        if not has_own_byte:
+            super().store_part(emitter, memref, index, value, has_own_byte)
+            return
+        bits, m, let = bit_width(memref.element), emitter.m, emitter.code.let
+        byte_index, shift = self.part(emitter, index, bits, unit_bits=8)
+        pointer = _buffer_pointer(emitter, memref.root, _BYTE, byte_index)
+        whole = let("UConvert", m.int(32), let("Load", _BYTE.type(m), pointer))
+        kept = let("BitwiseAnd", m.int(32), whole, self.others(emitter, bits, shift))
+        part = self.to_word(emitter, value, memref.element, bits, shift)
+        emitter.code.do("Store", pointer, let("UConvert", _BYTE.type(m), let("BitwiseOr", m.int(32), kept, part)))
+
+    def atomic_place(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Id:
+        if bits == 64:
+            emitter.m.capability("Int64Atomics")
+        if memref.root.kind == "binding":
+            return _buffer_pointer(emitter, memref.root, Unit(bits, False), index)
+        return _variable_pointer(emitter, memref, index)
+
+    def atomic_update(
+        self, emitter: FunctionEmitter, kind: str, memref: MemRef, place: Id, bits: int, value: Id
+    ) -> Id | None:
+        if kind not in _UPDATES:
+            return None
+        m = emitter.m
+        return emitter.code.let(_UPDATES[kind], m.int(bits), place, m.integer(SCOPE_DEVICE), m.integer(0), value)
+
+    def exchange(
+        self, emitter: FunctionEmitter, memref: MemRef, place: Id, bits: int, new: Callable[[Id], Id]
+    ) -> Id:  # fmt: skip
+        code, m = emitter.code, emitter.m
+        word, scope, relaxed = m.int(bits), m.integer(SCOPE_DEVICE), m.integer(0)
+        emitter.iterations.unknown()
+        first, before = code.let("AtomicLoad", word, place, scope, relaxed), code.label
+        head, body, again, after = (m.id() for _ in range(4))
+        seen = m.id()
+        code.branch(head)
+        code.start(head)
+        slot = len(code.lines)
+        code.do("LoopMerge", after, again, 0)
+        code.branch(body)
+        code.start(body)
+        exchanged = code.let("AtomicCompareExchange", word, place, scope, relaxed, relaxed, new(seen), seen)
+        is_done = code.let("IEqual", m.bool(), exchanged, seen)
+        code.branch(again)
+        code.start(again)
+        code.branch_if(is_done, after, head)
+        tail, code.lines = code.lines[slot:], code.lines[:slot]
+        code.phi(word, seen, [(first, before), (exchanged, again)])
+        code.lines += tail
+        code.start(after)
+        return seen
+
+    def workgroup_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> Id:
+        return emitter.m.variable("Workgroup", emitter.m.array(_held(emitter, element, op), count))
+
+    def private_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> Id:
+        return emitter.code.local(emitter.m.array(_held(emitter, element, op), count))
+
+    def table(
+        self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
+    ) -> tuple[object, Id]:
+        m, key = emitter.m, ("global", name, emitter.index_width)
+
+        def elements() -> list[Id]:
+            if is_float(element):
+                return [self.float_constant(emitter, value, element) for value in values()]
+            return [m.integer(value, max(32, emitter.width(element))) for value in values()]
+
+        return key, m.constant_table(key, m.array(_held(emitter, element, key), count), elements)
+
+
+ROWS: dict[str, Lowering] = _Memory().rows()

@@ -1,0 +1,159 @@
+"""Memory of WGSL; what loads, stores and atomic updates mean is in `shaders/memory.py` and `shaders/atomics.py`.
+
+`buffers.py` says how a binding is declared. All elements below 32 bits are parts of words, but for those of a binding
+that is declared as f16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.shaders.atomics import Atomics
+from pydispatch.compiler.emit.shaders.values import MemRef
+from pydispatch.compiler.emit.wgsl.buffers import Buffer, element_bits
+from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Index, Lowering
+from pydispatch.compiler.emit.wgsl.ops.registers import WgslRegisters
+from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
+from pydispatch.compiler.kernel_ir.atomics import UNSIGNED
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float
+
+_UPDATES = {
+    "addi": "atomicAdd", "assign": "atomicExchange", "maxs": "atomicMax", "maxu": "atomicMax", "mins": "atomicMin",
+    "minu": "atomicMin", "ori": "atomicOr", "andi": "atomicAnd", "xori": "atomicXor",
+}  # fmt: skip
+_WORDS = {"maxs": "i32", "mins": "i32", **dict.fromkeys(UNSIGNED, "u32")}
+"""The type of the words that a kind of update needs."""
+
+
+def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
+    """(name, declaration) of a binding."""
+    buffer = emitter.buffers.get(binding, Buffer("u32"))
+    emitter.used_bindings[binding] = None
+    suffix = {"f32": "f", "i32": "i", "u32": "u", "vec2u": "w", "f16": "h"}[buffer.word] + "a" * buffer.is_atomic
+    name = f"binding{binding}_{suffix}"
+    text = f"@group(0) @binding({binding}) var<storage, read_write> {name}: array<{buffer.type}>;"
+    return emitter.module.declare(name, lambda: text), buffer
+
+
+def _storage(emitter: FunctionEmitter, memref: MemRef) -> tuple[str, Buffer]:
+    """(name, declaration) of the storage of a memref."""
+    if memref.root.kind == "binding":
+        return variable(emitter, memref.root.binding)
+    buffer = emitter.atomic.get(memref.root.key)
+    return memref.root.variable, buffer or Buffer(emitter.type(memref.element))
+
+
+def _read(buffer: Buffer, place: str) -> str:
+    return f"atomicLoad(&{place})" if buffer.is_atomic else place
+
+
+def _write(emitter: FunctionEmitter, buffer: Buffer, place: str, value: str) -> None:
+    emitter.do(f"atomicStore(&{place}, {value});" if buffer.is_atomic else f"{place} = {value};")
+
+
+def _let_integer(emitter: FunctionEmitter, text: str, word: str) -> Name:
+    """Emit an expression of type i32 or u32, `word`, as an i32."""
+    return emitter.let(text if word == "i32" else f"i32({text})")
+
+
+def _as_word(value: Name, word: str) -> Name:
+    """Return an i32 as an operand of type i32 or u32, `word`."""
+    return value if word == "i32" else Name(as_unsigned(value))
+
+
+class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
+    most_atomic_bits = 32
+
+    def shares_word(self, emitter: FunctionEmitter, memref: MemRef) -> bool:
+        return element_bits(memref.element) < 32 and variable(emitter, memref.root.binding)[1].word != "f16"
+
+    def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
+        element, (name, buffer) = memref.element, _storage(emitter, memref)
+        type_ = emitter.type(element)
+        if type_ == "vec2u" and buffer.word != "vec2u":
+            first = emitter.times(index, 2)
+            low, high = (_read(buffer, f"{name}[{emitter.place(emitter.plus(first, n))}]") for n in (0, 1))
+            return emitter.let(f"vec2u({low}, {high})")
+        text = _read(buffer, f"{name}[{emitter.place(index)}]")
+        if type_ == buffer.word:
+            value = emitter.let(text)
+        else:
+            value = self.from_bits(emitter, _let_integer(emitter, text, buffer.word), element)
+        if memref.root.kind == "binding" and not is_float(element) and bit_width(element) < element_bits(element):
+            return self.wrap(emitter, value, bit_width(element), 32)
+        return value
+
+    def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Name) -> None:
+        name, buffer = _storage(emitter, memref)
+        type_ = emitter.type(memref.element)
+        if type_ == "vec2u" and buffer.word != "vec2u":
+            first = emitter.times(index, 2)
+            for offset, part in enumerate("xy"):
+                _write(emitter, buffer, f"{name}[{emitter.place(emitter.plus(first, offset))}]", f"{value}.{part}")
+            return
+        if type_ != buffer.word:
+            value = _as_word(self.to_bits(emitter, value, memref.element), buffer.word)
+        _write(emitter, buffer, f"{name}[{emitter.place(index)}]", value)
+
+    def load_word(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
+        name, buffer = variable(emitter, memref.root.binding)
+        return _let_integer(emitter, _read(buffer, f"{name}[{emitter.place(index)}]"), buffer.word)
+
+    def atomic_place(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Name:
+        return Name(f"{_storage(emitter, memref)[0]}[{emitter.place(index)}]")
+
+    def atomic_update(
+        self, emitter: FunctionEmitter, kind: str, memref: MemRef, place: Name, bits: int, value: Name
+    ) -> Name | None:
+        word = _storage(emitter, memref)[1].word
+        if kind not in _UPDATES or _WORDS.get(kind, word) != word:
+            return None
+        return _let_integer(emitter, f"{_UPDATES[kind]}(&{place}, {_as_word(value, word)})", word)
+
+    def exchange(
+        self, emitter: FunctionEmitter, memref: MemRef, place: Name, bits: int, new: Callable[[Name], Name]
+    ) -> Name:
+        word = _storage(emitter, memref)[1].word
+        seen = emitter.var("i32")
+        emitter.iterations.unknown()
+        emitter.do("loop {")
+        with emitter.scope():
+            emitter.do(f"{seen} = i32(atomicLoad(&{place}));")
+            old, stored = (_as_word(value, word) for value in (seen, new(seen)))
+            emitter.do(f"if atomicCompareExchangeWeak(&{place}, {old}, {stored}).exchanged {{ break; }}")
+        emitter.do("}")
+        return seen
+
+    def workgroup_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> str:
+        name, held = emitter.module.unused("shared"), self._held(emitter, op, element)
+        emitter.workgroup_bytes += count * (8 if held == "vec2u" else 4)
+        return emitter.module.declare(name, lambda: f"var<workgroup> {name}: array<{held}, {count}>;")
+
+    def private_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> str:
+        name = emitter.fresh("own")
+        emitter.entry.append(f"  var {name}: array<{self._held(emitter, op, element)}, {count}>;")
+        return name
+
+    def _held(self, emitter: FunctionEmitter, op: Operation, element: Attribute) -> str:
+        """Return the type of elements of an allocation."""
+        atomic = emitter.atomic.get(op)
+        return atomic.type if atomic else emitter.type(element)
+
+    def table(
+        self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
+    ) -> tuple[object, str]:
+        held = emitter.type(element)
+        variable = f"table_{''.join(letter if letter.isalnum() else '_' for letter in name)}_{held}"
+        register = self.float_constant if is_float(element) else lambda f, value, type_: f.constant(value, type_)
+
+        def make() -> str:
+            parts = ", ".join(register(emitter, value, element) for value in values())
+            return f"var<private> {variable}: array<{held}, {count}> = array<{held}, {count}>({parts});"
+
+        return ("global", variable), emitter.module.declare(variable, make)
+
+
+ROWS: dict[str, Lowering] = _Memory().rows()
