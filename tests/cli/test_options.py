@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typecheck import check
 
 import pydispatch as pd
 from pydispatch.cli.__main__ import main
@@ -83,6 +84,22 @@ def test_help_of_a_flag() -> None:
         "use x or y; of a FILE; repeatable; default: x"
     )
     assert Option(None, "LLVM features.").help == "LLVM features"
+
+
+def test_checkers_know_the_types(tmp_path: Path) -> None:
+    path = tmp_path / "wrong_options.py"
+    path.write_text(
+        "import pydispatch as pd\n"
+        "def f(options: pd.CompileOptions) -> pd.Artifact:\n"
+        "    return pd.compile('a.mlir', **options)\n"
+        "f({'cpu': 'native', 'tune': 1})\n"
+        "f({'speed': 3})\n"
+        "pd.compile('a.mlir', cpu=3)\n"
+        "pd.compile('a.mlir', cpus='native')\n"
+        "pd.from_jax(abs, explain='yes')\n"
+    )
+    lines = [line.partition(".py:")[2].partition(":")[0] for line in check(path).splitlines() if ": error:" in line]
+    assert lines == ["5", "6", "7", "8"]
 
 
 def test_functions_without_a_docstring() -> None:
