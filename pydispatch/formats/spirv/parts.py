@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.module import SpirvTables, read
-from pydispatch.formats.spirv.names import DEBUG_SETS, Decoration, Op
+from pydispatch.formats.spirv.names import DEBUG_SETS, Decoration, Op, Storage
 from pydispatch.formats.spirv.operands import locate_ids
 
 _DEBUG = frozenset((Op.NOP, Op.SOURCE_CONTINUED, Op.SOURCE, Op.SOURCE_EXTENSION, Op.MODULE_PROCESSED, Op.LINE,
@@ -57,6 +57,11 @@ class SpirvParts:
         if inst is None or inst.op != Op.TYPE_POINTER:
             return None
         return inst.words[2], inst.words[3]
+
+    def is_buffer(self, type_: int) -> bool:
+        """Return whether a type is a pointer into a storage buffer."""
+        pointee = self.pointee(type_)
+        return pointee is not None and pointee[0] == Storage.STORAGE_BUFFER
 
 
 def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> SpirvParts:

@@ -69,6 +69,7 @@ class SpirvOutput:
         self.ops: set[int] = set()
         self.pointers_vary = False  # a function chooses between pointers into buffers, or gets one
         self.size = 0
+        self._views: dict[tuple[int, int], int] = {}  # variable and block type → the variable that aliases it
         self._keys: dict[Key, int] = {}
         self._same: dict[int, int] = {}  # id → the first that means the same
         for inst in kernel.globals.values():
@@ -190,6 +191,24 @@ class SpirvOutput:
             members,
             decorations,
         )
+
+    def view(self, variable: int, block: int) -> int:
+        """Return a variable with the library's block type and the binding of the kernel's variable.
+
+        This is the kernel's variable if the types agree, else an added variable that aliases it.
+        """
+        own = self.types[self.variables[variable][0]][1][1]
+        if self.same(own) == block or self.view_key(own) == self.view_key(block):
+            return variable
+        key = variable, block
+        if key not in self._views:
+            pointer = self.share(Op.TYPE_POINTER, [Storage.STORAGE_BUFFER, block])
+            inherited = (Decoration.DESCRIPTOR_SET, Decoration.BINDING, Decoration.NON_WRITABLE)
+            decorations = [d for d in self.decorations.get(variable, ()) if d[0] in inherited]
+            view = self._views[key] = self.add(Op.VARIABLE, [Storage.STORAGE_BUFFER], pointer, decorations)
+            self.decorate(view, Decoration.ALIASED)
+            self.decorate(variable, Decoration.ALIASED)
+        return self._views[key]
 
     # Functions
 

@@ -7,7 +7,7 @@ from pydispatch.formats.spirv.names import CAPABILITIES, BuiltIn, Decoration, Op
 OP = {
     **specification_names(Op),
     "CompositeConstruct": 80, "CompositeExtract": 81, "ConvertFToU": 109, "ConvertFToS": 110, "ConvertSToF": 111,
-    "ConvertUToF": 112, "UConvert": 113, "SConvert": 114, "FConvert": 115, "Bitcast": 124, "SNegate": 126,
+    "ConvertUToF": 112, "UConvert": 113, "SConvert": 114, "FConvert": 115, "SNegate": 126,
     "FNegate": 127, "IAdd": 128, "FAdd": 129, "ISub": 130, "FSub": 131, "IMul": 132, "FMul": 133, "UDiv": 134,
     "SDiv": 135, "FDiv": 136, "UMod": 137, "SRem": 138, "SMod": 139, "FRem": 140, "IAddCarry": 149,
     "UMulExtended": 151, "SMulExtended": 152, "IsNan": 156, "IsInf": 157, "LogicalEqual": 164, "LogicalNotEqual": 165,

@@ -1,0 +1,194 @@
+"""Binds an import of a kernel to a function of a library, for the buffers that a call passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.spirv.instruction import SpirvFunction
+from pydispatch.formats.spirv.names import Decoration, Op, Storage
+from pydispatch.formats.spirv.parts import SpirvParts
+from pydispatch.link.spirv.library import signature_text, type_text
+from pydispatch.link.spirv.output import SpirvOutput, instruction
+from pydispatch.link.spirv.take import FunctionCopy, Taker
+
+
+class Binding:
+    """Resolution of one import, for one set of buffers, to a function of a library."""
+
+    def __init__(
+        self, kernel: SpirvParts, out: SpirvOutput, taker: Taker, function: SpirvFunction, symbol: str,
+        buffers: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        self.kernel, self.out, self.taker = kernel, out, taker
+        self.function, self.symbol, self.buffers = function, symbol, buffers
+        self.scalars = [p.type_id for p in function.parameters if not kernel.is_buffer(p.type_id)]
+
+    def make(self) -> int:
+        """Return the id of the function in the output that calls of the import call.
+
+        Raises InvalidArgumentError if no overload of the library fits the call.
+        """
+        library, parts = self.taker.library, self.taker.parts
+        candidates = library.functions[self.symbol]
+        for candidate in candidates:
+            matched = self._match(parts.functions[candidate])
+            if matched is not None:
+                return self._bind_copy(candidate, matched)
+        called = signature_text(self.kernel, self.function, self.symbol)
+        have = " or ".join(signature_text(parts, parts.functions[id], self.symbol) for id in candidates)
+        raise InvalidArgumentError(
+            f"the function '{self.symbol}' of {library.name} does not fit its call: the program calls "
+            f"{called}, the function is {have}; a buffer may be left out of its parameters, not its offset"
+        )
+
+    def _match(self, function: SpirvFunction) -> list[tuple[int, int]] | None:
+        """Match a library function's parameters with those of the import.
+
+        Returns pairs (parameter position, buffer index) for buffer parameters; None if the signatures do not fit.
+        Buffer parameters may be missing in the library function, which then uses global buffer variables.
+        """
+        matched: list[tuple[int, int]] = []
+        position, buffer = 0, 0
+        parameters = function.parameters
+        for wanted in self.function.parameters:
+            if self.kernel.is_buffer(wanted.type_id):
+                if position < len(parameters) and self.taker.is_buffer_pointer(parameters[position].type_id):
+                    matched.append((position, buffer))
+                    position += 1
+                buffer += 1
+            elif position < len(parameters) and self._alike(
+                wanted.type_id, self._value_type(parameters[position].type_id)
+            ):
+                position += 1
+            else:
+                return None
+        if position != len(parameters) or not self._alike(self.function.head.type_id, function.head.type_id):
+            return None
+        return matched
+
+    def _value_type(self, type_: int) -> int:
+        """Return the type of the value passed for a parameter; GLSL passes values by pointers to variables of the
+        caller."""
+        pointee = self.taker.parts.pointee(type_)
+        return pointee[1] if pointee is not None and pointee[0] == Storage.FUNCTION else type_
+
+    def _alike(self, own: int, theirs: int) -> bool:
+        """Return whether a type of the kernel and one of the library are the same, except for the sign of integers."""
+        a, b = self.kernel.globals[own], self.taker.parts.globals[theirs]
+        if a.op != b.op or a.op not in (Op.TYPE_VOID, Op.TYPE_BOOL, Op.TYPE_INT, Op.TYPE_FLOAT):
+            return False
+        return a.op in (Op.TYPE_VOID, Op.TYPE_BOOL) or a.words[2] == b.words[2]
+
+    def _bind_copy(self, candidate: int, matched: Sequence[tuple[int, int]]) -> int:
+        """Request a copy of a matching function with the call's buffers bound, and return its id or that of an adapter.
+
+        A global buffer variable of the library denotes the call's buffer whose index is the variable's binding.
+        """
+        taker, out = self.taker, self.out
+        function = taker.parts.functions[candidate]
+        used: list[tuple[int, int]] = []
+        for variable in taker.buffers_of(candidate):
+            binding = taker.parts.tables.decoration(variable, Decoration.BINDING) or 0
+            if binding >= len(self.buffers):
+                name = taker.parts.tables.names.get(variable, "")
+                raise InvalidArgumentError(
+                    f"the function '{self.symbol}' of {taker.library.name} uses the buffer '{name}' at binding "
+                    f"{binding}; bindings denote the buffers of the call, which passes {len(self.buffers)}"
+                )
+            used.append((variable, self._view(variable_type(taker.parts, variable), binding)))
+        arguments = [
+            (position, self._view(function.parameters[position].type_id, binding)) for position, binding in matched
+        ]
+        copy = FunctionCopy(candidate, tuple(used), tuple(arguments))
+        callee = taker.request(copy)
+        type_ = taker.function_type(function, (position for position, _ in arguments))
+        own = out.share(
+            Op.TYPE_FUNCTION, [self.out.same(self.function.head.type_id), *map(self.out.same, self.scalars)]
+        )
+        return callee if type_ == own else self._adapter(function, copy, callee, own)
+
+    def _view(self, pointer: int, index: int) -> int:
+        """Return the variable that gives the library's block type to buffer `index` of the call.
+
+        Raises InvalidArgumentError if the element types have different widths.
+        """
+        parts, out, variable = self.taker.parts, self.out, self.buffers[index]
+        pointee = parts.pointee(pointer)
+        assert pointee is not None
+        own = out.types[out.variables[variable][0]][1][1]
+        mine, theirs = _element(self.kernel, own), _element(parts, pointee[1])
+        if mine is not None and theirs is not None and not _compatible(mine, theirs):
+            raise InvalidArgumentError(
+                f"the function '{self.symbol}' of {self.taker.library.name} takes buffer {index} for "
+                f"{type_text(parts, pointee[1])}, the program passes {type_text(self.kernel, own)}"
+            )
+        return self.out.view(variable, self.taker.type(pointee[1]))
+
+    def _adapter(self, function: SpirvFunction, copy: FunctionCopy, callee: int, type_: int) -> int:
+        """Add a function with the import's signature that converts its arguments and calls `callee`; return its id.
+
+        Integers of other sign are bitcast; GLSL's by-pointer parameters get local variables.
+        """
+        out, taker, adapter = self.out, self.taker, self.out.id()
+        result, theirs = self.function.head.type_id, taker.type(function.head.type_id)
+        skipped = {position for position, _ in copy.arguments}
+        lines = [instruction(Op.FUNCTION, [result, adapter, 0, type_])]
+        own = [out.id() for _ in self.scalars]
+        lines += [instruction(Op.FUNCTION_PARAMETER, list(pair)) for pair in zip(self.scalars, own, strict=True)]
+        variables: list[list[int]] = []
+        code: list[list[int]] = []
+        passed: list[int] = []
+        rest = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
+        for value, source, parameter in zip(own, self.scalars, rest, strict=True):
+            wanted = taker.type(self._value_type(parameter))
+            if wanted != out.same(source):
+                cast = out.id()
+                code.append(instruction(Op.BITCAST, [wanted, cast, value]))
+                value = cast
+            if wanted != taker.type(parameter):
+                pointer = out.id()
+                variables.append(instruction(Op.VARIABLE, [taker.type(parameter), pointer, Storage.FUNCTION]))
+                code.append(instruction(Op.STORE, [pointer, value]))
+                value = pointer
+            passed.append(value)
+        called = out.id()
+        code.append(instruction(Op.FUNCTION_CALL, [theirs, called, callee, *passed]))
+        if self.kernel.globals[result].op == Op.TYPE_VOID:
+            code.append(instruction(Op.RETURN, []))
+        else:
+            if theirs != out.same(result):
+                cast = out.id()
+                code.append(instruction(Op.BITCAST, [result, cast, called]))
+                called = cast
+            code.append(instruction(Op.RETURN_VALUE, [called]))
+        lines += [instruction(Op.LABEL, [out.id()]), *variables, *code, instruction(Op.FUNCTION_END, [])]
+        out.put(adapter, lines, (callee,), (), ())
+        out.names[adapter] = self.symbol
+        return adapter
+
+
+def variable_type(parts: SpirvParts, id: int) -> int:
+    """Return the pointer type of a variable."""
+    return parts.globals[id].type_id
+
+
+def _element(parts: SpirvParts, block: int) -> tuple[int, int] | None:
+    """Return (opcode, bits) of the scalar type of a block with one array of scalars or vectors; None for other
+    blocks."""
+    inst = parts.globals.get(block)
+    members = inst.words[2:] if inst is not None and inst.op == Op.TYPE_STRUCT else []
+    inner = parts.globals.get(members[0]) if len(members) == 1 else None
+    for wrappers in ((Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY), (Op.TYPE_VECTOR,)):
+        if inner is not None and inner.op in wrappers:
+            inner = parts.globals.get(inner.words[2])
+    return (inner.op, inner.words[2]) if inner is not None and inner.op in (Op.TYPE_INT, Op.TYPE_FLOAT) else None
+
+
+def _compatible(lhs: tuple[int, int], rhs: tuple[int, int]) -> bool:
+    """Return whether two scalar types (opcode, bits) may share memory.
+
+    They have the same width and kind. Below 32 bits the kind is not compared, because kernels store narrow floats as
+    integers.
+    """
+    return lhs[1] == rhs[1] and (lhs[0] == rhs[0] or lhs[1] < 32)
