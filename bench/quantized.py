@@ -1,5 +1,7 @@
-"""Quantized ONNX models beside onnxruntime: pairs of quantize and dequantize around products and convolutions, products
-of integers, quantization at run time, and weights of 4 bits.
+"""Quantized ONNX models beside onnxruntime and, where it is installed, OpenVINO.
+
+Pairs of quantize and dequantize around products and convolutions, convolutional networks, products of integers,
+quantization at run time, and weights of 4 bits.
 
     python bench/quantized.py [--workers 1] [--only TEXT] [--seconds 0.2]
 
@@ -9,81 +11,24 @@ Contenders alternate with pauses, since idle threads of onnxruntime spin; the le
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime as ort
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 from programs import PAUSE
+from quantized_graph import Array, Case, Graph, floats, levels
+from quantized_networks import networks
 from report.figures import Figures, parser, rows_of, table
 
 import pydispatch as pd
-from pydispatch.bench.measure import measure
-
-Array = np.ndarray[Any, Any]
-Case = tuple[str, bytes, Array]
-"""(name, model, its input)."""
+from pydispatch.bench.measure import Call, measure
 
 SHAPES = [(512, 512, 512), (128, 768, 3072), (8, 1024, 1024), (1, 2048, 2048)]
 WINDOWS = [(56, 64, 64, 3, 1), (28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (56, 64, 256, 1, 1), (14, 1024, 256, 1, 1)]
 """(side, channels, filters, window, groups) of convolutions."""
-
-
-class Graph:
-    """A graph that is written node by node."""
-
-    def __init__(self, x: Array) -> None:
-        self.x, self.nodes, self.weights = x, list[Any](), list[Any]()
-        self.rng = np.random.default_rng(3)
-
-    def constant(self, value: Any) -> str:
-        name = f"c{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def node(self, kind: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> str:
-        names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(kind, inputs, names, domain=domain, **attributes))
-        return names[0]
-
-    def model(self, result: str, type_: int = TensorProto.FLOAT) -> bytes:
-        kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.uint8): TensorProto.UINT8,
-                 np.dtype(np.int8): TensorProto.INT8}  # fmt: skip
-        x = helper.make_tensor_value_info("x", kinds[self.x.dtype], self.x.shape)
-        y = helper.make_tensor_value_info(result, type_, None)
-        graph = helper.make_graph(self.nodes, "g", [x], [y], self.weights)
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-        return bytes(onnx.shape_inference.infer_shapes(model).SerializeToString())
-
-    def weight(self, *shape: int) -> Array:
-        return self.rng.integers(-127, 128, shape, np.int8)
-
-    def scales(self, count: int) -> Array:
-        return self.rng.uniform(0.01, 0.02, count).astype(np.float32)
-
-    def pair(self, value: str, scale: float, zero: Any) -> str:
-        """What QuantizeLinear and DequantizeLinear make of a value."""
-        s, z = self.constant(np.float32(scale)), self.constant(zero)
-        return self.node("DequantizeLinear", self.node("QuantizeLinear", value, s, z), s, z)
-
-    def dequantized(self, w: Array, axis: int, per_channel: bool) -> str:
-        count = w.shape[axis]
-        scale = self.scales(count) if per_channel else np.float32(0.015)
-        zero = np.zeros(count if per_channel else (), np.int8)
-        names = [self.constant(v) for v in (w, scale, zero)]
-        return self.node("DequantizeLinear", *names, axis=axis)
-
-
-def floats(*shape: int) -> Array:
-    return np.random.default_rng(1).standard_normal(shape, np.float32)
-
-
-def levels(*shape: int) -> Array:
-    return np.random.default_rng(1).integers(0, 256, shape, np.uint8)
 
 
 def pairs() -> Iterator[Case]:
@@ -166,6 +111,22 @@ def session(model: bytes, workers: int) -> ort.InferenceSession:
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
+def openvino_call(model: bytes, x: Array, workers: int) -> Call | None:
+    """Return a call of a model in OpenVINO, with f32 where the model is not quantized; None where it cannot run."""
+    try:
+        import openvino
+    except ImportError:
+        return None
+    core = openvino.Core()
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": workers, "INFERENCE_PRECISION_HINT": "f32"}
+    try:
+        request = core.compile_model(core.read_model(model), "CPU", options).create_infer_request()
+    except RuntimeError as error:
+        print(f"OpenVINO cannot compile the model: {str(error)[-200:]}")
+        return None
+    return lambda: request.infer([x], share_inputs=True, share_outputs=True)
+
+
 def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--workers", type=int, default=1)
@@ -173,9 +134,12 @@ def main() -> None:
     arguments.add_argument("--only", default="", help="cases whose name has this")
     args = arguments.parse_args()
     device = pd.device(f"cpu?workers={args.workers}")
-    method = "Least times; contenders alternate, with pauses, since threads of onnxruntime spin after a call."
+    method = (
+        "Least times, of the CPU with one worker; contenders alternate, with pauses, since threads of onnxruntime spin "
+        "after a call."
+    )
     figures = Figures("Quantized models", method)
-    for name, model, x in (*pairs(), *integers(), *dynamic(), *few_bits()):
+    for name, model, x in (*pairs(), *networks(), *integers(), *dynamic(), *few_bits()):
         if args.only not in name:
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -185,8 +149,12 @@ def main() -> None:
         theirs = session(model, args.workers)
         (expected,) = theirs.run(None, {"x": x})
         apart = np.abs(np.asarray(ours(), np.float64) - expected)
-        calls = {"pydispatch": ours, "onnxruntime": lambda s=theirs, x=x: s.run(None, {"x": x})}
-        rows = rows_of("a call", measure(calls, args.seconds, pause=PAUSE), name, args.workers, least=True)
+        calls: dict[str, Call] = {"pydispatch": ours, "onnxruntime": lambda s=theirs, x=x: s.run(None, {"x": x})}
+        if (third := openvino_call(model, x, args.workers)) is not None:
+            calls["openvino"] = third
+        clock = time.process_time if args.workers == 1 else time.perf_counter
+        samples = measure(calls, args.seconds, pause=PAUSE, clock=clock)
+        rows = rows_of("a call", samples, name, args.workers, least=True)
         print(table(rows))
         print(f"  results that differ: {np.mean(apart > 0):.2%}, by at most {apart.max():.2g}", flush=True)
         figures.rows += rows

@@ -46,6 +46,7 @@ TABLES = {
     "compiler/test_llvm_process.py": 2,
     "compiler/test_machine_models.py": 2,
     "compiler/test_quantized.py": 3,
+    "compiler/test_quantized_networks.py": 4,
     "compiler/test_split.py": 3,
     "compiler/test_subnormal_memory.py": 6,
     "compiler/test_windows_channels_last.py": 3,

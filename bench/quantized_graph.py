@@ -1,0 +1,67 @@
+"""Graphs of quantized ONNX models, as onnxruntime's quantizer writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+Array = np.ndarray[Any, Any]
+Case = tuple[str, bytes, Array]
+"""(name, model, its input)."""
+
+
+class Graph:
+    """A graph that is written node by node."""
+
+    def __init__(self, x: Array) -> None:
+        self.x, self.nodes, self.weights = x, list[Any](), list[Any]()
+        self.rng = np.random.default_rng(3)
+
+    def constant(self, value: Any) -> str:
+        name = f"c{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> str:
+        names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(kind, inputs, names, domain=domain, **attributes))
+        return names[0]
+
+    def model(self, result: str, type_: int = TensorProto.FLOAT) -> bytes:
+        kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.uint8): TensorProto.UINT8,
+                 np.dtype(np.int8): TensorProto.INT8}  # fmt: skip
+        x = helper.make_tensor_value_info("x", kinds[self.x.dtype], self.x.shape)
+        y = helper.make_tensor_value_info(result, type_, None)
+        graph = helper.make_graph(self.nodes, "g", [x], [y], self.weights)
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        return bytes(onnx.shape_inference.infer_shapes(model).SerializeToString())
+
+    def weight(self, *shape: int) -> Array:
+        return self.rng.integers(-127, 128, shape, np.int8)
+
+    def scales(self, count: int) -> Array:
+        return self.rng.uniform(0.01, 0.02, count).astype(np.float32)
+
+    def pair(self, value: str, scale: float, zero: Any) -> str:
+        """What QuantizeLinear and DequantizeLinear make of a value."""
+        s, z = self.constant(np.float32(scale)), self.constant(zero)
+        return self.node("DequantizeLinear", self.node("QuantizeLinear", value, s, z), s, z)
+
+    def dequantized(self, w: Array, axis: int, per_channel: bool) -> str:
+        count = w.shape[axis]
+        scale = self.scales(count) if per_channel else np.float32(0.015)
+        zero = np.zeros(count if per_channel else (), np.int8)
+        names = [self.constant(v) for v in (w, scale, zero)]
+        return self.node("DequantizeLinear", *names, axis=axis)
+
+
+def floats(*shape: int) -> Array:
+    return np.random.default_rng(1).standard_normal(shape, np.float32)
+
+
+def levels(*shape: int) -> Array:
+    return np.random.default_rng(1).integers(0, 256, shape, np.uint8)

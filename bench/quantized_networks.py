@@ -1,0 +1,94 @@
+"""Convolutional networks between pairs of quantize and dequantize, with filters of one scale for each channel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from onnx import numpy_helper
+from quantized_graph import Case, Graph, floats
+
+LOW = np.uint8(0)
+"""The zero point of numbers that are not negative."""
+
+ZERO = np.uint8(120)
+
+
+class Layers:
+    """A network that is written layer by layer. scale: of the numbers now, which grow by GROWTH with every layer."""
+
+    GROWTH = 25.0
+
+    def __init__(self, *shape: int) -> None:
+        self.g, self.scale = Graph(floats(*shape)), 0.03
+        self.channels = shape[1]
+        self.name = self.g.pair("x", self.scale, ZERO)
+
+    def conv(self, filters: int, window: int, stride: int = 1, groups: int = 1, relu: bool = True) -> None:
+        """Add a convolution with a bias, and quantize its result."""
+        w = self.g.dequantized(self.g.weight(filters, self.channels // groups, window, window), 0, True)
+        scales = self.g.constant(np.float32(self.scale) * numpy_helper.to_array(self.g.weights[-2]))
+        stored = self.g.constant(self.g.rng.integers(-1000, 1000, filters, np.int32))
+        bias = self.g.node("DequantizeLinear", stored, scales, axis=0)
+        pads, strides = [window // 2] * 4, [stride] * 2
+        made = self.g.node("Conv", self.name, w, bias, pads=pads, strides=strides, group=groups)
+        self.scale *= self.GROWTH
+        self.channels = filters
+        self.quantize(self.g.node("Relu", made) if relu else made, LOW if relu else ZERO)
+
+    def quantize(self, name: str, zero: Any) -> None:
+        self.name = self.g.pair(name, self.scale, zero)
+
+    def residual(self, convs: list[dict[str, int]], relu: bool = True) -> None:
+        """Add a block of convolutions; its input, convolved where sizes differ, is added to its result."""
+        before, scale, channels = self.name, self.scale, self.channels
+        for conv in convs[:-1]:
+            self.conv(**conv)
+        self.conv(**convs[-1], relu=False)
+        after, last, filters = self.name, self.scale, self.channels
+        stride = max(conv.get("stride", 1) for conv in convs)
+        if stride > 1 or filters != channels:
+            self.name, self.scale, self.channels = before, scale, channels
+            self.conv(filters, 1, stride, relu=False)
+            before = self.name
+        self.scale = last
+        made = self.g.node("Add", after, before)
+        self.quantize(self.g.node("Relu", made) if relu else made, LOW if relu else ZERO)
+
+    def pool(self, kind: str, **attributes: list[int]) -> None:
+        self.quantize(self.g.node(kind, self.name, **attributes), LOW)
+
+
+def _stem(network: Layers) -> None:
+    network.conv(64, 7, 2)
+    network.pool("MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+
+
+def networks() -> Iterator[Case]:
+    """A first layer, residual blocks of ResNet and MobileNet, and a ResNet-18 without its last product."""
+    layers = Layers(1, 3, 224, 224)
+    _stem(layers)
+    yield "QDQ first layer 7x7x3 to 64, pooling", layers.g.model(layers.name), layers.g.x
+    blocks: dict[str, tuple[int, bool, list[dict[str, int]]]] = {
+        "ResNet block 56x56x64": (64, True, [{"filters": 64, "window": 3}] * 2),
+        "ResNet bottleneck 56x56x256": (
+            256, True, [{"filters": 64, "window": n} for n in (1, 3)] + [{"filters": 256, "window": 1}]
+        ),
+        "MobileNet block 56x56x64": (
+            64, False, [{"filters": 256, "window": 1}, {"filters": 256, "window": 3, "groups": 256},
+                        {"filters": 64, "window": 1}]
+        ),
+    }  # fmt: skip
+    for name, (channels, relu, convs) in blocks.items():
+        layers = Layers(1, channels, 56, 56)
+        for _ in range(2):
+            layers.residual(convs, relu)
+        yield f"QDQ 2x {name}", layers.g.model(layers.name), layers.g.x
+    layers = Layers(1, 3, 224, 224)
+    _stem(layers)
+    for stage, filters in enumerate((64, 128, 256, 512)):
+        for stride in (2 if stage else 1, 1):
+            layers.residual([{"filters": filters, "window": 3, "stride": stride}, {"filters": filters, "window": 3}])
+    layers.pool("GlobalAveragePool")
+    yield "QDQ ResNet-18", layers.g.model(layers.name), layers.g.x
