@@ -112,6 +112,51 @@ def test_refused(types: str) -> None:
         ir.verify(ir.parse(text))
 
 
+WEIGHTS_REFUSED = {
+    "memref<4x8x4xf32>, memref<8x4x4xi8>, memref<4x4xf32>": "weights that `unsigned_b` states",
+    "memref<4x8x4xf32>, memref<8x4x4xi8>, memref<4x4xf64> unsigned": "multiplies f32 into f32, or i8 into i32",
+    "memref<4x8x4xf32>, memref<7x4x4xi8>, memref<4x4xf32> unsigned": "in groups of 4 is not",
+    "memref<4x8x4xi8>, memref<8x4x4xi4>, memref<4x4xi32> unsigned": "in groups of 8 is not",
+}
+
+
+@pytest.mark.parametrize("types", WEIGHTS_REFUSED)
+def test_refused_weights(types: str) -> None:
+    stated, how = types.removesuffix(" unsigned"), "unsigned_b " if types.endswith("unsigned") else ""
+    names = [f"%{v}: {t}" for v, t in zip("abc", stated.split(", "), strict=True)]
+    text = f"func.func @f({', '.join(names)}) {{\n  pyd.contract %a, %b, %c {how}: {stated}\n  func.return\n}}"
+    with pytest.raises(CompileError, match=WEIGHTS_REFUSED[types]):
+        ir.verify(ir.parse(text))
+
+
+WEIGHTS = """
+func.func @kernel() {{
+  %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<{m}x{k}x{g}x{ta}>
+  %b = hal.interface.binding.subspan binding(1) flags(ReadOnly) : memref<{k}x{n}x{g}x{tb}>
+  %c = hal.interface.binding.subspan binding(2) : memref<{m}x{n}x{tc}>
+  pyd.contract %a, %b, %c {how} unsigned_b : memref<{m}x{k}x{g}x{ta}>, memref<{k}x{n}x{g}x{tb}>, memref<{m}x{n}x{tc}>
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "native"]))
+@pytest.mark.parametrize(("ta", "tb", "tc"), [("f32", "i8", "f32"), ("f32", "i4", "f32"), ("i8", "i4", "i32")])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 16, 8), (3, 37, 1), (2, 32, 11)])
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_weights(m: int, n: int, k: int, ta: str, tb: str, tc: str, cpu: str, accumulate: bool) -> None:
+    rng, g = np.random.default_rng(1), 4 if tb == "i8" else 8
+    text = WEIGHTS.format(m=m, n=n, k=k, g=g, ta=ta, tb=tb, tc=tc, how="accumulate" if accumulate else "")
+    kernel = load(text, cpu=cpu, bindings=3)
+    kinds = {"f32": np.float32, "i8": np.int8, "i32": np.int32}
+    a, c = (buffer(rng.integers(-9, 9, s).astype(kinds[t])) for s, t in (((m, k, g), ta), ((m, n), tc)))
+    stored = buffer(rng.integers(0, 256, (k, n, 4), np.uint8))
+    steps = stored if tb == "i8" else np.concatenate([stored & 15, stored >> 4], 2)
+    expected = np.einsum("mks,kns->mn", a.astype(np.int64), steps.astype(np.int64)) + (c if accumulate else 0)
+    assert kernel.run(a, stored, c) == 0
+    np.testing.assert_array_equal(c, expected)
+
+
 def test_unsigned_bytes_only() -> None:
     types = "memref<4x8xf32>, memref<8x4xf32>, memref<4x4xf32>"
     names = [f"%{v}: {t}" for v, t in zip("abc", types.split(", "), strict=True)]

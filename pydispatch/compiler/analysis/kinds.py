@@ -26,6 +26,9 @@ def is_constant(value: SSAValue) -> bool:
     return isinstance(owner, Operation) and owner.name in CONSTANTS
 
 
+ONCE = "pyd.once"
+"""Of an operation on constants alone: its result is derived once, whatever its size."""
+
 KEPT_ORDER = "pyd.kept_order"
 """Of a generic: the order of its operands' dimensions was chosen; it reads and writes none of them transposed."""
 

@@ -12,7 +12,7 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from pydispatch.compiler.analysis.kinds import CONSTANTS, inputs_of
+from pydispatch.compiler.analysis.kinds import CONSTANTS, ONCE, inputs_of
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.known import KnownConstants, bytes_of, known_of
 from pydispatch.compiler.constants.relay import matrix_of, transposed, transposed_by
@@ -140,6 +140,8 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     cost, size = known.costs[value.op], bytes_of(value)
     if cost is Cost.FREE:  # views and fills
         return False
+    if ONCE in value.op.attributes:
+        return True
     if cost >= Cost.DIVISION and size <= TABLE_BYTES:
         return True
     source_bytes = sum(bytes_of(op.results[0]) for op in known.sources[value.op])

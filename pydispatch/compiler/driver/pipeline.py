@@ -31,6 +31,7 @@ from pydispatch.compiler.driver.reduction import reporting
 from pydispatch.compiler.driver.sources import load_source, lower_input
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
 from pydispatch.compiler.fusion.legality import Legality
+from pydispatch.compiler.fusion.quantized.block_products import multiply_block_scaled
 from pydispatch.compiler.fusion.quantized.pooling import pool_integers
 from pydispatch.compiler.fusion.quantized.products import multiply_integers
 from pydispatch.compiler.fusion.quantized.requantize import requantize
@@ -206,6 +207,9 @@ class Pipeline:
                 multiply_integers(function, "" if others else products)
                 requantize(function)
                 pad_channels(function)
+        if self.options.reassociate:
+            for function in host_functions(self.module):
+                multiply_block_scaled(function, packs=bool(levels))
         for function in host_functions(self.module):
             put_channels_last(function, floats=bool(levels))
         hoist_constants(self.module, functions)

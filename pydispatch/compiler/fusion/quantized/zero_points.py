@@ -49,7 +49,11 @@ def zero_point_corrections(
     """
     if not products or lhs.width != 8 or rhs.width != 8:
         return ()
-    mixed, constant_a, constant_b = products == "unsigned by signed", _is_constant(lhs), _is_constant(rhs)
+    mixed, constant_a, constant_b = (
+        products == "unsigned by signed",
+        depends_on_constants(lhs.stored),
+        depends_on_constants(rhs.stored),
+    )
     unsigned = (lhs.signed is False, rhs.signed is False)
     if mixed:
         least = (-128, 0) if constant_a else (0, -128)
@@ -77,9 +81,9 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
     return ShiftedFactor(bytes_, shift + (zero or 0), factor.zero if zero is None else None)
 
 
-def _is_constant(factor: Dequantized) -> bool:
-    """Return whether the stored tensor is computed from constants alone."""
-    pending, seen = [factor.stored], set[SSAValue]()
+def depends_on_constants(value: SSAValue) -> bool:
+    """Return whether a tensor is computed from constants alone."""
+    pending, seen = [value], set[SSAValue]()
     while pending:
         value = pending.pop()
         if value in seen:

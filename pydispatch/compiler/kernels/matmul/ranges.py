@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, IntegerType, TensorType
-from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.matmul.match import Factor
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
@@ -65,6 +67,8 @@ class _Ranges:
         op = value.op
         if op.name in SAME_ELEMENTS:
             return self.of(op.operands[0])
+        if op.name == "tensor.concat":
+            return reduce(_joined, map(self.of, op.operands))
         if op.name == "tensor.pad":
             last = op.regions[0].block.last_op
             assert last is not None
@@ -93,6 +97,15 @@ class _Ranges:
             if inner is not None and inner[1] < 0:  # with the sign bit as one of the value
                 return inner[0] + count, inner[1] + count
             return inner if inner is not None and inner[0] >= 0 else (0, count - 1)
+        if op.name == "arith.trunci":
+            return self.of(op.operands[0])
+        if op.name == "arith.select":
+            return _joined(self.of(op.operands[1]), self.of(op.operands[2]))
+        if op.name == "arith.andi":
+            masks = [r[1] for r in map(self.of, op.operands) if r is not None and r[0] >= 0]
+            return (0, min(masks)) if masks else None
+        if op.name in ("arith.shrui", "arith.shrsi"):
+            return self._shifted(op)
         if op.name not in ("arith.subi", "arith.addi"):
             return None
         left, right = self.of(op.operands[0]), self.of(op.operands[1])
@@ -101,6 +114,17 @@ class _Ranges:
         if op.name == "arith.addi":
             return left[0] + right[0], left[1] + right[1]
         return left[0] - right[1], left[1] - right[0]
+
+    def _shifted(self, op: Operation) -> Range | None:
+        """Return the range of a right shift by at least a known number of bits."""
+        value, amount = self.of(op.operands[0]), self.of(op.operands[1])
+        type_ = op.operands[0].type
+        assert isinstance(type_, IntegerType)
+        if value is None or amount is None or not 0 <= amount[0] < type_.width.data:
+            return None
+        if op.name == "arith.shrui" and value[0] < 0:
+            return (0, ((1 << type_.width.data) - 1) >> amount[0]) if amount[0] else None
+        return min(value[0] >> amount[0], 0), max(value[1] >> amount[0], 0)
 
 
 def _elements(value: Attribute) -> Range | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr, bf16, f16, f32, i8, i16, i32, i64
-from xdsl.ir import Operation
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, UnitAttr, bf16, f16, f32, i8, i16, i32, i64
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -26,7 +28,10 @@ class ContractOp(IRDLOperation):
     widened in registers where the target can. - The grouped form multiplies several steps of K at once into wider sums:
     two for i16 into i32 or bf16 into f32, four or eight for i8 into i32: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>,
     memref<MxNxi32>`. Groups of eight are contiguous. - `unsigned_a` and `unsigned_b` state that the bytes of A or B are
-    unsigned. - `prefetch n`: rows of B are prefetched into the L1 cache, n bytes ahead.
+    unsigned. - `prefetch n`: rows of B are prefetched into the L1 cache, n bytes ahead. - B may also be
+    unsigned weights of 8 or 4 bits, stated by `unsigned_b`, in groups of 4 or 8 steps: `memref<MxK/4x4xf32>,
+    memref<K/4xNx4xi8>, memref<MxNxf32>`, which are widened in registers, or `memref<MxK/8x8xi8>, memref<K/8xNx8xi4>,
+    memref<MxNxi32>`. Of 4 bits, the low halves of a group's 4 bytes are its first steps, the high halves the others.
     """
 
     name = "pyd.contract"
@@ -44,9 +49,18 @@ class ContractOp(IRDLOperation):
     )
 
     @property
+    def has_weights(self) -> bool:
+        """Return whether B is unsigned weights that are unpacked in registers."""
+        assert isinstance(self.a.type, MemRefType) and isinstance(self.b.type, MemRefType)
+        element = self.b.type.element_type
+        return element == IntegerType(4) or (element == i8 and self.a.type.element_type == f32)
+
+    @property
     def grouped(self) -> bool:
         """Return whether several steps of K are multiplied at once into wider sums."""
         assert isinstance(self.a.type, MemRefType) and isinstance(self.c.type, MemRefType)
+        if self.has_weights:
+            return True
         return self.a.type.element_type != self.c.type.element_type  # B alone may be narrower: it is widened
 
     def verify_(self) -> None:
@@ -61,6 +75,9 @@ class ContractOp(IRDLOperation):
         if m < 0 or n < 0:
             raise VerifyException(f"the block of pyd.contract must be static, got {c}")
         last = ranks[0] - 1 - grouped  # of A's dimensions of K, and where N is in B
+        if self.has_weights:
+            self._verify_weights((a, b, c))
+            return
         steps = zip(sa[1 : last + 1], sb[:last], strict=True)
         if sa[0] != m or sb[last] != n or any(x >= 0 and y >= 0 and x != y for x, y in steps):
             raise VerifyException(f"pyd.contract of {a} and {b} is not {c}")
@@ -74,6 +91,17 @@ class ContractOp(IRDLOperation):
         for name in ("unsigned_a", "unsigned_b"):
             if name in self.properties and elements[0] != i8:
                 raise VerifyException(f"{name} is for groups of i8")
+
+    def _verify_weights(self, types: Sequence[MemRefType[Attribute]]) -> None:
+        """Raise VerifyException unless the operands are those of a product by unsigned weights."""
+        a, b, c = types
+        (m, n), sa, sb = c.get_shape(), a.get_shape(), b.get_shape()
+        group = 4 if b.element_type == i8 else 8
+        if (a.element_type, c.element_type) not in ((f32, f32), (i8, i32)) or self.unsigned_b is None:
+            raise VerifyException("pyd.contract multiplies f32 into f32, or i8 into i32, by weights that `unsigned_b` "
+                                  f"states; got {a}, {b}, {c}")  # fmt: skip
+        if sa != (m, sb[0], group) or sb != (sb[0], n, group) or sb[0] < 1:
+            raise VerifyException(f"pyd.contract of {a} and {b} in groups of {group} is not {c}")
 
 
 OPERATIONS: list[type[Operation]] = [ContractOp]

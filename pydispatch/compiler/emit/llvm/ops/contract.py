@@ -28,12 +28,14 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
 )
 from pydispatch.compiler.emit.llvm.ops.groups import multiply_groups
 from pydispatch.compiler.emit.llvm.ops.tile_registers import holds_block, multiply_tiles, tile_shape
+from pydispatch.compiler.emit.llvm.ops.weights import multiply_weights
 from pydispatch.compiler.emit.llvm.types import memory, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 from pydispatch.ir.core.walk import walk
+from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.op_info import Cost, info_of
 
 FEW_CONSTANTS = 4
@@ -51,7 +53,9 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     if c.read_only:
         raise emitter.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     fresh = attribute(op, "accumulate") is None
-    if a.element != c.element:
+    if isinstance(op, ContractOp) and op.has_weights:
+        multiply_weights(emitter, a, b, c, fresh)
+    elif a.element != c.element:
         unsigned = attribute(op, "unsigned_a") is not None, attribute(op, "unsigned_b") is not None
         shape = tile_shape(emitter, op)
         if shape is None or not holds_block(emitter, shape, a, b, c):

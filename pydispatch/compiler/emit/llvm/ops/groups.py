@@ -62,13 +62,13 @@ def multiply_groups(
                 acc = values[row * len(pieces) + index]
                 wide = splat(emitter, steps, "i32", piece.lanes)
                 left = emitter.body.let(f"bitcast <{piece.lanes} x i32> {wide} to <{group * piece.lanes} x {narrow}>")
-                out.append(_group_products(emitter, piece, (group, narrow, unsigned), left, vectors[index], acc))
+                out.append(group_products(emitter, piece, (group, narrow, unsigned), left, vectors[index], acc))
         return out
 
     run_all(emitter, lhs, rhs, accumulator, pieces, fresh, step)
 
 
-def _group_products(
+def group_products(
     emitter: FunctionEmitter, piece: Piece, form: tuple[int, str, Unsigned], lhs: str, rhs: str, acc: str
 ) -> str:
     """acc[i] + the sum of a[g i + s] b[g i + s] over 0 <= s < g for each lane i. form: (g, element, which are

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from xdsl.dialects import func
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
+from pydispatch.compiler.kernels.matmul.block_quantized import block_quantized_of
+from pydispatch.compiler.kernels.matmul.cpu.block_quantized import lower_block_quantized
 from pydispatch.compiler.kernels.matmul.cpu.chain import lower_chain
 from pydispatch.compiler.kernels.matmul.cpu.nest import has_few_enough_rows, workgroups
 from pydispatch.compiler.kernels.matmul.cpu.plan import IllegalSchedule, Plan, variants
@@ -36,11 +38,15 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
     windows, with elementwise code around it, else None. machine: the CPU whose registers determine the blocks.
     """
     schedule = stated_schedule(source)
+    match = contraction_in(source)
+    weights = None if match is None or schedule is not None else block_quantized_of(match[0])
+    if match is not None and weights is not None:
+        kernel = lower_block_quantized(source, backend, level_of(machine), weights, match[1])
+        return kernel or _lower(source, backend, level_of(machine), *match, None)
     kernel = lower_channels_last(source, backend)
     if kernel is None and schedule is None:
         kernel = lower_channels_first(source, backend)
-    match = contraction_in(source) if kernel is None else None
-    if match is not None:
+    if match is not None and kernel is None:
         return _lower(source, backend, level_of(machine), *match, schedule)
     if schedule is not None:
         raise schedule_error(source, "the function is no contraction that is computed in register blocks")

@@ -1,0 +1,138 @@
+"""Register blocks of products by unsigned weights of 4 or 8 bits, which are unpacked in registers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects.builtin import i8
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter
+from pydispatch.compiler.emit.llvm.ops.blocks import (
+    Piece,
+    block_of,
+    initial,
+    load,
+    pieces_of,
+    run_steps,
+    splat,
+    unrolling,
+    write,
+)
+from pydispatch.compiler.emit.llvm.ops.groups import group_products
+from pydispatch.compiler.emit.llvm.values import Index, MemRef
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float
+
+BYTES = 4
+"""Bytes of a group of weights of one column."""
+
+SHORT_GROUPS = 8
+"""Groups of K up to which the loop over them is unrolled: blocks of 32 steps with one scale have so many."""
+
+
+def multiply_weights(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool) -> None:
+    """Emit multiply-adds of A and weights: of f32, or of groups of bytes into i32."""
+    bits = bit_width(rhs.element)
+    rhs = _bytes_of(emitter, rhs) if bits == 4 else rhs
+    rows, columns = block_of(emitter, accumulator)
+    pieces = pieces_of(emitter, columns, accumulator.element)
+    products = _floats if is_float(accumulator.element) else _bytes
+
+    def step(k: Index, values: list[str]) -> list[str]:
+        return products(emitter, (lhs, rhs), k, pieces, rows, values, bits)
+
+    groups, count = rhs.sizes[0], rows * len(pieces)
+    is_short = isinstance(groups, int) and groups <= SHORT_GROUPS
+    unroll = groups if is_short and isinstance(groups, int) else unrolling(count)
+    start = initial(emitter, accumulator, rows, pieces, fresh)
+    sums = run_steps(emitter, groups, [piece.type for _ in range(rows) for piece in pieces], start, unroll, step)
+    write(emitter, accumulator, rows, pieces, sums)
+
+
+def _bytes_of(emitter: FunctionEmitter, weights: MemRef) -> MemRef:
+    """Return the bytes of weights of 4 bits, whose groups begin at whole bytes."""
+    offset, strides = weights.offset, list[Index]()
+    for stride in weights.strides[:-1]:
+        if not isinstance(stride, int):
+            raise emitter.error("pyd.contract needs groups of weights at known distances")
+        strides.append(stride // 2)
+    half = offset // 2 if isinstance(offset, int) else emitter.body.let(f"lshr i64 {offset}, 1")
+    return replace(weights, element=i8, offset=half, strides=(*strides, 1))
+
+
+def _bytes(
+    emitter: FunctionEmitter,
+    factors: tuple[MemRef, MemRef],
+    k: Index,
+    pieces: list[Piece],
+    rows: int,
+    values: list[str],
+    bits: int,
+) -> list[str]:
+    """Emit the products of a group of weights and signed bytes of A, added to `values`."""
+    lhs, rhs = factors
+    halves, body = 8 // bits, emitter.body
+    loaded = [load(emitter, rhs, f"<{BYTES * piece.lanes} x i8>", k, piece.first, 0) for piece in pieces]
+    for half in range(halves):
+        vectors = [_half(emitter, piece, vector, half) for piece, vector in zip(pieces, loaded, strict=True)]
+        vectors = vectors if halves == 2 else loaded
+        first = BYTES * half
+        for row in range(rows):
+            steps = load(emitter, lhs, "i32", row, k, first)
+            for index, piece in enumerate(pieces):
+                wide, at = splat(emitter, steps, "i32", piece.lanes), row * len(pieces) + index
+                left = body.let(f"bitcast <{piece.lanes} x i32> {wide} to <{BYTES * piece.lanes} x i8>")
+                form = (BYTES, "i8", (False, True))
+                values[at] = group_products(emitter, piece, form, left, vectors[index], values[at])
+    return values
+
+
+def _half(emitter: FunctionEmitter, piece: Piece, vector: str, half: int) -> str:
+    """Emit the low (0) or high (1) halves of bytes as bytes."""
+    type_ = f"<{BYTES * piece.lanes} x i8>"
+    if half:
+        return emitter.body.let(f"lshr {type_} {vector}, {_constant(4, BYTES * piece.lanes, 'i8')}")
+    return emitter.body.let(f"and {type_} {vector}, {_constant(15, BYTES * piece.lanes, 'i8')}")
+
+
+def _floats(
+    emitter: FunctionEmitter,
+    factors: tuple[MemRef, MemRef],
+    k: Index,
+    pieces: list[Piece],
+    rows: int,
+    values: list[str],
+    bits: int,
+) -> list[str]:
+    """Emit the products of a group of weights, widened to f32, and elements of A, added to `values`."""
+    lhs, rhs = factors
+    halves = 8 // bits
+    loaded = [load(emitter, rhs, f"<{piece.lanes} x i32>", k, piece.first, 0) for piece in pieces]
+    for half in range(halves):
+        first = BYTES * half
+        for byte in range(BYTES):
+            widened = [
+                _widened(emitter, piece, word, 8 * byte + bits * half, bits)
+                for piece, word in zip(pieces, loaded, strict=True)
+            ]
+            for row in range(rows):
+                factor = load(emitter, lhs, "float", row, k, first + byte)
+                for index, piece in enumerate(pieces):
+                    wide, at = splat(emitter, factor, "float", piece.lanes), row * len(pieces) + index
+                    operands = ((piece.type, value) for value in (wide, widened[index], values[at]))
+                    values[at] = emitter.intrinsic(f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *operands)
+    return values
+
+
+def _widened(emitter: FunctionEmitter, piece: Piece, words: str, first: int, bits: int) -> str:
+    """Emit the weights in `bits` bits of each 32-bit word, from bit `first` on, as f32."""
+    type_, body = f"<{piece.lanes} x i32>", emitter.body
+    if first:
+        words = body.let(f"lshr {type_} {words}, {_constant(first, piece.lanes, 'i32')}")
+    if first + bits < 32:
+        words = body.let(f"and {type_} {words}, {_constant((1 << bits) - 1, piece.lanes, 'i32')}")
+    return body.let(f"sitofp {type_} {words} to {piece.type}")
+
+
+def _constant(value: int, lanes: int, element: str) -> str:
+    """Return a vector constant with equal lanes."""
+    return f"<{', '.join([f'{element} {value}'] * lanes)}>"

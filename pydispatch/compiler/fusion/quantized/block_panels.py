@@ -1,0 +1,226 @@
+"""Panels of constant block-scaled weights, in the order in which the kernels of CPUs read them.
+
+    [panel][block][group][column][byte of the group], and [half of the byte] for 4 bits
+
+A group is 4 steps of K with 8 bits, or 8 steps with 4 bits: the low halves of the 4 bytes are its first 4 steps, the
+high halves the others. So 32 bits hold steps of one column, as instructions take that add up four products of bytes.
+Weights are stored as unsigned offsets from their least value; zero points, scales and offsets are one f32 for each
+panel, block and column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, TensorType, UnitAttr, f32, i8, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.compiler.analysis.kinds import ONCE
+from pydispatch.compiler.fusion.quantized.block_scaled import COLUMNS, STEPS, Weights, integer_range
+from pydispatch.compiler.fusion.quantized.dequantized import GenericBody
+from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, loop_index
+from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
+from pydispatch.compiler.fusion.quantized.terms import Term, elements_in, stored_half, stored_integer
+from pydispatch.compiler.kernels.matmul.block_quantized import BYTES
+from pydispatch.ir.values import shape_of
+
+WIDTHS = (64, 32, 16)
+"""Columns of a panel, best first: four vectors of AVX-512 hide the latency of sums, and share the loads of A."""
+
+STEPS_OF_BLOCKS = (128, 64, 32, 16)
+"""Steps of K of a block where all steps share scales and zero points, best first."""
+
+LONGEST_BLOCK = 128
+"""Most steps of K of a block: the sum of so many products of bytes, 256 times, fits i32."""
+
+LEAST_BYTES = 4 << 10
+"""Least bytes of weights that are packed: smaller ones are not worth a constant of their own."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Layout of weights in panels.
+
+    Attributes:
+        columns, steps: Sizes of the weights.
+        width: Columns of a panel.
+        block: Steps of K of a block.
+        bits: Bits of a weight, 4 or 8.
+    """
+
+    columns: int
+    steps: int
+    width: int
+    block: int
+    bits: int
+
+    @property
+    def group(self) -> int:
+        """Steps of K in the bytes of a group."""
+        return BYTES * 8 // self.bits
+
+    @property
+    def loops(self) -> tuple[int, ...]:
+        """Sizes of the loops of a product: panels, columns, blocks, groups, and, for 4 bits, halves of bytes; bytes."""
+        halves = (2,) if self.bits == 4 else ()
+        outer = (self.columns // self.width, self.width, self.steps // self.block, self.block // self.group)
+        return (*outer, *halves, BYTES)
+
+    def positions(self, first: int) -> dict[int, Position]:
+        """Return the indices of a step and a column over the loops of a product. first: the first of `loops`."""
+        loops = [loop_index(first + i, size) for i, size in enumerate(self.loops)]
+        return {COLUMNS: collapsed(loops[:2], self.loops[:2]), STEPS: collapsed(loops[2:], self.loops[2:])}
+
+
+def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
+    """Return the layout of weights in panels; None where sizes, blocks or bits do not fit."""
+    low, high = weights.range
+    bits = 4 if high - low < 16 else 8
+    group = BYTES * 8 // bits
+    width = next((w for w in WIDTHS if columns % w == 0 and columns > w), None)
+    block = weights.block or next((b for b in STEPS_OF_BLOCKS if steps % b == 0), None)
+    if width is None or block is None or high - low > 255 or columns * steps * bits // 8 < LEAST_BYTES:
+        return None
+    if block > LONGEST_BLOCK or block % group or block == group or steps <= block:
+        return None
+    return Layout(columns, steps, width, block, bits)
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Constant weights that are packed into panels."""
+
+    weights: Weights
+    layout: Layout
+
+    def weight(self, ops: list[Operation], body: GenericBody, rows: int) -> SSAValue | None:
+        """Add the computation of a weight from panels to the body of a product, and return its value; None where the
+        weights cannot be packed.
+
+        Args:
+            ops: Receives the operations that pack the weights.
+            body: The body; its loops are `rows` rows, then those of `Layout.loops`.
+        """
+        layout, weights, (low, _) = self.layout, self.weights, self.weights.range
+        stored = self._bytes(ops)
+        if stored is None or not self._blocks(True).has(weights.terms):
+            return None
+        rank = rows + len(layout.loops)
+        panel, column, block, group, *half, byte = (AffineExpr.dimension(d) for d in range(rows, rank))
+        value = body.input(stored, AffineMap(rank, 0, (panel, block, group, column, byte, *half)))
+        value = body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
+
+        def read(tensor_: SSAValue) -> SSAValue:
+            index = (panel, block, column) if len(shape_of(tensor_)) == 3 else (panel, column)
+            value = body.input(tensor_, AffineMap(rank, 0, index))
+            if isinstance(value.type, IntegerType):
+                return body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
+            return value if value.type == f32 else body.add(arith.ExtFOp(value, f32))
+
+        if weights.zeros:
+            value = body.add(arith.SubfOp(value, read(self._zeros(ops))))
+        elif low:
+            value = body.add(arith.SubfOp(value, body.add(arith.ConstantOp(FloatAttr(float(-low), f32)))))
+        if weights.scales:
+            value = body.add(arith.MulfOp(value, read(self._per_block(ops, weights.scales, arith.MulfOp))))
+        if weights.offsets:
+            value = body.add(arith.AddfOp(value, read(self._per_block(ops, weights.offsets, arith.AddfOp))))
+        return value
+
+    def _bytes(self, ops: list[Operation]) -> SSAValue | None:
+        """Build the operations that pack the stored integers, and return the panels; None where an index is not
+        affine.
+        """
+        layout, (low, _) = self.layout, self.weights.range
+        panels, width, blocks, groups, *half, bytes_ = layout.loops
+        sizes = (panels, blocks, groups, width, bytes_, *half)
+        loops = [loop_index(i, n) for i, n in enumerate(sizes)]
+        order = (1, 2, *((5,) if half else ()), 4)
+        steps = collapsed([loops[i] for i in order], [sizes[i] for i in order])
+        columns = collapsed([loops[0], loops[3]], [panels, width])
+        index = Space(sizes, {STEPS: steps, COLUMNS: columns}, {}).map(self.weights.at)
+        if index is None:
+            return None
+        body, type_ = GenericBody(), IntegerType(layout.bits)
+        value = _resized(body, body.input(self.weights.stored, index), type_, self.weights.is_signed)
+        if low:
+            least = body.add(arith.ConstantOp(IntegerAttr(low, type_, truncate_bits=True)))
+            value = body.add(arith.SubiOp(value, least))
+        return _generic(ops, body, value, sizes, type_)
+
+    def _blocks(self, has_blocks: bool) -> Space:
+        """Return the loops of terms: panels, blocks if `has_blocks`, and columns."""
+        layout = self.layout
+        panels, width, blocks = layout.loops[:3]
+        if not has_blocks:
+            columns = collapsed([loop_index(0, panels), loop_index(1, width)], [panels, width])
+            return Space((panels, width), {COLUMNS: columns, STEPS: ()}, {})
+        columns = collapsed([loop_index(0, panels), loop_index(2, width)], [panels, width])
+        steps = collapsed([loop_index(1, blocks), loop_index(3, layout.block)], [blocks, layout.block])
+        return Space((panels, blocks, width), {COLUMNS: columns, STEPS: steps}, {})
+
+    def _zeros(self, ops: list[Operation]) -> SSAValue:
+        """Build the operations that compute zero points of the unsigned integers in panels, and return the tensor: of
+        unsigned bytes where they are such, else of f32.
+        """
+        terms, (low, _) = self.weights.zeros, self.weights.range
+        stored = stored_integer(terms[0]) if len(terms) == 1 else None
+        least, most = integer_range(stored[0].tensor, stored[1]) if stored is not None else (0, 256)
+        if stored is None or least < low or most - low > 255:
+            return self._per_block(ops, terms, arith.AddfOp, float(-low))
+        element, is_signed = stored
+        space, body = self._blocks(_has_blocks(terms)), GenericBody()
+        value = _resized(body, space.emit(body, element), i8, is_signed)
+        if low:
+            value = body.add(arith.SubiOp(value, body.add(arith.ConstantOp(IntegerAttr(low, i8)))))
+        return _generic(ops, body, value, [n or 0 for n in space.sizes], i8)
+
+    def _per_block(
+        self,
+        ops: list[Operation],
+        terms: Sequence[Term],
+        join: type[arith.AddfOp] | type[arith.MulfOp],
+        start: float = 0.0,
+    ) -> SSAValue:
+        """Build the operations that compute terms for each panel, block and column, joined by `join`, and return the
+        tensor: f32, or the type of a single term of f16 or bf16. start: a number that is added to the result.
+        """
+        space, body = self._blocks(_has_blocks(terms)), GenericBody()
+        half = stored_half(terms[0]) if len(terms) == 1 and not start else None
+        if half is not None:
+            value = space.emit(body, half)
+        else:
+            value, *others = (as_float(body, space.emit(body, term)) for term in terms)
+            for other in others:
+                value = body.add(join(value, other))
+            if start:
+                value = body.add(arith.AddfOp(value, body.add(arith.ConstantOp(FloatAttr(start, f32)))))
+        return _generic(ops, body, value, [n or 0 for n in space.sizes], value.type)
+
+
+def _has_blocks(terms: Sequence[Term]) -> bool:
+    """Return whether terms differ between blocks of K."""
+    elements = (element for term in terms for element in elements_in(term))
+    return any(digit.loop == STEPS for element in elements for position in element.at for _, digit in position)
+
+
+def _generic(
+    ops: list[Operation], body: GenericBody, value: SSAValue, shape: Sequence[int], element: Attribute
+) -> SSAValue:
+    """Build the elementwise generic of a body that yields `value`, and return its result of the given shape."""
+    empty = tensor.EmptyOp([], TensorType(element, shape))
+    index = AffineMap.identity(len(shape))
+    ops += [empty, body.over(value, empty.results[0], index, ["parallel"] * len(shape))]
+    ops[-1].attributes[ONCE] = UnitAttr()
+    return ops[-1].results[0]
+
+
+def _resized(body: GenericBody, value: SSAValue, to: IntegerType, is_signed: bool) -> SSAValue:
+    """Add the conversion of an integer to another type, modulo its range, and return it."""
+    assert isinstance(value.type, IntegerType)
+    if value.type.width.data < to.width.data:
+        return body.add(arith.ExtSIOp(value, to) if is_signed else arith.ExtUIOp(value, to))
+    return value if value.type == to else body.add(arith.TruncIOp(value, to))

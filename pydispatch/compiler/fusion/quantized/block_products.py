@@ -1,0 +1,231 @@
+"""Products by block-scaled weights read the stored integers: the weights never exist as a tensor of f32.
+
+Such a product becomes one contraction over blocks of K that dequantizes each weight where it multiplies it. Where all
+targets are CPUs, constant weights are also packed into panels, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+from typing import cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, f32
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.fusion.build import reassociation
+from pydispatch.compiler.fusion.quantized.block_panels import Panels, layout_of
+from pydispatch.compiler.fusion.quantized.block_scaled import COLUMNS, STEPS, Loops, Weights, loops_of, weights_of
+from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of, sizes_of
+from pydispatch.compiler.fusion.quantized.mixed_radix import collapsed, loop_index
+from pydispatch.compiler.fusion.quantized.recognize import dim_expr, is_zero
+from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
+from pydispatch.compiler.fusion.quantized.zero_points import depends_on_constants
+from pydispatch.compiler.fusion.simplify import erase_unused
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
+from pydispatch.ir.affine_maps import dims_in, is_projected_permutation
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import replace_op
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.structured import GENERIC
+from pydispatch.ir.values import shape_of
+
+
+def multiply_block_scaled(function: Operation, packs: bool) -> None:
+    """Rewrite the products of a host function that have block-scaled weights, in place.
+
+    packs: whether constant weights are packed into panels, which the kernels of CPUs read.
+    """
+    changed = False
+    for op in list(walk(function)):
+        c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
+        if c is not None and c.acc == f32 and is_projected_permutation(c.generic.maps[-1]):
+            changed = any(_rewrite(c, factor, packs) for factor in (c.b, c.a)) or changed
+    if changed:
+        erase_unused(function)
+
+
+def _rewrite(contraction: Contraction, factor: Factor, packs: bool) -> bool:
+    """Rewrite a product if `factor` has block-scaled weights; return whether it did."""
+    loops = loops_of(contraction, factor)
+    weights = None if loops is None else weights_of(contraction, factor, loops)
+    if loops is None or weights is None:
+        return False
+    product = _Product(contraction, contraction.a if factor is contraction.b else contraction.b, loops, weights)
+    ops = product.in_panels() if packs and depends_on_constants(weights.stored) else None
+    ops = ops or product.in_blocks()
+    op = contraction.op
+    if ops is None or op.parent is None:
+        return False
+    for new in ops:
+        set_location(new, op)
+    op.parent.insert_ops_before(ops, op)
+    replace_op(op, ops[-1].results[0])
+    return True
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A product by block-scaled weights. other: the factor that is multiplied with the weights."""
+
+    contraction: Contraction
+    other: Factor
+    loops: Loops
+    weights: Weights
+
+    def _size(self, loops: Sequence[int]) -> int:
+        return prod(self.contraction.generic.extent(d) for d in loops)
+
+    @property
+    def _steps(self) -> int:
+        return self._size(self.contraction.generic.loops)
+
+    # Weights in their own layout
+
+    def in_blocks(self) -> list[Operation] | None:
+        """Build the product over blocks of the weights in their own layout; None where all steps share the terms, which
+        kernels need no blocks for.
+        """
+        g, block, loops = self.contraction.generic, self.weights.block, self.loops
+        if block is None or block == self._steps:
+            return None
+        outer = [*loops.rows, *loops.batch, *loops.columns]
+        sizes = (*(g.extents[d] for d in outer), self._steps // block, block)
+        steps = collapsed(
+            [loop_index(len(outer), self._steps // block), loop_index(len(outer) + 1, block)],
+            [self._steps // block, block],
+        )
+        columns = collapsed(
+            [loop_index(outer.index(d), g.extent(d)) for d in loops.columns], [g.extent(d) for d in loops.columns]
+        )
+        batch = {d: loop_index(outer.index(d), g.extent(d)) for d in loops.batch}
+        space = Space(sizes, {STEPS: steps, COLUMNS: columns, **batch}, {d: outer.index(d) for d in loops.rows})
+        result = tuple(AffineExpr.dimension(outer.index(cast(AffineDimExpr, r).position)) for r in g.maps[-1].results)
+        ops, body = list[Operation](), GenericBody()
+        factor = self._other(body, space)
+        weight = None if factor is None else self._weight(ops, body, space)
+        if factor is None or weight is None:
+            return None
+        return [*ops, _summed(body, factor, weight, g.outputs[0], AffineMap(len(sizes), 0, result), len(outer))]
+
+    def _weight(self, ops: list[Operation], body: GenericBody, space: Space) -> SSAValue | None:
+        """Add the computation of a weight to a body, and return its value; None where an index is not affine. ops:
+        receives the reshape of the weights after which each loop indexes a dimension.
+        """
+        weights, digits = self.weights, space.digits(self.weights.at, shape_of(self.weights.stored))
+        if digits is None or not space.has(weights.terms):
+            return None
+        tensor_, sizes = weights.stored, [digit.size for dim in digits for digit in dim]
+        if len(sizes) > len(digits):
+            ends = list(accumulate(len(dim) for dim in digits))
+            groups = reassociation(list(range(end - len(dim), end)) for end, dim in zip(ends, digits, strict=True))
+            ops.append(tensor.ExpandShapeOp(tensor_, [], groups, sizes, TensorType(element_of(tensor_), sizes)))
+            tensor_ = ops[-1].results[0]
+        index = [dim_expr(digit.loop if digit.size > 1 else None) for dim in digits for digit in dim]
+        stored = body.input(tensor_, AffineMap(len(space.sizes), 0, tuple(index)))
+        value = body.add(arith.SIToFPOp(stored, f32) if weights.is_signed else arith.UIToFPOp(stored, f32))
+        for zero in weights.zeros:
+            value = body.add(arith.SubfOp(value, as_float(body, space.emit(body, zero))))
+        for scale in weights.scales:
+            value = body.add(arith.MulfOp(value, space.emit(body, scale)))
+        for offset in weights.offsets:
+            value = body.add(arith.AddfOp(value, space.emit(body, offset)))
+        return value
+
+    def _other(self, body: GenericBody, space: Space) -> SSAValue | None:
+        """Add the computation of the other factor to a body, and return its value; None where an index is not
+        affine.
+        """
+        g = self.contraction.generic
+        used = {d for i in self.other.inputs for d in dims_in(g.maps[i])}
+        old = list[AffineExpr]()
+        for dim, position in enumerate(self.loops.positions):
+            new = space.rows.get(dim)
+            expression = AffineExpr.dimension(new) if new is not None else space.index(position)
+            if expression is None and dim in used:
+                return None
+            old.append(AffineExpr.constant(0) if expression is None else expression)
+        index = AffineMap(len(space.sizes), 0, tuple(old))
+        mapping: dict[SSAValue, SSAValue] = {
+            g.block.args[i]: body.input(g.inputs[i], g.maps[i].compose(index)) for i in self.other.inputs
+        }
+        for op in self.other.code:
+            body.block.add_op(op.clone(mapping))
+        return mapping.get(self.other.value, self.other.value)
+
+    # Weights in panels
+
+    def in_panels(self) -> list[Operation] | None:
+        """Build the product by weights in panels, preceded by the operations that pack them; None where panels do not
+        fit the sizes.
+        """
+        g, loops = self.contraction.generic, self.loops
+        layout = layout_of(self.weights, self._size(loops.columns), self._steps)
+        results = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
+        first = results.index(loops.columns[0]) if loops.columns else 0
+        if layout is None or loops.batch or tuple(results[first : first + len(loops.columns)]) != loops.columns:
+            return None
+        if len(loops.columns) > 1 and any(n is None for n in g.extents):
+            return None
+        panels = Panels(self.weights, layout)
+        rows = len(loops.rows)
+        sizes = (*(g.extents[d] for d in loops.rows), *layout.loops)
+        space = Space(sizes, layout.positions(rows), {d: i for i, d in enumerate(loops.rows)})
+        ops, body = list[Operation](), GenericBody()
+        factor = self._other(body, space)
+        weight = None if factor is None else panels.weight(ops, body, rows)
+        if factor is None or weight is None:
+            return None
+        result: list[AffineExpr] = [AffineExpr.dimension(space.rows[d]) for d in results if d in space.rows]
+        result[first:first] = [AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)]
+        size_ops, dims = sizes_of(g.outputs[0])
+        shape = list(shape_of(g.outputs[0]))
+        panel_shape = [*shape[:first], *layout.loops[:2], *shape[first + len(loops.columns) :]]
+        zero = arith.ConstantOp(FloatAttr(0.0, f32))
+        start = tensor.SplatOp(zero.result, dims, TensorType(f32, panel_shape))
+        index = AffineMap(len(sizes), 0, tuple(result))
+        ops += [*size_ops, zero, start]
+        ops.append(_summed(body, factor, weight, start.result, index, rows + 2))
+        ops += self._reshaped(ops[-1].results[0], first, layout.columns)
+        if not is_zero(g.outputs[0]):
+            total, whole = GenericBody(), AffineMap.identity(len(shape))
+            value = total.add(arith.AddfOp(total.input(ops[-1].results[0], whole), total.input(g.outputs[0], whole)))
+            ops += total.generic(value, g.outputs[0], whole)
+        return ops
+
+    def _reshaped(self, panels: SSAValue, first: int, columns: int) -> list[Operation]:
+        """Build the reshapes of a result in panels to the shape of the product's result. first: the dimension of the
+        panels.
+        """
+        shape, count = list(shape_of(self.contraction.generic.outputs[0])), len(self.loops.columns)
+        flat = TensorType(f32, [*shape[:first], columns, *shape[first + count :]])
+        properties = {"reassociation": _groups(first, 2, len(shape) + 2 - count)}
+        ops: list[Operation] = [tensor.CollapseShapeOp(operands=[panels], result_types=[flat], properties=properties)]
+        if count > 1:
+            groups, type_ = _groups(first, count, len(shape)), TensorType(f32, shape)
+            ops.append(tensor.ExpandShapeOp(ops[0].results[0], [], groups, shape, type_))
+        return ops
+
+
+def _groups(first: int, count: int, rank: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    """Return the reassociation that joins `count` of `rank` dimensions, from `first` on."""
+    before, after = range(first), range(first + count, rank)
+    return reassociation([*([d] for d in before), list(range(first, first + count)), *([d] for d in after)])
+
+
+def _summed(
+    body: GenericBody, factor: SSAValue, weight: SSAValue, start: SSAValue, result: AffineMap, parallel: int
+) -> Operation:
+    """Build the contraction of a body that computes both factors.
+
+    start: the initial values of the sums. result: the map of the output. parallel: the number of parallel loops, which
+    precede the reductions.
+    """
+    product = body.add(arith.MulfOp(factor, weight))
+    before = body.block.insert_arg(f32, len(body.inputs))
+    iterators = ["parallel"] * parallel + ["reduction"] * (result.num_dims - parallel)
+    return body.over(body.add(arith.AddfOp(before, product)), start, result, iterators)

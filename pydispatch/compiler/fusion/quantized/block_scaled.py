@@ -1,0 +1,353 @@
+"""Recognition of block-scaled weights: factors of a product that are (stored - zero) * scale + offset.
+
+Stored integers have 4 or 8 significant bits. Zero points, scales and offsets are the same for all steps of K, or for
+blocks of them. The arithmetic may be spread over any number of elementwise operations, reshapes and broadcasts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, IntegerType, f32
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of
+from pydispatch.compiler.fusion.quantized.mixed_radix import (
+    Position,
+    collapsed,
+    combined,
+    expanded,
+    loop_index,
+)
+from pydispatch.compiler.fusion.quantized.terms import Computed, TensorElement, Term, copied, elements_in
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, linear
+from pydispatch.compiler.kernels.matmul.ranges import Range, range_of
+from pydispatch.ir.affine_maps import is_permutation
+from pydispatch.ir.structured import GENERIC, Structured, structured
+from pydispatch.ir.values import shape_of
+
+STEPS, COLUMNS = -1, -2
+"""Loops into which all reductions, and all columns of the weights, are collapsed."""
+
+Positions = tuple[Position, ...]
+
+
+def integer_range(value: SSAValue, is_signed: bool) -> Range:
+    """Return the least and the greatest element of a tensor of integers."""
+    width = cast(IntegerType, element_of(value)).width.data
+    low, high = range_of(value) or (-(1 << width - 1), (1 << width - 1) - 1)
+    return (low, high) if is_signed or low >= 0 else (0, (1 << width) - 1)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights (stored - zero) * scale + offset of a product.
+
+    Attributes:
+        stored: A tensor of integers.
+        at: The index of a weight in `stored`, over the loops of the product.
+        is_signed: Whether the stored integers are signed.
+        zeros: Terms to subtract from the stored integers, as f32 or integers.
+        scales: Factors of the difference, f32.
+        offsets: Terms to add to the scaled difference, f32.
+    """
+
+    stored: SSAValue
+    at: Positions
+    is_signed: bool
+    zeros: tuple[Term, ...] = ()
+    scales: tuple[Term, ...] = ()
+    offsets: tuple[Term, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Bits of a stored integer."""
+        return cast(IntegerType, element_of(self.stored)).width.data
+
+    @property
+    def range(self) -> Range:
+        """The least and the greatest stored integer."""
+        return integer_range(self.stored, self.is_signed)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return (*self.zeros, *self.scales, *self.offsets)
+
+    @property
+    def block(self) -> int | None:
+        """The number of steps of K that share all terms; None where all steps do."""
+        elements = (element for term in self.terms for element in elements_in(term))
+        lows = [d.low for element in elements for position in element.at for _, d in position if d.loop == STEPS]
+        block = min(lows, default=None)
+        return block if block is not None and all(low % block == 0 for low in lows) else None
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Loops of a product with respect to its weights.
+
+    Attributes:
+        rows: Parallel loops that the weights do not have.
+        columns: Parallel loops that only the weights have.
+        batch: Parallel loops that both factors have.
+        positions: For each loop of the weights, its index over STEPS, COLUMNS and `batch`.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    batch: tuple[int, ...]
+    positions: tuple[Position, ...]
+
+
+def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
+    """Return the loops of a product with respect to the factor `weights`; None where a loop of that is dynamic."""
+    g = contraction.generic
+    other = contraction.a if weights is contraction.b else contraction.b
+    parallel = [d for d in range(len(g.iterators)) if d not in g.loops]
+    columns = [d for d in parallel if d in weights.dims and d not in other.dims]
+    batch = [d for d in parallel if d in weights.dims and d in other.dims]
+    rows = [d for d in parallel if d not in weights.dims]
+    positions = list[Position]([()] * len(g.iterators))
+    for dims, loop in ((g.loops, STEPS), (columns, COLUMNS)):
+        place = 1
+        for dim in reversed(dims):
+            size = g.extents[dim]
+            if size is None:
+                return None
+            positions[dim] = loop_index(loop, size, place)
+            place *= size
+    for dim in batch:
+        size = g.extents[dim]
+        if size is None:
+            return None
+        positions[dim] = loop_index(dim, size)
+    return Loops(tuple(rows), tuple(columns), tuple(batch), tuple(positions))
+
+
+def weights_of(contraction: Contraction, factor: Factor, loops: Loops) -> Weights | None:
+    """Return a factor of an f32 product as weights; None where it is computed otherwise."""
+    return _BodyAt(contraction.generic, loops.positions).weights(factor.value)
+
+
+# Tensors
+
+
+def _weights_at(value: SSAValue, at: Positions) -> Weights | None:
+    """Return an element of an f32 tensor as a weight, or None."""
+    if not isinstance(value, OpResult):
+        return None
+    body = _body_of(value, at)
+    if body is not None:
+        return body.weights(body.result)
+    source = _viewed(value, at)
+    return None if source is None else _weights_at(*source)
+
+
+def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | None:
+    """Return an element of a tensor of integers as a weight without a scale, or None for a tensor of another type."""
+    if not isinstance(element_of(value), IntegerType):
+        return None
+    inner: Weights | None = None
+    if isinstance(value, OpResult):
+        if (body := _body_of(value, at)) is not None:
+            inner = body.narrowed(body.result, is_signed)
+        elif (source := _viewed(value, at)) is not None:
+            inner = _integer_at(*source, is_signed)
+    stored = Weights(value, at, is_signed)
+    return inner if inner is not None and (inner.zeros or inner.width < stored.width) else stored
+
+
+def _term_at(value: SSAValue, at: Positions) -> Term | None:
+    """Return an element of a tensor as a term; None where it depends on each step of K."""
+    if isinstance(value.owner, tensor.SplatOp) and isinstance(value.owner.input.owner, arith.ConstantOp):
+        return copied(value.owner.input.owner)
+    if all(digit.loop != STEPS or digit.low > 1 for position in at for _, digit in position):
+        return TensorElement(value, at)
+    if not isinstance(value, OpResult):
+        return None
+    body = _body_of(value, at)
+    if body is not None:
+        return body.term(body.result)
+    source = _viewed(value, at)
+    return None if source is None else _term_at(*source)
+
+
+def _body_of(value: OpResult, at: Positions) -> _BodyAt | None:
+    """Return the body of the elementwise generic that computes a tensor, at an index; None for other operations."""
+    if value.op.name != GENERIC:
+        return None
+    g = structured(value.op)
+    out = g.maps[-1]
+    if not g.is_parallel or len(value.op.results) != 1 or not is_permutation(out):
+        return None
+    loops = list[Position]([()] * len(g.iterators))
+    for position, result in zip(at, out.results, strict=True):
+        loops[cast(AffineDimExpr, result).position] = position
+    return _BodyAt(g, tuple(loops))
+
+
+def _viewed(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] | None:
+    """Return the tensor that a view reads, and the index in it; None for operations that are no views."""
+    op = value.op
+    source, shape = op.operands[0] if op.operands else value, shape_of(value)
+    if op.name == "tensor.cast":
+        return source, at
+    if op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+        reassociation = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
+        groups = [[d.value.data for d in group.data] for group in reassociation.data]
+        if any(n < 0 for n in (*shape, *shape_of(source))):
+            return None
+        if op.name == "tensor.expand_shape":
+            return source, tuple(collapsed([at[d] for d in group], [shape[d] for d in group]) for group in groups)
+        positions = list[Position]()
+        for group, position in zip(groups, at, strict=True):
+            inner = expanded(position, [shape_of(source)[d] for d in group])
+            if inner is None:
+                return None
+            positions += inner
+        return source, tuple(positions)
+    if isinstance(op, tensor.ExtractSliceOp) and len(shape_of(source)) == len(shape):
+        is_prefix = set(op.static_offsets.get_values()) <= {0} and set(op.static_strides.get_values()) <= {1}
+        return (source, at) if is_prefix else None
+    return None
+
+
+# Scalars
+
+
+@dataclass(frozen=True)
+class _BodyAt:
+    """The body of a generic at an index of its loops."""
+
+    generic: Structured
+    loops: Positions
+
+    @property
+    def result(self) -> SSAValue:
+        """The value that the body yields."""
+        last = self.generic.block.last_op
+        assert last is not None
+        return last.operands[0]
+
+    def weights(self, value: SSAValue) -> Weights | None:
+        """Return an f32 scalar as a weight, or None."""
+        if isinstance(value, BlockArgument):
+            read = self._read(value)
+            return None if read is None else _weights_at(*read)
+        op = value.owner
+        if not isinstance(op, Operation) or value.type != f32:
+            return None
+        if isinstance(op, arith.SIToFPOp | arith.UIToFPOp):
+            return self.integer(op.operands[0], isinstance(op, arith.SIToFPOp))
+        if not isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp):
+            return None
+        for at in (0, 1) if not isinstance(op, arith.SubfOp) else (0,):
+            inner = self.weights(op.operands[at])
+            term = None if inner is None else self.term(op.operands[1 - at])
+            if inner is not None and term is not None:
+                return _combined(op, inner, term)
+        return None
+
+    def integer(self, value: SSAValue, is_signed: bool) -> Weights | None:
+        """Return an integer scalar as a weight without a scale; a computed one is stored as a tensor. None if that is
+        not possible.
+        """
+        narrowed = self.narrowed(value, is_signed)
+        if narrowed is not None:
+            return narrowed
+        stored = self._stored(value)
+        return None if stored is None else Weights(stored, self._result_position(), is_signed)
+
+    def narrowed(self, value: SSAValue, is_signed: bool) -> Weights | None:
+        """Return an integer scalar that is read, widened, or read less a zero point, as a weight without a scale; None
+        for others.
+        """
+        if isinstance(value, BlockArgument):
+            read = self._read(value)
+            return None if read is None else _integer_at(*read, is_signed)
+        op = value.owner
+        if isinstance(op, arith.ExtSIOp | arith.ExtUIOp) and (is_signed or isinstance(op, arith.ExtUIOp)):
+            return self.integer(op.operands[0], isinstance(op, arith.ExtSIOp))
+        if isinstance(op, arith.SubiOp) and is_signed and _is_exact(op):
+            zero = self.term(op.operands[1])
+            inner = None if zero is None else self.narrowed(op.operands[0], True)
+            if zero is not None and inner is not None:
+                return replace(inner, zeros=(*inner.zeros, zero))
+        return None
+
+    def term(self, value: SSAValue) -> Term | None:
+        """Return a scalar as a term, or None where it depends on each step of K."""
+        if isinstance(value, BlockArgument):
+            read = self._read(value)
+            return None if read is None else _term_at(*read)
+        op = value.owner
+        if not isinstance(op, Operation) or op.regions or not op.name.startswith(("arith.", "math.")):
+            return None
+        operands = [self.term(operand) for operand in op.operands]
+        known = tuple(operand for operand in operands if operand is not None)
+        return copied(op, *known) if len(known) == len(operands) else None
+
+    def _read(self, argument: BlockArgument) -> tuple[SSAValue, Positions] | None:
+        """Return the tensor that an argument is an element of, and the index in it; None where the index is computed
+        otherwise than as a sum of digits.
+        """
+        g = self.generic
+        if argument.owner is not g.block or argument.index >= len(g.inputs):
+            return None
+        positions = list[Position]()
+        for result in g.maps[argument.index].results:
+            coordinate = linear(result)
+            if coordinate is None or coordinate.constant:
+                return None
+            positions.append(combined((times, self.loops[d]) for d, times in coordinate.terms))
+        return g.inputs[argument.index], tuple(positions)
+
+    def _stored(self, value: SSAValue) -> SSAValue | None:
+        """Insert an elementwise generic that computes an integer of an elementwise body, and return its tensor; None
+        for the body of a reduction.
+        """
+        g = self.generic
+        if not g.is_parallel or not isinstance(value, OpResult):
+            return None
+        body = GenericBody()
+        mapping: dict[SSAValue, SSAValue] = {}
+        for argument, tensor_, index in zip(g.block.args, g.inputs, g.maps, strict=False):
+            mapping[argument] = body.input(tensor_, index)
+        for op in g.block.ops:
+            if op is g.block.last_op:
+                break
+            body.block.add_op(op.clone(mapping))
+            if op is value.op:
+                break
+        ops = body.generic(mapping[value], g.op.results[0], g.maps[-1])
+        assert g.op.parent is not None
+        g.op.parent.insert_ops_before(ops, g.op)
+        return ops[-1].results[0]
+
+    def _result_position(self) -> Positions:
+        """Return the index of the element that the body yields."""
+        return tuple(self.loops[cast(AffineDimExpr, r).position] for r in self.generic.maps[-1].results)
+
+
+def _is_exact(op: arith.SubiOp) -> bool:
+    """Return whether a difference never wraps around."""
+    width = cast(IntegerType, op.result.type).width.data
+    left, right = range_of(op.lhs), range_of(op.rhs)
+    if left is None or right is None:
+        return False
+    return -(1 << width - 1) <= left[0] - right[1] and left[1] - right[0] < 1 << width - 1
+
+
+def _combined(op: Operation, inner: Weights, term: Term) -> Weights:
+    """Return weights of which `op` computes the product with a term, the sum, or the difference."""
+    if isinstance(op, arith.MulfOp):
+        offsets = tuple(copied(op, offset, term) for offset in inner.offsets)
+        return replace(inner, scales=(*inner.scales, term), offsets=offsets)
+    if isinstance(op, arith.SubfOp) and not inner.scales and not inner.offsets:
+        return replace(inner, zeros=(*inner.zeros, term))
+    if isinstance(op, arith.SubfOp):
+        term = Computed(arith.NegfOp, lambda values: arith.NegfOp(values[0]), (term,))
+    return replace(inner, offsets=(*inner.offsets, term))

@@ -1,0 +1,117 @@
+"""Indices of tensors behind reshapes, as sums of mixed-radix digits of loops.
+
+A reshape computes quotients and remainders of an index. In a mixed-radix system these only regroup digits: 32 * b + i
+with i < 32 has the quotient b and the remainder i by 32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir.affine import AffineExpr
+
+
+@dataclass(frozen=True)
+class Digit:
+    """A digit of a loop index: index // low % size."""
+
+    loop: int
+    low: int
+    size: int
+
+
+Position = tuple[tuple[int, Digit], ...]
+"""An index along one dimension: the sum of stride * digit. Strides descend, and no digit has size 1."""
+
+
+def loop_index(loop: int, size: int, low: int = 1) -> Position:
+    """Return the index of a loop, or the digit of it that has the place value `low`."""
+    return ((1, Digit(loop, low, size)),) if size > 1 else ()
+
+
+def combined(terms: Iterable[tuple[int, Position]]) -> Position:
+    """Return the sum of stride * index; adjacent digits of a loop become one."""
+    digits = sorted(((s * stride, d) for stride, position in terms for s, d in position), key=lambda t: -t[0])
+    merged: list[tuple[int, Digit]] = []
+    for stride, digit in digits:
+        if merged:
+            above, high = merged[-1]
+            if high.loop == digit.loop and high.low == digit.low * digit.size and above == stride * digit.size:
+                merged[-1] = (stride, Digit(digit.loop, digit.low, digit.size * high.size))
+                continue
+        merged.append((stride, digit))
+    return tuple(merged)
+
+
+def divided(position: Position, divisor: int) -> tuple[Position, Position] | None:
+    """Return quotient and remainder of an index by a divisor; None where they are not sums of digits."""
+    high: list[tuple[int, Position]] = []
+    low: list[tuple[int, Position]] = []
+    for stride, digit in position:
+        if stride % divisor == 0:
+            high.append((stride // divisor, ((1, digit),)))
+        elif stride * (digit.size - 1) < divisor:
+            low.append((stride, ((1, digit),)))
+        elif divisor % stride == 0 and digit.size % (divisor // stride) == 0:
+            cut = divisor // stride
+            low.append((stride, loop_index(digit.loop, cut, digit.low)))
+            high.append((1, loop_index(digit.loop, digit.size // cut, digit.low * cut)))
+        else:
+            return None
+    remainder = combined(low)
+    if sum(stride * (digit.size - 1) for stride, digit in remainder) >= divisor:
+        return None
+    return combined(high), remainder
+
+
+def expanded(position: Position, sizes: Sequence[int]) -> list[Position] | None:
+    """Return the indices along dimensions of `sizes` that are collapsed into one; None where they are not sums of
+    digits.
+    """
+    indices: list[Position] = []
+    for size in reversed(sizes[1:]):
+        parts = divided(position, size)
+        if parts is None:
+            return None
+        position, remainder = parts
+        indices.insert(0, remainder)
+    return [position, *indices] if sizes else []
+
+
+def collapsed(positions: Sequence[Position], sizes: Sequence[int]) -> Position:
+    """Return the index along the dimension into which dimensions of `sizes` are collapsed."""
+    terms, stride = list[tuple[int, Position]](), 1
+    for position, size in zip(reversed(positions), reversed(sizes), strict=True):
+        terms.append((stride, position))
+        stride *= size
+    return combined(terms)
+
+
+def substituted(position: Position, loops: Mapping[int, Position]) -> Position | None:
+    """Return an index over other loops; None where its digits are no sums of their digits.
+
+    loops: the index of each present loop over the other ones.
+    """
+    terms = list[tuple[int, Position]]()
+    for stride, digit in position:
+        above = divided(loops[digit.loop], digit.low)
+        parts = None if above is None else divided(above[0], digit.size)
+        if parts is None:
+            return None
+        terms.append((stride, parts[1]))
+    return combined(terms)
+
+
+def affine(position: Position, sizes: Mapping[int, int | None]) -> AffineExpr | None:
+    """Return an index whose digits are whole loops of `sizes` as an affine expression; None where a digit is part of a
+    loop.
+    """
+    expression: AffineExpr | None = None
+    for stride, digit in position:
+        if digit.low != 1 or digit.size != sizes.get(digit.loop):
+            return None
+        dim = AffineExpr.dimension(digit.loop)
+        term = dim if stride == 1 else dim * stride
+        expression = term if expression is None else expression + term
+    return AffineExpr.constant(0) if expression is None else expression

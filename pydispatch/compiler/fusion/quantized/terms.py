@@ -1,0 +1,74 @@
+"""Terms of block-scaled weights: scalar expressions that zero points, scales and offsets are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.fusion.quantized.dequantized import element_of
+from pydispatch.compiler.fusion.quantized.mixed_radix import Position
+
+
+@dataclass(frozen=True)
+class TensorElement:
+    """An element of a tensor. at: its index, over the loops of the product."""
+
+    tensor: SSAValue
+    at: tuple[Position, ...]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The result of a scalar operation, as `build` makes it from the values of the operands. kind: of the operation."""
+
+    kind: type[Operation]
+    build: Callable[[Sequence[SSAValue]], Operation]
+    operands: tuple[Term, ...] = ()
+
+
+Term = TensorElement | Computed
+"""A scalar expression that zero points, scales and offsets are."""
+
+
+def elements_in(term: Term) -> Iterator[TensorElement]:
+    """Yield the elements of tensors that a term reads."""
+    if isinstance(term, TensorElement):
+        yield term
+        return
+    for operand in term.operands:
+        yield from elements_in(operand)
+
+
+def stored_integer(term: Term) -> tuple[TensorElement, bool] | None:
+    """Return the element of a tensor of integers that a term is, widened or in f32, and whether it is signed; None for
+    other terms.
+    """
+    if isinstance(term, TensorElement):
+        return (term, True) if isinstance(element_of(term.tensor), IntegerType) else None
+    if term.kind not in (arith.SIToFPOp, arith.UIToFPOp, arith.ExtSIOp, arith.ExtUIOp):
+        return None
+    inner = stored_integer(term.operands[0])
+    is_signed = term.kind in (arith.SIToFPOp, arith.ExtSIOp)
+    if inner is None or not isinstance(term.operands[0], TensorElement):
+        return inner if inner is not None and is_signed else None
+    return inner[0], is_signed
+
+
+def stored_half(term: Term) -> TensorElement | None:
+    """Return the element of a tensor of f16 or bf16 that a term is, in f32; None for other terms."""
+    if not isinstance(term, Computed) or term.kind is not arith.ExtFOp:
+        return None
+    return term.operands[0] if isinstance(term.operands[0], TensorElement) else None
+
+
+def copied(op: Operation, *operands: Term) -> Term:
+    """Return the term that a copy of an operation computes from other operands."""
+
+    def build(values: Sequence[SSAValue]) -> Operation:
+        return op.clone(dict(zip(op.operands, values, strict=True)))
+
+    return Computed(type(op), build, operands)

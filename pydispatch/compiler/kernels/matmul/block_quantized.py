@@ -1,0 +1,192 @@
+"""Recognition of contractions by block-quantized weights in panels, which `fusion/quantized/block_panels.py` builds.
+
+    [panel][block][group][column][byte of the group], and [half of the byte] for 4 bits
+
+A group is 4 steps of K with 8 bits, or 8 steps with 4 bits: the low halves of its 4 bytes are the first 4 steps, the
+high halves the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IntegerType, TensorType, bf16, f16, f32, i8
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
+from pydispatch.compiler.tensor_ops.registry import source_of
+
+BYTES = 4
+"""Bytes of a group of steps of K of one column: the instructions that multiply bytes add up so many products."""
+
+i4 = IntegerType(4)
+
+
+@dataclass(frozen=True)
+class PerBlock:
+    """A tensor of f32, f16, bf16 or unsigned bytes with an element for each panel, block and column.
+
+    has_blocks: whether it has blocks.
+    """
+
+    tensor: SSAValue
+    has_blocks: bool
+
+
+@dataclass(frozen=True)
+class BlockQuantized:
+    """A contraction of f32 by weights (u - zero) * scale + offset, where u is unsigned and in panels.
+
+    Attributes:
+        contraction: The contraction.
+        other: The factor that is multiplied with the weights.
+        argument: The panels.
+        dims: The loops of panels, blocks, groups, columns, bytes, and, for 4 bits, halves of bytes.
+        bits: Bits of a weight, 4 or 8.
+        zero: The zero point: a number, or a tensor.
+        scale, offset: Tensors; None for 1 and 0.
+    """
+
+    contraction: Contraction
+    other: Factor
+    argument: BlockArgument
+    dims: tuple[int, ...]
+    bits: int
+    zero: float | PerBlock
+    scale: PerBlock | None
+    offset: PerBlock | None
+
+    @property
+    def panels(self) -> int:
+        """Number of panels."""
+        return self._shape[0]
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks along K."""
+        return self._shape[1]
+
+    @property
+    def groups(self) -> int:
+        """Groups of a block."""
+        return self._shape[2]
+
+    @property
+    def width(self) -> int:
+        """Columns of a panel."""
+        return self._shape[3]
+
+    @property
+    def block(self) -> int:
+        """Steps of K of a block."""
+        return self.groups * BYTES * 8 // self.bits
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The loops of rows."""
+        g = self.contraction.generic
+        return tuple(d for d in range(len(g.iterators)) if d not in self.dims)
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return cast("TensorType[Attribute]", self.argument.type).get_shape()
+
+
+def block_quantized_of(contraction: Contraction) -> BlockQuantized | None:
+    """Return a contraction as a product by block-quantized weights in panels; None for others."""
+    if contraction.acc != f32:
+        return None
+    for weights, other in ((contraction.b, contraction.a), (contraction.a, contraction.b)):
+        match = _match(contraction, weights, other)
+        if match is not None:
+            return match
+    return None
+
+
+def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQuantized | None:
+    g = contraction.generic
+    body = _Body(contraction, weights)
+    argument, dims = source_of(g.inputs[weights.main]), _dims(g.maps[weights.main])
+    if not isinstance(argument, BlockArgument) or dims is None or len(dims) not in (5, 6):
+        return None
+    if g.block.args[weights.main].type != (i8 if len(dims) == 5 else i4):
+        return None
+    panel, block, _, column, *_ = dims
+    terms: dict[str, PerBlock | None] = {}
+    value = weights.value
+    zero: float | PerBlock = 0.0
+    for kind, key in ((arith.AddfOp, "offset"), (arith.MulfOp, "scale"), (arith.SubfOp, "zero")):
+        terms[key] = None
+        if isinstance(value.owner, kind):
+            value, operand = value.owner.operands
+            term = body.term(operand, (panel, block, column))
+            if term is None:
+                return None
+            if key == "zero":
+                zero = term
+            elif isinstance(term, float):
+                return None
+            else:
+                terms[key] = term
+    if not body.is_unsigned(value) or any(g.extents[d] is None for d in dims):
+        return None
+    if set(g.loops) != set(dims) - {panel, column}:
+        return None
+    match = BlockQuantized(
+        contraction, other, argument, dims, 8 if len(dims) == 5 else 4, zero, terms["scale"], terms["offset"]
+    )
+    return match if _is_stepped(match) else None
+
+
+def _dims(map_: AffineMap) -> tuple[int, ...] | None:
+    """Return the loops that a map projects to; None for another map."""
+    dims = tuple(r.position for r in map_.results if isinstance(r, AffineDimExpr))
+    return dims if len(dims) == len(map_.results) == len(set(dims)) else None
+
+
+def _is_stepped(match: BlockQuantized) -> bool:
+    """Return whether each coordinate of the other factor has all loops of a block as digits of one step, or none, and
+    no loop of columns.
+    """
+    panel, _, group, column, byte, *half = match.dims
+    if match.other.dims & {panel, column}:
+        return False
+    for coordinate in match.other.coordinates:
+        step = coordinate.of(byte)
+        expected = {byte: step, group: step * BYTES * 8 // match.bits, **{h: step * BYTES for h in half}}
+        if any(coordinate.of(d) != times for d, times in expected.items()):
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Body:
+    """The body of a contraction, as far as it computes the weights."""
+
+    contraction: Contraction
+    weights: Factor
+
+    def term(self, value: SSAValue, dims: tuple[int, int, int]) -> float | PerBlock | None:
+        """Return a zero point, scale or offset; None for another value. dims: loops of panels, blocks and columns."""
+        g = self.contraction.generic
+        for kind in (arith.SIToFPOp, arith.ExtUIOp, arith.ExtFOp):
+            if isinstance(value, OpResult) and isinstance(value.op, kind):
+                value = value.op.operands[0]
+        if isinstance(value, BlockArgument) and value.owner is g.block:
+            index = _dims(g.maps[value.index])
+            if index not in (dims, (dims[0], dims[2])) or value.type not in (f32, f16, bf16, i8):
+                return None
+            return PerBlock(g.inputs[value.index], index == dims)
+        constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+        return float(constant.value.data) if isinstance(constant, FloatAttr) else None
+
+    def is_unsigned(self, value: SSAValue) -> bool:
+        """Return whether a value is the element of the panels, as an unsigned integer, in f32."""
+        for kind in (arith.SIToFPOp, arith.ExtUIOp):
+            if not isinstance(value, OpResult) or not isinstance(value.op, kind):
+                return False
+            value = value.op.operands[0]
+        return value is self.contraction.generic.block.args[self.weights.main]

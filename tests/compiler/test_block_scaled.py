@@ -1,0 +1,136 @@
+"""Products by block-scaled weights on CPUs: recognised in every form, never expanded, and left alone where weights are
+no blocks."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import machine_levels
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydispatch._core.device import DeviceFunction
+from pydispatch._core.plan_data import data_of
+from quantized_products import Case
+
+import pydispatch as pd
+from pydispatch.compiler.driver.pipeline import compile_to
+from pydispatch.runtime.buffer import Buffer
+
+LEVELS = ["generic", "x86-64-v3", "native"]
+
+
+def with_constants(case: Case) -> tuple[str, dict[str, Any]]:
+    arguments = case.arguments()
+    return case.text({name: array for name, array in arguments.items() if name != "x"}), arguments
+
+
+def products(text: str, **options: Any) -> list[str]:
+    """The sums of products in the dispatches of a program, as the types of their inputs."""
+    formed = compile_to("dispatches", text, targets="cpu", elide_bytes=64, **options)
+    return re.findall(r'"reduction"\]} ins\([^:]*: ([^)]*)\)', formed)
+
+
+def transient_bytes(program: Any, x: Any) -> int:
+    """Bytes of the memory that a call of a program takes beside arguments and results."""
+    index = next(index for index, name in program._module.functions() if name == "f")
+    plan, _, _ = DeviceFunction(program._module, index, Buffer).bind((x,))
+    return data_of(plan).arena_bytes
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(LEVELS))
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case((1,), 128, 256, 32, terms="number"),
+        Case((5,), 160, 128, 64, order="halves", terms="number"),
+        Case((1,), 128, 224, 32, terms="bytes"),
+        Case((2, 3), 96, 384, 128, terms="floats"),
+        Case((1,), 128, 256, 16, terms="offset", scale="f16"),
+        Case((3,), 192, 96, 32, bits=8),
+        Case((17,), 128, 96, 32, bits=8, terms="bytes"),
+        Case((1,), 128, 160, 160, bits=8),
+        Case((40,), 128, 128, 32),
+    ],
+    ids=str,
+)
+def test_constants_are_packed_and_never_expanded(case: Case, cpu: str) -> None:
+    text, arguments = with_constants(case)
+    (types,) = products(text, cpu=cpu)
+    assert ("xi4>" if case.bits == 4 else "xi8>") in types
+    program = pd.device("cpu").load(pd.compile(text, targets="cpu", cpu=cpu))
+    case.check(program.f(arguments["x"]), arguments)
+    assert transient_bytes(program, arguments["x"]) < case.n * case.k
+
+
+def test_a_small_matrix_is_not_packed() -> None:
+    text, _ = with_constants(Case((1,), 32, 64, 32, bits=8))
+    (types,) = products(text)
+    assert "tensor<32x2x32xi8>" in types
+
+
+def test_arguments_are_read_in_their_own_layout() -> None:
+    case = Case((2,), 64, 128, 32, bits=8)
+    (types,) = products(case.text({}))
+    assert "tensor<64x4x32xi8>" in types
+    arguments = case.arguments()
+    program = pd.device("cpu").load(pd.compile(case.text({}), targets="cpu"))
+    case.check(program.f(*arguments.values()), arguments)
+
+
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from([(1,), (2,), (7,), (2, 3), (19,)]), st.integers(1, 12), st.integers(1, 9),
+    st.sampled_from([16, 24, 32, 64]), st.sampled_from([4, 8]),
+    st.sampled_from(["", "number", "bytes", "floats", "offset"]), st.sampled_from(["pairs", "halves"]),
+    st.sampled_from(["f32", "f16"]), st.sampled_from(machine_levels.of_this_machine(*LEVELS)), st.integers(0, 99),
+)  # fmt: skip
+def test_any_shape(
+    rows: tuple[int, ...], columns: int, blocks: int, block: int, bits: int, terms: str, order: str, scale: str,
+    cpu: str, seed: int,
+) -> None:  # fmt: skip
+    case = Case(rows, 16 * columns, block * blocks, block, bits, terms, order, scale)
+    arguments = case.arguments(seed)
+    text = case.text({name: array for name, array in arguments.items() if name != "x"})
+    program = pd.device("cpu").load(pd.compile(text, targets="cpu", cpu=cpu))
+    case.check(program.f(arguments["x"]), arguments)
+
+
+def test_magnitudes_of_blocks_differ() -> None:
+    case = Case((1,), 128, 128, 32, terms="number")
+    text, arguments = with_constants(case)
+    program = pd.device("cpu").load(pd.compile(text, targets="cpu", cpu="native"))
+    x = arguments["x"] * np.repeat(np.float32([1e30, 1e-30, 0, 1]), 32)
+    weights = case.weights(arguments["q"], arguments["s"]).astype(np.float64)
+    np.testing.assert_allclose(program.f(x), x @ weights.T, rtol=1e-4)
+    x = arguments["x"] * np.repeat(np.float32([0, 1e-30, 0, 1e-42]), 32)
+    room = np.abs(x[:, 32:64]).max() * np.abs(weights[:, 32:64]).sum(1)
+    assert np.all(np.abs(program.f(x) - x @ weights.T) <= 1e-6 * room)
+    for value in (np.inf, np.nan):
+        x[0, 5] = value
+        assert not np.isfinite(program.f(x)).any()
+
+
+def test_the_same_bits_for_any_number_of_workers() -> None:
+    text, arguments = with_constants(Case((2,), 1024, 256, 32, terms="bytes"))
+    artifact = pd.compile(text, targets="cpu", cpu="native")
+    one, two = (np.asarray(pd.device(f"cpu?workers={w}").load(artifact).f(arguments["x"])) for w in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_scales_of_every_step_are_no_blocks() -> None:
+    text, _ = with_constants(Case((1,), 128, 256, 1, bits=8))
+    assert all("xi8>" not in types for types in products(text))
+
+
+def test_written_order_of_floats_is_kept_where_it_is_asked_for() -> None:
+    case = Case((1,), 128, 256, 32, bits=8)
+    text, arguments = with_constants(case)
+    program = pd.device("cpu").load(pd.compile(text, targets="cpu", reassociate=False))
+    weights = case.weights(arguments["q"], arguments["s"])
+    expected = np.zeros(128, np.float32)
+    for k in range(256):
+        expected += arguments["x"][0, k] * weights[:, k]
+    np.testing.assert_array_equal(program.f(arguments["x"])[0], expected)
