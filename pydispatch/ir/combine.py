@@ -138,9 +138,9 @@ class _Combined:
         """Return `name`, or with a number if it is taken, a name that the program that has it does not use either."""
         if name not in self.taken:
             return name
-        number = 1
-        while (candidate := f"{name}_{number}") in self.taken or candidate in own_names:
-            number += 1
+        suffix = 1
+        while (candidate := f"{name}_{suffix}") in self.taken or candidate in own_names:
+            suffix += 1
         return candidate
 
     def _add_attributes(self, program: ModuleOp) -> None:

@@ -155,6 +155,18 @@ add("index_reduce", lambda x, i: tuple(x.index_reduce(1, i[0].abs() % 4, x * 2, 
                                        for kind in ("prod", "mean", "amax", "amin") for own in (True, False)),
     X, I)  # fmt: skip
 add("running extremes", lambda x, i: (*x.cummax(1), *i.cummin(0), *(x / (i > 0)).cummax(0), *(i % 2).cummax(1)), X, I)
+EDGES = torch.tensor([1.0, 0.3, -1.0, 5.5, torch.inf, -0.0, 0.0, 7.0, -7.0, torch.nan, 6.0, 1.0])
+DIVISORS = torch.tensor([0.1, 0.1, 0.1, -2.0, 3.0, 2.0, 0.0, 0.0, 0.0, 1.0, torch.inf, -torch.inf])
+add("quotients rounded down", lambda x, y: (x // y, torch.div(x, y, rounding_mode="floor"), x.double() // 0.1,
+                                            x.half() // y.half(), 1.0 // x), EDGES, DIVISORS)  # fmt: skip
+add("places of NaN", lambda x: (torch.bucketize(x, torch.tensor([0.0, 1.0])),
+                                torch.bucketize(x, torch.tensor([0.0, 1.0]), right=True)), EDGES)  # fmt: skip
+add("types of conditions and bytes", lambda b, u, i: (b.square(), b**2, u.all(1), u.any(), i.logsumexp(1),
+                                                      torch.bucketize(i, torch.tensor([0.5, 2.0]))),
+    B, J.byte(), J)  # fmt: skip
+add("xlogy of integers", lambda i: torch.xlogy(i, 2.0), J, raw=False)
+add("powers of bytes", lambda u, v: u**v, torch.tensor([3, 7, 2], dtype=torch.uint8),
+    torch.tensor([255, 128, 7], dtype=torch.uint8))  # fmt: skip
 add("places in order", lambda x, i: (torch.searchsorted(x.sort(1)[0], x * 2), torch.searchsorted(i[0].sort()[0], i),
                                      torch.searchsorted(i.sort(1)[0], i, right=True),
                                      torch.searchsorted(X[0].sort()[0], 0.3),

@@ -11,7 +11,7 @@ from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.torch.promotion import Operand, as_tensor, category
+from pydispatch.frontends.torch.promotion import Operand, as_tensor, category, promoted
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
@@ -111,15 +111,17 @@ def searchsorted(
     tracer: Tracer, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return, for each element, the number of elements of a sorted row that are less; with `right`, less or equal."""
-    x, rows = as_tensor(tracer, self), sorted_sequence
+    """Return, for each element, the number of elements of a sorted row that are less; with `right`, less or equal.
+
+    NaN is greater than all.
+    """
+    x, rows = promoted(tracer, as_tensor(tracer, self), sorted_sequence)
     if sorter is not None:
         rows = gathers.take_along(tracer.b, rows, sorter, rows.rank - 1)
     if rows.rank > 1:  # a row for each row of x
         rows = shapes.expand_dims(tracer.b, rows, [rows.rank - 1])
-    below = ew.compare(
-        tracer.b, "le" if right or side == "right" else "lt", rows, shapes.expand_dims(tracer.b, x, [x.rank])
-    )
+    order = "gt" if right or side == "right" else "ge"
+    below = ew.unary(tracer.b, "not", ew.compare(tracer.b, order, rows, shapes.expand_dims(tracer.b, x, [x.rank])))
     return reductions.reduce(tracer.b, "add", ew.convert(tracer.b, below, I32 if out_int32 else I64), [x.rank])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydispatch.frontends.graph.dtypes import BOOL
+from pydispatch.frontends.graph.dtypes import BOOL, I64
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import Element, formula
@@ -77,7 +77,8 @@ def sign(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def square(tracer: Tracer, self: Tensor) -> Tensor:
-    return ew.binary(tracer.b, "mul", self, self)
+    x = ew.convert(tracer.b, self, I64) if self.dtype.is_bool else self
+    return ew.binary(tracer.b, "mul", x, x)
 
 
 def logical_not(tracer: Tracer, self: Tensor) -> Tensor:
@@ -191,11 +192,25 @@ def div(tracer: Tracer, self: Operand, other: Operand, *, rounding_mode: str | N
 def floor_divide(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
     x, y = promoted(tracer, self, other)
     if x.dtype.is_float:
-        return in_floats(tracer, lambda e, n: (e / n).unary("floor"), x, y)
+        return in_floats(tracer, _floor_quotient_of_floats, x, y)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
         return ew.binary(tracer.b, "div", x, y)
 
     return formula(tracer.b, floor_quotient, x, y)
+
+
+def _floor_quotient_of_floats(e: Element, n: Element) -> Element:
+    """Return the floor of the exact quotient, as PyTorch finds it: 1 // 0.1 is 9, where 1 / 0.1 rounds to 10, and
+    infinite numbers give NaN.
+    """
+    remainder = e % n
+    needs_decrement = remainder.is_unequal(0.0) & ((remainder < 0.0) ^ (n < 0.0))
+    quotient = (e - remainder) / n
+    quotient = needs_decrement.where(quotient - 1.0, quotient)
+    below = quotient.unary("floor")
+    rounded = (quotient - below > 0.5).where(below + 1.0, below)
+    signed = quotient.is_equal(0.0).where(rounded.const(0.0).binary("copysign", e / n), rounded)
+    return n.is_equal(0.0).where(e / n, signed)
 
 
 def floor_quotient(e: Element, n: Element) -> Element:
@@ -220,6 +235,8 @@ def remainder(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
 
 
 def pow_(tracer: Tracer, self: Operand, exponent: Operand) -> Tensor:
+    if isinstance(self, Tensor) and self.dtype.is_bool and type(exponent) is int:
+        self = ew.convert(tracer.b, self, I64)
     if isinstance(self, Tensor) and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
         power = _simple_power(tracer, self, exponent)
         if power is not None:

@@ -142,6 +142,7 @@ PRIMS: dict[str, Conversion] = {
     "prims.where": where,
     "prims.convert_element_type": convert_element_type,
     "prims.iota": iota,
+    "prims.scalar_tensor": creation.scalar_tensor,
     "prims.full": full,
     "prims.full_like": full_like,
     "prims.collapse": collapse,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.dtypes import I64, DType
+from pydispatch.frontends.graph.dtypes import F32, I64, U8, DType
 from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
@@ -113,7 +113,8 @@ def _logical_reduction(name: str) -> Conversion:
     """Return the conversion of any ("or") or all ("and")."""
 
     def convert(tracer: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
-        return _reduced(tracer, name, truth(tracer, self), dim, keepdim)
+        holds = _reduced(tracer, name, truth(tracer, self), dim, keepdim)
+        return ew.convert(tracer.b, holds, U8) if self.dtype == U8 else holds
 
     return convert
 
@@ -185,7 +186,8 @@ def std_mean(
 
 
 def logsumexp(tracer: Tracer, self: Tensor, dim: int | Ints, keepdim: bool = False) -> Tensor:
-    return normalization.log_sum_exp(tracer.b, self, axes_of(tracer, self, dim), keepdim)
+    x = self if self.dtype.is_float else ew.convert(tracer.b, self, F32)
+    return normalization.log_sum_exp(tracer.b, x, axes_of(tracer, x, dim), keepdim)
 
 
 def vector_norm(
