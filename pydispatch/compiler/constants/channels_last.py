@@ -37,7 +37,8 @@ from pydispatch.ir.structured import GENERIC, Structured, as_structured, structu
 from pydispatch.ir.values import shape_of
 
 FEWEST = 16
-"""Minimum number of channels, and of filters: with fewer, pixels fill the vectors better than channels."""
+"""Minimum number of filters, and of channels unless a convolution of bytes has a window: with fewer, pixels fill the
+vectors better than channels."""
 
 MANY = 32
 """Minimum number of channels, and of filters, of a float convolution that pays for the transpositions at its ends."""

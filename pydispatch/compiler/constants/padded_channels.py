@@ -7,7 +7,6 @@ their content does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import arith, tensor
@@ -98,10 +97,10 @@ def _pad(op: GenericOp, contraction: Contraction, axes: dict[int, int]) -> None:
 
 def _padded(op: Operation, value: SSAValue, axis: int) -> SSAValue:
     """Insert a padding of one axis with zeros before `op`, and return the padded tensor."""
-    shape: Sequence[int] = shape_of(value)
+    shape = shape_of(value)
     element = cast(IntegerType, cast("TensorType[Attribute]", value.type).element_type)
     zero = before(arith.ConstantOp(IntegerAttr(0, element)), op)
     added = [_missing(n) if a == axis else 0 for a, n in enumerate(shape)]
-    type_ = TensorType(element, [n + more if more else n for n, more in zip(shape, added, strict=True)])
+    type_ = TensorType(element, [n + more for n, more in zip(shape, added, strict=True)])
     block = Block([tensor.YieldOp(zero)], arg_types=[IndexType()] * len(shape))
     return before(tensor.PadOp(value, [], [], Region(block), [0] * len(shape), added, type_), op)
