@@ -39,7 +39,7 @@ def compiler() -> str:
 
 @functools.cache
 def fingerprint() -> str:
-    """Change with whatever the library is compiled from."""
+    """Return a hash that changes with every input of the library."""
     names = [(stem, sorted(names)) for stem, names in SYMBOLS.items()]
     return cache.digest(prebuilt.compiler(), prebuilt.sources(), names)
 

@@ -78,13 +78,13 @@ def single(name: str, coefficients: list[float]) -> str:
 
 
 def split(value: Real, bits: int) -> float:
-    """`value` cut to `bits` significant bits, downward."""
+    """Return `value` truncated to `bits` significant bits."""
     mantissa, exponent = mp.frexp(value)
     return float(mp.ldexp(mp.floor(mantissa * 2**bits), int(exponent) - bits))
 
 
 def parts(value: Real, *bits: int) -> list[float]:
-    """`value` as a sum of doubles with the given numbers of bits; the last one is rounded."""
+    """Return `value` as a sum of doubles with the given numbers of bits; the last one is rounded."""
     result = []
     for count in bits[:-1]:
         result.append(split(value, count))
@@ -98,12 +98,12 @@ def table(name: str, rows: list[list[float]]) -> str:
 
 
 def rest(function: Callable[[Real], Real], terms: list[Real], order: int) -> Callable[[Real], Real]:
-    """(function(x) - terms[0] - terms[1] x - ...) / x^order, with x kept away from zero."""
+    """Return (function(x) - terms[0] - terms[1] x - ...) / x^order, with x kept away from zero."""
     return lambda x: (function(x) - sum(t * x**i for i, t in enumerate(terms))) / x**order
 
 
 def odd(function: Callable[[Real], Real], lead: Real, order: int = 1) -> Callable[[Real], Real]:
-    """(function(x)/x - lead) / z^order as a function of z = x^2."""
+    """Return (function(x)/x - lead) / z^order as a function of z = x^2."""
     return lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - lead) / z**order
 
 
@@ -207,7 +207,7 @@ def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> Fitted:
 
 
 def header(double: Fitted, floats: Fitted) -> str:
-    """coefficients.h."""
+    """Return the text of coefficients.h."""
     out = ["// Written by fit.py; do not edit. PYD_FMA(a, b, c) is a * b + c, fused where the target does it.\n",
            "#ifndef PYD_DEVLIB_COEFFICIENTS_H_\n#define PYD_DEVLIB_COEFFICIENTS_H_\n"]  # fmt: skip
     out += [macro(name, coefficients) for name, _, coefficients in double if name]
@@ -261,7 +261,7 @@ def header(double: Fitted, floats: Fitted) -> str:
 
 
 def python(double: Fitted, floats: Fitted) -> str:
-    """coefficients.py."""
+    """Return the text of coefficients.py."""
 
     def numbers(values: list[float], indent: str) -> str:
         lines = textwrap.wrap(", ".join(map(repr, values)) + ",", 116 - len(indent), break_on_hyphens=False)
@@ -284,7 +284,7 @@ def python(double: Fitted, floats: Fitted) -> str:
 
 
 def files() -> tuple[str, str]:
-    """coefficients.h and coefficients.py."""
+    """Return the texts of coefficients.h and coefficients.py."""
     of_double, of_single = polynomials()
     double, floats = fitted(of_double, np.float64), fitted(of_single, np.float32)
     # erf x = x + x (lead + z P): 1 is left out, so that the rounding of what is left does not show.

@@ -63,7 +63,7 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
 
 
 def check_state(name: str, text: str) -> None:
-    """Refuse what kernels cannot have: thread-local data, constructors, exceptions."""
+    """Raise CompileError for what kernels cannot have: thread-local data, constructors, exceptions."""
     for match in _VARIABLE.finditer(text):
         variable = match[1].strip('"')
         if "thread_local" in match[2]:

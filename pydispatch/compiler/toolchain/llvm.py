@@ -95,7 +95,7 @@ def words(machine: Described) -> tuple[object, ...]:
 
 
 def version() -> int:
-    """LLVM's major version."""
+    """Return LLVM's major version."""
     return llvm_process.version()[0]
 
 
@@ -143,7 +143,7 @@ def _known_features(arch: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=64)
 def layout(machine: LlvmMachine) -> str:
-    """LLVM's data layout."""
+    """Return LLVM's data layout string."""
     return str(_target_machine(machine).target_data)
 
 
@@ -299,7 +299,9 @@ class LlvmModule:
             self._order_sums_of_lanes()
 
     def _check_written(self) -> None:
-        """Refuse variables of linked files that code writes: LLVM has made the others constant, or removed them."""
+        """Raise CompileError for variables of linked files that code writes: LLVM has made the others constant, or
+        removed them.
+        """
         if not self._variables:
             return
         for left in sorted(foreign.writable(str(self._module))):

@@ -33,7 +33,7 @@ end:
 
 
 def main() -> None:
-    """Works until the parent closes the pipe."""
+    """Serve requests until the parent closes the pipe."""
     os.environ[VARIABLE] = "0"  # jobs run here
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource

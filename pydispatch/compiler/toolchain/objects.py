@@ -130,7 +130,7 @@ def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile
 
 
 def _check_runtime(name: str, elf: ElfFile, file: ObjectFile) -> None:
-    """Refuse what a runtime of C++ would have to do before or during a kernel."""
+    """Raise CompileError for code that needs a C++ runtime before or during a kernel."""
     for section in elf.sections:
         title = elf.name(section)
         if section.size and title.startswith((".init_array", ".fini_array", ".ctors", ".dtors")):

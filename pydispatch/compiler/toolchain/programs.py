@@ -197,6 +197,6 @@ def _version(argv: Sequence[str]) -> tuple[int, int, int]:
 
 
 def _status(path: str) -> tuple[int, int]:
-    """Size and time of the last change; changes when the program may."""
+    """Return the size and modification time of a program, which change when the program may have changed."""
     status = Path(shutil.which(path) or path).stat()
     return status.st_size, max(status.st_mtime_ns, status.st_ctime_ns)

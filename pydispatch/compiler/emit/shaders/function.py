@@ -168,7 +168,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return [value.root if isinstance(value, MemRef) else None for value in known]
 
     def same_roots(self, roots: Sequence[Root | None], values: Sequence[SSAValue]) -> None:
-        """CompileError when memrefs that meet lie in different storage."""
+        """Raise CompileError if memrefs that are merged are stored in different variables or bindings."""
         if not any(roots):
             return
         if any(a is not None and (b is None or a.key != b.key) for a, b in zip(roots, self.roots(values), strict=True)):
@@ -178,7 +178,9 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             )
 
     def storage(self, type_: Attribute) -> tuple[MemRefType, int]:
-        """(type, elements) of storage to be made."""
+        """Return the memref type and the element count of an allocation or table. Raises CompileError for a dynamic
+        size.
+        """
         memref = checked_memref(type_)
         _, sizes, strides = layout_of(memref)
         if any(part is None for part in (*sizes, *strides)):
@@ -189,7 +191,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return memref, max(1, prod(size for size in sizes if size is not None))
 
     def check_private(self, memref: MemRefType, count: int) -> None:
-        """CompileError where an allocation is too large for every invocation to have one."""
+        """Raise CompileError if an allocation of every invocation exceeds `MAX_PRIVATE` bytes."""
         size = max(32, self.width(memref.element_type)) // 8
         if count * size > MAX_PRIVATE:
             raise self.error(
@@ -307,7 +309,7 @@ class Definitions:
                 raise unsupported(op)
 
     def check_export(self, name: str) -> None:
-        """CompileError where an export is no entry point."""
+        """Raise CompileError if an export is not an entry point."""
         function = self.functions.get(name)
         if function is None or not function.body.blocks:
             defined = ", ".join(sorted(n for n, f in self.functions.items() if f.body.blocks)) or "none"

@@ -32,12 +32,12 @@ class Iterations:
 
     @property
     def is_open(self) -> bool:
-        """Whether there may be more than some device runs."""
+        """Return whether the iteration count may exceed the limit of a device."""
         return self.total is None or self.total > LIMIT
 
     @property
     def is_first(self) -> bool:
-        """Whether what is being written lies in no loop."""
+        """Return whether the code that is being emitted is outside all loops."""
         return self._times == 1
 
     def unknown(self) -> None:

@@ -55,7 +55,7 @@ def register_width(type_: Attribute, index_width: int) -> int:
 
 
 def is_native_float(type_: Attribute) -> bool:
-    """f32 and f64."""
+    """Return whether a type is f32 or f64."""
     return type(type_) in NATIVE
 
 

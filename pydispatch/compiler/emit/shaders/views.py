@@ -44,7 +44,7 @@ def _elements(emitter: ShaderFunction[Any], offset: Index, element: Attribute) -
 
 
 def _strides(emitter: ShaderFunction[Any], extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
-    """Open strides are those of a contiguous buffer."""
+    """Return the strides of a binding; dynamic ones are those of a contiguous buffer."""
     if None not in strides:
         return cast(tuple[Index, ...], strides)
     computed: list[Index] = []

@@ -23,7 +23,7 @@ def _reduced(x: Number) -> Quadrant:
         (high, low), n = quadrant
         return [high, low, n]
 
-    large = x.size() >= format_of(x).largest_quadrant
+    large = x.magnitude() >= format_of(x).largest_quadrant
     high, low, n = one_of(large, lambda: flat(large_quadrant(x)), lambda: flat(_small_quadrant(x)))
     return (high, low), n
 
@@ -52,12 +52,12 @@ def _sin_of(r: Pair, n: Word) -> Number:
 
 
 def _finite(x: Number, y: Number) -> Number:
-    return choose(x.size() < INFINITY, y, NAN)
+    return choose(x.magnitude() < INFINITY, y, NAN)
 
 
 def sin(x: Number) -> Number:
     r, n = _reduced(x)
-    return choose(x.size() < format_of(x).tiny, x, _finite(x, _sin_of(r, n)))
+    return choose(x.magnitude() < format_of(x).tiny, x, _finite(x, _sin_of(r, n)))
 
 
 def cos(x: Number) -> Number:
@@ -70,7 +70,7 @@ def sincos(x: Number) -> tuple[Number, Number]:
     s, c = _sin_kernel(r)[0], _cos_kernel(r)[0]
     odd = _bit(n, 1)
     y, z = choose(odd, c, s), choose(odd, s, c)
-    y = choose(x.size() < format_of(x).tiny, x, choose(_bit(n, 2), -y, y))
+    y = choose(x.magnitude() < format_of(x).tiny, x, choose(_bit(n, 2), -y, y))
     return _finite(x, y), _finite(x, choose(_bit(n + 1, 2), -z, z))
 
 
@@ -81,4 +81,4 @@ def tan(x: Number) -> Number:
     top = choose(odd, c[0], s[0]), choose(odd, c[1], s[1])
     bottom = choose(odd, -s[0], c[0]), choose(odd, -s[1], c[1])
     t, rest = quotient(top, bottom)
-    return choose(x.size() < format_of(x).tiny, x, _finite(x, t + rest))
+    return choose(x.magnitude() < format_of(x).tiny, x, _finite(x, t + rest))

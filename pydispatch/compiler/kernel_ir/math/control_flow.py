@@ -37,7 +37,7 @@ def repeated(
     step: Callable[[Sequence[Any]], Sequence[Value]],
     most: int,
 ) -> list[Any]:
-    """`step` while `goes_on`, at most `most` times (`scf.while`)."""
+    """Insert an `scf.while` that repeats `step` while `goes_on`, at most `most` times, and return the results."""
     body, types = carried[0].body, [item.value.type for item in carried]
 
     def values(ssa_values: Sequence[SSAValue]) -> list[Any]:

@@ -97,15 +97,15 @@ FUNCTIONS: dict[str, Callable[..., Number | tuple[Number, ...]]] = {
 """Of f32 and f64."""
 
 COMPOSED: dict[str, Callable[..., Number]] = {
-    "math.rsqrt": lambda x: 1.0 / x.root(),
+    "math.rsqrt": lambda x: 1.0 / x.sqrt(),
     "math.clampf": lambda x, low, high: x.maximum(low).minimum(high),
 }
 """Of all types that a target computes in, with the flags of the operation."""
 
 TESTS: dict[str, Callable[[Number], Truth]] = {
     "math.isnan": lambda x: x.is_nan(),
-    "math.isinf": lambda x: x.size().equals(float("inf")),
-    "math.isfinite": lambda x: x.size() < float("inf"),
+    "math.isinf": lambda x: x.magnitude().equals(float("inf")),
+    "math.isfinite": lambda x: x.magnitude() < float("inf"),
 }
 
 _MEANINGS: dict[str, Callable[..., Any]] = {**FUNCTIONS, **COMPOSED, **TESTS}
@@ -200,9 +200,9 @@ def _sign(bits: Word) -> int:
 def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, native: Native) -> SSAValue:
     power = Word(body, exponent)
     if not is_float(base.type):
-        return powers.whole_power(Word(body, base), power, known).value
+        return powers.integer_power(Word(body, base), power, known).value
     kind = base.type if type(base.type) in native.arithmetic else _F32
-    power_ = powers.whole_power(Number(body, converted(body, base, kind)), power, known)
+    power_ = powers.integer_power(Number(body, converted(body, base, kind)), power, known)
     return converted(body, power_.value, base.type)
 
 
@@ -210,7 +210,7 @@ def _is_normal(body: Body, value: SSAValue) -> Truth:
     """Return whether a float is normal: its exponent is neither all zeros nor all ones."""
     small = small_float(value.type)
     if small is not None:
-        size = Number(body, converted(body, value, _F32)).size()
+        size = Number(body, converted(body, value, _F32)).magnitude()
         return (size >= least_normal(small)) & (size < float("inf"))
     bits = bit_width(value.type)
     digits = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[str(value.type)]

@@ -11,7 +11,7 @@ from pydispatch.compiler.kernel_ir.math.pairs import fast_sum
 def erf(x: Number) -> Number:
     """Return the error function: near zero x + x P(x^2); beyond, 1 - exp(-x^2) G(x), until that rounds to 1."""
     format = format_of(x)
-    size = x.size().at_most(format.erf_end)
+    size = x.magnitude().at_most(format.erf_end)
     z = size * size
     near = size.fma(polynomial(z, "erf"), size)
     if format.extended:
@@ -29,7 +29,7 @@ def erfc(x: Number) -> Number:
     For f64, another polynomial is used instead of G for x > 6.
     """
     format = format_of(x)
-    size = x.size().at_most(format.erfc_end)
+    size = x.magnitude().at_most(format.erfc_end)
     u = (size - 4.0) / (size + 4.0)
     scale = fast_sum(2.0 * size, size.new(1.0))
     g, rest = quotient((polynomial(u, "erfcx" if format.extended else "erfc"), size.new(0.0)), scale)

@@ -8,13 +8,13 @@ from pydispatch.compiler.kernel_ir.math.pairs import two_sum
 
 
 def expm1_reduced(r: Number, low: Number | None = None) -> Number:
-    """e^(r + low) - 1 for |r| <= log(2)/2."""
+    """Return e^(r + low) - 1 for |r| <= log(2)/2."""
     inner = r.fma(polynomial(r, "exp"), 0.5)
     return (r * r).fma(inner, r) if low is None else r + ((r * r) * inner + (low + low * r))
 
 
 def exp_parts(x: Number, low: Number | None = None) -> tuple[Number, Word]:
-    """m and k of e^(x + low) = 2^k (1 + m)."""
+    """Return m and k of e^(x + low) = 2^k (1 + m)."""
     format = format_of(x)
     n, k = rounded(x * format.log2e[0])
     head, tail = x - n * format.ln2_cut[0], n * format.ln2_cut[1]
@@ -49,17 +49,17 @@ def expm1(x: Number) -> Number:
         y = 2.0 * (high + (half * m + low))
     else:
         y = 2.0 * half.fma(m, half - 0.5)
-    return choose(x.size() < 2.0 ** -(format.fraction + 2), x, y)
+    return choose(x.magnitude() < 2.0 ** -(format.fraction + 2), x, y)
 
 
 def half_exp(x: Number) -> Number:
-    """e^x / 2, also a little beyond where e^x overflows."""
+    """Return e^x / 2, also a little beyond where e^x overflows."""
     m, k = exp_parts(x)
     return scaled(1.0 + m, k - 1)
 
 
 def sinh(x: Number) -> Number:
-    size = x.size()
+    size = x.magnitude()
     half = half_exp(size.at_most(format_of(x).hyperbolic_end))
     z = x * x
     near = (size * z).fma(polynomial(z, "sinh"), size)
@@ -67,13 +67,13 @@ def sinh(x: Number) -> Number:
 
 
 def cosh(x: Number) -> Number:
-    half = half_exp(x.size().at_most(format_of(x).hyperbolic_end))
+    half = half_exp(x.magnitude().at_most(format_of(x).hyperbolic_end))
     return half + 0.25 / half
 
 
 def tanh(x: Number) -> Number:
     """Return the hyperbolic tangent: near zero an odd polynomial; beyond, 1 - 2/(e^2x + 1), until that rounds to 1."""
-    format, size, z = format_of(x), x.size(), x * x
+    format, size, z = format_of(x), x.magnitude(), x * x
     m, k = exp_parts(2.0 * size.at_most(format.tanh_end))
     power = power2(k)
     far = 1.0 - 2.0 / (power.fma(m, power) + 1.0)

@@ -203,13 +203,13 @@ def _horner(x: Number, coefficients: Constants) -> Number:
 
 
 def power2(k: Word) -> Number:
-    """2^k for which that is a normal number."""
+    """Return 2^k for a k for which 2^k is a normal number."""
     format = format_of(k)
     return (k + format.bias << format.fraction).as_float()
 
 
 def scaled(x: Number, k: Word) -> Number:
-    """x 2^k for twice the range of exponents, rounded once."""
+    """Return x 2^k, rounded once, for twice the range of exponents."""
     first = k.shifted_signed(1)
     return x * power2(first) * power2(k - first)
 
@@ -237,7 +237,7 @@ def product(x: Number, y: Number) -> Pair:
 
 def root_pair(high: Number, low: Number | float = 0.0) -> Pair:
     """Return the root to twice the precision."""
-    root = high.root()
+    root = high.sqrt()
     square, lost = product(root, root)
     return fast_sum(root, ((high - square) - lost + low) / (2.0 * root))
 

@@ -29,7 +29,7 @@ def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
         root, rest = choose(some, high, 0.0), choose(some & outer, low, 0.0)
         s = choose(outer, root, size)
         return outer, s, rest + s * (z * polynomial(z, "asin"))
-    s = choose(outer, z.root(), size)
+    s = choose(outer, z.sqrt(), size)
     return outer, s, s * (z * polynomial(z, "asin"))
 
 
@@ -40,7 +40,7 @@ def _subtract_from_angle(angle: float, angle_low: float, s: Number, tail: Number
 
 
 def asin(x: Number) -> Number:
-    (pio2, low), size = format_of(x).pio2, x.size()
+    (pio2, low), size = format_of(x).pio2, x.magnitude()
     outer, s, tail = _asin_parts(size)
     y = choose(outer, _subtract_from_angle(pio2, low, 2.0 * s, 2.0 * tail), s + tail).with_sign_of(x)
     y = choose(size < format_of(x).tiny, x, y)
@@ -48,7 +48,7 @@ def asin(x: Number) -> Number:
 
 
 def acos(x: Number) -> Number:
-    (pio2, low), size = format_of(x).pio2, x.size()
+    (pio2, low), size = format_of(x).pio2, x.magnitude()
     outer, s, tail = _asin_parts(size)
     far = choose(x < 0.0, _subtract_from_angle(2.0 * pio2, 2.0 * low, 2.0 * s, 2.0 * tail), 2.0 * (s + tail))
     near = _subtract_from_angle(pio2, low, s.with_sign_of(x), tail.with_sign_of(x))
@@ -87,14 +87,14 @@ def _table_angle(small: Number, large: Number) -> Pair:
 
 
 def atan(x: Number) -> Number:
-    format, size = format_of(x), x.size()
+    format, size = format_of(x), x.magnitude()
     high, low = _angle(size.at_most(2.0**60), x.new(1.0))
     y = choose(size < format.tiny, x, (high + low).with_sign_of(x))
     return choose(x.is_nan(), x, y)
 
 
 def atan2(y: Number, x: Number) -> Number:
-    format, a, b = format_of(y), y.size(), x.size()
+    format, a, b = format_of(y), y.magnitude(), x.magnitude()
     pio2, pio2_low = format.pio2
     infinite = a.equals(INFINITY), b.equals(INFINITY)
     # The diagonal when both are infinite, an axis when one is, or when both are 0.

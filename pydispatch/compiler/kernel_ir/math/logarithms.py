@@ -130,7 +130,7 @@ def log1p(x: Number) -> Number:
 
 
 def log_pair(x: Number) -> Pair:
-    """log x of a positive finite x with a third more digits than x has, at least."""
+    """Return log x of a positive finite x, with at least a third more digits than x has."""
     return _table_pair(x) if format_of(x).extended else _polynomial_pair(x)
 
 
@@ -171,7 +171,7 @@ def _log_of_pair(high: Number, low: Number) -> Number:
 
 
 def asinh(x: Number) -> Number:
-    format, size = format_of(x), x.size()
+    format, size = format_of(x), x.magnitude()
     large = size > 2.0**30
     inner = choose(large, 1.0, size)
     if format.extended:
@@ -182,7 +182,7 @@ def asinh(x: Number) -> Number:
         near = _log_of_pair(*fast_sum(top, less + rest))
     else:
         square = inner * inner
-        near = log1p(inner + square / (1.0 + (square + 1.0).root()))
+        near = log1p(inner + square / (1.0 + (square + 1.0).sqrt()))
     y = choose(large, _log_of_double(choose(large, size, 1.0)), near).with_sign_of(x)
     return choose((size >= format.tiny) & (size < INFINITY), y, x)
 
@@ -199,7 +199,7 @@ def acosh(x: Number) -> Number:
         near = _log_of_pair(*fast_sum(top, less + rest))
     else:
         t = inner - 1.0
-        near = log1p(t + (t * (t + 2.0)).root())
+        near = log1p(t + (t * (t + 2.0)).sqrt())
     y = choose(large, _log_of_double(choose(large & finite, x, 1.0)), near)
     y = choose(finite, y, x)
     y = choose(x.equals(1.0), 0.0, y)
@@ -207,13 +207,13 @@ def acosh(x: Number) -> Number:
 
 
 def _log_of_double(x: Number) -> Number:
-    """log 2x."""
+    """Return log 2x."""
     y, rest = log_pair(x) if format_of(x).extended else (log(x), 0.0)
     return y + (rest + format_of(x).ln2[0])
 
 
 def atanh(x: Number) -> Number:
-    size = x.size()
+    size = x.magnitude()
     inner = choose(size < 1.0, size, 0.5)
     if format_of(x).extended:
         y = 0.5 * _log_of_pair(*quotient(two_sum(size.new(1.0), inner), two_sum(size.new(1.0), -inner)))

@@ -129,7 +129,7 @@ class Word(Value):
         return self._bounded(arith.ShLIOp, count)
 
     def __rshift__(self, count: Word | int) -> Word:
-        """Zeros come in."""
+        """Return the word shifted right logically: zeros are shifted in."""
         return self._bounded(arith.ShRUIOp, count)
 
     def shifted_signed(self, count: int) -> Word:
@@ -242,28 +242,28 @@ class Number(Value):
         return self._op(arith.NegfOp, self)
 
     def fma(self, factor: Number | float, term: Number | float) -> Number:
-        """self * factor + term, where it does not matter whether the product is rounded."""
+        """Return self * factor + term, where it does not matter whether the product is rounded."""
         return self._op(math.FmaOp, self, factor, term)
 
-    def root(self) -> Number:
+    def sqrt(self) -> Number:
         return self._op(math.SqrtOp, self)
 
-    def whole(self) -> Number:
-        """Towards zero."""
+    def truncated(self) -> Number:
+        """Return the number rounded toward zero to a whole number."""
         return self._op(math.TruncOp, self)
 
     def floor(self) -> Number:
         return self._op(math.FloorOp, self)
 
-    def size(self) -> Number:
+    def magnitude(self) -> Number:
         return self._op(math.AbsFOp, self)
 
     def maximum(self, other: Number) -> Number:
-        """NaN where one is NaN."""
+        """Return the larger number; NaN if either is NaN."""
         return self._op(arith.MaximumfOp, self, other)
 
     def minimum(self, other: Number) -> Number:
-        """NaN where one is NaN."""
+        """Return the smaller number; NaN if either is NaN."""
         return self._op(arith.MinimumfOp, self, other)
 
     def with_sign_of(self, other: Number) -> Number:
@@ -289,7 +289,7 @@ class Number(Value):
         return self._test("oeq", other)
 
     def differs(self, other: Number | float) -> Truth:
-        """Neither equal nor NaN."""
+        """Return whether the numbers are ordered and not equal: false if either is NaN."""
         return self._test("one", other)
 
     def is_nan(self) -> Truth:
@@ -303,11 +303,11 @@ class Number(Value):
         return self.bits() < 0
 
     def at_most(self, high: float) -> Number:
-        """NaN stays NaN."""
+        """Return the smaller of the number and `high`; NaN stays NaN."""
         return choose(self > high, high, self)
 
     def clamp(self, low: float, high: float) -> Number:
-        """NaN stays NaN."""
+        """Return the number limited to the interval from `low` to `high`; NaN stays NaN."""
         return choose(self < low, low, self).at_most(high)
 
     def converted(self, type_: Attribute) -> Number:

@@ -16,12 +16,12 @@ MAX_CHAIN = 64
 
 
 def powf(x: Number, y: Number) -> Number:
-    """x^y. Special cases as in C."""
-    format, size, reach = format_of(x), x.size(), y.size()
+    """Return x^y, with the special cases of C's pow."""
+    format, size, reach = format_of(x), x.magnitude(), y.magnitude()
     high, low = log_pair(choose((size > 0.0) & (size < INFINITY), size, 1.0))
     estimate = y * high
     least, most = format.exp_range
-    exact = choose(estimate.size() < -least, y, 0.0)
+    exact = choose(estimate.magnitude() < -least, y, 0.0)
     whole, lost = product(exact, high)
     m, k = exp_parts(whole, lost + exact * low)
     value = scaled(1.0 + m, k)
@@ -36,8 +36,8 @@ def powf(x: Number, y: Number) -> Number:
     value = choose(size.equals(1.0) & infinite, 1.0, value)
     # y is an integer, and odd, when halving shows so; large numbers are even.
     half = 0.5 * reach
-    integer = reach.whole().equals(reach)
-    odd = integer & half.whole().differs(half) & (reach < 2.0 ** (format.fraction + 1))
+    integer = reach.truncated().equals(reach)
+    odd = integer & half.truncated().differs(half) & (reach < 2.0 ** (format.fraction + 1))
     value = choose(x.is_negative() & odd, -value, value)
     value = choose((x < 0.0) & (size < INFINITY) & ~integer, NAN, value)
     value = choose(x.is_nan() | y.is_nan(), NAN, value)
@@ -50,7 +50,7 @@ def cbrt(x: Number) -> Number:
     The first guess divides the exponent by three. Steps of Halley's method refine it, and a last correction step with
     exact products removes the rounding error of those steps.
     """
-    format, size = format_of(x), x.size()
+    format, size = format_of(x), x.magnitude()
     guess, steps, end, shift = format.cube_root
     small, large = size < 2.0**-end, size > 2.0**end
     t = size * choose(small, size.new(2.0**shift), choose(large, size.new(2.0**-shift), 1.0))
@@ -65,7 +65,7 @@ def cbrt(x: Number) -> Number:
     return choose((size > 0.0) & (size < INFINITY), y, size).with_sign_of(x)
 
 
-def whole_power(base: N, exponent: Word, known: int | None) -> N:
+def integer_power(base: N, exponent: Word, known: int | None) -> N:
     """Return `base` raised to an integer exponent, by repeated squaring; raise CompileError for i1.
 
     A negative exponent gives the reciprocal, which for an integer base is 0 unless the power is 1 or -1. known: the

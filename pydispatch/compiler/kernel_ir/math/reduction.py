@@ -69,7 +69,7 @@ def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
 
 
 def _fraction(high: Word, low: Word) -> Pair:
-    """(high, low) as a number below 1: a sum of half words, which are exact."""
+    """Return (high, low) as a number below 1: the sum of its half words, which are exact."""
     half = high.width // 2
     parts = [
         (word >> half if place % 2 == 0 else word & (1 << half) - 1).to_float() * 2.0 ** (-half * (place + 1))

@@ -20,7 +20,7 @@ def remainder(x: Number, y: Number) -> Number:
 
     def parts(value: Number) -> tuple[Word, Word]:
         """(digits, exponent) of a size; the exponent 1 for subnormal numbers too."""
-        bits = value.size().bits()
+        bits = value.magnitude().bits()
         exponent, digits = bits >> fraction, bits & (1 << fraction) - 1
         subnormal = exponent.equals(0)
         return choose(subnormal, digits, digits | 1 << fraction), choose(subnormal, 1, exponent)
@@ -48,6 +48,6 @@ def remainder(x: Number, y: Number) -> Number:
     subnormal = rest << choose(down > fraction, fraction, down)
     small = ((whole >> fraction) + unit <= 0) | rest.equals(0)
     remainder_ = choose(small, subnormal, whole + (unit << fraction)).as_float()
-    y_or_x = choose(x.size() < y.size(), x.size(), remainder_).with_sign_of(x)
-    strange = y.equals(0.0) | x.size().equals(INFINITY) | x.is_nan() | y.is_nan()
+    y_or_x = choose(x.magnitude() < y.magnitude(), x.magnitude(), remainder_).with_sign_of(x)
+    strange = y.equals(0.0) | x.magnitude().equals(INFINITY) | x.is_nan() | y.is_nan()
     return choose(strange, NAN, y_or_x)

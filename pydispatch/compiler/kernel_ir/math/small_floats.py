@@ -42,14 +42,14 @@ class Layout:
 
     @property
     def most(self) -> int:
-        """The code of the largest finite number."""
+        """Return the code of the largest finite number."""
         if self.special == "ieee":
             return (((1 << self.exponent) - 1) << self.fraction) - 1
         return self.sign - (2 if self.special == "fn" else 1)
 
     @property
     def nan(self) -> int:
-        """The code of a NaN without sign."""
+        """Return the code of a NaN without sign."""
         if self.special == "ieee":
             return self.most + 1 + (1 << (self.fraction - 1))
         return self.sign - 1 if self.special == "fn" else self.sign
@@ -132,7 +132,7 @@ def rounded_to_odd(x: Number) -> Number:
     nearest = x.converted(Float32Type())
     back, bits = nearest.converted(x.value.type), nearest.bits()
     adjust = back.differs(x) & (bits & _MAGNITUDE).below(_INFINITY) & (bits & 1).equals(0)
-    step = choose(x.size() > back.size(), bits.new(1), -1)
+    step = choose(x.magnitude() > back.magnitude(), bits.new(1), -1)
     return choose(adjust, bits + step, bits).as_float()
 
 
@@ -160,6 +160,6 @@ def integer_to_single(x: Word, is_signed: bool) -> Number:
 
 
 def one(body: Body) -> Number:
-    """1 as an f32."""
+    """Return 1 as an f32."""
     type_ = Float32Type()
     return Number(body, body.constant((1.0, type_), type_, lambda: FloatAttr(1.0, type_)))
