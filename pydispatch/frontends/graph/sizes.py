@@ -19,9 +19,10 @@ class UndecidedError(Exception):
 
 @dataclass(frozen=True, order=True)
 class SizeSymbol:
-    """Symbol for a dynamic size. Comparisons assume that it is at least 1."""
+    """Symbol for a dynamic size. Comparisons assume that it is at least `least`, for sizes of arguments 1."""
 
     name: str
+    least: int = 1
 
     def __str__(self) -> str:
         return self.name
@@ -131,9 +132,9 @@ Size = int | Expr
 Shape = tuple[Size, ...]
 
 
-def symbol(name: str) -> Expr:
-    """Return the size that a symbol of this name stands for."""
-    return Expr({(SizeSymbol(name),): 1})
+def symbol(name: str, least: int = 1) -> Expr:
+    """Return the size that a symbol of this name stands for. It is assumed to be at least `least`."""
+    return Expr({(SizeSymbol(name, least),): 1})
 
 
 def size(terms: Mapping[Monomial, int]) -> Size:
@@ -186,7 +187,7 @@ def _quotient(lhs: Expr, rhs: Size) -> Size | None:
 
 
 def sign(of: Size) -> int:
-    """Return -1, 0 or 1: the sign of a size for all symbols of at least 1. Raise UndecidedError if it
+    """Return -1, 0 or 1: the sign of a size for all values of its symbols. Raise UndecidedError if it
     depends on them.
     """
     if not isinstance(of, Expr):
@@ -212,9 +213,9 @@ def _lower_bound(of: Size) -> int | None:
 
 
 def _lower_bound_of_atom(atom: Atom) -> int | None:
-    """Return a lower bound of a symbol (1) or of a term; None if no bound is known."""
+    """Return a lower bound of a symbol or of a term; None if no bound is known."""
     if isinstance(atom, SizeSymbol):
-        return 1
+        return atom.least
     if atom.op == "%":
         return 0 if not isinstance(atom.b, Expr) and atom.b > 0 else None
     a, b = _lower_bound(atom.a), _lower_bound(atom.b)

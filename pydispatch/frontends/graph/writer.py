@@ -226,13 +226,14 @@ class OperationWriter:
         """Return the dynamic sizes of a shape as SSA values."""
         return [self.index(n) for n in shape if isinstance(n, Expr)]
 
-    def size_of(self, value: SSAValue, hint: str = "n") -> Size:
-        """Bind a computed SSA value of type index to a new symbol, and return the symbol as a size. `hint` begins its
-        name.
+    def size_of(self, value: SSAValue, hint: str = "n", least: int = 1) -> Size:
+        """Bind a computed SSA value of type index to a new symbol, and return the symbol as a size.
+
+        `hint` begins its name. Comparisons of sizes assume that the value is at least `least`.
         """
         name = self._unused(hint)
         self._symbols[name] = value
-        return symbol(name)
+        return symbol(name, least)
 
     def scaled(self, size: Size, factor: float) -> Size:
         """Return floor(size * factor) for a positive factor. As in PyTorch, the product is first rounded to f64."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder
@@ -15,6 +14,8 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import ModelFault
+from pydispatch.frontends.ops.chosen_axes import ChosenAxes
+from pydispatch.frontends.ops.host_integers import HostInteger, Integer, read_integers
 
 _TYPES = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors", 10: "graphs"}
 _TYPE_NAMES = {"f": "a float", "i": "an integer", "s": "a string", "t": "a tensor", "g": "a graph", "floats": "floats",
@@ -48,9 +49,6 @@ class NodeContext(Protocol):
 
     def constant(self, tensor: model.TensorProto, what: str) -> Tensor:
         """Return a tensor of the file as a constant or weight. `what` is its name in errors."""
-
-    def read_indices(self, of: Tensor) -> list[SSAValue]:
-        """Return the elements of a computed integer vector, read in each call, as values of type index."""
 
     def graph(
         self, graph: model.GraphProto, inputs: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
@@ -169,20 +167,6 @@ class NodeCall:
 
     # -- operands
 
-    def numbers(self, of: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """Return the elements of an operand that must be constant because the result's shape or code depends on them.
-
-        Raise CompileError if the operand is computed; `what` names it if it has no name in the model.
-        """
-        elements = self.maybe_numbers(of)
-        if elements is None:
-            what = next((name for name in self.node.input if name and self.values.find(name) is of), what)
-            raise self.fail(
-                f"its operand '{what}' is computed, but it must be known while the model is compiled",
-                f"make it an initializer{self.known_by(what)}",
-            )
-        return elements
-
     def known_by(self, name: str) -> str:
         """Return the end of an error's note that tells how to make `name` constant by passing `constants`.
 
@@ -201,16 +185,41 @@ class NodeCall:
         """Return the elements of a vector as sizes; None if they are computed at run time."""
         return of.sizes() if of.weight is None else [int(n) for n in of.weight.array.reshape(-1)]
 
-    def sizes(self, of: Tensor, what: str) -> list[Size]:
-        """Return the elements of a vector as sizes. A computed vector is read back in each call and gives dynamic
-        sizes.
+    def integers_of(self, of: Tensor, what: str) -> list[Integer]:
+        """Return the elements of a vector or scalar as integers. Computed elements are read back in each call.
+
+        Raise CompileError if the vector's length is dynamic, because ranks and numbers of results depend on it; `what`
+        names the operand if it has no name in the model.
         """
         known = self.maybe_sizes(of)
         if known is not None:
-            return known
+            return list(known)
         if of.rank > 1 or isinstance(of.shape[0] if of.rank else 1, Expr):
-            raise self.fail(f"its operand '{what}' has the type {of}; expected a vector whose length is known")
-        return [self.b.size_of(value) for value in self.tracer.read_indices(of)]
+            what = next((name for name in self.node.input if name and self.values.find(name) is of), what)
+            raise self.fail(
+                f"its operand '{what}' has the type {of}: the number of its elements decides the rank of a result, so "
+                "it must be known while the model is compiled",
+                f"state its length in the model{self.known_by(what)}",
+            )
+        return list(read_integers(self.b, of))
+
+    def sizes(self, of: Tensor, what: str) -> list[Size]:
+        """Return the elements of a vector as sizes. A computed vector is read back in each call; a call fails if one is
+        negative.
+        """
+        integers = self.integers_of(of, what)
+        for n in integers:
+            if isinstance(n, HostInteger):
+                (n >= 0).require(f"{self.node.op_type}: its operand '{what}' has a negative size")
+        return [n.size() if isinstance(n, HostInteger) else n for n in integers]
+
+    def axes_of(self, of: Tensor, rank: int, what: str = "axes") -> list[int] | ChosenAxes:
+        """Return distinct axes of a tensor of rank `rank` from an operand. Computed axes are chosen in each call."""
+        integers = self.integers_of(of, what)
+        computed = [n for n in integers if isinstance(n, HostInteger)]
+        if computed:
+            return ChosenAxes(self.b, computed, rank)
+        return self.axes([int(n) for n in integers], rank, what)  # type: ignore[arg-type]
 
     def axis(self, axis: int, rank: int, what: str = "axis") -> int:
         """Return a non-negative axis for one that may count from the end (-1 is the last). Raise CompileError if out of

@@ -8,15 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from xdsl.dialects import arith, builtin
-from xdsl.dialects.tensor import ExtractOp
-from xdsl.ir import SSAValue
-
 from pydispatch.errors import CompileError, CompileWarning
 from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import I64, DType
+from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.faults import guarded
-from pydispatch.frontends.graph.sizes import Expr, UndecidedError
+from pydispatch.frontends.graph.sizes import UndecidedError
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import custom, model
 from pydispatch.frontends.onnx.call import NodeCall
@@ -24,7 +20,6 @@ from pydispatch.frontends.onnx.custom import UserKernels, kernel_name
 from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without_operand
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import Files, ModelFault, array_of, dtype_of
-from pydispatch.frontends.ops import elementwise
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.logs import caller_level
 
@@ -254,22 +249,6 @@ class OnnxTracer:
         if array.size <= _MAX_FOLDED_ELEMENTS:
             return self.builder.constant(array, dtype)
         return self.builder.weight(what, array, dtype)
-
-    def read_indices(self, of: Tensor) -> list[SSAValue]:
-        """Return the elements of a computed integer vector as SSA values of type index.
-
-        Each call of the program reads them back. The length of the vector must be static.
-        """
-        count = of.shape[0] if of.rank else 1
-        if of.rank > 1 or isinstance(count, Expr):
-            raise self.builder.fail(f"{of} is read while it is computed; expected a vector whose length is known")
-        value = self.builder.value(of if of.dtype.is_integer else elementwise.convert(self.builder, of, I64))
-        indices: list[SSAValue] = []
-        for n in range(count):
-            coordinates = [self.builder.index(n)] * of.rank
-            element = self.builder.add(ExtractOp(value, coordinates, value.type.element_type)).result  # type: ignore[attr-defined]
-            indices.append(self.builder.add(arith.IndexCastOp(element, builtin.IndexType())).result)
-        return indices
 
     def _define(self, values: Values, name: str, value: Tensor) -> None:
         """Bind a name of the current graph to a value. Raise CompileError if the name is already bound."""

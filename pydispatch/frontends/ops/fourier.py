@@ -17,7 +17,7 @@ from pydispatch.frontends.graph.dtypes import C64, C128, I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.formulas import Element, formula, positions
+from pydispatch.frontends.ops.formulas import Element, formulas, positions
 from pydispatch.frontends.ops.indexing import reverse
 from pydispatch.frontends.ops.products import contract
 from pydispatch.frontends.ops.reals import Scalar
@@ -142,11 +142,21 @@ def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor,
         return builder.constant(_array(powers.real, dtype), dtype), builder.constant(_array(powers.imag, dtype), dtype)
     products = positions(builder, lambda grid: grid.at(0) * grid.at(1), (n, n))
 
-    def angle(jk: Element, whole: Element) -> Element:
-        return (jk % whole).to(dtype) / whole.to(dtype) * (sign * 2 * math.pi)
+    def turned(jk: Element, whole: Element) -> list[Element]:
+        """Return cosine and sine of an angle; both are exact where an eighth of a turn divides it."""
+        eighths = jk % whole * 8
+        octant = eighths / whole
+        rest = eighths - octant * whole
+        is_mirrored = (octant % 2).is_equal(1)
+        angle = is_mirrored.where(whole - rest, rest).to(dtype) / whole.to(dtype) * (math.pi / 4)
+        cos, sin = angle.unary("cos"), angle.unary("sin")
+        is_swapped = ((octant + 1) % 4) >= 2
+        cos, sin = is_swapped.where(sin, cos), is_swapped.where(cos, sin)
+        is_left, is_below = (octant >= 2) & (octant <= 5), octant >= 4
+        return [is_left.where(-cos, cos), (is_below if sign > 0 else ~is_below).where(-sin, sin)]
 
-    angles = formula(builder, angle, products, size_as(builder, n, I64))
-    return ew.unary(builder, "cos", angles), ew.unary(builder, "sin", angles)
+    cos, sin = formulas(builder, turned, products, size_as(builder, n, I64))
+    return cos, sin
 
 
 def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:

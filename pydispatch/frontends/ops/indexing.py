@@ -15,6 +15,7 @@ from pydispatch.frontends.graph.dtypes import BOOL, I64
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, maximum, minimum, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.elementwise import FOLDED, apply, broadcast_map
+from pydispatch.frontends.ops.host_integers import HostInteger
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
 from pydispatch.frontends.ops.shapes import pad, slice_
@@ -235,6 +236,20 @@ def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Ten
         op = MapStoreOp.build(operands=[part, into], result_types=[[into.type]], regions=[Region(block)])
         parts.append(builder.add(op).results[0])
     return builder.wrap(x.dtype, x.shape, *parts)
+
+
+def strided_axis(builder: Builder, x: Tensor, axis: int, start: HostInteger, count: Size, step: HostInteger) -> Tensor:
+    """Return `count` slices of x along an axis, the first at `start` and each next one by `step` further, which may be
+    negative. All of them must be in bounds.
+    """
+
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        return [
+            coords.plus(start.value, coords.times(coords.index(d), step.value)) if d == axis else coords.index(d)
+            for d in range(x.rank)
+        ]
+
+    return elements_at(builder, x, (*x.shape[:axis], count, *x.shape[axis + 1 :]), coordinates)
 
 
 def insert_slice(

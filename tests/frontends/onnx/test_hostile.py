@@ -72,7 +72,7 @@ def weight(
          "note: one branch alone is taken where the condition is known, or give it where the model is compiled: "
          "constants={'c': array}"),
         (model([node("Abs", ["x"], ["a"]), node("Cast", ["a"], ["s"], message((1, "to"), (3, 7), (20, 2))),
-                node("ReduceSum", ["x", "s"], ["y"])], [X], [Y]), "constants={'x': array}"),
+                node("ReduceSum", ["x", "s"], ["y"])], [value("x", "n")], [Y]), "constants={'x': array}"),
         (model([node("Where", ["x", "x", "x"], ["y"])], [X], [Y]), "between f32 and f32 by f32 is not defined"),
         (weight(b"\0" * 7), "2 elements of type f32 take 8 bytes; 7 are there"),
         (weight(b"\0" * 8, shape=[1 << 40, 1 << 40]), "elements of type f32 take"),

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pydispatch as pd
+
 Array = np.ndarray[Any, Any]
 
 
@@ -294,6 +296,23 @@ def test_sizes_as_operands(run: Any) -> None:
         np.testing.assert_array_equal(full, np.full((2, 3), 9, np.float32))
         np.testing.assert_array_equal(count, np.arange(2 * n))
         np.testing.assert_array_equal(first, x[:2])
+
+
+def test_strides_that_are_operands(run: Any) -> None:
+    """They are computed in each call; a stride of 0 fails it."""
+    text = """func.func @main(%x: tensor<7x6xf32>, %t: tensor<2xi64>) -> tensor<?x?xf32> {
+      %s = stablehlo.constant dense<[1, 0]> : tensor<2xi64>
+      %n = stablehlo.constant dense<[7, 5]> : tensor<2xi64>
+      %0 = stablehlo.real_dynamic_slice %x, %s, %n, %t
+        : (tensor<7x6xf32>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> tensor<?x?xf32>
+      return %0 : tensor<?x?xf32>
+    }"""
+    x = np.arange(42, dtype=np.float32).reshape(7, 6)
+    for rows, columns in ((1, 1), (2, 3), (9, 2)):
+        (taken,) = run(text, x, np.array([rows, columns]))
+        np.testing.assert_array_equal(taken, x[1:7:rows, 0:5:columns])
+    with pytest.raises(pd.Error, match="the stride of axis 1 .* is not positive"):
+        run(text, x, np.array([1, 0]))
 
 
 # -- quantized numbers

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import DTYPES, I64
+from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
@@ -14,6 +15,7 @@ from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, shapes
 from pydispatch.frontends.ops.formulas import Element, formula, positions
+from pydispatch.frontends.ops.host_integers import HostInteger
 
 
 def _constant(call: NodeCall) -> Tensor:
@@ -43,34 +45,40 @@ def _constant_of_shape(call: NodeCall, shape: Tensor) -> Tensor:
 def _range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     """Return the numbers start, start + delta, ... below `limit` (above it, if delta is negative)."""
     dtype = start.dtype
-    if dtype.is_integer and all(call.maybe_sizes(t) is not None for t in (start, limit, delta)):
-        (first,), (last,), (step,) = (call.sizes(t, "start") for t in (start, limit, delta))
-        if step == 0:
-            raise call.fail("its step is 0")
-        count: Size = ceil_div(last - first, step)
-        count = count if isinstance(count, Expr) else max(count, 0)
-    else:
-        count = _count_of_range(call, start, limit, delta)
+    count = (_count_of_integers if dtype.is_integer else _count_of_floats)(call, start, limit, delta)
     position = shapes.iota(call.b, [count], 0, dtype)
     if start.known is not None and delta.known is not None and position.known is not None:
         return elementwise.binary(call.b, "add", start, elementwise.binary(call.b, "mul", position, delta))
     return formula(call.b, lambda i, a, d: a + i * d, position, _scalar(call, start), _scalar(call, delta))
 
 
-def _count_of_range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
-    """Return ceil((limit - start) / delta), at least 0: a constant if the operands are constant, else a
-    dynamic size.
-    """
+def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
+    """Return the length of a range of integers."""
+    (first,), (last,), (step,) = (
+        call.integers_of(t, what) for t, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
+    )
+    if not any(isinstance(n, HostInteger) for n in (first, last, step)):
+        if step == 0:
+            raise call.fail("its step is 0")
+        count: Any = ceil_div(last - first, step)  # type: ignore[arg-type]
+        return count if isinstance(count, Expr) else max(count, 0)
+    step = HostInteger.of(call.b, step)
+    ((step > 0) | (step < 0)).require("Range: its step is 0")
+    negated = -((HostInteger.of(call.b, first) - last) // step)
+    return negated.max(0).size("count")
+
+
+def _count_of_floats(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
+    """Return the length of a range of floats."""
     known = [n for n in (call.maybe_numbers(t) for t in (start, limit, delta)) if n is not None]
     if len(known) == 3:
         first, last, step = (float(n.reshape(-1)[0]) for n in known)
         if step == 0:
             raise call.fail("its step is 0")
         return max(0, math.ceil((last - first) / step))
-    exact = start.dtype if start.dtype.is_float else DTYPES["f64"]
 
     def counted(a: Element, n: Element, d: Element) -> Element:
-        return ((n.to(exact) - a.to(exact)) / d.to(exact)).unary("ceil").max(0.0).to(I64)
+        return ((n - a) / d).unary("ceil").max(0.0).to(I64)
 
     return call.b.size_of(call.b.scalar(formula(call.b, counted, start, limit, delta)))
 

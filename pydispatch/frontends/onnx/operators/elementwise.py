@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from functools import reduce
 
-from pydispatch.frontends.graph.dtypes import F32, I8, I32, U8, U32, DType, Kind
+from pydispatch.frontends.graph.dtypes import BOOL, F32, I8, I32, U8, U32, DType, Kind
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import activations
+from pydispatch.frontends.ops import activations, random
 from pydispatch.frontends.ops import elementwise as ops
 from pydispatch.frontends.ops.formulas import Element, formula
 
@@ -255,16 +255,24 @@ def _prelu(call: NodeCall, x: Tensor, slope: Tensor) -> Tensor:
 
 
 def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
-    """Return x itself, as in inference, and a mask of all true. Raise CompileError in training mode with a ratio above
-    0.
+    """Return x and a mask of all true; in training mode x with elements dropped at random, and which are not dropped.
+
+    Elements that are not dropped are scaled so that the expected sum is unchanged.
     """
-    call.ignore("seed", "ratio")
-    if training is not None and bool(call.numbers(training, "training_mode").any()):
-        kept = ratio is not None and not call.numbers(ratio, "ratio").any()
-        if not kept:
-            raise call.fail("it drops elements at random, as in training; export the model for inference")
-    mask = formula(call.b, lambda v: v.is_equal(v) | True, x) if call.results > 1 else x
-    return [x, mask]
+    b, share = call.b, ratio if ratio is not None else call.b.constant(0.5, F32)
+    call.ignore("ratio")
+    seed = call.integer("seed") if call.has("seed") else None
+    known = b.constant(False, BOOL) if training is None else training
+    if known.numbers is not None and not known.numbers.any():
+        return [x, formula(b, lambda v: v.is_equal(v) | True, x) if call.results > 1 else x]
+    numbers = random.uniform(b, random.draw(b, x.shape, seed)[0], F32)
+    mask = formula(b, lambda n, ratio, on: ~on | (n >= ratio.to(F32)), numbers, share, known)
+
+    def kept(v: Element, is_kept: Element, ratio: Element, on: Element) -> Element:
+        scaled = (v.to(F32) / (1.0 - ratio.to(F32))).to(v.dtype)
+        return on.where(is_kept.where(scaled, 0.0), v)
+
+    return [formula(b, kept, x, mask, share, known), mask]
 
 
 TABLE: dict[str, Conversion] = {

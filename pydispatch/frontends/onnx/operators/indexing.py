@@ -14,6 +14,7 @@ from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, gathers, ordering, reductions, regions, scatters, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula, formulas
+from pydispatch.frontends.ops.host_integers import HostInteger
 from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 
 
@@ -110,6 +111,8 @@ def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tenso
     n = x.shape[axis]
     if not isinstance(count, Expr) and (count < 0 or (not isinstance(n, Expr) and count > n)):
         raise call.fail(f"k is {count} for axis {axis} of {x}")
+    if k is not None and call.maybe_sizes(k) is None:
+        (HostInteger.of(call.b, count) <= n).require(f"TopK: k is larger than axis {axis} of {x}")
     return ordering.top_k(call.b, x, count, axis, largest=largest)
 
 

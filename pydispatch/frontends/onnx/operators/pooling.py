@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import spatial_rank, window_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import convolutions, elementwise, normalization, reductions, shapes, windows
+from pydispatch.frontends.ops.columns import image_of_columns
 from pydispatch.frontends.ops.convolutions import Window
 from pydispatch.frontends.ops.formulas import Element, formula
 
@@ -115,8 +115,7 @@ def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     """Put blocks [n, channels * block elements, blocks] at their positions in an image; where they overlap, they are
     summed.
     """
-    sizes = [int(n) for n in call.numbers(image, "image_shape").reshape(-1)]
-    kernel = [int(n) for n in call.numbers(block, "block_shape").reshape(-1)]
+    sizes, kernel = call.sizes(image, "image_shape"), call.sizes(block, "block_shape")
     rank = len(kernel)
     strides, dilations, pads = (
         call.integers("strides", [1] * rank),
@@ -126,20 +125,7 @@ def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     if len(sizes) != rank or any(len(n) != rank for n in (strides, dilations)) or len(pads) != 2 * rank:
         raise call.fail(f"an image of {sizes} and blocks of {kernel} do not fit together")
     window = Window(tuple(strides), tuple(pads[:rank]), tuple(pads[rank:]), tuple(dilations))
-    block_counts = convolutions.window_sizes(call.b, tuple(sizes), kernel, window)
-    block_size = math.prod(kernel)
-    n, columns = x.shape[0], x.shape[1]
-    if isinstance(columns, Expr) or columns % block_size or x.rank != 3:
-        raise call.fail(f"its operand is {x}; expected [n, channels * {block_size}, blocks]")
-    blocks = shapes.reshape(call.b, x, [n * (columns // block_size), block_size, *block_counts])
-    # This is a transposed convolution in which the filter of block element k has a single 1, at position k.
-    filters = call.b.constant(np.eye(block_size).reshape(block_size, 1, *kernel), x.dtype)
-    # Rows and columns after the last block stay 0; they are the output padding of the convolution.
-    missing = [size - ((step - 1) * s + (k - 1) * d + 1 - low - high)
-               for size, step, s, k, d, low, high in
-               zip(sizes, block_counts, strides, kernel, dilations, pads[:rank], pads[rank:], strict=True)]  # fmt: skip
-    image_ = convolutions.transposed_convolution(call.b, blocks, filters, window, output_padding=missing)
-    return shapes.reshape(call.b, image_, [n, columns // block_size, *sizes])
+    return image_of_columns(call.b, x, sizes, kernel, window)
 
 
 TABLE: dict[str, Conversion] = {

@@ -8,9 +8,10 @@ from pydispatch.frontends.graph.dtypes import F64, I64
 from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.operators.shapes import axes_operand
+from pydispatch.frontends.onnx.operators.shapes import stated_axes
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, normalization, reductions, scans, shapes
+from pydispatch.frontends.ops.chosen_axes import ChosenAxes, as_rows, chosen_last
 from pydispatch.frontends.ops.formulas import Element, formula
 
 Reduce = Callable[[NodeCall, Tensor, list[int], bool], Tensor]  # (call, x, axes, whether reduced axes are kept)
@@ -24,11 +25,15 @@ def _reduction(reduce: Reduce, operand_since: int = 18) -> Conversion:
 
     def convert(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
         keep = call.flag("keepdims", True)
-        stated = axes_operand(call, axes, operand_since)
+        stated = stated_axes(call, axes, operand_since, x.rank)
         is_noop = call.flag("noop_with_empty_axes") if call.version >= operand_since else False
+        if isinstance(stated, ChosenAxes):
+            last_axes = list(range(x.rank - len(stated.axes), x.rank))
+            reduced = reduce(call, chosen_last(call.b, x, stated), last_axes, False)
+            return shapes.reshape(call.b, reduced, stated.replaced(x.shape, 1)) if keep else reduced
         if not stated and not is_noop:
             stated = list(range(x.rank))
-        return reduce(call, x, call.axes(stated or [], x.rank), keep)
+        return reduce(call, x, stated or [], keep)
 
     return convert
 
@@ -109,8 +114,10 @@ def _cumulative(name: str) -> Conversion:
 
     def convert(call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
         """Return the sums (or products) of the elements up to each one; with `reverse`, from each one on."""
-        along = call.axis(int(call.numbers(axis, "axis").reshape(-1)[0]), x.rank)
-        return scans.cumulative(call.b, name, x, along, call.flag("exclusive"), call.flag("reverse"))
+        along, options = call.axes_of(axis, x.rank, "axis"), (call.flag("exclusive"), call.flag("reverse"))
+        if not isinstance(along, ChosenAxes):
+            return scans.cumulative(call.b, name, x, along[0], *options)
+        return shapes.reshape(call.b, scans.cumulative(call.b, name, as_rows(call.b, x, along), 1, *options), x.shape)
 
     return convert
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from pydispatch.frontends.graph.dtypes import F32, F64, I64
+from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import accumulator, groups_of, kernel_of, positive, with_bias
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import convolutions, elementwise, products, reductions, regions, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.sampling import GridSampler, grid_sample, sampled
 
 # -- grids
@@ -28,16 +31,27 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
     """Return the positions to which matrices theta [n, axes, axes + 1] map the points of a regular grid
     from -1 to 1.
     """
-    sizes = [int(n) for n in call.numbers(size, "size").reshape(-1)][2:]
-    corners = call.flag("align_corners")
+    b, sizes, corners = call.b, call.sizes(size, "size")[2:], call.flag("align_corners")
     rank = len(sizes)
-    if theta.shape[1:] != (rank, rank + 1) or any(n < 1 for n in sizes):
+    if theta.shape[1:] != (rank, rank + 1) or any(n == 0 for n in sizes):
         raise call.fail(f"its matrices are {theta} for an image of {sizes}")
-    coordinates = [np.linspace(-1, 1, n) if corners and n > 1 else (2 * np.arange(n) + 1) / n - 1 for n in sizes]
-    mesh = np.meshgrid(*coordinates, indexing="ij")
-    grid = np.stack([*reversed(mesh), np.ones(sizes)], -1).reshape(-1, rank + 1)
-    mapped = products.matmul(call.b, call.b.constant(grid, theta.dtype), shapes.transpose(call.b, theta, [0, 2, 1]))
-    return shapes.reshape(call.b, mapped, [theta.shape[0], *sizes, rank])
+    wide = F64 if theta.dtype == F64 else F32
+
+    def coordinate(i: Element, count: Element) -> Element:
+        """Return the coordinate of row i of `count` rows."""
+        n, centre = count.to(wide), (i.to(wide) * 2.0 + 1.0) / count.to(wide) - 1.0
+        return n.is_equal(1.0).where(centre, i.to(wide) * 2.0 / (n - 1.0) - 1.0) if corners else centre
+
+    def column(d: int) -> Tensor:
+        """Return the coordinate along axis d of each point of the grid."""
+        line = formula(b, coordinate, shapes.iota(b, [sizes[d]], 0, I64), reductions.size_as(b, sizes[d], I64))
+        spread = shapes.broadcast_to(b, line, sizes, [d])
+        return shapes.reshape(b, elementwise.convert(b, spread, theta.dtype), [product(sizes)])
+
+    ones = shapes.full(b, 1.0, [product(sizes)], theta.dtype)
+    grid = shapes.stack(b, [*(column(d) for d in reversed(range(rank))), ones], 1)
+    mapped = products.matmul(b, grid, shapes.transpose(b, theta, [0, 2, 1]))
+    return shapes.reshape(b, mapped, [theta.shape[0], *sizes, rank])
 
 
 # -- regions

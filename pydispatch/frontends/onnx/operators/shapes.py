@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects import arith
-from xdsl.ir import SSAValue
 
 from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, product
+from pydispatch.frontends.graph.sizes import Size, ceil_div, is_static, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, shapes
+from pydispatch.frontends.ops.chosen_axes import ChosenAxes
 from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.host_integers import HostInteger, Integer
+from pydispatch.frontends.ops.host_integers import product as product_of
 
 # -- reshape
 
 
 def _reshape(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
-    """-1 stands for what is left, 0 for the size that x has there."""
+    """Return x in another shape. -1 stands for the remaining elements, 0 for the size that x has there."""
     allow_zero = call.flag("allowzero")
-    if call.maybe_sizes(shape) is None:
-        return shapes.reshape(call.b, x, _read_shape(call, x, shape, allow_zero))
+    integers = call.integers_of(shape, "shape")
+    if any(isinstance(n, HostInteger) for n in integers):
+        return shapes.reshape(call.b, x, _computed_shape(call, x, integers, allow_zero))
     sizes = call.sizes(shape, "shape")
     if not allow_zero:
         if any(n == 0 for n in sizes[x.rank :]):
@@ -32,26 +34,20 @@ def _reshape(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     return shapes.reshape(call.b, x, sizes)
 
 
-def _read_shape(call: NodeCall, x: Tensor, shape: Tensor, allow_zero: bool) -> list[Size]:
-    """Return the sizes of a shape that is computed, as `_reshape` understands them."""
+def _computed_shape(call: NodeCall, x: Tensor, integers: Sequence[Integer], allow_zero: bool) -> list[Size]:
+    """Return the sizes of a computed shape, as `_reshape` understands them."""
     b = call.b
-    values: list[SSAValue] = []
-    for d, value in enumerate(call.tracer.read_indices(shape)):
-        if not allow_zero and d < x.rank:
-            is_zero = b.add(arith.CmpiOp(value, b.index(0), "eq")).result
-            value = b.add(arith.SelectOp(is_zero, b.index(x.shape[d]), value)).result
-        values.append(value)
-    everything = b.index(1)
-    for value in values:
-        everything = b.add(arith.MuliOp(everything, value)).result
-    # With one -1 the product is minus that of the others.
-    others = b.add(arith.SubiOp(b.index(0), everything)).result
-    left = b.add(arith.DivSIOp(b.index(product(x.shape)), b.add(arith.MaxSIOp(others, b.index(1))).result)).result
-    sizes = []
-    for value in values:
-        is_open = b.add(arith.CmpiOp(value, b.index(0), "slt")).result
-        sizes.append(b.size_of(b.add(arith.SelectOp(is_open, left, value)).result))
-    return sizes
+    sizes = [HostInteger.of(b, n) for n in integers]
+    if not allow_zero:
+        sizes = [n.is_equal(0).where(x.shape[d], n) if d < x.rank else n for d, n in enumerate(sizes)]
+    total = product_of(b, x.shape)
+    # With one -1, the product of all sizes is the negated product of the others.
+    remaining = total // (-product_of(b, sizes)).max(1)
+    sizes = [(n < 0).where(remaining, n) for n in sizes]
+    total.is_equal(product_of(b, sizes)).require(
+        f"Reshape: {x} has another number of elements than its operand 'shape'"
+    )
+    return [n.size() for n in sizes]
 
 
 def _flatten(call: NodeCall, x: Tensor) -> Tensor:
@@ -62,25 +58,41 @@ def _flatten(call: NodeCall, x: Tensor) -> Tensor:
     return shapes.reshape(call.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
 
 
-def axes_operand(call: NodeCall, axes: Tensor | None, since: int) -> list[int] | None:
-    """Return the axes of an operator, which are an operand since version `since`, and an attribute before. None when
-    they are left out.
+def stated_axes(call: NodeCall, axes: Tensor | None, since: int, rank: int) -> list[int] | ChosenAxes | None:
+    """Return the axes of a tensor of rank `rank` that a node states; None if it states none.
+
+    They are an operand since version `since` of the operator, and an attribute before.
     """
-    if call.version < since:
-        return call.maybe_integers("axes")
-    return None if axes is None else [int(n) for n in call.numbers(axes, "axes").reshape(-1)]
+    if call.version >= since:
+        return None if axes is None else call.axes_of(axes, rank)
+    attribute = call.maybe_integers("axes")
+    return None if attribute is None else call.axes(attribute, rank)
 
 
 def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    stated = axes_operand(call, axes, 13)
-    return shapes.squeeze(call.b, x, None if stated is None else call.axes(stated, x.rank))
+    stated = stated_axes(call, axes, 13, x.rank)
+    if not isinstance(stated, ChosenAxes):
+        return shapes.squeeze(call.b, x, stated)
+    for size in stated.chosen(x.shape):
+        size.is_equal(1).require(f"Squeeze: an axis of {x} that its operand 'axes' names has another size than 1")
+    return shapes.reshape(call.b, x, [n.size() for n in stated.others(x.shape)])
 
 
 def _unsqueeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    stated = axes_operand(call, axes, 13)
-    if stated is None:
+    if call.version < 13:
+        return shapes.expand_dims(call.b, x, _added_axes(call, x, call.integers("axes")))
+    if axes is None:
         raise call.fail("its axes are missing")
-    return shapes.expand_dims(call.b, x, call.axes(stated, x.rank + len(stated)))
+    stated = call.integers_of(axes, "axes")
+    computed = [n for n in stated if isinstance(n, HostInteger)]
+    if computed:
+        return shapes.reshape(call.b, x, ChosenAxes(call.b, computed, x.rank + len(stated)).inserted(x.shape))
+    return shapes.expand_dims(call.b, x, _added_axes(call, x, [int(n) for n in stated]))  # type: ignore[arg-type]
+
+
+def _added_axes(call: NodeCall, x: Tensor, axes: Sequence[int]) -> list[int]:
+    """Return constant axes of the result of Unsqueeze."""
+    return call.axes(axes, x.rank + len(axes))
 
 
 def _transpose(call: NodeCall, x: Tensor) -> Tensor:
@@ -111,8 +123,11 @@ def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tenso
         part_sizes.append(total - part_size * (parts - 1))
     if total == 0:
         part_sizes = [0] * len(part_sizes)
-    if not isinstance(total, Expr) and all(not isinstance(n, Expr) for n in part_sizes) and sum(part_sizes) != total:
-        raise call.fail(f"parts of {part_sizes} are no {total} elements")
+    if is_static([total, *part_sizes]):
+        if sum(part_sizes) != total:
+            raise call.fail(f"parts of {part_sizes} are no {total} elements")
+    elif sizes is not None:
+        call.b.require_equal(total, sum(part_sizes), f"Split: axis {axis} has {{a}} elements, its parts {{b}}")
     return shapes.split(call.b, x, axis, part_sizes)
 
 
@@ -124,8 +139,25 @@ def _tile(call: NodeCall, x: Tensor, repeats: Tensor) -> Tensor:
 
 
 def _expand(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
-    sizes = call.sizes(shape, "shape")
-    return shapes.broadcast_to(call.b, x, elementwise.broadcast_shape(call.b, x.shape, tuple(sizes)))
+    """Repeat x to the shape to which x and a tensor of the shape `shape` broadcast together."""
+    wanted = call.integers_of(shape, "shape")
+    if not any(isinstance(n, HostInteger) for n in wanted):
+        sizes = call.sizes(shape, "shape")
+        return shapes.broadcast_to(call.b, x, elementwise.broadcast_shape(call.b, x.shape, tuple(sizes)))
+    rank = max(x.rank, len(wanted))
+    x = shapes.reshape(call.b, x, [1] * (rank - x.rank) + list(x.shape))
+    wanted = [1] * (rank - len(wanted)) + wanted
+    return shapes.broadcast_to(call.b, x, [_broadcast_size(call, x, d, n) for d, n in enumerate(wanted)])
+
+
+def _broadcast_size(call: NodeCall, x: Tensor, axis: int, wanted: Integer) -> Size:
+    """Return the size to which an axis of x and a computed size broadcast together."""
+    n, wanted = x.shape[axis], HostInteger.of(call.b, wanted)
+    (wanted >= 0).require("Expand: its operand 'shape' has a negative size")
+    if n == 1:
+        return wanted.size()
+    (wanted.is_equal(1) | wanted.is_equal(n)).require(f"Expand: axis {axis} of {x} has a size other than 1 and 'shape'")
+    return n
 
 
 # -- blocks

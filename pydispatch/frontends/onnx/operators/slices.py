@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
-
-from xdsl.dialects import arith
-from xdsl.ir import SSAValue
 
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.sizes import Expr, Size, maximum, minimum
@@ -13,6 +11,8 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import indexing, padding, shapes
+from pydispatch.frontends.ops.chosen_axes import ChosenAxes
+from pydispatch.frontends.ops.host_integers import HostInteger, Integer
 
 _LIMIT = 1 << 40  # no size is larger; files write "to the end" as the largest number of a type
 
@@ -21,40 +21,62 @@ def _slice(
     call: NodeCall, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
     steps: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    begins: list[Bound]
-    limits: list[Bound]
+    begins: list[Integer]
+    limits: list[Integer]
+    which: list[int] | ChosenAxes
     if call.version < 10:
-        begins, limits, which, strides = (
-            [*call.integers("starts")],
-            [*call.integers("ends")],
-            call.maybe_integers("axes"),
-            None,
-        )
+        begins, limits, strides = [*call.integers("starts")], [*call.integers("ends")], None
+        which = call.axes(call.integers("axes", list(range(len(begins)))), x.rank)
     else:
         if starts is None or ends is None:
             raise call.fail("its starts or ends are missing")
-        begins, limits = _positions(call, starts), _positions(call, ends)
-        which = None if axes is None else [int(n) for n in call.numbers(axes, "axes").reshape(-1)]
-        strides = None if steps is None else [int(n) for n in call.numbers(steps, "steps").reshape(-1)]
+        begins, limits = call.integers_of(starts, "starts"), call.integers_of(ends, "ends")
+        which = call.axes(range(len(begins)), x.rank) if axes is None else call.axes_of(axes, x.rank)
+        strides = None if steps is None else call.integers_of(steps, "steps")
     count = len(begins)
-    which = call.axes(which if which is not None else range(count), x.rank)
     strides = strides if strides is not None else [1] * count
-    if any(len(bounds) != count for bounds in (limits, which, strides)):
-        raise call.fail(f"{count} starts, {len(limits)} ends, {len(which)} axes and {len(strides)} steps are given")
-    for n, axis in enumerate(which):
-        x = _slice_axis(call, x, axis, begins[n], limits[n], strides[n])
+    named = which.axes if isinstance(which, ChosenAxes) else which
+    if any(len(bounds) != count for bounds in (limits, named, strides)):
+        raise call.fail(f"{count} starts, {len(limits)} ends, {len(named)} axes and {len(strides)} steps are given")
+    if isinstance(which, ChosenAxes):
+        ones: list[Integer] = [1] * x.rank
+        begins = [*which.scattered(begins, [0] * x.rank)]
+        limits = [*which.scattered(limits, x.shape)]
+        strides = ones if steps is None else [*which.scattered(strides, ones)]
+        which = list(range(x.rank))
+    for axis, begin, limit, stride in zip(which, begins, limits, strides, strict=True):
+        if isinstance(stride, int):
+            x = _slice_axis(call, x, axis, begin, limit, stride)
+        else:
+            x = _slice_by_computed_step(call, x, axis, begin, limit, HostInteger.of(call.b, stride))
     return x
 
 
-Bound = Any  # a number, a size, or a value of type index that may be negative
+def _slice_by_computed_step(
+    call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integer, step: HostInteger
+) -> Tensor:
+    """Slice along an axis by a step whose sign is known in each call only."""
+    size, is_forward = HostInteger.of(call.b, x.shape[axis]), step > 0
+    (is_forward | (step < 0)).require("Slice: a step is 0")
+    first, last = is_forward.where(0, -1), is_forward.where(size, size - 1)
+    low, high = (_from_end(call, position, size) for position in (start, end))
+    low, high = low.max(0).min(last), high.max(first).min(last)
+    # Rounded towards -inf, the quotient of a distance of at least one step counts the steps after the first element.
+    count = ((high - low - is_forward.where(1, -1)) // step + 1).max(0)
+    return indexing.strided_axis(call.b, x, axis, low, count.size("count"), step)
 
 
-def _positions(call: NodeCall, of: Tensor) -> list[Bound]:
-    known = call.maybe_sizes(of)
-    return known if known is not None else call.tracer.read_indices(of)
+def _from_end(call: NodeCall, position: Integer, size: Integer) -> HostInteger:
+    """Return a position that may count from the end of an axis of `size` elements, counted from its start.
+
+    The result is from -1, the position before the first element, to `size`.
+    """
+    size = HostInteger.of(call.b, size)
+    position = HostInteger.of(call.b, position).max(-1 - size).min(size)  # so that the sum does not overflow
+    return (position < 0).where(position + size, position)
 
 
-def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Bound, end: Bound, step: int) -> Tensor:
+def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integer, step: int) -> Tensor:
     size = x.shape[axis]
     if step == 0:
         raise call.fail("a step is 0")
@@ -68,12 +90,12 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Bound, end: Bound, 
     return shapes.slice_axis(call.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))
 
 
-def _clamped(call: NodeCall, position: Bound, size: Size, least: int, most: Size) -> Size:
+def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Size) -> Size:
     """Return a position clamped to the range from `least` to `most`; `most` takes precedence. A negative position
     counts from the end.
     """
-    if isinstance(position, SSAValue):
-        return _clamped_value(call, position, size, least, most)
+    if isinstance(position, HostInteger):
+        return _from_end(call, position, size).max(least).min(most).size()
     if not isinstance(position, Expr):
         if position > _LIMIT:
             return most
@@ -86,15 +108,6 @@ def _clamped(call: NodeCall, position: Bound, size: Size, least: int, most: Size
     return minimum(maximum(least, position), most)
 
 
-def _clamped_value(call: NodeCall, position: SSAValue, size: Size, least: int, most: Size) -> Size:
-    b = call.b
-    n = b.index(size)
-    is_negative = b.add(arith.CmpiOp(position, b.index(0), "slt")).result
-    position = b.add(arith.SelectOp(is_negative, b.add(arith.AddiOp(position, n)).result, position)).result
-    position = b.add(arith.MinSIOp(b.add(arith.MaxSIOp(position, b.index(least))).result, b.index(most))).result
-    return b.size_of(position)
-
-
 # -- pad
 
 
@@ -102,25 +115,44 @@ def _pad(
     call: NodeCall, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
 ) -> Tensor:
     mode = call.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
-    amounts: list[Size]
+    amounts: list[Integer]
     if call.version < 11:
         amounts = list(call.integers("pads"))
         fill: Tensor | complex = call.real("value", 0.0)
     else:
         if pads is None:
             raise call.fail("its pads are missing")
-        amounts = call.sizes(pads, "pads")
+        amounts = call.integers_of(pads, "pads")
         fill = value if value is not None else 0.0
-    which = list(range(x.rank)) if axes is None else call.axes([int(n) for n in call.numbers(axes, "axes")], x.rank)
-    if len(amounts) != 2 * len(which):
-        raise call.fail(f"{len(amounts)} pads are given for {len(which)} axes")
-    low: list[Size] = [0] * x.rank
-    high: list[Size] = [0] * x.rank
-    for n, axis in enumerate(which):
-        low[axis], high[axis] = amounts[n], amounts[len(which) + n]
-    if mode == "constant":
-        return shapes.pad(call.b, x, low, high, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
-    return padding.pad_with(call.b, x, low, high, mode)
+    which = list(range(x.rank)) if axes is None else call.axes_of(axes, x.rank)
+    count = len(which.axes if isinstance(which, ChosenAxes) else which)
+    if len(amounts) != 2 * count:
+        raise call.fail(f"{len(amounts)} pads are given for {count} axes")
+    low: list[Integer] = [0] * x.rank
+    high: list[Integer] = [0] * x.rank
+    if isinstance(which, ChosenAxes):
+        low, high = [*which.scattered(amounts[:count], low)], [*which.scattered(amounts[count:], high)]
+    else:
+        for n, axis in enumerate(which):
+            low[axis], high[axis] = amounts[n], amounts[count + n]
+    if mode != "constant":
+        before, after = ([n.size() if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
+        return padding.pad_with(call.b, x, before, after, mode)
+    for axis in range(x.rank):
+        x = _crop_computed(call, x, axis, low, high)
+    before, after = ([n.max(0).size() if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
+    return shapes.pad(call.b, x, before, after, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
+
+
+def _crop_computed(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer], high: Sequence[Integer]) -> Tensor:
+    """Crop an axis by the pads that are computed and negative."""
+    cropped = [(-n).max(0).size() if isinstance(n, HostInteger) else 0 for n in (low[axis], high[axis])]
+    if cropped == [0, 0]:
+        return x
+    before, after = cropped
+    left = HostInteger.of(call.b, x.shape[axis] - before - after)
+    (left >= 0).require(f"Pad: its operand 'pads' crops more of axis {axis} of {x} than the axis has")
+    return shapes.slice_axis(call.b, x, axis, before, x.shape[axis] - after)
 
 
 def _number(value: complex, dtype: DType) -> Any:
@@ -130,19 +162,18 @@ def _number(value: complex, dtype: DType) -> Any:
 def _center_crop_pad(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     """Crop or pad each axis on both sides to a size."""
     axes = call.axes(call.integers("axes", list(range(x.rank))), x.rank)
-    for axis, target in zip(axes, (int(n) for n in call.numbers(shape, "shape").reshape(-1)), strict=True):
+    for axis, target in zip(axes, call.sizes(shape, "shape"), strict=True):
         size = x.shape[axis]
-        if isinstance(size, Expr):
-            raise call.fail(f"axis {axis} of {x} has a size that calls decide")
+        taken, missing = minimum(size, target), maximum(target - size, 0)
+        start = maximum(size - target, 0) // 2
+        x = shapes.slice_axis(call.b, x, axis, start, start + taken)
         low: list[Size] = [0] * x.rank
         high: list[Size] = [0] * x.rank
-        if target > size:
-            low[axis] = (target - size) // 2
-            high[axis] = target - size - low[axis]
-            x = shapes.pad(call.b, x, low, high, _number(0, x.dtype))
-        else:
-            start = (size - target) // 2
-            x = shapes.slice_axis(call.b, x, axis, start, start + target)
+        low[axis] = missing // 2
+        high[axis] = missing - low[axis]
+        x = call.b.as_shape(
+            shapes.pad(call.b, x, low, high, _number(0, x.dtype)), [*x.shape[:axis], target, *x.shape[axis + 1 :]]
+        )
     return x
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
-from pydispatch.frontends.graph.dtypes import C64, C128, F32, I64
-from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.dtypes import C64, C128, F32, F64, I64
+from pydispatch.frontends.graph.sizes import Expr, Size, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, fourier, gathers, reductions, shapes
+from pydispatch.frontends.ops.chosen_axes import ChosenAxes, as_rows
 from pydispatch.frontends.ops.formulas import Element, formula
 
 _MAX_LENGTH = 1 << 24  # bounds the tables of factors that a transform of this length needs
@@ -38,17 +37,16 @@ def _pairs(call: NodeCall, x: Tensor) -> Tensor:
     return shapes.stack(call.b, parts, x.rank)
 
 
-def _length(call: NodeCall, of: Tensor, what: str) -> int:
-    """Return a constant operand as a length. Raise CompileError if it is computed or not from 1 to _MAX_LENGTH; `what`
-    names it.
-    """
-    length = int(call.numbers(of, what).reshape(-1)[0])
-    if not 1 <= length <= _MAX_LENGTH:
+def _length(call: NodeCall, of: Tensor, what: str) -> Size:
+    """Return an operand, which `what` names, as a length. Raise CompileError if it is constant and out of range."""
+    (length,) = call.sizes(of, what)
+    if not isinstance(length, Expr) and not 1 <= length <= _MAX_LENGTH:
         raise call.fail(f"its {what} is {length}")
+    call.b.require_positive(length, f"{call.node.op_type}: its {what} is 0")
     return length
 
 
-def _fft(call: NodeCall, x: Tensor, axis: int, length: int | None, inverse: bool, one_sided: bool) -> Tensor:
+def _fft(call: NodeCall, x: Tensor, axis: int, length: Size | None, inverse: bool, one_sided: bool) -> Tensor:
     """Return the Fourier transform of x along an axis.
 
     The axis is first cropped or zero-padded to `length`, unless that is None. With `one_sided`, only the size // 2 + 1
@@ -56,12 +54,10 @@ def _fft(call: NodeCall, x: Tensor, axis: int, length: int | None, inverse: bool
     """
     b, size = call.b, x.shape[axis]
     if length is not None and length != size:
-        if isinstance(size, Expr):
-            raise call.fail(f"axis {axis} of {x} has a size that calls decide")
-        if size > length:
-            x = shapes.slice_axis(b, x, axis, 0, length)
-        else:
-            x = shapes.pad(b, x, [0] * x.rank, [length - size if d == axis else 0 for d in range(x.rank)], 0.0)
+        x = shapes.slice_axis(b, x, axis, 0, minimum(size, length))
+        missing = maximum(length - size, 0)
+        x = shapes.pad(b, x, [0] * x.rank, [missing if d == axis else 0 for d in range(x.rank)], 0.0)
+        x = b.as_shape(x, [*x.shape[:axis], length, *x.shape[axis + 1 :]])
     spectrum = fourier.fft(b, x, axis, inverse)
     size = x.shape[axis]
     return shapes.slice_axis(b, spectrum, axis, 0, size // 2 + 1) if one_sided else spectrum
@@ -69,16 +65,21 @@ def _fft(call: NodeCall, x: Tensor, axis: int, length: int | None, inverse: bool
 
 def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
     """Return the Fourier transform of x, which is [..., 1] if real and [..., 2] if complex, as pairs [..., 2]."""
-    if call.version < 20:
-        which = call.integer("axis", 1)
+    if call.version < 20 or axis is None:
+        along: int | ChosenAxes = call.axis(call.integer("axis", 1) if call.version < 20 else -2, x.rank)
     else:
-        which = -2 if axis is None else int(call.numbers(axis, "axis").reshape(-1)[0])
-    along = call.axis(which, x.rank)
+        axes = call.axes_of(axis, x.rank, "axis")
+        along = axes if isinstance(axes, ChosenAxes) else axes[0]
     inverse, one_sided = call.flag("inverse"), call.flag("onesided")
     if along == x.rank - 1 or (inverse and one_sided):
         raise call.fail("an inverse transform of one side, or one along the last axis, is not supported")
-    count = None if length is None else _length(call, length, "dft_length")
-    return _pairs(call, _fft(call, _complex(call, x), along, count, inverse, one_sided))
+    count, signal = None if length is None else _length(call, length, "dft_length"), _complex(call, x)
+    if not isinstance(along, ChosenAxes):
+        return _pairs(call, _fft(call, signal, along, count, inverse, one_sided))
+    (along.axes[0] < signal.rank).require("DFT: its axis is the last one")
+    signal_axis = ChosenAxes(call.b, along.axes, signal.rank)
+    spectrum = _fft(call, as_rows(call.b, signal, signal_axis), 1, count, inverse, one_sided)
+    return _pairs(call, shapes.reshape(call.b, spectrum, signal_axis.replaced(signal.shape, spectrum.shape[1])))
 
 
 def _stft(
@@ -93,16 +94,15 @@ def _stft(
     if length is not None:
         size = _length(call, length, "frame_length")
     else:
-        known = window.shape[0] if window is not None else total
-        if isinstance(known, Expr):
-            raise call.fail("the length of its window must be known")
-        size = known
-    if isinstance(total, Expr) or total < size:
-        raise call.fail(f"its signal {x} is shorter than {size}, or has a length that calls decide")
+        size = window.shape[0] if window is not None else total
+    b.require_positive(total - size + 1, f"STFT: its signal {x} is shorter than a frame")
     frames = 1 + (total - size) // hop
-    positions = hop * np.arange(frames)[:, None] + np.arange(size)[None, :]
+    positions = formula(
+        b, lambda i, j, n: i * n + j, shapes.iota(b, [frames, 1], 0, I64), shapes.iota(b, [1, size], 1, I64),
+        reductions.size_as(b, hop, I64),
+    )  # fmt: skip
     parts = [b.wrap(signal.dtype.real, signal.shape, part) for part in b.parts(signal)]
-    frame_parts = [gathers.take(b, part, b.constant(positions), 1) for part in parts]
+    frame_parts = [gathers.take(b, part, positions, 1) for part in parts]
     if window is not None:
         frame_parts = [elementwise.binary(b, "mul", t, window) for t in frame_parts]
     if len(frame_parts) == 1:
@@ -139,21 +139,29 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
     """Return a matrix [frequencies, bins] of triangular filters that are evenly spaced on the mel scale."""
     to = dtype_of(call.integer("output_datatype", 1))
     count, size = _length(call, bins, "num_mel_bins"), _length(call, length, "dft_length")
-    samples = _length(call, rate, "sample_rate")
-    low, high = (float(call.numbers(t, "an edge").reshape(-1)[0]) for t in (lowest, highest))
-    if count > 1 << 16 or size > 1 << 20:
-        raise call.fail(f"a matrix for {count} bins of {size} is too large")
-    mels = [2595 * math.log10(1 + hertz / 700) for hertz in (low, high)]
-    edges = mels[0] + np.arange(count + 2) * (mels[1] - mels[0]) / (count + 2)
-    positions = ((size + 1) * 700 * (10 ** (edges / 2595) - 1) // samples).astype(np.int64)
-    rows = np.arange(size // 2 + 1)[:, None]
-    left, middle, right = positions[:-2], positions[1:-1], positions[2:]
-    with np.errstate(all="ignore"):
-        rising = np.where(middle == left, 1.0, (rows - left) / (middle - left))
-        falling = (right - rows) / (right - middle)
-    weights = np.where((rows >= left) & (rows <= middle), rising, 0.0)
-    weights = np.where((rows >= middle) & (rows < right), falling, weights)
-    return call.b.constant(weights, to)
+    b, frequencies = call.b, size // 2 + 1
+
+    def edge(i: Element, low: Element, high: Element, count: Element, size: Element, rate: Element) -> Element:
+        """Return the frequency at edge i of the filters, which are evenly spaced in mels."""
+        first, last = ((v.to(F64) / 700.0 + 1.0).unary("log") for v in (low, high))
+        position = first + i.to(F64) * (last - first) / (count.to(F64) + 2.0)
+        hertz = (position.unary("exp") - 1.0) * 700.0
+        return ((size.to(F64) + 1.0) * hertz / rate.to(F64)).unary("floor").to(I64)
+
+    scalars = (shapes.reshape(b, t, []) for t in (lowest, highest, bins, length, rate))
+    edges = formula(b, edge, shapes.iota(b, [count + 2], 0, I64), *scalars)
+    row = shapes.iota(b, [frequencies, 1], 0, I64)
+    left, middle, right = (shapes.slice_axis(b, edges, 0, n, count + n) for n in range(3))
+
+    def weight(row: Element, left: Element, middle: Element, right: Element) -> Element:
+        """Return the weight of a frequency in the filter that rises from `left` to `middle` and falls to `right`."""
+        width = middle - left
+        rising = width.is_equal(0).where(row.to(F32) * 0.0 + 1.0, (row - left).to(F32) / width.to(F32))
+        falling = (right - row).to(F32) / (right - middle).to(F32)
+        is_rising, is_falling = (row >= left) & (row <= middle), (row >= middle) & (row < right)
+        return is_falling.where(falling, is_rising.where(rising, 0.0))
+
+    return cast_to(call, formula(b, weight, row, left, middle, right), to)
 
 
 TABLE: dict[str, Conversion] = {

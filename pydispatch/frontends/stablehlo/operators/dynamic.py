@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import padding, shapes
+from pydispatch.frontends.ops.host_integers import HostInteger, read_integers
+from pydispatch.frontends.ops.indexing import strided_axis
 from pydispatch.frontends.stablehlo.operators import indexing, products
 from pydispatch.frontends.stablehlo.operators.shapes import broadcast, broadcast_axes
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
@@ -23,8 +25,7 @@ def sizes_in(tracer: StablehloTracer, x: Tensor, hint: str) -> list[Size]:
         return known
     if x.rank != 1 or isinstance(x.shape[0], Expr) or not x.dtype.is_integer:
         raise tracer.b.fail(f"{hint} is a vector of integers whose size is known, got {x}")
-    rows = [shapes.reshape(tracer.b, shapes.slice_axis(tracer.b, x, 0, n, n + 1), ()) for n in range(x.shape[0])]
-    return [tracer.b.size_of(tracer.b.scalar(row), hint) for row in rows]
+    return [n.size(hint) for n in read_integers(tracer.b, x)]
 
 
 def _result_shape(tracer: StablehloTracer, op: Operation, x: Tensor) -> list[Size]:
@@ -76,10 +77,17 @@ def _slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Te
     x, *bounds = operands
     hints = ("start", "limit", "stride")
     starts, limits, strides = (sizes_in(tracer, g, hint) for g, hint in zip(bounds, hints, strict=True))
-    if any(len(one) != x.rank for one in (starts, limits, strides)) or any(isinstance(n, Expr) for n in strides):
-        raise tracer.b.fail(f"'stablehlo.real_dynamic_slice' of {x} needs as many numbers as axes, the strides known")
-    steps = [int(n) for n in strides]  # type: ignore[arg-type]
-    return shapes.slice_(tracer.b, x, starts, limits, tracer.entries(steps, x.rank, "strides", 1))
+    if any(len(one) != x.rank for one in (starts, limits, strides)):
+        raise tracer.b.fail(f"'stablehlo.real_dynamic_slice' of {x} needs as many numbers as axes")
+    known = tracer.entries([1 if isinstance(n, Expr) else n for n in strides], x.rank, "strides", 1)
+    x = shapes.slice_(tracer.b, x, starts, limits, known)
+    for axis, n in enumerate(strides):
+        if isinstance(n, Expr):
+            step = HostInteger.of(tracer.b, n)
+            (step > 0).require(f"the stride of axis {axis} of 'stablehlo.real_dynamic_slice' is not positive")
+            zero = HostInteger.of(tracer.b, 0)
+            x = strided_axis(tracer.b, x, axis, zero, ceil_div(x.shape[axis], n), step)
+    return x
 
 
 def _gather(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import convolutions, shapes
+from pydispatch.frontends.ops.columns import image_of_columns
 from pydispatch.frontends.ops.convolutions import Window
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -42,19 +42,8 @@ def col2im(
 ) -> Tensor:
     """Return the image that is the sum of windows at their positions, the adjoint of `im2col`."""
     x = self if self.rank == 3 else shapes.expand_dims(tracer.b, self, [0])
-    count = math.prod(kernel_size)
-    n, rows = x.shape[:2]
-    if isinstance(rows, Expr) or rows % count:
-        raise tracer.b.fail(f"{x} has no columns of {count} elements for each channel")
-    per_axis = zip(output_size, kernel_size, dilation, padding, stride, strict=True)
-    extents = [(size, d * (k - 1) + 1 - 2 * p, s) for size, k, d, p, s in per_axis]
-    blocks = [(size - r) // s + 1 for size, r, s in extents]
-    uncovered = [size - (blocks_ - 1) * s - r for (size, r, s), blocks_ in zip(extents, blocks, strict=True)]
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
-    image = shapes.reshape(tracer.b, x, [n * (rows // count), count, *blocks])
-    filters = _selection_filters(tracer, x, kernel_size)
-    summed = convolutions.transposed_convolution(tracer.b, image, filters, window, output_padding=uncovered)
-    summed = shapes.reshape(tracer.b, summed, [n, rows // count, *output_size])
+    summed = image_of_columns(tracer.b, x, output_size, kernel_size, window)
     return summed if self.rank == 3 else shapes.squeeze(tracer.b, summed, [0])
 
 

@@ -1,0 +1,98 @@
+"""Sizes, axes and positions that are inputs of a model: one program, called with several, gives what onnxruntime
+computed for each (make_computed.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import wire
+
+import pydispatch as pd
+
+CASES = np.load(Path(__file__).parent / "computed.npz")
+NAMES = sorted({key.partition("/")[0] for key in CASES})
+I64 = 7
+
+
+def part(name: str, call: int, kind: str) -> dict[str, np.ndarray[Any, Any]]:
+    """The inputs ("in") or outputs ("out") of one call, in the order in which they were stored."""
+    prefix = f"{name}/{call}/{kind}/"
+    return {key.removeprefix(prefix): CASES[key] for key in CASES.files if key.startswith(prefix)}
+
+
+@pytest.mark.parametrize("device", ["cpu", "vulkan"])
+@pytest.mark.parametrize("name", NAMES)
+def test_one_program_for_several_values(name: str, device: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.onnx"
+    path.write_bytes(CASES[f"{name}/model"].tobytes())
+    program = pd.device(device).load(pd.compile(path, targets=[device]))
+    calls = {key.split("/")[1] for key in CASES.files if key.startswith(f"{name}/") and key.count("/") > 1}
+    for call in range(len(calls)):
+        found = program.main(*part(name, call, "in").values())
+        found = found if isinstance(found, tuple) else (found,)
+        for (output, want), got in zip(part(name, call, "out").items(), found, strict=True):
+            got = np.asarray(got)
+            assert got.dtype == want.dtype and got.shape == want.shape, (call, output)
+            np.testing.assert_allclose(got, want, rtol=3e-5, atol=3e-5, err_msg=f"{output} of call {call}")
+
+
+def loaded(model: bytes, folder: Path) -> Any:
+    """The program of a model, on the CPU."""
+    path = folder / "model.onnx"
+    path.write_bytes(model)
+    return pd.device("cpu").load(pd.compile(path))
+
+
+def node(op: str, shape: tuple[int | str, ...], *operands: tuple[int | str, ...], rank: int = 2) -> bytes:
+    """A model of one node, whose first operand is f32 and whose others are i64; `rank` is that of its first result."""
+    names = [f"in{n}" for n in range(len(operands))]
+    inputs = [wire.value("x", *shape), *(wire.value(n, *s, dtype=I64) for n, s in zip(names, operands, strict=True))]
+    result = wire.value("y", *(f"size{n}" for n in range(rank)))
+    return wire.model([wire.node(op, ["x", *names], ["y"], name="layer")], inputs, [result], (), 18)
+
+
+X = np.ones((2, 3), np.float32)
+WRONG: dict[str, tuple[Any, list[Any], str]] = {
+    "an axis out of range": (("ReduceSum", (2, 3), (1,)), [[2]], "an axis is not from -2 to 1"),
+    "an axis twice": (("ReduceSum", (2, 3), (2,)), [[0, -2]], "axes name an axis twice"),
+    "another number of elements": (("Reshape", (2, 3), (2,)), [[4, 2]], "another number of elements than its operand"),
+    "a shape that does not fit": (("Expand", (2, 3), (2,)), [[2, 4]], "axis 1 of .* has a size other than 1"),
+    "a negative size": (("Expand", (2, 3), (2,)), [[-2, 3]], "a negative size"),
+    "a size that is not 1": (("Squeeze", (2, "n"), (1,), ), [[1]], "names has another size than 1"),
+    "a step of 0": (("Slice", (2, 3), (1,), (1,), (1,), (1,)), [[0], [1], [0], [0]], "a step is 0"),
+    "too much cropped": (("Pad", (2, 3), (4,)), [[-2, 0, -1, 0]], "crops more of axis 0"),
+    "k too large": (("TopK", (2, 3), (1,)), [[4]], "k is larger than axis 1"),
+    "negative repeats": (("Tile", (2, 3), (2,)), [[1, -1]], "'repeats' has a negative size"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_values_that_do_not_fit(name: str, tmp_path: Path) -> None:
+    (op, shape, *operands), values, message = WRONG[name]
+    program = loaded(node(op, shape, *operands, rank=1 if op == "Squeeze" else 2), tmp_path)
+    with pytest.raises(pd.Error, match=message):
+        program.main(X, *(np.array(v, np.int64) for v in values))
+
+
+def test_a_vector_whose_length_decides_a_rank(tmp_path: Path) -> None:
+    with pytest.raises(
+        pd.CompileError, match=r"operand 'in0' has the type i64\[n\]: the number of its elements"
+    ) as error:
+        loaded(node("Reshape", (2, 3), ("n",)), tmp_path)
+    assert "constants={'in0': array}" in str(error.value)
+
+
+@pytest.mark.parametrize(("training", "ratio"), [(False, 0.5), (True, 0.0), (True, 0.25)])
+def test_dropout_whose_mode_is_an_input(training: bool, ratio: float, tmp_path: Path) -> None:
+    inputs = [wire.value("x", 4096), wire.value("r"), wire.value("t", dtype=9)]
+    dropout = wire.node("Dropout", ["x", "r", "t"], ["y", "mask"], name="layer")
+    results = [wire.value("y", 4096), wire.value("mask", 4096, dtype=9)]
+    program = loaded(wire.model([dropout], inputs, results), tmp_path)
+    x = np.arange(1, 4097, dtype=np.float32)
+    y, mask = program.main(x, np.float32(ratio), np.bool_(training))
+    dropped = ratio if training else 0.0
+    assert abs(np.mean(~mask) - dropped) < 0.05
+    np.testing.assert_allclose(y, np.where(mask, x / np.float32(1 - dropped), 0), rtol=1e-6)
