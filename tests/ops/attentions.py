@@ -80,10 +80,11 @@ def attention(letters: Letters, found: Array, value: Array) -> Array:
 
 def written(
     body: Body, name: str, letters: Letters, inputs: Sequence[Value], outputs: Sequence[Value], kind: str,
-    score: str = "f32", attributes: str = "",
+    score: str = "f32", attributes: str = "", has_scale: bool = True,
 ) -> list[Value]:  # fmt: skip
-    """The operation `name` on query, key, value, scale and perhaps a mask."""
-    maps = [letters.query, letters.key, letters.value, "", *([letters.mask] if letters.mask is not None else [])]
+    """The operation `name` on query, key, value, perhaps a scale and perhaps a mask."""
+    maps = [letters.query, letters.key, letters.value, *([""] if has_scale else [])]
+    maps += [letters.mask] if letters.mask is not None else []
     maps += [letters.output] + [letters.rows] * (len(outputs) - 1)
     region = ""
     if (lines := BODIES[kind]) is not None:
@@ -104,12 +105,17 @@ def written(
 
 
 def one(
-    body: Body, letters: Letters, lengths: Mapping[str, int], kind: str, mask: str | None, element: str, result: str
-) -> None:
-    """One attention. mask: the type of its elements."""
+    body: Body, letters: Letters, lengths: Mapping[str, int], kind: str, mask: str | None, element: str, result: str,
+    has_scale: bool = True,
+) -> None:  # fmt: skip
+    """One attention. mask: the type of its elements. Without a scale it is 1 / sqrt(number of features)."""
     inputs = [body.fractions([lengths[c] for c in text], element) for text in letters[:3]]
-    scale = body.scalar(0.5, "f16" if element == "f16" else "f32")
-    values = [v for v, _ in inputs] + [scale]
+    values, scale = [v for v, _ in inputs], 0.5
+    if has_scale:
+        values.append(body.scalar(scale, "f16" if element == "f16" else "f32"))
+    else:
+        features = (lengths[c] for c in letters.query if c not in letters.scores)
+        scale = float(np.prod([*features])) ** -0.5
     given_mask = None
     if mask is not None:
         shape = [lengths[c] for c in letters.mask]
@@ -121,9 +127,9 @@ def one(
         given_mask = body.inputs[-1][1]
     out = body.empty([lengths[c] for c in letters.output], result)
     score = "f64" if element == "f64" else "f32"
-    (made,) = written(body, "attention", letters, values, [out], kind, score)
+    (made,) = written(body, "attention", letters, values, [out], kind, score, has_scale=has_scale)
     query, key, value = (a for _, a in inputs)
-    found = scores(letters, query, key, 0.5, given_mask, kind)
+    found = scores(letters, query, key, scale, given_mask, kind)
     epsilon = max(EPSILON[element], EPSILON[result])
     body.expect(made, attention(letters, found, value), rtol=epsilon, atol=epsilon)
 

@@ -47,6 +47,17 @@ def test_attention(kind, sizes, mask, seed, elements):
 
 
 @examples(1)
+@given(sizes=SIZES, mask=st.sampled_from([None, "i1", "f32"]), seed=SEEDS)
+def test_attention_without_a_scale(sizes, mask, seed):
+    rng = random.Random(seed)
+    letters = any_letters(rng, mask is not None)
+    body = Body(sizes, seed=seed % 1000)
+    lengths = {c: rng.choice([1, 2, 3, 4, 5, 8]) for c in letters.loops}
+    one(body, letters, lengths, "none", mask, "f32", "f32", has_scale=False)
+    run(body)
+
+
+@examples(1)
 @given(sizes=SIZES, base=st.booleans(), seed=SEEDS, mask=st.booleans())
 def test_online_attention_over_parts_of_the_keys(sizes, base, seed, mask):
     """The parts give what the whole gives; the first part may have nothing to look at."""
@@ -115,7 +126,8 @@ def matrices(*shapes: str) -> str:
 
 
 REFUSED = {
-    "expected 4 or 5 input(s), got 3": program(values="%q, %k, %v"),
+    "expected 3 or 4 or 5 input(s), got 2": program(values="%q, %k"),
+    "expected 4 input(s), got 5": program(values="%q, %k, %v, %m, %m"),
     "6 operand(s) need as many indexing maps, got 4": program(MAPS[:4]),
     "the key has size 5 where the query has 4": program(changed(1, "(b, d, k)")),
     "the value is tensor<2x5x6xf32> of rank 3, expected rank 2": program(changed(2, "(k, n)")),

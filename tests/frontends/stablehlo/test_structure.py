@@ -311,8 +311,36 @@ def test_strides_that_are_operands(run: Any) -> None:
     for rows, columns in ((1, 1), (2, 3), (9, 2)):
         (taken,) = run(text, x, np.array([rows, columns]))
         np.testing.assert_array_equal(taken, x[1:7:rows, 0:5:columns])
-    with pytest.raises(pd.Error, match="the stride of axis 1 .* is not positive"):
+    with pytest.raises(pd.Error, match=r"the stride of axis 1 .* is not positive"):
         run(text, x, np.array([1, 0]))
+
+
+@pytest.mark.parametrize("shape", ["8", "2x3"])
+def test_random_state_of_32_bit_words(run: Any, shape: str) -> None:
+    """The words are those of a state of 64-bit numbers, but the upper half of the counter is first."""
+    text = """func.func @main(%w: tensor<4xi32>, %s: tensor<2xui64>)
+        -> (tensor<4xi32>, tensor<SHAPExi32>, tensor<SHAPExi32>) {
+      %0:2 = "stablehlo.rng_bit_generator"(%w) {rng_algorithm = #stablehlo<rng_algorithm THREE_FRY>}
+        : (tensor<4xi32>) -> (tensor<4xi32>, tensor<SHAPExi32>)
+      %1:2 = "stablehlo.rng_bit_generator"(%s) {rng_algorithm = #stablehlo<rng_algorithm THREE_FRY>}
+        : (tensor<2xui64>) -> (tensor<2xui64>, tensor<SHAPExi32>)
+      return %0#0, %0#1, %1#1 : tensor<4xi32>, tensor<SHAPExi32>, tensor<SHAPExi32>
+    }""".replace("SHAPE", shape)
+    words = np.array([7, -2, 3, -1], np.int32)
+    key, counter = (7 | (2**32 - 2) << 32), (3 << 32 | (2**32 - 1))
+    after, found, expected = run(text, words, np.array([key, counter], np.uint64))
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(after, [7, -2, 4, found.size // 2 - 1])
+
+
+def test_random_state_that_no_algorithm_has(run: Any) -> None:
+    text = """func.func @main(%w: tensor<3xi32>) -> tensor<8xi32> {
+      %0:2 = "stablehlo.rng_bit_generator"(%w) {rng_algorithm = #stablehlo<rng_algorithm THREE_FRY>}
+        : (tensor<3xi32>) -> (tensor<3xi32>, tensor<8xi32>)
+      return %0#1 : tensor<8xi32>
+    }"""
+    with pytest.raises(pd.CompileError, match=r"take a state u64\[2\], got i32"):
+        run(text, np.zeros(3, np.int32))
 
 
 # -- quantized numbers

@@ -7,10 +7,10 @@ them as it fuses others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import e, log2, sqrt
+from math import e, log2, prod, sqrt
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, ArrayAttr, IntegerType, TensorType, f32, f64
+from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, ArrayAttr, IntegerType, TensorType, f32, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
@@ -99,9 +99,7 @@ class Decomposition:
         op, build, dims, wide = self.op, self.build, self.loops.scores, self.wide
         zero = build.splat(0.0, self.type(dims, wide), self.sizes(dims))
         products = self.product(op.inputs[0], self.dims[0], op.inputs[1], self.dims[1], zero, dims)
-        scale = op.inputs[3]
-        if (wider := cast_operation(scale, wide, False)) is not None:
-            scale = build.add(wider).results[0]
+        scale = self.scale()
 
         def element(body: BodyBuilder, score: SSAValue, *others: SSAValue) -> list[SSAValue]:
             score = self._modified(body, body.add(arith.MulfOp(score, scale)))
@@ -111,9 +109,28 @@ class Decomposition:
                 score = body.add(arith.MulfOp(score, build.scalar(factor, wide)))
             return [score]
 
-        inputs, maps = ([products], [dims]) if op.mask is None else ([products, op.mask], [dims, self.dims[4]])
+        inputs: list[SSAValue] = [products]
+        maps: list[Dims] = [dims]
+        if op.mask is not None:
+            inputs.append(op.mask)
+            maps.append(self.dims[len(op.inputs) - 1])
         (scores,) = computed(build, self.structure(dims, *maps, dims), inputs, [self.empty(dims)], element)
         return scores
+
+    def scale(self) -> SSAValue:
+        """Return the scale of the scores; 1 / sqrt(number of features) if the attention states none."""
+        build, scale = self.build, self.op.scale
+        if scale is not None:
+            wider = cast_operation(scale, self.wide, False)
+            return scale if wider is None else build.add(wider).results[0]
+        features = self.type(self.loops.features, self.wide).get_shape()
+        if DYNAMIC not in features:
+            return build.scalar(1 / sqrt(prod(features)), self.wide)
+        count = build.index(1)
+        for d in self.loops.features:
+            count = build.add(arith.MuliOp(count, build.dim(*self.places[d]))).result
+        number = build.add(arith.SIToFPOp(build.add(arith.IndexCastOp(count, i64)).result, self.wide)).result
+        return build.add(math.RsqrtOp(number)).result
 
     def _modified(self, body: BodyBuilder, score: SSAValue) -> SSAValue:
         """Emit the body of the attention for a score, and return the modified score."""
@@ -215,13 +232,10 @@ def _of_matrices(op: Operation, build: Build) -> None:
     def map_of(*last: int) -> AffineMapAttr:
         return AffineMapAttr(AffineMap(rank + 2, 0, tuple(map(AffineExpr.dimension, (*range(rank - 2), *last)))))
 
-    maps = [map_of(m, d), map_of(k, d), map_of(k, n), AffineMapAttr(AffineMap(rank + 2, 0, ()))]
+    maps = [map_of(m, d), map_of(k, d), map_of(k, n)]
     maps += [map_of(m, k)] if len(op.inputs) == 4 else []
-    element = element_type(query.type)
-    wide = element if isinstance(element, AnyFloat) and element.bitwidth > 32 else f32
-    scale = build.scalar(1 / sqrt(shape_of(query.type)[-1]), wide)
     attention = AttentionOp.build(
-        operands=[[*op.inputs[:3], scale, *op.inputs[3:]], list(op.outputs)],
+        operands=[list(op.inputs), list(op.outputs)],
         result_types=[[r.type for r in op.res]], regions=[[]],
         properties={"indexing_maps": ArrayAttr([*maps, map_of(m, n)])},
     )  # fmt: skip

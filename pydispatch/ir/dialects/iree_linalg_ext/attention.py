@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from xdsl.dialects.builtin import AnyFloat, ArrayAttr, DictionaryAttr, IndexType, IntegerAttr, IntegerType, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    DictionaryAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ShapedType,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import IRDLOperation, opt_prop_def, opt_region_def, prop_def, result_def, traits_def
@@ -79,9 +88,10 @@ class Properties(CustomDirective):
 class Attention(OnTensorsOp):
     """Attention: softmax(body(scale * query * key) + mask) * value.
 
-    Inputs are query, key, value, a float scale, and optionally a mask: floats that are added, or i1 that select scores.
-    `indexing_maps` has one map per operand; that of the scale may be omitted. The body maps a score to a score. Scores
-    and sums are computed in f32, or in f64 if an operand or the body has this type.
+    Inputs are query, key, value, optionally a float scale, and optionally a mask: a tensor of floats that are added, or
+    of i1 that select scores. The default scale is 1 / sqrt(number of features). `indexing_maps` has a map per operand;
+    that of the scale may be omitted. The body maps a score to a score. Scores and sums are computed in f32, or in f64
+    if an operand or the body has this type.
     """
 
     decomposition_config = opt_prop_def(DictionaryAttr)
@@ -92,13 +102,19 @@ class Attention(OnTensorsOp):
     OUTPUTS: ClassVar[tuple[str, ...]] = ("output",)
 
     @property
+    def scale(self) -> SSAValue | None:
+        is_stated = len(self.inputs) > 3 and not isinstance(self.inputs[3].type, ShapedType)
+        return self.inputs[3] if is_stated else None
+
+    @property
     def mask(self) -> SSAValue | None:
-        return self.inputs[4] if len(self.inputs) == 5 else None
+        others = self.inputs[3 if self.scale is None else 4 :]
+        return others[0] if others else None
 
     def maps(self) -> list[AffineMap]:
         """Return the indexing map of each operand."""
         maps: list[AffineMap] = maps_of(self.indexing_maps)
-        if len(maps) == len(self.operands) - 1 and maps:
+        if len(maps) == len(self.operands) - 1 and maps and self.scale is not None:
             maps.insert(3, AffineMap(maps[0].num_dims, 0, ()))
         return maps
 
@@ -122,10 +138,13 @@ class Attention(OnTensorsOp):
         return Loops(tuple(rows), tuple(sorted(columns)), tuple(features), tuple(values))
 
     def verify_operands(self) -> None:
-        check_count("input", len(self.inputs), 4, 5)
+        check_count("input", len(self.inputs), 3, 4, 5)
         check_count("output", len(self.outputs), len(self.OUTPUTS))
         maps = self.maps()
-        names = ["the query", "the key", "the value", "the scale", "the mask"][: len(self.inputs)]
+        names = ["the query", "the key", "the value"]
+        names += [] if self.scale is None else ["the scale"]
+        names += [] if self.mask is None else ["the mask"]
+        check_count("input", len(self.inputs), len(names))
         names += [f"the {name}" for name in self.OUTPUTS]
         for map in maps:
             if any(not isinstance(e, AffineDimExpr) for e in map.results) or len(set(_dims(map))) != len(map.results):
@@ -134,8 +153,8 @@ class Attention(OnTensorsOp):
         self._verify_elements(names)
         loops = self.loops()
         scores = set(loops.scores)
-        if self.mask is not None and not scores.issuperset(_dims(maps[4])):
-            raise VerifyException(f"the map of the mask has iterations that scores do not have: {maps[4]}")
+        if self.mask is not None and not scores.issuperset(_dims(of_mask := maps[len(self.inputs) - 1])):
+            raise VerifyException(f"the map of the mask has iterations that scores do not have: {of_mask}")
         for map in maps[len(self.inputs) + 1 :]:
             if _dims(map) != list(loops.rows) and set(_dims(map)) != set(loops.rows):
                 raise VerifyException(f"maxima and sums have the iterations of the rows, got {map}")
