@@ -58,6 +58,7 @@ CONVERSIONS = {
     "globals": ("ml_program",),
     "linalg_ext.attention": _EXT,
     "linalg_ext.fft": _EXT,
+    "linalg_ext.grouped": _EXT,
     "linalg_ext.indexing": _EXT,
     "linalg_ext.ordering": _EXT,
     "linalg_ext.scan": _EXT,

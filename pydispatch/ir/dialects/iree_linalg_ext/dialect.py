@@ -8,6 +8,7 @@ from pydispatch.ir.dialects.iree_linalg_ext import (
     attention,
     base,
     fft,
+    grouped,
     indexing,
     ordering,
     packing,
@@ -15,8 +16,8 @@ from pydispatch.ir.dialects.iree_linalg_ext import (
 )
 
 OPERATIONS: list[type[Operation]] = [
-    *base.OPERATIONS, *attention.OPERATIONS, *fft.OPERATIONS, *indexing.OPERATIONS, *ordering.OPERATIONS,
-    *packing.OPERATIONS, *winograd.OPERATIONS,
+    *base.OPERATIONS, *attention.OPERATIONS, *fft.OPERATIONS, *grouped.OPERATIONS, *indexing.OPERATIONS,
+    *ordering.OPERATIONS, *packing.OPERATIONS, *winograd.OPERATIONS,
 ]  # fmt: skip
 
 LinalgExt = Dialect("iree_linalg_ext", OPERATIONS, [])

@@ -1,0 +1,53 @@
+"""`group_matmul`: products of consecutive groups of rows, each with a matrix of its own."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.base import (
+    RESULTS,
+    SIDES,
+    OnTensorsOp,
+    check_count,
+    check_integers,
+    check_shape,
+    shape_of,
+)
+
+
+@op_definition
+class GroupMatmulOp(OnTensorsOp):
+    """Product of each row with the matrix of its group, added to the output.
+
+    Inputs are the rows [m, k], the matrices [groups, k, n], the ends of the groups [groups] in ascending order, and the
+    number of the first row. A row whose number r is at least end g - 1 and less than end g is in group g; a row that is
+    not less than any end is in none and leaves the output [m, n] unchanged.
+    """
+
+    name = "iree_linalg_ext.group_matmul"
+    assembly_format = f"attr-dict {SIDES} {RESULTS}"
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 4)
+        check_count("output", len(self.outputs), 1)
+        rows, matrices, ends, first = self.inputs
+        if len(shape_of(matrices)) != 3:
+            raise VerifyException(f"the matrices are {matrices.type}, expected three dimensions")
+        groups, depth, columns = shape_of(matrices)
+        check_shape("the tensor of rows", rows, [DYNAMIC, depth])
+        check_shape("the tensor of ends", ends, [groups])
+        check_integers("the tensor of ends", ends)
+        if not isinstance(first.type, IndexType | IntegerType):
+            raise VerifyException(f"the number of the first row is an integer or index, got {first.type}")
+        check_shape("the output", self.outputs[0], [shape_of(rows)[0], columns])
+        elements = [element_type(v.type) for v in (rows, matrices)]
+        if elements[0] != elements[1]:
+            raise VerifyException(f"rows and matrices have one element type, got {elements[0]} and {elements[1]}")
+
+
+OPERATIONS: list[type[Operation]] = [GroupMatmulOp]
