@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import gathers, indexing, padding
 from pydispatch.frontends.ops.gathers import GatherAxes
+from pydispatch.frontends.torch.nodes.reductions import REDUCTIONS
 
 NONE = np.zeros(0, np.float32)
 ROWS = np.zeros((0, 3), np.float32)
@@ -97,3 +99,21 @@ def test_an_update_without_elements_changes_nothing(run: Any) -> None:
         expected = x.copy()
         expected[1 : 1 + n] = new
         np.testing.assert_array_equal(found, expected)
+
+
+EXTREMES = ("max.dim", "min.dim", "amax", "amin", "argmax", "argmin", "aminmax")
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extremes_of_no_elements_are_refused_as_in_pytorch(run: Any, name: str) -> None:
+    """An extreme along another axis, of which the result has no elements, is not."""
+
+    def along(dim: int) -> Write:
+        return lambda b, x: REDUCTIONS[f"aten.{name}"](SimpleNamespace(b=b), x, dim=dim)
+
+    with pytest.raises(pd.CompileError, match=r"axis 0 of f32\[0, 3\] has the size 0: it has no element to read"):
+        run(along(0), ROWS)
+    with pytest.raises(pd.InvalidArgumentError, match=r"axis 0 of f32\[n0_0, n0_1\] has the size 0"):
+        run(along(0), ROWS, dynamic=True)
+    for dynamic in (False, True):
+        assert run(along(1), ROWS, dynamic=dynamic)[0].shape == (0,)

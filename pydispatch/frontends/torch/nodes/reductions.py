@@ -10,6 +10,7 @@ from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, reductions, shapes
+from pydispatch.frontends.ops.indexing import require_elements
 from pydispatch.frontends.torch.nodes.pointwise import sub, truth
 from pydispatch.frontends.torch.promotion import Number, category
 from pydispatch.frontends.torch.trace import Conversion, Tracer
@@ -66,11 +67,23 @@ def mean_all(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Ten
     return mean(tracer, self, dtype=dtype)
 
 
+def _axes_of_extreme(tracer: Tracer, x: Tensor, dim: int | Ints | None) -> list[int]:
+    """Return the axes that a maximum or minimum reduces. As in PyTorch, an extreme of no elements is refused."""
+    axes = axes_of(tracer, x, dim)
+    require_elements(tracer.b, x, axes, tuple(n for d, n in enumerate(x.shape) if d not in axes))
+    return axes
+
+
+def _extreme_along(tracer: Tracer, name: str, x: Tensor, dim: int | Ints | None, keepdim: bool) -> Tensor:
+    """Return the "max" or "min" along axes."""
+    return reductions.reduce(tracer.b, name, x, _axes_of_extreme(tracer, x, dim), keepdim)
+
+
 def _extreme(name: str) -> Conversion:
     """Return the conversion of a maximum ("max") or minimum ("min")."""
 
     def convert(tracer: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
-        return _reduced(tracer, name, self, dim, keepdim)
+        return _extreme_along(tracer, name, self, dim, keepdim)
 
     return convert
 
@@ -82,8 +95,8 @@ def _extreme_with_index(name: str) -> Conversion:
         if not self.rank:
             return self, tracer.b.constant(0, I64)
         (axis,) = axes_of(tracer, self, dim)
-        position = reductions.argument(tracer.b, name, self, axis, keepdim)
-        return _reduced(tracer, name, self, axis, keepdim), position
+        extreme = _extreme_along(tracer, name, self, axis, keepdim)
+        return extreme, reductions.argument(tracer.b, name, self, axis, keepdim)
 
     return convert
 
@@ -96,9 +109,9 @@ def _argument(name: str) -> Conversion:
     def convert(tracer: Tracer, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         if not self.rank:
             return tracer.b.constant(0, I64)
+        axes = _axes_of_extreme(tracer, self, dim)
         if dim is not None:
-            (axis,) = axes_of(tracer, self, dim)
-            return reductions.argument(tracer.b, name, self, axis, keepdim)
+            return reductions.argument(tracer.b, name, self, axes[0], keepdim)
         flat = reductions.argument(tracer.b, name, shapes.reshape(tracer.b, self, [-1]), 0)
         return shapes.reshape(tracer.b, flat, [1] * self.rank) if keepdim else flat
 
@@ -106,7 +119,7 @@ def _argument(name: str) -> Conversion:
 
 
 def aminmax(tracer: Tracer, self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    return _reduced(tracer, "min", self, dim, keepdim), _reduced(tracer, "max", self, dim, keepdim)
+    return _extreme_along(tracer, "min", self, dim, keepdim), _extreme_along(tracer, "max", self, dim, keepdim)
 
 
 def _logical_reduction(name: str) -> Conversion:
