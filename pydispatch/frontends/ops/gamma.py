@@ -111,30 +111,6 @@ def _euler_maclaurin(
     )
 
 
-@widened_formula
-def zeta(formula: Formula, x: Scalar, q: Scalar) -> Scalar:
-    """Return the Hurwitz zeta function as CHLO defines it.
-
-    It is NaN at poles of odd x. It is accurate for q from about -5 on.
-    """
-    minus = formula.f("neg", x)
-    total = _euler_maclaurin(
-        formula,
-        x,
-        q,
-        lambda a: formula.pow(a, minus),
-        lambda a, last: formula.div(formula.mul(last, a), formula.sub(x, 1.0)),
-    )
-    both = formula.s.binary
-    is_whole = formula.eq(q, formula.f("floor", q))
-    total = formula.pick(both("and", formula.le(q, 0.0), is_whole), math.inf, total)
-    undefined = both("and", formula.lt(q, 0.0), formula.s.unary("not", formula.eq(x, formula.f("floor", x))))
-    at_pole = both("and", formula.le(q, 0.0), both("and", is_whole, formula.s.unary("not", _is_even(formula, x))))
-    total = formula.pick(both("or", undefined, at_pole), math.nan, total)
-    total = formula.pick(formula.lt(x, 1.0), math.nan, total)
-    return formula.pick(formula.eq(x, 1.0), math.inf, total)
-
-
 def _is_even(formula: Formula, x: Scalar) -> Scalar:
     """Return whether a whole number is even."""
     return formula.eq(formula.mul(formula.f("floor", formula.mul(x, 0.5)), 2.0), x)
@@ -160,8 +136,7 @@ def _of_every_q(formula: Formula, q: Scalar, is_even: Scalar, sum_from: Callable
     )
 
 
-@widened_formula
-def hurwitz_zeta(formula: Formula, x: Scalar, q: Scalar) -> Scalar:
+def _hurwitz_zeta(formula: Formula, x: Scalar, q: Scalar) -> Scalar:
     """Return the sum of (q + n)^-x over n >= 0.
 
     It is inf at every pole, and NaN if x < 1 or if a power of a negative number is not real.
@@ -186,6 +161,18 @@ def hurwitz_zeta(formula: Formula, x: Scalar, q: Scalar) -> Scalar:
     )
     total = formula.pick(formula.s.binary("and", is_real, formula.s.unary("not", formula.lt(x, 1.0))), total, math.nan)
     return formula.pick(formula.eq(x, 1.0), math.inf, total)
+
+
+hurwitz_zeta = widened_formula(_hurwitz_zeta)
+
+
+@widened_formula
+def zeta(formula: Formula, x: Scalar, q: Scalar) -> Scalar:
+    """Return the Hurwitz zeta function as CHLO defines it: NaN at the poles of an x that is not even, except for 1."""
+    both, negated = formula.s.binary, formula.s.unary
+    is_pole = both("and", formula.le(q, 0.0), formula.eq(q, formula.f("floor", q)))
+    is_signed = negated("not", both("or", _is_even(formula, x), formula.eq(x, 1.0)))
+    return formula.pick(both("and", is_pole, is_signed), math.nan, _hurwitz_zeta(formula, x, q))
 
 
 def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:

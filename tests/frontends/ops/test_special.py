@@ -44,3 +44,12 @@ def test_zeta_of_a_large_order_or_place(run) -> None:
     (found,) = run(lambda b, x, q: elementwise.apply(b, gamma.hurwitz_zeta, x, q), x, q)
     third = [[math.pi**2 / 6 - 1.25, 1.2020569031595942 - 1.125, 0.0]]
     np.testing.assert_allclose(found, [[1e-200, 0.0, 0.0], [0.0] * 3, *third], rtol=1e-9)
+
+
+def test_zeta_of_chlo_far_below_zero(run) -> None:
+    """Terms are summed from q on, however many are negative. Poles of odd orders are NaN, those of even orders inf."""
+    x = np.array([[3.0], [4.0]])
+    q = np.array([-0.25, -8.75, -20.5, -40.125, -3.0])
+    (found,) = run(lambda b, x, q: elementwise.apply(b, gamma.zeta, x, q), x, q)
+    wanted = [[sum((v + k) ** -order for k in range(20_000)) for v in q[:-1]] for order in (3.0, 4.0)]
+    np.testing.assert_allclose(found, [[*wanted[0], math.nan], [*wanted[1], math.inf]], rtol=1e-8, atol=2e-9)
