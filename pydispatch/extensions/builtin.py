@@ -57,6 +57,7 @@ CONVERSIONS = {
     "flow": ("arith", "flow", "iree_tensor_ext", "util"),
     "globals": ("ml_program",),
     "linalg_ext.attention": _EXT,
+    "linalg_ext.custom": _EXT,
     "linalg_ext.fft": _EXT,
     "linalg_ext.grouped": _EXT,
     "linalg_ext.indexing": _EXT,

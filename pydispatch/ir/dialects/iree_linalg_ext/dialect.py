@@ -7,6 +7,7 @@ from xdsl.ir import Dialect, Operation
 from pydispatch.ir.dialects.iree_linalg_ext import (
     attention,
     base,
+    custom,
     fft,
     grouped,
     indexing,
@@ -16,8 +17,8 @@ from pydispatch.ir.dialects.iree_linalg_ext import (
 )
 
 OPERATIONS: list[type[Operation]] = [
-    *base.OPERATIONS, *attention.OPERATIONS, *fft.OPERATIONS, *grouped.OPERATIONS, *indexing.OPERATIONS,
-    *ordering.OPERATIONS, *packing.OPERATIONS, *winograd.OPERATIONS,
+    *base.OPERATIONS, *attention.OPERATIONS, *custom.OPERATIONS, *fft.OPERATIONS, *grouped.OPERATIONS,
+    *indexing.OPERATIONS, *ordering.OPERATIONS, *packing.OPERATIONS, *winograd.OPERATIONS,
 ]  # fmt: skip
 
 LinalgExt = Dialect("iree_linalg_ext", OPERATIONS, [])

@@ -1,0 +1,37 @@
+"""`custom_op`: its body on whole tensors, since pydispatch chooses tiles itself."""
+
+from __future__ import annotations
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.ir.dialects.iree_linalg_ext.custom import CustomOp
+
+
+def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
+    """Return a tensor as one of a type with other static sizes."""
+    if value.type == type or not isinstance(type, TensorType):
+        return value
+    return build.add(tensor.CastOp(value, type)).dest
+
+
+def _custom_op(op: Operation, build: Build) -> None:
+    assert isinstance(op, CustomOp)
+    block = op.body.block
+    values = {
+        argument: _cast(build, operand, argument.type)
+        for argument, operand in zip(block.args, op.operands, strict=True)
+    }
+    end = block.last_op
+    assert end is not None
+    for inner in block.ops:
+        if inner is not end:
+            copy = build.add(inner.clone(values))
+            values.update(zip(inner.results, copy.results, strict=True))
+    tiles = [values.get(value, value) for value in end.operands]
+    build.replace(*(_cast(build, tile, result.type) for tile, result in zip(tiles, op.results, strict=True)))
+
+
+ROWS: dict[str, Row] = {"iree_linalg_ext.custom_op": _custom_op}
