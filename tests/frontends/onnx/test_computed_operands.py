@@ -59,7 +59,7 @@ WRONG: dict[str, tuple[Any, list[Any], str]] = {
     "an axis out of range": (("ReduceSum", (2, 3), (1,)), [[2]], "an axis is not from -2 to 1"),
     "an axis twice": (("ReduceSum", (2, 3), (2,)), [[0, -2]], "axes name an axis twice"),
     "another number of elements": (("Reshape", (2, 3), (2,)), [[4, 2]], "another number of elements than its operand"),
-    "a shape that does not fit": (("Expand", (2, 3), (2,)), [[2, 4]], "axis 1 of .* has a size other than 1"),
+    "a shape that does not fit": (("Expand", (2, 3), (2,)), [[2, 4]], "axis 1 of .* is not that in its operand"),
     "a negative size": (("Expand", (2, 3), (2,)), [[-2, 3]], "a negative size"),
     "a size that is not 1": (("Squeeze", (2, "n"), (1,), ), [[1]], "names has another size than 1"),
     "a step of 0": (("Slice", (2, 3), (1,), (1,), (1,), (1,)), [[0], [1], [0], [0]], "a step is 0"),

@@ -156,7 +156,9 @@ def _broadcast_size(call: NodeCall, x: Tensor, axis: int, wanted: Integer) -> Si
     (wanted >= 0).require("Expand: its operand 'shape' has a negative size")
     if n == 1:
         return wanted.size()
-    (wanted.is_equal(1) | wanted.is_equal(n)).require(f"Expand: axis {axis} of {x} has a size other than 1 and 'shape'")
+    (wanted.is_equal(1) | wanted.is_equal(n)).require(
+        f"Expand: the size of axis {axis} of {x} is not that in its operand 'shape', which is not 1"
+    )
     return n
 
 
