@@ -20,7 +20,7 @@ def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
 def _custom_op(op: Operation, build: Build) -> None:
     assert isinstance(op, CustomOp)
     block = op.body.block
-    values = {
+    values: dict[SSAValue, SSAValue] = {
         argument: _cast(build, operand, argument.type)
         for argument, operand in zip(block.args, op.operands, strict=True)
     }

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import factors, fourier, linear
+from pydispatch.frontends.ops import factors, fourier, jacobi, linear, shapes
 from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 
@@ -97,21 +97,43 @@ def orgqr(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Ten
     return factors.of_reflections(tracer.b, *operands)
 
 
+def syevd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Return the eigenvectors and eigenvalues of symmetric matrices, and for each matrix that it was decomposed."""
+    values, vectors = jacobi.eigh(tracer.b, operands[0], lower=_letter(tracer, op, "uplo") == "L")
+    return vectors, values, shapes.full(tracer.b, 0, vectors.shape[:-2], tracer.dtype(op, 2))
+
+
+def gesdd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Return the operand, its singular values and vectors, and for each matrix that it was decomposed.
+
+    In mode N, the vectors are zeros of the shapes that the call states.
+    """
+    b, x, mode = tracer.b, operands[0], _letter(tracer, op, "mode")
+    u, values, vt = jacobi.svd(b, x, full=mode == "A")
+    if mode == "N":
+        rows, columns = x.shape[-2:]
+        u, vt = (shapes.full(b, 0.0, [*x.shape[:-2], n, n], x.dtype) for n in (rows, columns))
+    return x, values, u, vt, shapes.full(b, 0, x.shape[:-2], tracer.dtype(op, 4))
+
+
 def refused(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """Raise CompileError for a factorization that is not supported."""
     target: Any = op.properties["call_target_name"]
     raise tracer.b.fail(
-        f"'{target.data}' of LAPACK is not computed here: eigenvalues and singular values are found by iteration",
+        f"'{target.data}' of LAPACK is not computed here: of decompositions by iteration there are those of symmetric "
+        "matrices and singular values, of real numbers",
         f"give a kernel that calls your LAPACK, kernels={{'{target.data}': pd.CFunction(...)}}, or compute it outside",
     )
 
 
 _LAPACK = {"potrf": potrf, "trsm": trsm, "getrf": getrf, "geqrf": geqrf}
+_ITERATIVE = {"syevd": syevd, "gesdd": gesdd}
 _REFUSED = ("syevd", "heevd", "gesdd", "gesvd", "geev", "gees", "gehrd", "sytrd", "hetrd", "geqp3", "gtsv")
 TARGETS: dict[str, Callable[..., Results]] = {
     **{f"lapack_{kind}{name}_ffi": function for kind in "sdcz" for name, function in _LAPACK.items()},
     **{f"lapack_{kind}_ffi": orgqr for kind in ("sorgqr", "dorgqr", "cungqr", "zungqr")},
     **{f"lapack_{kind}{name}_ffi": refused for kind in "sdcz" for name in _REFUSED},
+    **{f"lapack_{kind}{name}_ffi": function for kind in "sd" for name, function in _ITERATIVE.items()},
     "ProductOfElementaryHouseholderReflectors": orgqr, "Qr": geqrf,  # of JAX for accelerators
 }  # fmt: skip
 """Conversions by the targets of custom calls."""

@@ -1,0 +1,63 @@
+"""Calls of LAPACK for eigenvalues and singular values, as JAX writes them for CPUs, compared with NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+KINDS = {"s": ("f32", np.float32, 2e-5), "d": ("f64", np.float64, 1e-12)}
+
+
+def call(name: str, config: str, operand: str, *results: str) -> str:
+    """A program that is one call of LAPACK."""
+    listed = ", ".join(f"tensor<{r}>" for r in results)
+    named = ", ".join(f"%0#{n}" for n in range(len(results)))
+    return f"""func.func @main(%x: tensor<{operand}>) -> ({listed}) {{
+      %0:{len(results)} = stablehlo.custom_call @lapack_{name}_ffi(%x) {{mhlo.backend_config = {{{config}}}}}
+        : (tensor<{operand}>) -> ({listed})
+      return {named} : {listed}
+    }}"""
+
+
+@pytest.mark.parametrize("uplo", ["L", "U"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_eigenvalues_of_symmetric_matrices(run: Any, kind: str, uplo: str) -> None:
+    """Only one triangle is read."""
+    element, dtype, tolerance = KINDS[kind]
+    x = np.random.default_rng(5).standard_normal((2, 5, 5)).astype(dtype)
+    text = call(f"{kind}syevd", f"mode = 86 : ui8, uplo = {ord(uplo)} : ui8", f"2x5x5x{element}",
+                f"2x5x5x{element}", f"2x5x{element}", "2xi32")  # fmt: skip
+    vectors, values, info = run(text, x)
+    triangle = np.tril(x) if uplo == "L" else np.triu(x)
+    whole = triangle + np.swapaxes(triangle, 1, 2) - np.eye(5) * x
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(whole), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(whole @ vectors, values[:, None] * vectors, atol=10 * tolerance)
+    np.testing.assert_array_equal(info, [0, 0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("mode", "rows", "columns"), [("A", 4, 3), ("S", 4, 3), ("S", 2, 5), ("N", 3, 4)])
+def test_singular_values(run: Any, kind: str, mode: str, rows: int, columns: int) -> None:
+    element, dtype, tolerance = KINDS[kind]
+    x = np.random.default_rng(6).standard_normal((rows, columns)).astype(dtype)
+    least = min(rows, columns)
+    u_columns, v_rows = (least, least) if mode == "S" else (rows, columns)
+    text = call(f"{kind}gesdd", f"mode = {ord(mode)} : ui8", f"{rows}x{columns}x{element}",
+                f"{rows}x{columns}x{element}", f"{least}x{element}", f"{rows}x{u_columns}x{element}",
+                f"{v_rows}x{columns}x{element}", "i32")  # fmt: skip
+    _, values, u, vt, info = run(text, x)
+    np.testing.assert_allclose(values, np.linalg.svd(x, compute_uv=False), rtol=tolerance, atol=tolerance)
+    if mode != "N":
+        np.testing.assert_allclose(u[:, :least] * values @ vt[:least], x, atol=10 * tolerance)
+        np.testing.assert_allclose(u.T @ u, np.eye(u_columns), atol=10 * tolerance)
+    assert info == 0
+
+
+def test_a_call_without_its_mode_is_refused(run: Any) -> None:
+    text = call("sgesdd", "", "3x3xf32", "3x3xf32", "3xf32", "3x3xf32", "3x3xf32", "i32")
+    with pytest.raises(pd.CompileError, match="the call of LAPACK has no attribute 'mode'"):
+        run(text, np.eye(3, dtype=np.float32))
