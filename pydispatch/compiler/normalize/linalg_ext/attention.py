@@ -129,8 +129,8 @@ class Decomposition:
         count = build.index(1)
         for d in self.loops.features:
             count = build.add(arith.MuliOp(count, build.dim(*self.places[d]))).result
-        number = build.add(arith.SIToFPOp(build.add(arith.IndexCastOp(count, i64)).result, self.wide)).result
-        return build.add(math.RsqrtOp(number)).result
+        as_float = build.add(arith.SIToFPOp(build.add(arith.IndexCastOp(count, i64)).result, self.wide)).result
+        return build.add(math.RsqrtOp(as_float)).result
 
     def _modified(self, body: BodyBuilder, score: SSAValue) -> SSAValue:
         """Emit the body of the attention for a score, and return the modified score."""
