@@ -1,7 +1,7 @@
 """Quantized ONNX models beside onnxruntime and, where it is installed, OpenVINO.
 
 Pairs of quantize and dequantize around products and convolutions, convolutional networks, products of integers,
-quantization at run time, and weights of 4 bits.
+quantization at run time, and weights of 4 and 8 bits.
 
     python bench/quantized.py [--workers 1] [--only TEXT] [--seconds 0.2]
 
@@ -29,6 +29,12 @@ from pydispatch.bench.measure import Call, measure
 SHAPES = [(512, 512, 512), (128, 768, 3072), (8, 1024, 1024), (1, 2048, 2048)]
 WINDOWS = [(56, 64, 64, 3, 1), (28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (56, 64, 256, 1, 1), (14, 1024, 256, 1, 1)]
 """(side, channels, filters, window, groups) of convolutions."""
+
+FEW_BITS = "MatMulNBits"
+"""The operator with weights of few bits, which names of its cases begin with."""
+
+READ_BYTES = 256 << 20
+"""Bytes of an array that is larger than every cache."""
 
 
 def pairs() -> Iterator[Case]:
@@ -94,15 +100,29 @@ def dynamic() -> Iterator[Case]:
 
 
 def few_bits() -> Iterator[Case]:
-    """Weights of 4 bits with a scale for each block of 32."""
+    """Weights of 4 and 8 bits with a scale for each block of 32."""
     for m, k, n in ((1, 2048, 2048), (1, 4096, 4096), (4, 4096, 4096), (32, 2048, 2048), (128, 2048, 2048)):
-        for zeros in (False, True):
+        for bits, zeros in ((4, False), (4, True), (8, False)):
             g = Graph(floats(m, k))
-            values = [g.rng.integers(0, 256, (n, k // 32, 16), np.uint8), g.scales(n * k // 32)]
+            values = [g.rng.integers(0, 256, (n, k // 32, 4 * bits), np.uint8), g.scales(n * k // 32)]
             values += [g.rng.integers(0, 256, n * k // 64, np.uint8)] * zeros
             names = [g.constant(v) for v in values]
-            made = g.node("MatMulNBits", "x", *names, domain="com.microsoft", K=k, N=n, bits=4, block_size=32)
-            yield f"MatMulNBits {m}x{k}x{n}{', zero points' * zeros}", g.model(made), g.x
+            made = g.node("MatMulNBits", "x", *names, domain="com.microsoft", K=k, N=n, bits=bits, block_size=32)
+            what = ", 8 bits" * (bits == 8) + ", zero points" * zeros
+            yield f"{FEW_BITS} {m}x{k}x{n}{what}", g.model(made), g.x
+
+
+def read_rate() -> float:
+    """Return the bytes that one thread sums in a second of CPU time, of an array that no cache holds; the best of several
+    times.
+    """
+    array = np.ones(READ_BYTES // 8, np.int64)
+    times = []
+    for _ in range(9):
+        begin = time.process_time()
+        array.sum()
+        times.append(time.process_time() - begin)
+    return READ_BYTES / min(times)
 
 
 def session(model: bytes, workers: int) -> ort.InferenceSession:
@@ -157,6 +177,9 @@ def main() -> None:
         rows = rows_of("a call", samples, name, args.workers, least=True)
         print(table(rows))
         print(f"  results that differ: {np.mean(apart > 0):.2%}, by at most {apart.max():.2g}", flush=True)
+        if name.startswith(FEW_BITS):
+            weights = len(model) / rows[0].value / 1e9
+            print(f"  weights and scales: {weights:.1f} GB/s; a sum reads {read_rate() / 1e9:.1f} GB/s", flush=True)
         figures.rows += rows
     if args.json:
         figures.save(args.json)
