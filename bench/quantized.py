@@ -113,9 +113,7 @@ def few_bits() -> Iterator[Case]:
 
 
 def read_rate() -> float:
-    """Return the bytes that one thread sums in a second of CPU time, of an array that no cache holds; the best of several
-    times.
-    """
+    """Return the bytes of an array beyond all caches that one thread sums in a second of CPU time, at best."""
     array = np.ones(READ_BYTES // 8, np.int64)
     times = []
     for _ in range(9):
