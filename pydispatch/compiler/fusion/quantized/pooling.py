@@ -68,18 +68,18 @@ def _rewrite(op: GenericOp) -> bool:
     if not combined or g.block.last_op is None or g.block.last_op.operands[0] not in combine.results:
         return False
     if isinstance(combine, arith.MaximumfOp):
-        made = _maximum(op, g)
+        new_ops = _maximum(op, g)
     elif isinstance(combine, arith.AddfOp):
-        made = _sum(op, g)
+        new_ops = _sum(op, g)
     else:
         return False
-    if made is None:
+    if new_ops is None:
         return False
     assert op.parent is not None
-    for new in made:
+    for new in new_ops:
         set_location(new, op)
-    op.parent.insert_ops_before(made, op)
-    replace_op(op, made[-1].results[0])
+    op.parent.insert_ops_before(new_ops, op)
+    replace_op(op, new_ops[-1].results[0])
     return True
 
 
@@ -88,18 +88,18 @@ def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     pad, stored = _image(generic)
     if stored is None or _splat(generic.outputs[0]) != -math.inf:
         return None
-    made = [] if pad is None else _padded(pad, stored, -math.inf, stored.lowest)
+    new_ops = [] if pad is None else _padded(pad, stored, -math.inf, stored.lowest)
     axes = enumerate(generic.maps[0].results)
-    if made is None or (pad is not None and not all(_overlaps(generic, axis, expr, pad) for axis, expr in axes)):
+    if new_ops is None or (pad is not None and not all(_overlaps(generic, axis, expr, pad) for axis, expr in axes)):
         return None
     byte = cast(IntegerType, element_of(stored.tensor))
     size_ops, dims = sizes_of(generic.outputs[0])
     lowest = arith.ConstantOp(IntegerAttr(stored.lowest, byte, truncate_bits=True))
     start = tensor.SplatOp(lowest.result, dims, TensorType(byte, shape_of(op.results[0])))
-    source = made[-1].results[0] if made else stored.tensor
+    source = new_ops[-1].results[0] if new_ops else stored.tensor
     greatest = _reduced(op, source, start.result, arith.MaxSIOp if stored.signed else arith.MaxUIOp)
-    made += [*size_ops, lowest, start, greatest]
-    return [*made, *_dequantized(greatest.results[0], stored, stored.zero, op)]
+    new_ops += [*size_ops, lowest, start, greatest]
+    return [*new_ops, *_dequantized(greatest.results[0], stored, stored.zero, op)]
 
 
 def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
@@ -108,16 +108,16 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     if stored is None or _splat(generic.outputs[0]) != 0.0 or any(generic.extents[d] is None for d in generic.loops):
         return None
     count = math.prod(generic.extent(d) for d in generic.loops)
-    made = [] if pad is None else _padded(pad, stored, 0.0, stored.zero)
-    if made is None or not 0 < count << BYTE + 1 <= EXACT:
+    new_ops = [] if pad is None else _padded(pad, stored, 0.0, stored.zero)
+    if new_ops is None or not 0 < count << BYTE + 1 <= EXACT:
         return None
     size_ops, dims = sizes_of(generic.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
     start = tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(op.results[0])))
-    source = made[-1].results[0] if made else stored.tensor
+    source = new_ops[-1].results[0] if new_ops else stored.tensor
     total = _reduced(op, source, start.result, arith.AddiOp, arith.ExtSIOp if stored.signed else arith.ExtUIOp)
-    made += [*size_ops, zero, start, total]
-    return [*made, *_dequantized(total.results[0], stored, stored.zero * count, op)]
+    new_ops += [*size_ops, zero, start, total]
+    return [*new_ops, *_dequantized(total.results[0], stored, stored.zero * count, op)]
 
 
 def _image(generic: Structured) -> tuple[tensor.PadOp | None, Stored | None]:
@@ -147,15 +147,15 @@ def stored_of(value: SSAValue) -> Stored | None:
     if not isinstance(value.owner, Operation) or value.owner.name != GENERIC or element_of(value) != f32:
         return None
     try:
-        number = Tracer(len(shape), recomputes=False).element(value, AffineMap.identity(len(shape)))
+        real = Tracer(len(shape), recomputes=False).element(value, AffineMap.identity(len(shape)))
     except Unrecognized:
         return None
-    if not isinstance(number, Real) or not number.is_affine or len(number.terms) != 1:
+    if not isinstance(real, Real) or not real.is_affine or len(real.terms) != 1:
         return None
-    ((element, factor),) = number.terms
-    if not isinstance(element, Element) or element.width != BYTE or factor.size != 1 or number.offset.size != 1:
+    ((element, factor),) = real.terms
+    if not isinstance(element, Element) or element.width != BYTE or factor.size != 1 or real.offset.size != 1:
         return None
-    scale, zero = factor.item(), -number.offset.item() / factor.item() if factor.item() else math.nan
+    scale, zero = factor.item(), -real.offset.item() / factor.item() if factor.item() else math.nan
     in_order = shape_of(element.tensor) == shape and all(
         n == 1 or (isinstance(r, AffineDimExpr) and r.position == axis)
         for axis, (r, n) in enumerate(zip(element.index.results, shape, strict=True))
@@ -193,9 +193,9 @@ def _dequantized(value: SSAValue, stored: Stored, zero: int, op: GenericOp) -> l
         element = body.add(arith.ExtSIOp(element, i32) if stored.signed else arith.ExtUIOp(element, i32))
     if zero:
         element = body.add(arith.SubiOp(element, body.add(arith.ConstantOp(IntegerAttr(zero, i32)))))
-    number = body.add(arith.SIToFPOp(element, f32))
-    number = body.add(arith.MulfOp(number, body.add(arith.ConstantOp(FloatAttr(stored.scale, f32)))))
-    return body.generic(number, structured(op).outputs[0], index)
+    real = body.add(arith.SIToFPOp(element, f32))
+    real = body.add(arith.MulfOp(real, body.add(arith.ConstantOp(FloatAttr(stored.scale, f32)))))
+    return body.generic(real, structured(op).outputs[0], index)
 
 
 def _splat(value: SSAValue) -> float | None:

@@ -73,12 +73,12 @@ def _rewrite(op: Operation) -> bool:
         replace_op(op, source)
         return True
     builder = Requantized()
-    made = builder.generic_of(value, op)
+    new_ops = builder.generic_of(value, op)
     assert op.parent is not None
-    for new in made:
+    for new in new_ops:
         set_location(new, op)
-    op.parent.insert_ops_before(made, op)
-    replace_op(op, made[-1].results[0])
+    op.parent.insert_ops_before(new_ops, op)
+    replace_op(op, new_ops[-1].results[0])
     return True
 
 
@@ -109,30 +109,30 @@ class Requantized(GenericBody):
 
     def __init__(self) -> None:
         super().__init__()
-        self.made: list[Operation] = []
+        self.new_ops: list[Operation] = []
 
     def generic_of(self, value: Real, op: Operation) -> list[Operation]:
         """Build the generic with the results of `op`, preceded by its constants."""
         type_ = cast("TensorType[Attribute]", op.results[0].type)
         stored = self._integer(value, cast(IntegerType, type_.element_type))
         rank = len(shape_of(op.results[0]))
-        return [*self.made, *self.generic(stored, structured(op).outputs[0], AffineMap.identity(rank))]
+        return [*self.new_ops, *self.generic(stored, structured(op).outputs[0], AffineMap.identity(rank))]
 
     def _integer(self, value: Real, to: IntegerType) -> SSAValue:
         """Add the computation of a rounded number as an integer, and return it."""
-        number = self._clamped(value)
-        number = self.add(arith.AddfOp(number, self._scalar(ROUNDING)))
-        bits = self.add(arith.BitcastOp(number, i32))
+        biased = self._clamped(value)
+        biased = self.add(arith.AddfOp(biased, self._scalar(ROUNDING)))
+        bits = self.add(arith.BitcastOp(biased, i32))
         base = int(np.float32(ROUNDING).view(np.int32)) - int(value.shift)
         integer = self.add(arith.SubiOp(bits, self.add(arith.ConstantOp(IntegerAttr(base, i32)))))
         return self.add(arith.TruncIOp(integer, to))
 
     def _real(self, value: Real) -> SSAValue:
         """Add the computation of a number in f32, and return it."""
-        number = self._clamped(value)
+        real = self._clamped(value)
         if value.rounded:
-            number = self.add(math.RoundEvenOp(number))
-        return self.add(arith.AddfOp(number, self._scalar(value.shift))) if value.shift else number
+            real = self.add(math.RoundEvenOp(real))
+        return self.add(arith.AddfOp(real, self._scalar(value.shift))) if value.shift else real
 
     def _clamped(self, value: Real) -> SSAValue:
         """Add the computation of a number before rounding, and return it."""
@@ -176,6 +176,6 @@ class Requantized(GenericBody):
         flat = np.ascontiguousarray(array, np.float32).reshape([array.shape[d] for d in dims])
         type_ = TensorType(f32, flat.shape)
         known = arith.ConstantOp(DenseIntOrFPElementsAttr(type_, BytesAttr(flat.tobytes())))
-        self.made.append(known)
+        self.new_ops.append(known)
         index = AffineMap(array.ndim, 0, tuple(AffineExpr.dimension(d) for d in dims))
         return self.input(known.result, index)
