@@ -4,7 +4,7 @@ ONNX graphs and StableHLO programs are compared with NumPy, functions of PyTorch
 is installed, it runs the graphs too: the finding "reference" says that NumPy's result is another.
 
 Programs come from `generated`; PyTorch and JAX are left out where they are not installed. A wrong element, an exception
-that is no error of pydispatch, a refusal at the call, a dead process or one that takes longer than SLOW_SECONDS is a
+that is no error of pydispatch, a refusal at the call, a dead process or one that needs more than SLOW_CPU_SECONDS is a
 finding; it is printed with its seed and a program that was made smaller.
 
     python tests/reliability/models.py [--seconds 60 | --count N] [--seed S] [--kinds onnx,stablehlo,torch,jax]
@@ -18,6 +18,7 @@ import argparse
 import importlib
 import importlib.util
 import json
+import os
 import random
 import select
 import subprocess
@@ -37,21 +38,23 @@ KINDS = {
     "jax": ("jax_functions", "JaxFunctions", ("jax",)),
 }
 """Module, class, and the packages that it needs."""
-SLOW_SECONDS = 300.0
-"""The time limit of one program, and of making it smaller; a smaller one reports slow compilation on a busy machine."""
+SLOW_CPU_SECONDS = 300.0
+"""CPU time limit of one program, and of making it smaller; a smaller one reports programs that are only large."""
+HANG_SECONDS = 3600.0
+"""Wall time limit of one program; a smaller one reports a busy machine."""
 
 
-def child(name: str, seed: int) -> None:
-    """Run programs from a seed on, for ever: a line with the seed before each one, and its result after it."""
+def child(name: str) -> None:
+    """Run the program of each seed that stdin gives: a line says that imports are done, then one has each result."""
     import graph_programs as programs
 
     warnings.simplefilter("ignore")
     module, kind_name, _ = KINDS[name]
     kind = getattr(importlib.import_module(module), kind_name)()
     has_peer = name == "onnx" and importlib.util.find_spec("onnxruntime") is not None
-    while True:
-        print(json.dumps({"seed": seed}), flush=True)
-        program = kind.generate(random.Random(seed))
+    print(json.dumps({"ready": name}), flush=True)
+    for seed in sys.stdin:
+        program = kind.generate(random.Random(int(seed)))
         found = programs.check(kind, program)
         text = ""
         if found is not None and found not in (programs.REFUSED, programs.UNSTABLE):
@@ -60,11 +63,13 @@ def child(name: str, seed: int) -> None:
         elif found is None and has_peer and (difference := kind.peer(program)):
             found, text = programs.Finding("reference", difference), f"{difference}\n{program}"
         print(json.dumps({"result": found.kind if found else "right", "text": text}), flush=True)
-        seed += 1
 
 
 class Runs:
-    """Runs programs of a kind in a process that is started again when it dies."""
+    """Runs programs of a kind in a process that is started again when it dies.
+
+    The process waits while other kinds run, so that one program is computed at a time, and none that is not counted.
+    """
 
     def __init__(self, name: str, seed: int) -> None:
         self.name, self.seed, self.first = name, seed, seed
@@ -74,15 +79,14 @@ class Runs:
 
     def next(self) -> None:
         """Run one program."""
-        if self.process is None:
-            command = [sys.executable, __file__, "--child", self.name, "--seed", str(self.seed)]
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        found = self._line() and self._line()
+        found = self._result()
         if not found:
+            assert self.process is not None
             self.process.kill()
             code = self.process.wait()
             self.process = None
-            found = {"result": "dead", "text": f"the process ended with {code}, or took more than {SLOW_SECONDS:.0f} s"}
+            limits = f"{SLOW_CPU_SECONDS:.0f} s of CPU time or {HANG_SECONDS:.0f} s"
+            found = {"result": "dead", "text": f"the process ended with {code}, or took more than {limits}"}
         self.counts[found["result"]] += 1
         if found["result"] not in ("right", "refused", "unstable"):
             self.findings += 1
@@ -90,11 +94,29 @@ class Runs:
             print(f"{where}: {found['result']}\n{found['text']}", file=sys.stderr, flush=True)
         self.seed += 1
 
+    def _result(self) -> dict[str, Any]:
+        """Return the result of the program of this seed; empty where the process died or is too slow."""
+        if self.process is None:
+            command = [sys.executable, __file__, "--child", self.name]
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            if not self._line():
+                return {}
+        assert self.process.stdin is not None
+        try:
+            print(self.seed, file=self.process.stdin, flush=True)
+        except BrokenPipeError:
+            return {}
+        return self._line()
+
     def _line(self) -> dict[str, Any]:
-        """The next line of the process; empty where it died or is too slow."""
+        """Return the next line of the process; empty where it died, is too slow or hangs."""
         assert self.process is not None and self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], SLOW_SECONDS)
-        line = self.process.stdout.readline() if ready else ""
+        cpu_end = cpu_seconds(self.process.pid) + SLOW_CPU_SECONDS
+        end = time.monotonic() + HANG_SECONDS
+        while not select.select([self.process.stdout], [], [], 5.0)[0]:
+            if cpu_seconds(self.process.pid) > cpu_end or time.monotonic() > end:
+                return {}
+        line = self.process.stdout.readline()
         return json.loads(line) if line else {}
 
     def end(self) -> dict[str, Any]:
@@ -113,6 +135,12 @@ class Runs:
         }
 
 
+def cpu_seconds(process: int) -> float:
+    """Return the CPU time of a process of Linux so far, without that of the processes that it has started."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60)
@@ -122,7 +150,8 @@ def main() -> int:
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        child(args.child, args.seed)
+        child(args.child)
+        return 0
     kinds = args.kinds.split(",")
     if unknown := [name for name in kinds if name not in KINDS]:
         parser.error(f"no kind {', '.join(unknown)}; there are: {', '.join(KINDS)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -64,3 +65,11 @@ def test_every_part_that_takes_a_seed_gets_it() -> None:
     seeded = {name for name, words in given.items() if words[-2:] == ["--seed", "5"]}
     assert seeded == {"fuzz", "device_states", "differential", "models", "readers", "sequences", "threads"}
     assert not any("--seed" in run.arguments(name, path, 10) for name, path in run.parts().items())
+
+
+def test_random_models_run_only_as_asked() -> None:
+    """A process that ran ahead would take time from other kinds for programs that no table counts."""
+    command = [sys.executable, str(HERE / "models.py"), "--child", "stablehlo"]
+    ended = subprocess.run(command, input="5\n6\n", capture_output=True, text=True, timeout=300, check=True)
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert lines == [{"ready": "stablehlo"}, *[{"result": "right", "text": ""}] * 2]
