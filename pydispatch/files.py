@@ -83,6 +83,12 @@ def read_text(path: str | os.PathLike[str]) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def read_head(path: str | os.PathLike[str], count: int) -> bytes:
+    """Return the first `count` bytes of a regular file, or all if it has fewer. Raises as `read`."""
+    with _opened(path) as (stream, _):
+        return stream.read(count)
+
+
 def open_binary(path: str | os.PathLike[str], limit: int | None = None) -> IO[bytes]:
     """Open a stream over a regular file, or over the contents of a pipe, which is read whole. Raises as `read`."""
     with _opened(path) as (stream, is_pipe):

@@ -28,6 +28,17 @@ def test_what_is_no_file(path: str, why: str) -> None:
         pd.device("cpu").load(path)
 
 
+def test_a_file_whose_reads_fail() -> None:
+    path = "/proc/self/mem"  # opens, and has nothing at address 0
+    for call in (files.read, files.read_text, lambda name: files.read_head(name, 8)):
+        with pytest.raises(SystemError_, match=f"cannot read '{path}': Input/output error"):
+            call(path)
+    with pytest.raises(pd.CompileError, match=f"cannot read '{path}': Input/output error"):
+        pd.compile(path)
+    with pytest.raises(pd.Error, match=f"'{path}'"):
+        pd.device("cpu").load(path)
+
+
 def test_sockets_and_pipes_without_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")

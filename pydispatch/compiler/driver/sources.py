@@ -10,8 +10,8 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 
 from pydispatch import ir
-from pydispatch.errors import InvalidArgumentError
-from pydispatch.files import open_binary
+from pydispatch.errors import InvalidArgumentError, SystemError_
+from pydispatch.files import read_head
 from pydispatch.frontends.mlir.frontend import DialectFrontend
 from pydispatch.frontends.mlir.read import is_text, path_from, read_file
 from pydispatch.frontends.source import HEAD, Frontend, ReadOptions, frontends
@@ -110,10 +110,12 @@ def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
 
 
 def _head(path: Path) -> bytes:
-    """Return the first bytes of a file; b"" for a path that is no regular file, which the reader refuses
-    or reads once.
+    """Return the first bytes of a file; b"" for a path that is no regular file or cannot be read, which the reader
+    refuses or reads once.
     """
     if not os.path.isfile(path):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
         return b""
-    with open_binary(path) as stream:
-        return stream.read(HEAD)
+    try:
+        return read_head(path, HEAD)
+    except SystemError_:
+        return b""
