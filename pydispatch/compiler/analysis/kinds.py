@@ -37,11 +37,13 @@ def inputs_of(op: Operation) -> list[SSAValue]:
     """Return the operands of an operation and of everything inside its regions."""
     inputs = list(op._operands)
     for region in op.regions:
-        for block in region.blocks:
-            inner = block.first_op
+        block = region._first_block
+        while block is not None:
+            inner = block._first_op
             while inner is not None:
                 inputs += inputs_of(inner) if inner.regions else inner._operands
-                inner = inner.next_op
+                inner = inner._next_op
+            block = block._next_block
     return inputs
 
 

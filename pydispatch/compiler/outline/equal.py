@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.kinds import inputs_of, is_pure
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -54,13 +54,13 @@ def shape_of_code(op: Operation) -> Hashable:
 def _in_order_of_use(block: Block) -> Iterable[Operation]:
     """Return the operations of a block, each directly before its first user; in their own order if one has effects."""
     ops = list(block.ops)
-    if not all(is_pure(op) for op in ops[:-1]):
+    if len(ops) <= 2 or not all(is_pure(op) for op in ops[:-1]):
         return ops
     placed: dict[Operation, None] = {}
     stack = [*reversed(ops[:-1]), *ops[-1:]]
     while stack:
-        needed = (v.owner for v in inputs_of(stack[-1]))
-        missing = [op for op in needed if isinstance(op, Operation) and op.parent is block and op not in placed]
+        needed = (v.op for v in inputs_of(stack[-1]) if isinstance(v, OpResult))
+        missing = [op for op in needed if op.parent is block and op not in placed]
         stack += reversed(missing)
         if not missing:
             placed.setdefault(stack.pop())

@@ -154,22 +154,19 @@ def is_contraction(op: Operation) -> bool:
 
 def _adds_products(generic: Structured) -> bool:
     """Return whether a generic reduces several inputs, and its body has an addition and a multiplication."""
+    if not generic.loops or len(generic.inputs) < 2:
+        return False
     names = {op.name for op in generic.block.ops}
-    return (
-        bool(generic.loops)
-        and len(generic.inputs) >= 2
-        and bool(names & SUMS.keys())
-        and bool(names & {*SUMS.values()})
-    )
+    return bool(names & SUMS.keys()) and bool(names & {*SUMS.values()})
 
 
 def _recognize(generic: Structured) -> Contraction | None:
     """Return a generic as a contraction; None if its body does not add one product of two factors to one
     accumulator."""
     op = generic.op
-    if cannot_lower(generic):
-        return None
     if len(generic.outputs) != 1 or not generic.loops or len(op.results) != 1:
+        return None
+    if cannot_lower(generic):
         return None
     operands = _product(generic)
     if operands is None:
