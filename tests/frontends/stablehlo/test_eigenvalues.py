@@ -40,12 +40,15 @@ def test_eigenvalues_of_symmetric_matrices(run: Any, kind: str, uplo: str) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("mode", "rows", "columns"), [("A", 4, 3), ("S", 4, 3), ("S", 2, 5), ("N", 3, 4)])
-def test_singular_values(run: Any, kind: str, mode: str, rows: int, columns: int) -> None:
+@pytest.mark.parametrize(("mode", "rows", "columns", "is_full"), [
+    ("A", 4, 3, True), ("S", 4, 3, False), ("S", 2, 5, False), ("N", 3, 4, True), ("N", 6, 4, False),
+])  # fmt: skip
+def test_singular_values(run: Any, kind: str, mode: str, rows: int, columns: int, is_full: bool) -> None:
+    """In mode N the vectors have the shapes that the call states, and any elements."""
     element, dtype, tolerance = KINDS[kind]
     x = np.random.default_rng(6).standard_normal((rows, columns)).astype(dtype)
     least = min(rows, columns)
-    u_columns, v_rows = (least, least) if mode == "S" else (rows, columns)
+    u_columns, v_rows = (rows, columns) if is_full else (least, least)
     text = call(f"{kind}gesdd", f"mode = {ord(mode)} : ui8", f"{rows}x{columns}x{element}",
                 f"{rows}x{columns}x{element}", f"{least}x{element}", f"{rows}x{u_columns}x{element}",
                 f"{v_rows}x{columns}x{element}", "i32")  # fmt: skip

@@ -13,6 +13,7 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import factors, fourier, jacobi, linear, shapes
 from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
+from pydispatch.frontends.stablehlo.types import shape_of
 
 
 def _fft(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
@@ -111,8 +112,8 @@ def gesdd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Res
     b, x, mode = tracer.b, operands[0], _letter(tracer, op, "mode")
     u, values, vt = jacobi.svd(b, x, full=mode == "A")
     if mode == "N":
-        rows, columns = x.shape[-2:]
-        u, vt = (shapes.full(b, 0.0, [*x.shape[:-2], n, n], x.dtype) for n in (rows, columns))
+        sizes = [[n for n in shape_of(op.results[r].type)[-2:] if n is not None] for r in (2, 3)]
+        u, vt = (shapes.full(b, 0.0, [*x.shape[:-2], *matrix], x.dtype) for matrix in sizes)
     return x, values, u, vt, shapes.full(b, 0, x.shape[:-2], tracer.dtype(op, 4))
 
 
