@@ -54,10 +54,12 @@ class Frontend:
     Attributes:
         suffixes: File name suffixes of the format.
         dialects: Dialects whose operations make a parsed program one for this frontend.
+        takes_inputs: Whether `inputs` and `constants` of `ReadOptions` apply to its models.
     """
 
     suffixes: tuple[str, ...] = ()
     dialects: frozenset[str] = frozenset()
+    takes_inputs: bool = False
 
     def reads_file(self, path: Path, head: bytes) -> bool:
         """Return whether this frontend reads a file. `head` has its first bytes, up to `HEAD`."""

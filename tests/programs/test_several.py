@@ -78,6 +78,13 @@ def test_programs_of_one_artifact_share_their_states(source: Any) -> None:
     np.testing.assert_array_equal(program.session().reads(x)[1], np.zeros(4))
 
 
+@pytest.mark.parametrize("source", [both, [doubled, both], both.mlir()], ids=["program", "list", "text"])
+@pytest.mark.parametrize("options", [{"constants": {"x": np.ones(4, np.float32)}}, {"inputs": {"x": (4,)}}])
+def test_options_for_models_of_onnx(source: Any, options: Any) -> None:
+    with pytest.raises(pd.InvalidArgumentError, match="inputs= and constants= are for ONNX models; state the shapes"):
+        pd.compile(source, **options)
+
+
 def test_two_of_one_name() -> None:
     with pytest.raises(pd.CompileError, match=r"two of the functions are called 'doubled'(.|\n)*compile them apart"):
         pd.compile([doubled, negated, doubled])

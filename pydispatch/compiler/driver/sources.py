@@ -43,16 +43,28 @@ def load_source(source: Any, what: str = "source", options: ReadOptions | None =
     if isinstance(source, Mapping):
         return _load_several(source, what, options)
     if isinstance(source, ModuleOp):
+        _check_inputs(None, options)
         return source.clone(), []
     if is_text(source):
+        _check_inputs(None, options)
         return ir.parse(source), []
     if not isinstance(source, (str, os.PathLike)):
         for frontend in frontends():
             if frontend.reads_object(source):
+                _check_inputs(frontend, options)
                 return frontend.read(source, options), []
     path = path_from(what, source)
     reader = reader_of(path)
+    _check_inputs(reader, options)
     return (read_file(path) if reader is None else reader.read(path, options)), [path]
+
+
+def _check_inputs(frontend: Frontend | None, options: ReadOptions) -> None:
+    """Raise InvalidArgumentError if `inputs` or `constants` are given for a source that they do not apply to."""
+    if (options.inputs or options.constants) and (frontend is None or not frontend.takes_inputs):
+        raise InvalidArgumentError(
+            "inputs= and constants= are for ONNX models; state the shapes and values in the program itself"
+        )
 
 
 def _load_several(sources: Mapping[Any, Any], what: str, options: ReadOptions) -> tuple[ModuleOp, list[Path]]:

@@ -14,6 +14,7 @@ class Onnx(Frontend):
     """Frontend that reads `.onnx` files and `onnx.ModelProto` objects."""
 
     suffixes = (".onnx",)
+    takes_inputs = True
 
     def reads_object(self, source: object) -> bool:
         return type(source).__name__ == "ModelProto" and hasattr(source, "SerializeToString")
