@@ -176,6 +176,23 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
           %q = arith.addf %s, %p : f32
           linalg.yield %q : f32
       }} -> Q"""),
+    reasons.TRANSPOSED_AFTER_BYTES: ("%x: tensor<64x64xi8>, %y: tensor<64x64xi8>, %u: tensor<64x64xi32>",
+                                     "tensor<64x64xi32>", f"""
+      %c = arith.constant 0 : i32
+      %e = tensor.empty() : tensor<64x64xi32>
+      %z = linalg.fill ins(%c : i32) outs(%e : tensor<64x64xi32>) -> tensor<64x64xi32>
+      %p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+          affine_map<(m, n, k) -> (m, n)>], iterator_types = [{PARALLEL}, "reduction"]}}
+          ins(%x, %y : tensor<64x64xi8>, tensor<64x64xi8>) outs(%z : tensor<64x64xi32>) {{
+        ^bb0(%l: i8, %r: i8, %s: i32):
+          %a = arith.extsi %l : i8 to i32
+          %b = arith.extsi %r : i8 to i32
+          %q = arith.muli %a, %b : i32
+          %t = arith.addi %s, %q : i32
+          linalg.yield %t : i32
+      }} -> tensor<64x64xi32>
+      %w = arith.addi %p, %u : tensor<64x64xi32>
+      %o = linalg.transpose ins(%w : tensor<64x64xi32>) outs(%e : tensor<64x64xi32>) permutation = [1, 0]"""),
     reasons.REDUCED_BESIDE: ("%x: M, %y: N, %u: M", "Q", f"""
       %p = {PRODUCT.format("%x", "%y", "M, N")}
       %s = linalg.reduce {{ arith.maximumf }} ins(%u : M) outs(%zr : R) dimensions = [1]
