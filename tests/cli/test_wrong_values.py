@@ -30,7 +30,7 @@ WORDS = {
     "bench": ["p.pdx", "--input=4xf32=1", "--seconds=0.001", "--warm-up=0"],
 }  # fmt: skip
 SLOW = ("dump", "compile_to", "output")  # these compile first: fewer values
-WRITES = ("output", "junit", "json", "plot", "summary", "trace")  # a pipe that is written into waits for its reader, as everywhere
+WRITES = ("output", "junit", "json", "plot", "summary", "trace")  # a pipe without a reader makes them wait
 
 
 @pytest.fixture(scope="module")

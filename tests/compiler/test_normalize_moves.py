@@ -191,7 +191,7 @@ WRONG = {
     "strides": ("%i = tensor.empty() : tensor<1x4x1xf32>\n %k = tensor.empty() : tensor<3x1x1xf32>\n %o = tensor.empty() : tensor<1x2x1xf32>\n %0 = linalg.conv_1d_nwc_wcf {strides = dense<1> : tensor<2xi64>} ins(%i, %k : tensor<1x4x1xf32>, tensor<3x1x1xf32>) outs(%o : tensor<1x2x1xf32>) -> tensor<1x2x1xf32>", "expected 1 integer(s)"),  # noqa: E501
     "unknown": (f"%0 = linalg.winograd_filter_transform ins(%a : {T}) outs(%a : {T}) -> {T}", "operation 'linalg.winograd_filter_transform' is not known"),  # noqa: E501
     "random": (f"%0 = linalg.fill_rng_2d ins(%a : {T}) outs(%a : {T}) -> {T}", "operation 'linalg.fill_rng_2d' is not known"),  # noqa: E501
-    "extension": ("%0 = iree_linalg_ext.exp_reduction dimension(0)", "operation 'iree_linalg_ext.exp_reduction' is not known"),
+    "extension": ("%0 = iree_linalg_ext.exp_reduction dimension(0)", "operation 'iree_linalg_ext.exp_reduction' is not known"),  # noqa: E501
     "iterators": (f'%0 = linalg.generic {{indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "window"]}} outs(%a : {T}) {{ ^bb0(%x: f32): linalg.yield %x : f32 }} -> {T}', '"parallel" and "reduction"'),  # noqa: E501
     "no maps": (f'%0 = linalg.generic {{iterator_types = ["parallel"]}} outs(%a : {T}) {{ ^bb0(%x: f32): linalg.yield %x : f32 }} -> {T}', "needs indexing_maps"),  # noqa: E501
     "size of a loop": (f'%0 = linalg.generic {{indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}} outs(%a : {T}) {{ ^bb0(%x: f32): linalg.yield %x : f32 }} -> {T}', "no operand gives the size of iteration d2"),  # noqa: E501

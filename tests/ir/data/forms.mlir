@@ -41,11 +41,6 @@ func.func @truncate(%f: f32, %v: vector<4xf32>) {
   return
 }
 
-func.func @grouped(%r: tensor<3x4xf32>, %m: tensor<2x4x5xf32>, %e: tensor<2xi64>, %i: index, %o: tensor<3x5xf32>) -> tensor<3x5xf32> {
-  %0 = iree_linalg_ext.group_matmul ins(%r, %m, %e, %i : tensor<3x4xf32>, tensor<2x4x5xf32>, tensor<2xi64>, index) outs(%o : tensor<3x5xf32>) -> tensor<3x5xf32>
-  return %0 : tensor<3x5xf32>
-}
-
 func.func @tiles(%a: tensor<3x2xf32>, %s: f32, %o: tensor<3x2xf32>) -> tensor<3x2xf32> {
   %r = iree_linalg_ext.custom_op {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> ()>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#iree_linalg_ext.iterator_type<parallel>, #iree_linalg_ext.iterator_type<parallel>]} ins(%a, %s : tensor<3x2xf32>, f32) outs(%o : tensor<3x2xf32>) {
   ^bb0(%t: tensor<?x?xf32>, %n: f32, %u: tensor<?x?xf32>):
