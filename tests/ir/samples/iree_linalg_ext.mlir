@@ -160,3 +160,8 @@ func.func @packing(%x: tensor<5x7xf32>, %pad: f32, %n: index, %t: tensor<?x3x4x?
   iree_linalg_ext.pack %a inner_dims_pos = [0, 1] inner_tiles = [2, 2] into %b : (memref<4x6xf32> memref<2x3x2x2xf32>)
   return
 }
+
+func.func @grouped(%r: tensor<3x4xf32>, %m: tensor<2x4x5xf32>, %e: tensor<2xi64>, %i: index, %o: tensor<3x5xf32>) -> tensor<3x5xf32> {
+  %0 = iree_linalg_ext.group_matmul ins(%r, %m, %e, %i : tensor<3x4xf32>, tensor<2x4x5xf32>, tensor<2xi64>, index) outs(%o : tensor<3x5xf32>) -> tensor<3x5xf32>
+  return %0 : tensor<3x5xf32>
+}
