@@ -44,8 +44,7 @@ def read_spirv(data: bytes) -> None:
     from pydispatch.formats.spirv import module as spirv
     from pydispatch.formats.spirv import reflect
 
-    _, tables = spirv.read(data, "x")
-    spirv.describe(tables)
+    spirv.describe(spirv.read(data, "x"))
     reflect.reflect(data, "x")
 
 
