@@ -14,10 +14,10 @@ def chapter() -> str:
     """Return the chapter of docs/language.md that lists every operation, as Markdown."""
     from pydispatch.compiler.emit.llvm.emitter import lowerings
     from pydispatch.compiler.host.operations import host_operations
-    from pydispatch.compiler.kernel_ir.expand.expand import RULES
+    from pydispatch.compiler.kernel_ir.expand import expand, integers
     from pydispatch.compiler.tensor_ops.registry import rules_by_name
 
-    kernel = {*lowerings(), *RULES}
+    kernel = {*lowerings(), *expand.RULES, *integers.RULES}
     tensors = [name for name, rule in rules_by_name().items() if name and _is_computed(rule)]
     scalars = {name for name in kernel if name.startswith(("arith.", "math."))}
     groups = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import Operation
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.ir.affine_maps import dims_in, is_identity
@@ -47,10 +49,19 @@ def describe_location(op: Operation) -> str:
 def contraction_word(op: Operation) -> str:
     """Return the kind of a contraction: batch_matmul, matmul, matvec, vecmat, dot or conv."""
     g = structured(op)
-    if any(not isinstance(e, AffineDimExpr) for m in g.maps for e in m.results):
+    if any(_is_window(e, g.iterators) for m in g.maps for e in m.results):
         return "conv"
     used = [dims_in(m) for m in g.maps[:2]]
     parallel = {i for i, kind in enumerate(g.iterators) if kind == "parallel"}
     batch, rows, columns = parallel & used[0] & used[1], parallel & used[0] - used[1], parallel & used[1] - used[0]
     word = "matmul" if rows and columns else "matvec" if rows else "vecmat" if columns else "dot"
     return f"batch_{word}" if batch else word
+
+
+def _is_window(position: AffineExpr, iterators: Sequence[str]) -> bool:
+    """Return whether a window slides along a dimension, rather than that several loops count along it together.
+
+    The panels and columns of a packed factor are such loops: all are parallel, or all reductions.
+    """
+    kinds = [iterators[d] for d in position.used_dims()]
+    return not isinstance(position, AffineDimExpr) and (len(kinds) < 2 or len(set(kinds)) > 1)

@@ -73,8 +73,9 @@ def _bytes(
     halves, body = 8 // bits, emitter.body
     loaded = [load(emitter, rhs, f"<{BYTES * piece.lanes} x i8>", k, piece.first, 0) for piece in pieces]
     for half in range(halves):
-        vectors = [_half(emitter, piece, vector, half) for piece, vector in zip(pieces, loaded, strict=True)]
-        vectors = vectors if halves == 2 else loaded
+        vectors = loaded
+        if halves == 2:
+            vectors = [_half(emitter, piece, vector, half) for piece, vector in zip(pieces, loaded, strict=True)]
         first = BYTES * half
         for row in range(rows):
             steps = load(emitter, lhs, "i32", row, k, first)
