@@ -53,7 +53,8 @@ def from_jax(function: Any, *args: Any, params: Any = None, **options: Unpack[Co
     """Compile a function of JAX.
 
     Args:
-        function: A function that `jax.jit` accepts.
+        function: A function that `jax.jit` accepts. An argument that it donates (`jax.jit(f, donate_argnums=0)`) is
+            updated in place on the CPU by calls with a result in its memory (`out=(cache, None)`).
         args: Example arguments: arrays, or `jax.ShapeDtypeStruct`, also with symbolic sizes.
         params: A tree of arrays that is passed as the first argument and stored in the artifact as weights.
         options: As for `compile`.

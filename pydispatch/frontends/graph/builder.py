@@ -30,7 +30,7 @@ from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr
 from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.util import dialect as util
-from pydispatch.ir.functions import symbol_name
+from pydispatch.ir.functions import FUNCTIONS, symbol_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -272,7 +272,13 @@ class Builder(OperationWriter):
         return tensors
 
     def is_kept(self, value: BlockArgument) -> bool:
-        """Return whether the caller of the function keeps a value: an argument that is not donated."""
+        """Return whether the caller of the function keeps a value: an argument that is not donated.
+
+        The function may be one of a mixed module, which is written by the user.
+        """
+        function = value.owner.parent_op()
+        if function is not None and function.name in FUNCTIONS:
+            return True
         return value.owner is self._scopes[0].block and not self._inputs[value.index].is_donated
 
     def received(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:

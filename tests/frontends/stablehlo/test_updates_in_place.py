@@ -119,10 +119,14 @@ def test_a_donated_argument_is_updated_in_place(attributes: str) -> None:
         assert (returned is x) == (outputs is not None)
 
 
-def test_an_argument_that_the_caller_keeps_is_copied_as_its_elements_are_chosen() -> None:
+@pytest.mark.parametrize("is_mixed", [False, True], ids=["stablehlo", "beside arith"])
+def test_an_argument_that_the_caller_keeps_is_copied_as_its_elements_are_chosen(is_mixed: bool) -> None:
     """One kernel reads the argument once, for both results."""
     x, u = np.arange(40, dtype=np.float32).reshape(8, 5), np.ones((1, 5), np.float32)
-    program: Any = pd.device("cpu").load(pd.compile(STEP.format(attributes="")))
+    text = STEP.format(attributes="")
+    if is_mixed:
+        text = text.replace("%start = stablehlo.constant", "%start = arith.constant")
+    program: Any = pd.device("cpu").load(pd.compile(text))
     assert len(program.main.plan_of(x, u, np.int32(3))) == 1
     y = x.copy()
     y[3] = 1

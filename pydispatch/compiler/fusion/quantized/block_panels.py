@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.kinds import ONCE
-from pydispatch.compiler.fusion.quantized.block_scaled import COLUMNS, STEPS, Weights, integer_range
+from pydispatch.compiler.fusion.quantized.block_scaled import COLUMNS, STEPS, Weights, stored_range
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody
 from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, loop_index
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
@@ -168,7 +168,7 @@ class Panels:
         """
         terms, (low, _) = self.weights.zeros, self.weights.range
         stored = stored_integer(terms[0]) if len(terms) == 1 else None
-        least, most = integer_range(stored[0].tensor, stored[1]) if stored is not None else (0, 256)
+        least, most = stored_range(stored[0].tensor, stored[1]) if stored is not None else (0, 256)
         if stored is None or least < low or most - low > 255:
             return self._per_block(ops, terms, arith.AddfOp, float(-low))
         element, is_signed = stored

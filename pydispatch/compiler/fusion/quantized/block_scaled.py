@@ -35,7 +35,7 @@ STEPS, COLUMNS = -1, -2
 Positions = tuple[Position, ...]
 
 
-def integer_range(value: SSAValue, is_signed: bool) -> Range:
+def stored_range(value: SSAValue, is_signed: bool) -> Range:
     """Return the least and the greatest element of a tensor of integers."""
     width = cast(IntegerType, element_of(value)).width.data
     low, high = range_of(value) or (-(1 << width - 1), (1 << width - 1) - 1)
@@ -70,7 +70,7 @@ class Weights:
     @property
     def range(self) -> Range:
         """The least and the greatest stored integer."""
-        return integer_range(self.stored, self.is_signed)
+        return stored_range(self.stored, self.is_signed)
 
     @property
     def terms(self) -> tuple[Term, ...]:
