@@ -47,7 +47,7 @@ class Graph:
         return self.rng.uniform(0.01, 0.02, count).astype(np.float32)
 
     def pair(self, value: str, scale: float, zero: Any) -> str:
-        """What QuantizeLinear and DequantizeLinear make of a value."""
+        """Add QuantizeLinear and DequantizeLinear after a value, and return their result."""
         s, z = self.constant(np.float32(scale)), self.constant(zero)
         return self.node("DequantizeLinear", self.node("QuantizeLinear", value, s, z), s, z)
 

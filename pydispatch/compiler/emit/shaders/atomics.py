@@ -33,7 +33,7 @@ class Atomics(Memory[E, V]):
     """Width of the widest word that has atomic operations."""
 
     @abstractmethod
-    def exchange(self, emitter: E, memref: MemRef, place: V, bits: int, new: Callable[[V], V]) -> V:
+    def exchange(self, emitter: E, memref: MemRef, address: V, bits: int, new: Callable[[V], V]) -> V:
         """Emit the loop of a compare-exchange, and return the old word. new: emits the new word from the old one."""
 
     def atomic(self, emitter: E, op: Operation) -> None:
@@ -52,11 +52,11 @@ class Atomics(Memory[E, V]):
         bits = storage_bits(element) if memref.root.kind == "binding" else max(32, emitter.width(element))
         if bits < 32:
             index, shift = self.part(emitter, index, bits)
-        place = self.atomic_place(emitter, memref, index, max(bits, 32))
+        address = self.atomic_address(emitter, memref, index, max(bits, 32))
         old_word = None
         if bits >= 32 and _is_on_words(kind, element, bits):
             word = self.to_bits(emitter, value, element)
-            old_word = self.atomic_update(emitter, kind, memref, place, bits, word)
+            old_word = self.atomic_update(emitter, kind, memref, address, bits, word)
 
         def old(word: V) -> V:
             return self.from_word(emitter, word, element, bits, shift)
@@ -71,7 +71,7 @@ class Atomics(Memory[E, V]):
             return self.arithmetic(emitter, "or", 32, kept, part)
 
         if old_word is None:
-            old_word = self.exchange(emitter, memref, place, max(bits, 32), new)
+            old_word = self.exchange(emitter, memref, address, max(bits, 32), new)
         emitter.define(op.results[0], old(old_word))
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:

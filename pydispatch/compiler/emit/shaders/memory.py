@@ -64,11 +64,11 @@ class Memory(Registers[E, V]):
         """Load a word of a binding: atomically where the binding may be written."""
 
     @abstractmethod
-    def atomic_place(self, emitter: E, memref: MemRef, index: Index, bits: int) -> V:
+    def atomic_address(self, emitter: E, memref: MemRef, index: Index, bits: int) -> V:
         """Return the operand by which atomic operations refer to a word of 32 or 64 bits."""
 
     @abstractmethod
-    def atomic_update(self, emitter: E, kind: str, memref: MemRef, place: V, bits: int, value: V) -> V | None:
+    def atomic_update(self, emitter: E, kind: str, memref: MemRef, address: V, bits: int, value: V) -> V | None:
         """Emit an atomic operation on integers, and return the old word; None where the language has none."""
 
     @abstractmethod
@@ -130,10 +130,10 @@ class Memory(Registers[E, V]):
         """Store an element that is a part of a word. has_own_byte: no other invocation writes its byte."""
         bits = storage_bits(memref.element)
         word_index, shift = self.part(emitter, index, bits)
-        place = self.atomic_place(emitter, memref, word_index, 32)
+        address = self.atomic_address(emitter, memref, word_index, 32)
         part = self.to_word(emitter, value, memref.element, bits, shift)
-        self.atomic_update(emitter, "andi", memref, place, 32, self.others(emitter, bits, shift))
-        self.atomic_update(emitter, "ori", memref, place, 32, part)
+        self.atomic_update(emitter, "andi", memref, address, 32, self.others(emitter, bits, shift))
+        self.atomic_update(emitter, "ori", memref, address, 32, part)
 
     # Lowerings
 

@@ -91,7 +91,7 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def expand(self, emitter: E, op: Operation, exponent: int | None = None) -> None:
-        """Emit the definition of an operation in its place. exponent: of a power, where it is known."""
+        """Emit what defines an operation instead of it. exponent: of a power, where it is known."""
 
 
 _NATIVE = Native()

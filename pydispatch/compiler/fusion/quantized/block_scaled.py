@@ -112,13 +112,13 @@ def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
     rows = [d for d in parallel if d not in weights.dims]
     positions = list[Position]([()] * len(g.iterators))
     for dims, loop in ((g.loops, STEPS), (columns, COLUMNS)):
-        place = 1
+        stride = 1
         for dim in reversed(dims):
             size = g.extents[dim]
             if size is None:
                 return None
-            positions[dim] = loop_index(loop, size, place)
-            place *= size
+            positions[dim] = loop_index(loop, size, stride)
+            stride *= size
     for dim in batch:
         size = g.extents[dim]
         if size is None:

@@ -151,7 +151,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         part = self.to_word(emitter, value, memref.element, bits, shift)
         emitter.code.do("Store", pointer, let("UConvert", _BYTE.type(m), let("BitwiseOr", m.int(32), kept, part)))
 
-    def atomic_place(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Id:
+    def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Id:
         if bits == 64:
             emitter.m.capability("Int64Atomics")
         if memref.root.kind == "binding":
@@ -159,20 +159,20 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         return _variable_pointer(emitter, memref, index)
 
     def atomic_update(
-        self, emitter: FunctionEmitter, kind: str, memref: MemRef, place: Id, bits: int, value: Id
+        self, emitter: FunctionEmitter, kind: str, memref: MemRef, address: Id, bits: int, value: Id
     ) -> Id | None:
         if kind not in _UPDATES:
             return None
         m = emitter.m
-        return emitter.code.let(_UPDATES[kind], m.int(bits), place, m.integer(SCOPE_DEVICE), m.integer(0), value)
+        return emitter.code.let(_UPDATES[kind], m.int(bits), address, m.integer(SCOPE_DEVICE), m.integer(0), value)
 
     def exchange(
-        self, emitter: FunctionEmitter, memref: MemRef, place: Id, bits: int, new: Callable[[Id], Id]
+        self, emitter: FunctionEmitter, memref: MemRef, address: Id, bits: int, new: Callable[[Id], Id]
     ) -> Id:  # fmt: skip
         code, m = emitter.code, emitter.m
         word, scope, relaxed = m.int(bits), m.integer(SCOPE_DEVICE), m.integer(0)
         emitter.iterations.unknown()
-        first, before = code.let("AtomicLoad", word, place, scope, relaxed), code.label
+        first, before = code.let("AtomicLoad", word, address, scope, relaxed), code.label
         head, body, again, after = (m.id() for _ in range(4))
         seen = m.id()
         code.branch(head)
@@ -181,7 +181,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         code.do("LoopMerge", after, again, 0)
         code.branch(body)
         code.start(body)
-        exchanged = code.let("AtomicCompareExchange", word, place, scope, relaxed, relaxed, new(seen), seen)
+        exchanged = code.let("AtomicCompareExchange", word, address, scope, relaxed, relaxed, new(seen), seen)
         is_done = code.let("IEqual", m.bool(), exchanged, seen)
         code.branch(again)
         code.start(again)

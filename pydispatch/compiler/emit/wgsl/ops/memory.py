@@ -46,12 +46,12 @@ def _storage(emitter: FunctionEmitter, memref: MemRef) -> tuple[str, Buffer]:
     return memref.root.variable, buffer or Buffer(emitter.type(memref.element))
 
 
-def _read(buffer: Buffer, place: str) -> str:
-    return f"atomicLoad(&{place})" if buffer.is_atomic else place
+def _read(buffer: Buffer, address: str) -> str:
+    return f"atomicLoad(&{address})" if buffer.is_atomic else address
 
 
-def _write(emitter: FunctionEmitter, buffer: Buffer, place: str, value: str) -> None:
-    emitter.do(f"atomicStore(&{place}, {value});" if buffer.is_atomic else f"{place} = {value};")
+def _write(emitter: FunctionEmitter, buffer: Buffer, address: str, value: str) -> None:
+    emitter.do(f"atomicStore(&{address}, {value});" if buffer.is_atomic else f"{address} = {value};")
 
 
 def _let_integer(emitter: FunctionEmitter, text: str, word: str) -> Name:
@@ -102,28 +102,28 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         name, buffer = variable(emitter, memref.root.binding)
         return _let_integer(emitter, _read(buffer, f"{name}[{emitter.place(index)}]"), buffer.word)
 
-    def atomic_place(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Name:
+    def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Name:
         return Name(f"{_storage(emitter, memref)[0]}[{emitter.place(index)}]")
 
     def atomic_update(
-        self, emitter: FunctionEmitter, kind: str, memref: MemRef, place: Name, bits: int, value: Name
+        self, emitter: FunctionEmitter, kind: str, memref: MemRef, address: Name, bits: int, value: Name
     ) -> Name | None:
         word = _storage(emitter, memref)[1].word
         if kind not in _UPDATES or _WORDS.get(kind, word) != word:
             return None
-        return _let_integer(emitter, f"{_UPDATES[kind]}(&{place}, {_as_word(value, word)})", word)
+        return _let_integer(emitter, f"{_UPDATES[kind]}(&{address}, {_as_word(value, word)})", word)
 
     def exchange(
-        self, emitter: FunctionEmitter, memref: MemRef, place: Name, bits: int, new: Callable[[Name], Name]
+        self, emitter: FunctionEmitter, memref: MemRef, address: Name, bits: int, new: Callable[[Name], Name]
     ) -> Name:
         word = _storage(emitter, memref)[1].word
         seen = emitter.var("i32")
         emitter.iterations.unknown()
         emitter.do("loop {")
         with emitter.scope():
-            emitter.do(f"{seen} = i32(atomicLoad(&{place}));")
+            emitter.do(f"{seen} = i32(atomicLoad(&{address}));")
             old, stored = (_as_word(value, word) for value in (seen, new(seen)))
-            emitter.do(f"if atomicCompareExchangeWeak(&{place}, {old}, {stored}).exchanged {{ break; }}")
+            emitter.do(f"if atomicCompareExchangeWeak(&{address}, {old}, {stored}).exchanged {{ break; }}")
         emitter.do("}")
         return seen
 

@@ -338,9 +338,9 @@ class _Workgroup:
                 total = inner.add(arith.AddfOp(total, inner.add(arith.MulfOp(term(match.offset), row_sum))))
             if unit is not None:
                 total = inner.add(arith.MulfOp(total, unit))
-            place = inner.plus(indices, row_of_a * match.width)
-            total = inner.add(arith.AddfOp(_load(inner, totals, place), total))
-            self.frame.elements.store(inner, total, totals, [place])
+            position = inner.plus(indices, row_of_a * match.width)
+            total = inner.add(arith.AddfOp(_load(inner, totals, position), total))
+            self.frame.elements.store(inner, total, totals, [position])
 
         build.parallel(0, width, element)
 
