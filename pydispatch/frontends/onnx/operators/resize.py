@@ -101,7 +101,7 @@ def _scaled_size(call: NodeCall, size: Size, factor: Number) -> Size:
         (read >= 0).require(f"{call.node.op_type}: a scale is negative")
         return read.size("resized")
     if not (math.isfinite(factor) and 0 < factor < 1 << 20):
-        raise call.fail(f"a scale is {factor}")
+        raise call.fail(f"a scale is {factor}; expected more than 0 and less than 2^20")
     if not isinstance(size, Expr):
         return int(np.float64(factor) * size)
     fraction = Fraction(factor).limit_denominator(1000)

@@ -45,7 +45,7 @@ def _computed_shape(call: NodeCall, x: Tensor, integers: Sequence[Integer], allo
     remaining = total // (-product_of(b, sizes)).max(1)
     sizes = [(n < 0).where(remaining, n) for n in sizes]
     total.is_equal(product_of(b, sizes)).require(
-        f"Reshape: {x} has another number of elements than its operand 'shape'"
+        f"Reshape: {x} has another number of elements than its operand 'shape' states"
     )
     return [n.size() for n in sizes]
 
