@@ -121,8 +121,8 @@ def refused(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> R
     """Raise CompileError for a factorization that is not supported."""
     target: Any = op.properties["call_target_name"]
     raise tracer.b.fail(
-        f"'{target.data}' of LAPACK is not supported; eigenvalues of real symmetric matrices and singular values of real "
-        "matrices are",
+        f"'{target.data}' of LAPACK is not supported; eigenvalues of real symmetric matrices and singular values of "
+        "real matrices are",
         f"give a kernel that calls your LAPACK, kernels={{'{target.data}': pd.CFunction(...)}}, or compute it outside",
     )
 
