@@ -17,12 +17,13 @@ import numpy as np
 import pydispatch as pd
 
 DEVICES = ("cpu", "vulkan", "webgpu", "ptx-interpreter")
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/python_kernels"
 
 
 @functools.cache
 def example(name: str = "kernels") -> ModuleType:
     """A file of examples/python_kernels."""
-    path = Path(__file__).resolve().parents[2] / f"examples/python_kernels/{name}.py"
+    path = EXAMPLES / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"python_kernels_{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,9 @@ import pytest
 import typecheck
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_works import DEVICES, example
+from kernel_works import DEVICES, EXAMPLES, example
 
 import pydispatch as pd
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples/python_kernels"
 
 
 @pytest.mark.parametrize(("name", "kernels"), [("kernels", 7), ("tiles", 4)])

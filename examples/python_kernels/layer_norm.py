@@ -1,0 +1,79 @@
+"""Layer normalization, forward and backward, with atomic additions to the gradients of the weights."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from running import Case, run
+
+import pydispatch as pd
+
+Vector = Annotated[pd.View, pd.f32["n"]]
+Rows = Annotated[pd.View, pd.f32["m", "n"]]
+EPSILON = 1e-5
+
+
+@pd.kernel(workgroup=64, grid=lambda x, *_: x.shape[0])
+def layer_norm(x: Rows, w: Vector, b: Vector, y: Rows) -> None:
+    row, lane, n = pd.group_id(0), pd.local_id(0), x.shape[1]
+    part = 0.0
+    for j in range(lane, n, pd.group_size(0)):
+        part += x[row, j]
+    total = pd.group_sum(part)
+    mean = total / pd.f32(n)
+    squares = 0.0
+    for j in range(lane, n, pd.group_size(0)):
+        squares += (x[row, j] - mean) ** 2
+    variance = pd.group_sum(squares)
+    scale = pd.rsqrt(variance / pd.f32(n) + EPSILON)
+    for j in range(lane, n, pd.group_size(0)):
+        y[row, j] = (x[row, j] - mean) * scale * w[j] + b[j]
+
+
+@pd.kernel(workgroup=64, grid=lambda x, *_: x.shape[0])
+def layer_norm_backward(x: Rows, w: Vector, dy: Rows, dx: Rows, dw: Vector, db: Vector) -> None:
+    row, lane = pd.group_id(0), pd.local_id(0)
+    n = pd.f32(x.shape[1])
+    part = 0.0
+    for j in range(lane, x.shape[1], pd.group_size(0)):
+        part += x[row, j]
+    total = pd.group_sum(part)
+    mean = total / n
+    part = 0.0
+    for j in range(lane, x.shape[1], pd.group_size(0)):
+        part += (x[row, j] - mean) ** 2
+    squares = pd.group_sum(part)
+    scale = pd.rsqrt(squares / n + EPSILON)
+    along, whole = 0.0, 0.0
+    for j in range(lane, x.shape[1], pd.group_size(0)):
+        along += dy[row, j] * w[j] * (x[row, j] - mean) * scale
+        whole += dy[row, j] * w[j]
+    along_all = pd.group_sum(along)
+    whole_all = pd.group_sum(whole)
+    for j in range(lane, x.shape[1], pd.group_size(0)):
+        normal = (x[row, j] - mean) * scale
+        dx[row, j] = (dy[row, j] * w[j] - (whole_all + normal * along_all) / n) * scale
+        pd.atomic_add(dw, j, dy[row, j] * normal)
+        pd.atomic_add(db, j, dy[row, j])
+
+
+def cases(random: np.random.Generator) -> list[Case]:
+    x, dy = random.standard_normal((2, 20, 70), np.float32)
+    w, b = random.standard_normal((2, 70), np.float32)
+    wide = x.astype(np.float64)
+    scale = 1 / np.sqrt(wide.var(1, keepdims=True) + EPSILON)
+    normal = (wide - wide.mean(1, keepdims=True)) * scale
+    g = dy.astype(np.float64) * w
+    dx = (g - g.mean(1, keepdims=True) - normal * (g * normal).mean(1, keepdims=True)) * scale
+    zeros = np.zeros_like
+    return [
+        Case(layer_norm, (x, w, b, zeros(x)), (normal * w + b,), 1e-4),
+        Case(
+            layer_norm_backward, (x, w, dy, zeros(x), zeros(w), zeros(w)), (dx, (dy * normal).sum(0), dy.sum(0)), 1e-4
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    run(cases)

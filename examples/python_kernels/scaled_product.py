@@ -1,0 +1,44 @@
+"""A product of matrices of 8-bit floats with one scale for each 32 columns of a row, as in the MX formats."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import ml_dtypes
+import numpy as np
+from running import Case, run
+
+import pydispatch as pd
+
+BLOCK, GROUP = 16, 32
+
+
+@pd.kernel(workgroup=64)
+def scaled_product(
+    a: Annotated[pd.View, pd.f8E4M3FN["m", "k"]],
+    a_scales: Annotated[pd.View, pd.f32["m", "groups"]],
+    b: Annotated[pd.View, pd.f8E4M3FN["n", "k"]],
+    b_scales: Annotated[pd.View, pd.f32["n", "groups"]],
+    y: Annotated[pd.View, pd.f32["m", "n"]],
+) -> None:
+    """a times b transposed."""
+    i, j = pd.group_id(1) * BLOCK, pd.group_id(0) * BLOCK
+    total = pd.zeros((BLOCK, BLOCK), pd.f32)
+    for group in range(a_scales.shape[1]):
+        k = group * GROUP
+        part = pd.f16(a[i : i + BLOCK, k : k + GROUP]) @ pd.f16(b[j : j + BLOCK, k : k + GROUP]).T
+        total += part * a_scales[i : i + BLOCK, group][:, None] * b_scales[j : j + BLOCK, group]
+    y[i : i + BLOCK, j : j + BLOCK] = total
+
+
+def cases(random: np.random.Generator) -> list[Case]:
+    a, b = (random.standard_normal((rows, 64)).astype(ml_dtypes.float8_e4m3fn) for rows in (20, 30))
+    scales = [2.0 ** random.integers(-9, -5, (rows, 2)) for rows in (20, 30)]
+    wide = [each.astype(float) * np.repeat(scale, GROUP, axis=1) for each, scale in zip((a, b), scales, strict=True)]
+    a_scales, b_scales = (scale.astype(np.float32) for scale in scales)
+    given = a, a_scales, b, b_scales, np.zeros((20, 30), np.float32)
+    return [Case(scaled_product, given, (wide[0] @ wide[1].T,), 1e-4)]
+
+
+if __name__ == "__main__":
+    run(cases)

@@ -1,0 +1,44 @@
+"""A step of the heat equation: each workgroup reads its block with a halo into workgroup memory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from running import Case, run
+
+import pydispatch as pd
+
+BLOCK = 16
+HALO = BLOCK + 2
+Grid = Annotated[pd.View, pd.f32["m", "n"]]
+
+
+@pd.kernel(workgroup=(BLOCK, BLOCK))
+def heat(x: Grid, y: Grid, rate: Annotated[float, pd.f32]) -> None:
+    """Elements outside of the grid are 0."""
+    block = pd.shared((HALO, HALO), pd.f32)
+    column, row = pd.local_id(0), pd.local_id(1)
+    top, left = pd.group_id(1) * BLOCK - 1, pd.group_id(0) * BLOCK - 1
+    for at in range(row * BLOCK + column, HALO * HALO, BLOCK * BLOCK):
+        i, j = top + at // HALO, left + at % HALO
+        block[at // HALO, at % HALO] = x[i, j] if 0 <= i < x.shape[0] and 0 <= j < x.shape[1] else 0.0
+    pd.barrier()
+    i, j = pd.global_id(1), pd.global_id(0)
+    if i < y.shape[0] and j < y.shape[1]:
+        middle = block[row + 1, column + 1]
+        around = (
+            block[row, column + 1] + block[row + 2, column + 1] + block[row + 1, column] + block[row + 1, column + 2]
+        )
+        y[i, j] = middle + rate * (around - 4 * middle)
+
+
+def cases(random: np.random.Generator) -> list[Case]:
+    x = random.standard_normal((37, 21), np.float32)
+    wide = np.pad(x, 1)
+    around = wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:]
+    return [Case(heat, (x, np.zeros_like(x), 0.2), (x + 0.2 * (around - 4 * x),), 1e-5)]
+
+
+if __name__ == "__main__":
+    run(cases)

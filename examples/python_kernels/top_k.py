@@ -1,0 +1,54 @@
+"""The largest elements of each row with their places, by a bitonic sort in workgroup memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import numpy as np
+from running import Case, run
+
+import pydispatch as pd
+
+SIZE, K = 128, 8
+
+
+@pd.kernel(workgroup=SIZE, grid=lambda x, *_: x.shape[0])
+def top_k(
+    x: Annotated[pd.View, pd.f32["m", "n"]],
+    values: Annotated[pd.View, pd.f32["m", K]],
+    places: Annotated[pd.View, pd.i32["m", K]],
+) -> None:
+    """Rows of at most 128 elements. Equal elements are in the order of their places."""
+    keys = pd.shared(SIZE, pd.f32)
+    numbers = pd.shared(SIZE, pd.i32)
+    row, lane = pd.group_id(0), pd.local_id(0)
+    keys[lane] = x[row, lane] if lane < x.shape[1] else -math.inf
+    numbers[lane] = pd.i32(lane)
+    pd.barrier()
+    run = 2
+    while run <= SIZE:
+        distance = run // 2
+        while distance > 0:
+            other = lane ^ distance
+            if other > lane:
+                a, b, m, n = keys[lane], keys[other], numbers[lane], numbers[other]
+                is_first = a > b or (a == b and m < n)
+                if is_first != (lane & run == 0):
+                    keys[lane], keys[other], numbers[lane], numbers[other] = b, a, n, m
+            pd.barrier()
+            distance //= 2
+        run *= 2
+    if lane < K:
+        values[row, lane], places[row, lane] = keys[lane], numbers[lane]
+
+
+def cases(random: np.random.Generator) -> list[Case]:
+    x = random.integers(-50, 50, (5, 100)).astype(np.float32)
+    places = np.argsort(-x, axis=1, kind="stable")[:, :K]
+    given = x, np.zeros((5, K), np.float32), np.zeros((5, K), np.int32)
+    return [Case(top_k, given, (np.take_along_axis(x, places, 1), places))]
+
+
+if __name__ == "__main__":
+    run(cases)

@@ -1,0 +1,46 @@
+"""The gallery of examples/python_kernels: each file on every device against NumPy, and its row of the docs."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from kernel_works import DEVICES, EXAMPLES
+
+import pydispatch as pd
+
+OTHERS = ("kernels", "tiles", "running")
+GALLERY = sorted(path for path in EXAMPLES.glob("*.py") if path.stem not in OTHERS)
+
+
+def loaded(path: Path) -> ModuleType:
+    """A file of the gallery as a module."""
+    if str(EXAMPLES) not in sys.path:
+        sys.path.append(str(EXAMPLES))
+    spec = importlib.util.spec_from_file_location(f"gallery_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in GALLERY])
+def test_equals_numpy_on_every_device(path: Path) -> None:
+    for case in loaded(path).cases(np.random.default_rng(1)):
+        artifact = pd.compile(case.kernel, targets=("cpu", "vulkan", "webgpu", "cuda"))
+        for name in DEVICES:
+            results = pd.device(name).load(artifact)[case.kernel.name](*case.arguments)
+            case.compare([np.asarray(each) for each in (results if isinstance(results, tuple) else (results,))])
+
+
+def test_the_docs_list_the_gallery() -> None:
+    rows = {
+        f"| [{path.stem}](../examples/python_kernels/{path.name}) | {(loaded(path).__doc__ or '').splitlines()[0]} |"
+        for path in GALLERY
+    }
+    page = (EXAMPLES.parents[1] / "docs/python-kernels.md").read_text("utf-8").splitlines()
+    assert {line for line in page if "](../examples/python_kernels/" in line and line.startswith("| [")} == rows
