@@ -1,4 +1,4 @@
-"""Table of the functions that kernels may call, with one handler each."""
+"""The functions of numbers that kernels may call, with one handler each."""
 
 from __future__ import annotations
 
@@ -222,34 +222,6 @@ def ceil_divide(low: CallContext, node: ast.Call, arguments: list[Entity]) -> En
     return low.writer.value(f"{operation} {x.name}, {y.name} : {type}", type)
 
 
-def atomic(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
-    """Emit an atomic read-modify-write operation. symbol: "add", "max" or "min"."""
-    count_of(low, node, arguments, 3)
-    memory = arguments[0]
-    if not isinstance(memory, MemoryRef):
-        raise low.error(
-            node.args[0],
-            f"{ast.unparse(node.func)}: expected a view or memory of the workgroup, got {described(memory)}",
-            "give the view, then the index, then the value",
-        )
-    indices = low.indices(node.args[1], memory, arguments[1])
-    value = low.converted(node.args[2], arguments[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
-    kinds = {"add": ("addf", "addi"), "max": ("maximumf", "maxs"), "min": ("minimumf", "mins")}
-    kind = kinds[symbol][not is_float(memory.dtype)]
-    if memory.dtype in UNSIGNED and symbol != "add":
-        kind = f"{symbol}u"
-    low.writes(node, memory)
-    if memory.parameter:
-        low.read.add(memory.parameter)
-    low.writer.value(
-        f"memref.atomic_rmw {kind} {value.name}, {memory.name}[{indices}] : ({memory.dtype}, {memory.type}) "
-        f"-> {memory.dtype}",
-        memory.dtype,
-    )
-    low.writer.has_effects = True
-    return Known(None)
-
-
 def length(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Return the length of a tuple, or the size of the first dimension of a view."""
     count_of(low, node, arguments, 1)
@@ -287,6 +259,8 @@ def _refuse_nested_collective(low: CallContext, node: ast.Call, arguments: list[
         f"{name} is a statement of its own in a kernel: {low.meeting_rule}",
         f"write it in a line of its own, as in 'total = {name}(value)'"
         if "group_" in name
+        else "give it a line of its own, as in 'tile = pydispatch.shared(64, pydispatch.f32)'"
+        if "shared" in name
         else "put it between statements",
     )
 
@@ -302,9 +276,6 @@ TABLE: dict[Any, Handler] = {
     functions.fma: fused,
     functions.bitcast: bits,
     functions.cdiv: ceil_divide,
-    functions.atomic_add: lambda low, node, arguments: atomic(low, node, arguments, "add"),
-    functions.atomic_max: lambda low, node, arguments: atomic(low, node, arguments, "max"),
-    functions.atomic_min: lambda low, node, arguments: atomic(low, node, arguments, "min"),
     **dict.fromkeys(
         (functions.barrier, functions.group_sum, functions.group_max, functions.group_min, functions.shared),
         _refuse_nested_collective,
@@ -316,7 +287,7 @@ TABLE: dict[Any, Handler] = {
     builtins.abs: absolute,
     builtins.len: length,
 }
-"""By the function that the name in the kernel stands for."""
+"""By the function that the name in the kernel stands for. Equal arguments give equal results."""
 
 REMEDIES: dict[Any, str] = {
     builtins.int: "write pydispatch.i32(...)",

@@ -25,6 +25,7 @@ from pydispatch.kernels.entities import (
     flat,
     rebuilt,
 )
+from pydispatch.kernels.handlers import HANDLERS
 from pydispatch.kernels.imported import ImportedSource
 from pydispatch.kernels.source import MISSING
 from pydispatch.kernels.subscripts import Subscripts
@@ -315,7 +316,7 @@ class Expressions(Subscripts):
         call = f"func.call @{function.local}({names}) : ({types}) -> {function.result}"
         return self.writer.value(call, function.result)
 
-    handlers: Mapping[Any, calls.Handler] = calls.TABLE
+    handlers: Mapping[Any, calls.Handler] = HANDLERS
 
     def called(self, node: ast.Call, handler: calls.Handler, arguments: list[Entity]) -> Entity:
         """Call one of the `handlers` with evaluated arguments, and return its result."""

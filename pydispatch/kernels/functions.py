@@ -52,19 +52,51 @@ def shared(shape: Any, dtype: Any) -> Any:
     outside("shared")
 
 
-def atomic_add(memory: Any, index: Any, value: Any) -> None:
-    """Add a value to `memory[index]` as one atomic read-modify-write operation."""
+def atomic_add(memory: Any, index: Any, value: Any) -> Any:
+    """Add a value to `memory[index]` as one atomic operation, and return the element before.
+
+    index: of an element, a number or a tuple; in kernels with tiles also tiles, which update an element each.
+    """
     outside("atomic_add")
 
 
-def atomic_max(memory: Any, index: Any, value: Any) -> None:
-    """Replace `memory[index]` by the larger of itself and a value, as one atomic operation."""
+def atomic_max(memory: Any, index: Any, value: Any) -> Any:
+    """Replace `memory[index]` by the larger of itself and a value; arguments and result are those of `atomic_add`."""
     outside("atomic_max")
 
 
-def atomic_min(memory: Any, index: Any, value: Any) -> None:
-    """Replace `memory[index]` by the smaller of itself and a value, as one atomic operation."""
+def atomic_min(memory: Any, index: Any, value: Any) -> Any:
+    """Replace `memory[index]` by the smaller of itself and a value; arguments and result are those of `atomic_add`."""
     outside("atomic_min")
+
+
+def atomic_exchange(memory: Any, index: Any, value: Any) -> Any:
+    """Replace `memory[index]` by a value; arguments and result are those of `atomic_add`."""
+    outside("atomic_exchange")
+
+
+def atomic_and(memory: Any, index: Any, value: Any) -> Any:
+    """Clear the bits of the integer `memory[index]` that are not set in a value; else as `atomic_add`."""
+    outside("atomic_and")
+
+
+def atomic_or(memory: Any, index: Any, value: Any) -> Any:
+    """Set the bits of the integer `memory[index]` that are set in a value; else as `atomic_add`."""
+    outside("atomic_or")
+
+
+def atomic_xor(memory: Any, index: Any, value: Any) -> Any:
+    """Invert the bits of the integer `memory[index]` that are set in a value; else as `atomic_add`."""
+    outside("atomic_xor")
+
+
+def atomic_cas(memory: Any, index: Any, expected: Any, value: Any) -> Any:
+    """Replace the integer `memory[index]` by a value if it is the expected one, as one atomic operation.
+
+    Returns:
+        The element before: it was replaced if that is the expected one.
+    """
+    outside("atomic_cas")
 
 
 def group_sum(value: Any) -> Any:

@@ -33,6 +33,8 @@ GOOD = {
     "conditions": "t = x[0:8]\ny[0:8] = pd.where((t > 0) & (t < 1), 1.0, 0.0)",
     "a condition of a sum": "if pd.sum(x[0:8]) > 0:\n    y[0:8] = 1.0",
     "another shape without a loop": "t = x[0:8]\nt = t[:, None] * t\nw[0:8, 0:8] = t",
+    "indices of a tile": "y[z[0:8]] += x[z[0:8] - 1]",
+    "atomic operations of a tile": "pd.atomic_max(w, (z[0:8], c), x[0:8])",
     "shorter integers": "t = z[0:8]\nfor i in range(4):\n    t = pd.i32(pd.i8(t))\nz[0:8] = t",
 }
 

@@ -1,14 +1,18 @@
-"""Atomic updates of elements: the kinds of memref.atomic_rmw, and the operation by which each combines two values."""
+"""Atomic updates of elements, memref.atomic_rmw and pyd.compare_exchange: their kinds, and their new values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from pydispatch.compiler.kernel_ir.readers import integer
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
+
+UPDATES = ("memref.atomic_rmw", "pyd.compare_exchange")
+"""Operations that update an element atomically: the operands are the value, the memref and its indices."""
 
 Table = Mapping[str, Callable[[Any, Operation], None]]
 """The lowerings of an emitter, by operation."""
@@ -26,9 +30,19 @@ _OPERATIONS: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
 _FLOATS = ("addf", "maximumf", "minimumf", "mulf", "maxnumf", "minnumf")
 
 
+def kind_of(op: Operation) -> str:
+    """Return the kind of an update: one of `KINDS`, or "compare_exchange"."""
+    return KINDS[integer(op, "kind")] if op.name == UPDATES[0] else "compare_exchange"
+
+
+def indices_of(op: Operation) -> Sequence[SSAValue]:
+    """Return the indices of the element that an operation updates."""
+    return op.operands[2:] if op.name == UPDATES[0] else op.operands[2:-1]
+
+
 def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:
     """Return why there is no atomic operation of a kind on elements of a type, "" if there is one."""
-    if kind != "assign" and (kind in _FLOATS) != is_float(element):
+    if kind not in ("assign", "compare_exchange") and (kind in _FLOATS) != is_float(element):
         return f"'{kind}' is for {'floats' if kind in _FLOATS else 'integers'}"
     if (bits := bit_width(element)) not in (8, 16, 32, 64) or bits > most_bits:
         sizes = [str(size // 8) for size in (8, 16, 32, 64) if size <= most_bits]
@@ -36,7 +50,7 @@ def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:
     return ""
 
 
-def combining(kind: str, element: Attribute) -> Operation | None:
+def _combining(kind: str, element: Attribute) -> Operation | None:
     """Return the operation that combines the old value and the operand of an atomic update; None for an assignment.
 
     Its operands are the arguments of a detached block.
@@ -47,20 +61,34 @@ def combining(kind: str, element: Attribute) -> Operation | None:
     return _OPERATIONS[kind](old, operand)
 
 
-def combined(f: Any, table: Table, kind: str, element: Attribute, old: Any, operand: Any) -> Any:
+def combined(f: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
     """Emit the computation of the new value of an atomic update, and return its register.
 
     Args:
         f: The emitter of the function.
         table: Lowering of each operation.
-        kind: Kind of the update.
+        update: The update.
         element: Type of the element.
-        old, operand: Registers of the old value and of the operand.
+        old: Register of the old value.
     """
-    op = combining(kind, element)
+    kind, operand = kind_of(update), f.get(update.operands[0])
+    if kind == "compare_exchange":
+        return _chosen(f, table, update, element, old)
+    op = _combining(kind, element)
     if op is None:
         return operand
     f.define(op.operands[0], old)
     f.define(op.operands[1], operand)
     table[op.name](f, op)
     return f.get(op.results[0])
+
+
+def _chosen(f: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
+    """Emit the choice of a compare-exchange between the new value and the old one."""
+    before = Block(arg_types=[element]).args[0]
+    f.define(before, old)
+    is_expected = arith.CmpiOp(before, update.operands[-1], "eq")
+    choice = arith.SelectOp(is_expected.result, update.operands[0], before)
+    for op in (is_expected, choice):
+        table[op.name](f, op)
+    return f.get(choice.result)

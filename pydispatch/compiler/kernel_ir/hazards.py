@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from pydispatch.compiler.kernel_ir.atomics import UPDATES
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_name, operands_of
 from pydispatch.ir.functions import CALLS
@@ -151,14 +152,14 @@ def accesses_of(op: Operation) -> Accesses:
     return accesses
 
 
-TOUCHING = frozenset(("memref.load", "memref.store", "memref.atomic_rmw", "memref.copy", *CALLS, "pyd.mma"))
+TOUCHING = frozenset(("memref.load", "memref.store", *UPDATES, "memref.copy", *CALLS, "pyd.mma"))
 """Operations that may read or write memory."""
 
 
 def _own(op: Operation) -> Accesses:
     """Return the accesses of an operation other than loads and stores, without its regions."""
     name = op_name(op)
-    if name == "memref.atomic_rmw":
+    if name in UPDATES:
         return Accesses(set(), base_of(op.operands[1]))
     if name == "memref.copy":
         return Accesses(base_of(op.operands[0]), base_of(op.operands[1]))

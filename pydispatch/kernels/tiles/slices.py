@@ -1,10 +1,10 @@
-"""Slices of views: their static sizes, and loads and stores with bounds checks."""
+"""Parts of views, by slices and by tiles of indices: their static sizes, and accesses with bounds checks."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydispatch.kernels.arithmetic import binary, cast
 from pydispatch.kernels.entities import INTEGERS, Entity, Literal, MemoryRef, Scalar, Tile, described
@@ -34,15 +34,40 @@ class Range:
 
 
 @dataclass(frozen=True)
+class IndexTile:
+    """Indices along one dimension of a view that are the elements of a tile. extent: as in `Range`."""
+
+    start: Tile
+    extent: Scalar | Literal
+    size: None = None
+    is_inside: bool = False
+
+
+@dataclass(frozen=True)
 class ViewSlice:
-    """Rectangular part of a view. Elements beyond the end of the view are never accessed."""
+    """Part of a view. Elements outside of the view are never accessed.
+
+    Attributes:
+        memory: The view.
+        ranges: The indices along each dimension.
+        index_shape: Shape that all tiles among the indices are broadcast to; () without such tiles.
+        index_axis: First axis of the part that runs over this shape.
+    """
 
     memory: MemoryRef
-    ranges: tuple[Range, ...]
+    ranges: tuple[Range | IndexTile, ...]
+    index_shape: Shape = ()
+    index_axis: int = 0
 
     @property
     def shape(self) -> Shape:
-        return tuple(range_.size for range_ in self.ranges if range_.size is not None)
+        sizes = tuple(range_.size for range_ in self.ranges if range_.size is not None)
+        return sizes[: self.index_axis] + self.index_shape + sizes[self.index_axis :]
+
+    @property
+    def index_tiles(self) -> list[Tile]:
+        """Tiles among the indices."""
+        return [range_.start for range_ in self.ranges if isinstance(range_, IndexTile)]
 
     @property
     def origin(self) -> object:
@@ -70,15 +95,40 @@ class Slices(Reductions):
                 f"give an index or a slice for each dimension: [{names}]",
             )
         ranges = tuple(
-            self._range(index, size, dimension)
-            if isinstance(index, ast.Slice)
-            else Range(self.index(node, index, self.evaluate(index), size, dimension), None, size)
+            self._range(index, size, dimension) if isinstance(index, ast.Slice)
+            else self._single(node, index, size, dimension)
             for dimension, (index, size) in enumerate(zip(nodes, memory.shape, strict=True))
-        )
-        part = ViewSlice(memory, ranges)
+        )  # fmt: skip
+        part = self._with_index_axis(node, ViewSlice(memory, ranges))
         if len(part.shape) > MAX_DIMENSIONS:
             raise self.error(node, f"a tile of {len(part.shape)} dimensions", "tiles have one to three")
         return part
+
+    def _single(
+        self, node: ast.Subscript, index: ast.expr, size: Scalar | Literal, dimension: int
+    ) -> Range | IndexTile:
+        """Return the indices of one dimension that a number or a tile states."""
+        entity = self.evaluate(index)
+        if not isinstance(entity, Tile):
+            return Range(self.index(node, index, entity, size, dimension), None, size)
+        if entity.dtype not in INTEGERS:
+            raise self.error(index, f"{described(entity)} as indices", "convert it: pydispatch.i32(...)")
+        return IndexTile(self.computed(index, entity), size)
+
+    def _with_index_axis(self, node: ast.Subscript, part: ViewSlice) -> ViewSlice:
+        """Return a part with the axes that tiles among its indices run over, which are those of NumPy."""
+        places = [dimension for dimension, range_ in enumerate(part.ranges) if isinstance(range_, IndexTile)]
+        if not places:
+            return part
+        if any(range_.size is not None for range_ in part.ranges[places[0] : places[-1]]):
+            raise self.error(
+                node,
+                "a slice between two tiles of indices",
+                "put the slice before or after them, with a view of that order",
+            )
+        axis = sum(range_.size is not None for range_ in part.ranges[: places[0]])
+        shape = self.broadcast(node, [tile.shape for tile in part.index_tiles])
+        return replace(part, index_shape=shape, index_axis=axis)
 
     def _range(self, node: ast.Slice, extent: Scalar | Literal, dimension: int) -> Range:
         """Return the range of one dimension of a slice."""
@@ -141,13 +191,22 @@ class Slices(Reductions):
 
     def _compile_time_int(self, node: ast.expr) -> int | None:
         """Return the value of an expression that is an integer at compile time, else None. No operation is emitted."""
-        outer, self.writer = self.writer, self.writer.nested()
-        try:
-            value = self.evaluate(node)
-        finally:
-            self.writer = outer
+        value = self._previewed(node)
         is_known = isinstance(value, Literal) and isinstance(value.value, int) and not isinstance(value.value, bool)
         return value.value if is_known and isinstance(value, Literal) else None  # type: ignore[return-value]
+
+    def has_tile_index(self, node: ast.Subscript) -> bool:
+        """Return whether a subscript of a view denotes a tile: it has a slice or a tile among its indices."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return any(isinstance(part, ast.Slice) or isinstance(self._previewed(part), Tile) for part in parts)
+
+    def _previewed(self, node: ast.expr) -> Entity:
+        """Return the value of an expression of which nothing is emitted."""
+        outer, self.writer = self.writer, self.writer.nested()
+        try:
+            return self.evaluate(node)
+        finally:
+            self.writer = outer
 
     # ---- accesses
 
@@ -155,9 +214,15 @@ class Slices(Reductions):
         """Return the indices of an element in the view, and the condition that it is within bounds; None if it
         always is.
         """
-        left, subscripts = iter(indices), []
+        index_end = part.index_axis + len(part.index_shape)
+        left, subscripts = iter([*indices[: part.index_axis], *indices[index_end:]]), []
         inside: Scalar | None = None
         for range_ in part.ranges:
+            if isinstance(range_, IndexTile):
+                subscript = cast(self.writer, self.element(range_.start, indices[part.index_axis : index_end]), "index")
+                subscripts.append(subscript.name)
+                inside = self.and_below(inside, subscript, range_.extent)
+                continue
             start = cast(self.writer, range_.start, "index")
             if range_.size is None:
                 subscripts.append(start.name)
@@ -170,10 +235,14 @@ class Slices(Reductions):
             subscripts.append(subscript.name)
             if range_.is_inside or (range_.start, range_.extent, index) == self._within_bounds:
                 continue
-            end = cast(self.writer, range_.extent, "index")
-            one = self.writer.value(f"arith.cmpi ult, {subscript.name}, {end.name} : index", "i1")
-            inside = one if inside is None else self.writer.value(f"arith.andi {inside.name}, {one.name} : i1", "i1")
+            inside = self.and_below(inside, subscript, range_.extent)
         return ", ".join(subscripts), inside
+
+    def and_below(self, inside: Scalar | None, index: Scalar, extent: Scalar | Literal) -> Scalar:
+        """Return the conjunction of a condition, None for true, and that an index is within an extent."""
+        end = cast(self.writer, extent, "index")
+        one = self.writer.value(f"arith.cmpi ult, {index.name}, {end.name} : index", "i1")
+        return one if inside is None else self.writer.value(f"arith.andi {inside.name}, {one.name} : i1", "i1")
 
     def loaded(self, node: ast.AST, part: ViewSlice, other: Scalar | None = None) -> Tile:
         """Return the tile that a slice of a view loads. other: value of elements outside of the view; None for 0."""
@@ -194,8 +263,9 @@ class Slices(Reductions):
             self.writer.branches(f"{head}scf.if {inside.name} -> ({memory.dtype})", inner, rest)
             return value
 
-        tile = self.lazy(node, part.shape, memory.dtype, [], element)
-        return Tile(tile.shape, tile.dtype, tile.element, {memory.name: part.origin}, part=None if other else part)
+        tile = self.lazy(node, part.shape, memory.dtype, part.index_tiles, element, moved=True)
+        reads = {**tile.reads, memory.name: part.origin}
+        return Tile(tile.shape, tile.dtype, tile.element, reads, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
         """Store a tile, or one number, into a slice of a view."""
@@ -216,7 +286,9 @@ class Slices(Reductions):
             tile = self.filled((1,) * len(part.shape), self.converted(origin, value, memory.dtype, what))
         self.writes(node, memory)
 
-        axis = next((range_ for range_ in part.ranges if range_.size not in (None, 1)), None)
+        axis = next(
+            (range_ for range_ in part.ranges if isinstance(range_, Range) and range_.size not in (None, 1)), None
+        )
         is_bounded = axis is not None and part.shape.count(1) == len(part.shape) - 1 and not axis.is_inside
 
         def store(indices: list[Scalar]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, cast
 
-from pydispatch.kernels import functions
+from pydispatch.kernels import atomics, functions, handlers
 from pydispatch.kernels.arithmetic import cast as converted
 from pydispatch.kernels.calls import TABLE, CallContext, Handler
 from pydispatch.kernels.entities import Entity, Known, Literal, Scalar, Tile, TupleValue, described
@@ -166,7 +166,7 @@ TILE_HANDLERS: dict[Any, Handler] = {
 FUNCTIONS = frozenset(vars(tile_functions)[name] for name in ("arange", "full", "load", "zeros", *SYMBOLS))
 """A kernel that calls one of them is one with tiles."""
 
-HANDLERS: dict[Any, Handler] = {**TABLE, **TILE_HANDLERS}
+HANDLERS: dict[Any, Handler] = {**handlers.HANDLERS, **TILE_HANDLERS}
 TAKES_TILES = frozenset(TILE_HANDLERS.values())
 MIN_MAX = frozenset(TABLE[each] for each in (max, min))
-ATOMICS = frozenset(TABLE[each] for each in (functions.atomic_add, functions.atomic_max, functions.atomic_min))
+ATOMICS = frozenset(atomics.TABLE.values())

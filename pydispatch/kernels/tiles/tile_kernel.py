@@ -29,17 +29,16 @@ from pydispatch.kernels.names import assigned_in, read_in
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.statements import RETURN
 from pydispatch.kernels.tiles.lifetimes import Lifetimes
-from pydispatch.kernels.tiles.products import Products
 from pydispatch.kernels.tiles.slices import ViewSlice
-from pydispatch.kernels.tiles.style import has_slice
 from pydispatch.kernels.tiles.table import ATOMICS, HANDLERS, MIN_MAX, TAKES_TILES
+from pydispatch.kernels.tiles.updates import Updates
 from pydispatch.kernels.tiles.values import OTHER_INDEX, SAME_INDEX
 from pydispatch.patterns.types import DType
 
 _ENDED = Undefined("is not used any more")
 
 
-class TileKernel(Products):
+class TileKernel(Updates):
     """Code generator for a whole kernel on tiles."""
 
     def __init__(
@@ -251,7 +250,7 @@ class TileKernel(Products):
             self.assign(target, value, node.value)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
-        if isinstance(target, ast.Subscript) and has_slice(target):
+        if isinstance(target, ast.Subscript) and self.has_tile_index(target):
             self._write(target, self.part(target, self._memory(target)), value, origin)
             return
         super().assign(target, value, origin)
@@ -261,7 +260,7 @@ class TileKernel(Products):
         super()._store(target, memory, indices, value, origin)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
-        if isinstance(node.target, ast.Subscript) and has_slice(node.target):
+        if isinstance(node.target, ast.Subscript) and self.has_tile_index(node.target):
             part = self.part(node.target, self._memory(node.target))
             self._write(node.target, part, self._combined(node, self.loaded(node.target, part)), node)
             return
@@ -271,7 +270,7 @@ class TileKernel(Products):
         """Store a value into a slice of a view, and record how much of the view a workgroup writes."""
         name = part.memory.name
         self._materialize_readers(origin, lambda tile: name in tile.reads and tile is not value)
-        if not self._depth and part.memory.parameter:
+        if not self._depth and part.memory.parameter and not part.index_tiles:
             self._covered.setdefault(part.memory.parameter, tuple(range_.size or 1 for range_ in part.ranges))
         self.write(target, part, value, origin)
 
@@ -290,7 +289,7 @@ class TileKernel(Products):
 
     def _subscript(self, node: ast.Subscript) -> Entity:
         base = self.evaluate(node.value)
-        if isinstance(base, MemoryRef) and has_slice(node):
+        if isinstance(base, MemoryRef) and self.has_tile_index(node):
             return self.loaded(node, self.part(node, base))
         if isinstance(base, Tile):
             return self._with_axes(node, base)
@@ -373,9 +372,8 @@ class TileKernel(Products):
     def called(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
         if handler in TAKES_TILES:
             return handler(self, node, arguments)
-        if handler in ATOMICS and isinstance(arguments[0], MemoryRef):
-            name = arguments[0].name
-            self._materialize_readers(node, lambda tile: name in tile.reads)
+        if handler in ATOMICS:
+            return self._updated(node, handler, arguments)
         operands = [self.computed(node, argument) if isinstance(argument, Tile) else argument for argument in arguments]
         if not any(isinstance(argument, Tile) for argument in operands):
             return handler(self, node, arguments)
@@ -387,10 +385,15 @@ class TileKernel(Products):
         name = ast.unparse(node.func)
         if len(arguments) == 1 and handler in MIN_MAX:
             raise self.error(node, f"{name} of {described(arguments[0])}", f"write pydispatch.{name}(tile)")
-        if handler in ATOMICS:
-            raise self.error(
-                node, f"{name} of a tile", "reduce it, or write a kernel in which each invocation adds its own value"
-            )
+
+    def _updated(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
+        """Emit an atomic operation on an element, or on one for each element of tiles."""
+        if isinstance(arguments[0], MemoryRef):
+            name = arguments[0].name
+            self._materialize_readers(node, lambda tile: name in tile.reads)
+        if not self.update_elements(node, handler, arguments):
+            handler(self, node, arguments)
+        return Known(None)
 
 
 def _snapshot(tile: Tile) -> Tile:

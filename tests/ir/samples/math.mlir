@@ -64,13 +64,14 @@ func.func @scalars(%a: i32, %b: i32, %x: f32, %y: f32, %c: i1, %v: vector<4xi1>,
   %71 = pyd.rematerialize %n : index
   return
 }
-func.func @blocks(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>, %d: memref<8x4xf32>, %lane: index, %p: memref<16x16xf16>, %q: memref<16x8xf16>, %r: memref<4xf32>) {
+func.func @blocks(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>, %d: memref<8x4xf32>, %lane: index, %p: memref<16x16xf16>, %q: memref<16x8xf16>, %r: memref<4xf32>, %e: i32, %counters: memref<4xi32>) {
   pyd.contract %a, %b, %c accumulate {kept} : memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>
   pyd.contract %a, %b, %c : memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>
   pyd.contract %a, %b, %c prefetch 64 : memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>
   pyd.configure_tiles 4, 16, 8 {kept}
   pyd.release_tiles {kept}
   pyd.transpose %a, %d {kept} : memref<4x8xf32>, memref<8x4xf32>
+  %cas = pyd.compare_exchange %e, %e, %counters[%lane] {kept} : i32, memref<4xi32>
   return
 }
 func.func @device(%t: tensor<4xf32>, %d: !hal.device) {

@@ -14,13 +14,14 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.emit.shaders.memory import Memory, check_writable, element_index
 from pydispatch.compiler.emit.shaders.registers import E, V
 from pydispatch.compiler.emit.shaders.values import Index, MemRef
-from pydispatch.compiler.kernel_ir.atomics import KINDS, combined, why_not
-from pydispatch.compiler.kernel_ir.readers import integer
+from pydispatch.compiler.kernel_ir.atomics import UPDATES, combined, indices_of, kind_of, why_not
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, storage_bits
 
 
 def _is_on_words(kind: str, element: Attribute, bits: int) -> bool:
     """Return whether an update of an element is the same update of the word of `bits` bits that holds its register."""
+    if kind == "compare_exchange":
+        return False
     if is_float(element):
         return kind == "assign"
     return bit_width(element) == bits or kind != "addi"  # a sum would not be wrapped to the narrower type
@@ -37,8 +38,8 @@ class Atomics(Memory[E, V]):
         """Emit the loop of a compare-exchange, and return the old word. new: emits the new word from the old one."""
 
     def atomic(self, emitter: E, op: Operation) -> None:
-        """Lower `memref.atomic_rmw`."""
-        kind, memref = KINDS[integer(op, "kind")], emitter.memref(op.operands[1])
+        """Lower an atomic update."""
+        kind, memref = kind_of(op), emitter.memref(op.operands[1])
         element = memref.element
         if problem := why_not(kind, element, self.most_atomic_bits):
             message = f"atomic '{kind}' on {element} cannot be compiled into a kernel for this target"
@@ -46,8 +47,7 @@ class Atomics(Memory[E, V]):
         check_writable(emitter, memref)
         if memref.root.kind == "function":
             raise emitter.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
-        index = element_index(emitter, memref, [emitter.index(operand) for operand in op.operands[2:]])
-        value = emitter.get(op.operands[0])
+        index = element_index(emitter, memref, [emitter.index(operand) for operand in indices_of(op)])
         shift: Index = 0
         bits = storage_bits(element) if memref.root.kind == "binding" else max(32, emitter.width(element))
         if bits < 32:
@@ -55,16 +55,14 @@ class Atomics(Memory[E, V]):
         address = self.atomic_address(emitter, memref, index, max(bits, 32))
         old_word = None
         if bits >= 32 and _is_on_words(kind, element, bits):
-            word = self.to_bits(emitter, value, element)
+            word = self.to_bits(emitter, emitter.get(op.operands[0]), element)
             old_word = self.atomic_update(emitter, kind, memref, address, bits, word)
 
         def old(word: V) -> V:
             return self.from_word(emitter, word, element, bits, shift)
 
         def new(word: V) -> V:
-            part = self.to_word(
-                emitter, combined(emitter, emitter.table, kind, element, old(word), value), element, bits, shift
-            )
+            part = self.to_word(emitter, combined(emitter, emitter.table, op, element, old(word)), element, bits, shift)
             if bits >= 32:
                 return part
             kept = self.arithmetic(emitter, "and", 32, word, self.others(emitter, bits, shift))
@@ -76,4 +74,4 @@ class Atomics(Memory[E, V]):
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
         """Return the lowerings by operation."""
-        return {**super().rows(), "memref.atomic_rmw": self.atomic}
+        return {**super().rows(), **dict.fromkeys(UPDATES, self.atomic)}

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import Float16Type, Float32Type, MemRefType
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.kernel_ir.atomics import KINDS, UNSIGNED
+from pydispatch.compiler.kernel_ir.atomics import UNSIGNED, UPDATES, kind_of
 from pydispatch.compiler.kernel_ir.hazards import base_of
-from pydispatch.compiler.kernel_ir.readers import integer
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.types import checked_memref, storage_bits
 from pydispatch.errors import CompileError
 
 _ACCESSES = (
-    ("memref.load", 0), ("memref.store", 1), ("memref.atomic_rmw", 1), ("memref.copy", 0), ("memref.copy", 1),
+    ("memref.load", 0), ("memref.store", 1), *((name, 1) for name in UPDATES), ("memref.copy", 0), ("memref.copy", 1),
 )  # fmt: skip
 """Operations, and which operand is the memref that they read (0) or write (1)."""
 
@@ -65,9 +64,9 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
                 use.elements.add(element)
                 if name != "memref.load" and place == 1 and element_bits(element) < 32:
                     use.writes_parts = True
-                if name == "memref.atomic_rmw" and element_bits(element) <= 32:
+                if name in UPDATES and element_bits(element) <= 32:
                     use.atomic = True
-                    use.is_unsigned |= KINDS[integer(op, "kind")] in UNSIGNED
+                    use.is_unsigned |= kind_of(op) in UNSIGNED
     for name in _CALLS:
         for operand in (operand for op in ops.get(name, ()) for operand in op.operands):
             if isinstance(operand.type, MemRefType):

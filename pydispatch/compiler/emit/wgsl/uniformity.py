@@ -10,9 +10,10 @@ from collections.abc import Iterable
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from pydispatch.compiler.kernel_ir.atomics import UPDATES
 from pydispatch.compiler.kernel_ir.readers import op_name
 
-_DIFFERS = frozenset(("memref.load", "memref.atomic_rmw", "gpu.thread_id", "func.call", "util.call"))
+_DIFFERS = frozenset(("memref.load", *UPDATES, "gpu.thread_id", "func.call", "util.call"))
 
 
 class Uniformity:

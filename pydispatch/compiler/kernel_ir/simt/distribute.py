@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from pydispatch.compiler.kernel_ir.atomics import UPDATES
 from pydispatch.compiler.kernel_ir.expand.expand import expand
 from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import attribute
@@ -27,7 +28,7 @@ Rule = Callable[[Workgroup, Operation], None]
 RULES: dict[str, Rule] = {
     "memref.load": Workgroup.load,
     "memref.store": Workgroup.store,
-    "memref.atomic_rmw": Workgroup.store,
+    **dict.fromkeys(UPDATES, Workgroup.store),
     **dict.fromkeys(CALLS, Workgroup.call),
     "gpu.barrier": Workgroup.user_barrier,
     **dict.fromkeys(("scf.if", "scf.index_switch", "scf.execute_region", "memref.alloca_scope"), Workgroup.branches),

@@ -10,6 +10,7 @@ from xdsl.traits import Pure
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.dialects.pyd import (
     array,
+    atomics,
     contract,
     custom,
     derived,
@@ -38,6 +39,7 @@ class ImportAvailableOp(IRDLOperation):
 
 OPERATIONS: list[type[Operation]] = [
     ImportAvailableOp,
+    *atomics.OPERATIONS,
     *contract.OPERATIONS,
     *custom.OPERATIONS,
     *mma.OPERATIONS,

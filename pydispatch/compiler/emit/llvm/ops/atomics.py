@@ -1,4 +1,4 @@
-"""Lowering of `memref.atomic_rmw`: LLVM's atomicrmw if the target supports it for the element type, else a
+"""Lowering of atomic updates: LLVM's atomicrmw or cmpxchg if the target supports it for the element type, else a
 compare-exchange loop."""
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.memref import address
 from pydispatch.compiler.emit.llvm.types import scalar
-from pydispatch.compiler.kernel_ir.atomics import KINDS, combined, why_not
-from pydispatch.compiler.kernel_ir.readers import integer
+from pydispatch.compiler.kernel_ir.atomics import UPDATES, combined, indices_of, kind_of, why_not
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 
 INSTRUCTIONS = {
@@ -22,7 +21,7 @@ INSTRUCTIONS = {
 
 
 def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
-    kind, target = KINDS[integer(op, "kind")], emitter.memref(op.operands[1])
+    kind, target = kind_of(op), emitter.memref(op.operands[1])
     element = target.element
     if problem := why_not(kind, element):
         raise emitter.error(f"atomic '{kind}' on {element} cannot be compiled into a kernel", problem)
@@ -30,16 +29,17 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
         raise emitter.error(
             "an atomic operation on a binding that is declared ReadOnly", "take the flag off its subspan"
         )
-    pointer = address(emitter, target, [emitter.index(o) for o in op.operands[2:]])
-    value = emitter.get(op.operands[0])
+    pointer = address(emitter, target, [emitter.index(o) for o in indices_of(op)])
     if not emitter.platform.concurrent and target.root in ("stack", "workgroup"):
-        old = _alone(emitter, kind, pointer, element, value)
+        old = _alone(emitter, op, pointer, element)
+    elif kind == "compare_exchange" and bit_width(element) >= emitter.platform.least_atomic:
+        old = _compare_exchange(emitter, pointer, element, emitter.get(op.operands[-1]), emitter.get(op.operands[0]))
     elif (instruction := _instruction(emitter, kind, element)) is not None:
-        spelled = f"{instruction} ptr {pointer}, {scalar(element)} {value}"
+        spelled = f"{instruction} ptr {pointer}, {scalar(element)} {emitter.get(op.operands[0])}"
         old = emitter.body.let(f"atomicrmw {spelled} {emitter.platform.atomic_scope}monotonic")
     else:
         old = (_exchanged if bit_width(element) >= emitter.platform.least_atomic else _exchanged_part)(
-            emitter, kind, pointer, element, value
+            emitter, op, pointer, element
         )
     emitter.define(op.results[0], old)
 
@@ -51,23 +51,31 @@ def _instruction(emitter: FunctionEmitter, kind: str, element: Attribute) -> str
     return INSTRUCTIONS.get(kind) if bit_width(element) >= emitter.platform.least_atomic else None
 
 
-def _alone(emitter: FunctionEmitter, kind: str, pointer: str, element: Attribute, value: str) -> str:
+def _compare_exchange(emitter: FunctionEmitter, pointer: str, element: Attribute, expected: str, value: str) -> str:
+    """Emit a compare-exchange instruction on an element, and return the old value."""
+    word, scope, let = scalar(element), emitter.platform.atomic_scope, emitter.body.let
+    words = f"{word} {expected}, {word} {value}"
+    pair = let(f"cmpxchg ptr {pointer}, {words} {scope}monotonic monotonic, align {alignment(element)}")
+    return let(f"extractvalue {{ {word}, i1 }} {pair}, 0")
+
+
+def _alone(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
     """Change memory that only this thread sees, and return the old value. Volatile: iterations of a parallel loop may
     change one element, so that they are not computed as vectors."""
     type_, align = scalar(element), alignment(element)
     old = emitter.body.let(f"load volatile {type_}, ptr {pointer}, align {align}")
-    new = combined(emitter, emitter.module.table, kind, element, old, value)
+    new = combined(emitter, emitter.module.table, op, element, old)
     emitter.body.emit(f"store volatile {type_} {new}, ptr {pointer}, align {align}")
     return old
 
 
-def _exchanged(emitter: FunctionEmitter, kind: str, pointer: str, element: Attribute, value: str) -> str:
+def _exchanged(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
     """Emit a compare-exchange loop that updates an element, and return the old value."""
     type_, word, align = scalar(element), f"i{bit_width(element)}", alignment(element)
 
     def new(seen: str) -> tuple[str, str]:
         old = _cast(emitter, seen, word, type_)
-        return old, _cast(emitter, combined(emitter, emitter.module.table, kind, element, old, value), type_, word)
+        return old, _cast(emitter, combined(emitter, emitter.module.table, op, element, old), type_, word)
 
     first = emitter.body.let(
         f"load atomic {word}, ptr {pointer} {emitter.platform.atomic_scope}monotonic, align {align}"
@@ -75,7 +83,7 @@ def _exchanged(emitter: FunctionEmitter, kind: str, pointer: str, element: Attri
     return _loop(emitter, pointer, word, align, first, new)
 
 
-def _exchanged_part(emitter: FunctionEmitter, kind: str, pointer: str, element: Attribute, value: str) -> str:
+def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
     """Do as `_exchanged` where the machine exchanges words of 32 bits only: the word around an element.
 
     All accesses to the word are atomic: at the end of a buffer it has bytes that are not the buffer's.
@@ -89,7 +97,7 @@ def _exchanged_part(emitter: FunctionEmitter, kind: str, pointer: str, element: 
     def new(seen: str) -> tuple[str, str]:
         bits = let(f"trunc i32 {let(f'lshr i32 {seen}, {shift}')} to {part}")
         old = _cast(emitter, bits, part, type_)
-        new_value = _cast(emitter, combined(emitter, emitter.module.table, kind, element, old, value), type_, part)
+        new_value = _cast(emitter, combined(emitter, emitter.module.table, op, element, old), type_, part)
         moved = let(f"shl i32 {let(f'zext {part} {new_value} to i32')}, {shift}")
         return old, let(f"or i32 {let(f'and i32 {seen}, {others}')}, {moved}")
 
@@ -125,4 +133,4 @@ def _loop(
     return old
 
 
-ROWS: dict[str, Lowering] = {"memref.atomic_rmw": _atomic}
+ROWS: dict[str, Lowering] = dict.fromkeys(UPDATES, _atomic)

@@ -1,0 +1,49 @@
+"""Rows of a table by a tile of numbers, and the gradient of the table by atomic additions of tiles."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from running import Case, run
+
+import pydispatch as pd
+
+ROWS, COLUMNS = 8, 32
+Table = Annotated[pd.View, pd.f32["rows", "n"]]
+Numbers = Annotated[pd.View, pd.i32["count"]]
+Gathered = Annotated[pd.View, pd.f32["count", "n"]]
+
+
+@pd.kernel(workgroup=64)
+def gathered_rows(table: Table, numbers: Numbers, y: Gathered) -> None:
+    """A number outside of the table gives a row of zeros."""
+    i, j = pd.group_id(1) * ROWS, pd.group_id(0) * COLUMNS
+    y[i : i + ROWS, j : j + COLUMNS] = table[numbers[i : i + ROWS], j : j + COLUMNS]
+
+
+@pd.kernel(workgroup=64, grid=lambda dy, *_: (pd.cdiv(dy.shape[1], COLUMNS), pd.cdiv(dy.shape[0], ROWS)))
+def scattered_rows(dy: Gathered, numbers: Numbers, dtable: Table) -> None:
+    """Numbers may be equal: each row of the table gets the sum of its gradients."""
+    i, j = pd.group_id(1) * ROWS, pd.group_id(0) * COLUMNS
+    rows = pd.load(numbers[i : i + ROWS], -1)
+    columns = j + pd.arange(COLUMNS)
+    pd.atomic_add(dtable, (rows[:, None], columns), dy[i : i + ROWS, j : j + COLUMNS])
+
+
+def cases(random: np.random.Generator) -> list[Case]:
+    table, numbers = random.standard_normal((11, 45), np.float32), random.integers(0, 11, 20).astype(np.int32)
+    dy = random.standard_normal((20, 45), np.float32)
+    numbers[3] = 11
+    is_inside = numbers < 11
+    y, dtable = np.zeros_like(dy), np.zeros_like(table)
+    y[is_inside] = table[numbers[is_inside]]
+    np.add.at(dtable, numbers[is_inside], dy[is_inside])
+    return [
+        Case(gathered_rows, (table, numbers, np.zeros_like(dy)), (y,)),
+        Case(scattered_rows, (dy, numbers, np.zeros_like(table)), (dtable,), 1e-5),
+    ]
+
+
+if __name__ == "__main__":
+    run(cases)

@@ -1,0 +1,81 @@
+"""Atomic operations on elements of views and of workgroup memory, with one handler each."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from pydispatch.kernels import functions
+from pydispatch.kernels.arithmetic import is_float
+from pydispatch.kernels.calls import CallContext, Handler, count_of
+from pydispatch.kernels.entities import UNSIGNED, Entity, MemoryRef, Scalar, described
+
+KINDS = {
+    "add": ("addf", "addi", "addi"), "max": ("maximumf", "maxs", "maxu"), "min": ("minimumf", "mins", "minu"),
+    "exchange": ("assign", "assign", "assign"), "and": ("", "andi", "andi"), "or": ("", "ori", "ori"),
+    "xor": ("", "xori", "xori"),
+}  # fmt: skip
+"""Kinds of memref.atomic_rmw for floats, integers and integers without sign; "" for none."""
+
+
+def _element(low: CallContext, node: ast.Call, arguments: list[Entity]) -> tuple[MemoryRef, str]:
+    """Return the memory that an atomic operation updates, and the indices of its element as MLIR text."""
+    memory = arguments[0]
+    if not isinstance(memory, MemoryRef):
+        raise low.error(
+            node.args[0],
+            f"{ast.unparse(node.func)}: expected a view or memory of the workgroup, got {described(memory)}",
+            "give the view, then the index, then the value",
+        )
+    return memory, low.indices(node.args[1], memory, arguments[1])
+
+
+def _emit(low: CallContext, node: ast.Call, memory: MemoryRef, text: str) -> Scalar:
+    """Emit an atomic operation, and return the old element."""
+    low.writes(node, memory)
+    if memory.parameter:
+        low.read.add(memory.parameter)
+    low.writer.has_effects = True
+    return low.writer.value(text, memory.dtype)
+
+
+def _update(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+    """Emit an atomic read-modify-write operation. symbol: key of `KINDS`."""
+    count_of(low, node, arguments, 3)
+    memory, indices = _element(low, node, arguments)
+    value = low.converted(node.args[2], arguments[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
+    kind = KINDS[symbol][0 if is_float(memory.dtype) else 2 if memory.dtype in UNSIGNED else 1]
+    if not kind:
+        raise low.error(
+            node,
+            f"{ast.unparse(node.func)} on elements of {memory.dtype}",
+            "bits are those of integers: use a view of pydispatch.u32",
+        )
+    text = f"memref.atomic_rmw {kind} {value.name}, {memory.name}[{indices}] : ({memory.dtype}, {memory.type}) "
+    return _emit(low, node, memory, f"{text}-> {memory.dtype}")
+
+
+def _compare_exchange(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Emit `atomic_cas(memory, index, expected, value)`."""
+    count_of(low, node, arguments, 4)
+    memory, indices = _element(low, node, arguments)
+    if is_float(memory.dtype):
+        raise low.error(
+            node,
+            f"{ast.unparse(node.func)} on elements of {memory.dtype}",
+            "it compares integers: keep the bits in a view of pydispatch.i32, with pydispatch.bitcast",
+        )
+    what = f"an element of '{ast.unparse(node.args[0])}'"
+    expected, value = (low.converted(node.args[n], arguments[n], memory.dtype, what) for n in (2, 3))
+    operands = f"{expected.name}, {value.name}, {memory.name}[{indices}]"
+    return _emit(low, node, memory, f"pyd.compare_exchange {operands} : {memory.dtype}, {memory.type}")
+
+
+def _handler(symbol: str) -> Handler:
+    return lambda low, node, arguments: _update(low, node, arguments, symbol)
+
+
+TABLE: dict[Any, Handler] = {
+    **{getattr(functions, f"atomic_{symbol}"): _handler(symbol) for symbol in KINDS},
+    functions.atomic_cas: _compare_exchange,
+}

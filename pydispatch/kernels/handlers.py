@@ -1,0 +1,9 @@
+"""Every function that a kernel in the per-invocation style may call, with its handler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydispatch.kernels import atomics, calls
+
+HANDLERS: dict[Any, calls.Handler] = {**calls.TABLE, **atomics.TABLE}

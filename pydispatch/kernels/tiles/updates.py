@@ -1,0 +1,54 @@
+"""Atomic operations on one element of memory for each element of tiles."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from pydispatch.kernels.arithmetic import cast
+from pydispatch.kernels.calls import Handler
+from pydispatch.kernels.entities import INTEGERS, Entity, MemoryRef, Scalar, Tile, TupleValue, described
+from pydispatch.kernels.tiles.products import Products
+
+
+class Updates(Products):
+    """Code generator for atomic operations on tiles."""
+
+    def update_elements(self, node: ast.Call, handler: Handler, arguments: Sequence[Entity]) -> bool:
+        """Emit an atomic operation for each element of the tiles among its arguments; return whether there are tiles.
+
+        Tiles are broadcast to one shape. Elements whose index lies outside of the memory are left out.
+        """
+        memory, index, *values = arguments if len(arguments) > 1 else (*arguments, TupleValue(()))
+        parts = list(index.items) if isinstance(index, TupleValue) else [index]
+        tiles = [part for part in (*parts, *values) if isinstance(part, Tile)]
+        if not tiles or not isinstance(memory, MemoryRef):
+            return False
+        for part in parts:
+            if isinstance(part, Tile) and part.dtype not in INTEGERS:
+                raise self.error(node.args[1], f"{described(part)} as indices", "convert it: pydispatch.i32(...)")
+        computed = {id(tile): self.computed(node, tile) for tile in tiles}
+        shape = self.broadcast(node, [tile.shape for tile in tiles])
+
+        def update(at: list[Scalar]) -> None:
+            def element(entity: Entity) -> Entity:
+                return self.element(computed[id(entity)], at) if isinstance(entity, Tile) else entity
+
+            inside: Scalar | None = None
+            indices = []
+            for part, extent in zip(parts, memory.shape, strict=False):
+                indices.append(element(part))
+                if isinstance(part, Tile):
+                    number = self.as_number(node, indices[-1])
+                    inside = self.and_below(inside, cast(self.writer, number, "index"), extent)
+            indices += parts[len(memory.shape) :]
+            outer = self.writer
+            self.writer = outer.nested() if inside is not None else outer
+            handler(self, node, [memory, TupleValue(tuple(indices)), *map(element, values)])
+            inner, self.writer = self.writer, outer
+            if inside is not None:
+                outer.branches(f"scf.if {inside.name}", inner, None)
+
+        self.over(shape, update)
+        self.writer.has_effects = True
+        return True
