@@ -87,8 +87,7 @@ def _tile_counts(source: Source, view: str, shape: Sequence[Size | int], phases:
     if extents is None:
         raise source.error(
             source.tree,
-            f"kernel '{source.name}' writes '{view}' in a loop, a condition or by tiles of indices, from which no grid is "
-            f"inferred",
+            f"no grid is inferred: kernel '{source.name}' writes '{view}' in a loop, a condition or by tiles of indices",
             "give one: @pydispatch.kernel(grid=lambda ...: (...))",
         )
     chosen = [-(-size // extent) for size, extent in zip(sizes, extents, strict=False)]
