@@ -167,9 +167,9 @@ PHASES = {
     "kernel IR": ("driver.pipeline", "Pipeline._expand"),
     "host program": ("driver.pipeline", "schedule"),
     "LLVM IR": ("backends.cpu.units", "emit_module"),
-    "LLVM: parse": ("toolchain.llvm", "Module.__init__"),
-    "LLVM: optimize": ("toolchain.llvm", "Module.optimize"),
-    "LLVM: code": ("toolchain.llvm", "Module.object"),
+    "LLVM: parse": ("toolchain.llvm", "LlvmModule.__init__"),
+    "LLVM: optimize": ("toolchain.llvm", "LlvmModule.optimize"),
+    "LLVM: code": ("toolchain.llvm", "LlvmModule.object"),
     "link": ("backends.cpu.backend", "_link"),
 }
 """What a phase is called -> the function of the compiler that it is."""
