@@ -87,7 +87,7 @@ def _tile_counts(source: Source, view: str, shape: Sequence[Size | int], phases:
     if extents is None:
         raise source.error(
             source.tree,
-            f"no grid is inferred: kernel '{source.name}' writes '{view}' in a loop, a condition or by tiles of indices",
+            f"no grid follows: kernel '{source.name}' writes '{view}' in a loop, a condition or by tiles of indices",
             "give one: @pydispatch.kernel(grid=lambda ...: (...))",
         )
     chosen = [-(-size // extent) for size, extent in zip(sizes, extents, strict=False)]
