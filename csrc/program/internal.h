@@ -131,7 +131,8 @@ typedef struct pyd_query_link_s {
   X(CONSTANT, 11)    \
   X(SCALAR, 12)      \
   X(DIM, 13)         \
-  X(VIEW, 14)
+  X(VIEW, 14)        \
+  X(SAVE, 15)
 
 typedef enum pyd_step_op_e {
 #define X(name, number) PYD_STEP_##name = number,

@@ -213,6 +213,26 @@ static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
   return pyd_ok(status) ? check_scalars(v, words + 1, rank) : status;
 }
 
+enum { kPositionDtype = 0x10000040 };  // i64, or index
+
+// Verifies a step that saves rows: source and target have one type, as do saved elements apart from their rank, and
+// positions are integers of 64 bits.
+static pyd_status_t verify_save(const verifier_t* v, const pyd_step_t* step) {
+  pyd_status_t status = check_slot(v, step->a, 0);
+  if (!pyd_ok(status)) return status;
+  const pyd_slot_type_t* type = &v->p->slots[step->a];
+  status = check_type(v, "the tensor of save", step->a, step->b, true, 0, type->dtype, type->rank);
+  if (pyd_ok(status)) status = claim_pool(v, step->c, 2);
+  const uint32_t dtypes[2] = {kPositionDtype, type->dtype};
+  for (uint32_t i = 0; i < 2 && pyd_ok(status); ++i) {
+    uint32_t slot = v->p->pool[step->c + i] & ~PYD_LAST_USE;
+    status = check_slot(v, slot, 0);
+    if (pyd_ok(status) && v->p->slots[slot].dtype != dtypes[i])
+      status = CORRUPT(v, "slot %u has the dtype 0x%08X, expected 0x%08X", slot, v->p->slots[slot].dtype, dtypes[i]);
+  }
+  return status;
+}
+
 // Verifies one step by its opcode.
 static pyd_status_t verify_step(const verifier_t* v) {
   const pyd_step_t* step = &v->p->steps[v->step];
@@ -244,6 +264,7 @@ static pyd_status_t verify_step(const verifier_t* v) {
       }
       return status;
     case PYD_STEP_VIEW: return verify_view(v, step);
+    case PYD_STEP_SAVE: return verify_save(v, step);
   }
   return CORRUPT(v, "opcode %u does not exist", step->op);
 }

@@ -1,7 +1,8 @@
-// Updates of globals in place, by the call inside the gate. The bytes that a change overwrites are saved first. A
-// failure restores them. Callers that read the global meanwhile get a copy of the old value, from the unchanged and the
-// saved bytes.
+// Updates of globals in place, by the call inside the gate. What a change overwrites is saved first: ranges of bytes by
+// a copy, rows whose positions kernels compute by the kernels themselves. A failure restores it. Callers that read the
+// global meanwhile get a copy of the old value, from the unchanged and the saved bytes.
 #include <stdlib.h>
+#include <string.h>
 
 #include "program/procedure/state.h"
 
@@ -9,12 +10,16 @@
 // list of saved ranges, which every reader walks, stays short.
 enum { kMaxChanges = 1024 };
 
-// The saved old bytes of one range that was changed in place.
+// Changes save at most 1/4 of the bytes of a global; beyond that a copy of the global costs little more.
+enum { kMaxSavedShare = 4 };
+
+// The saved old bytes of what was changed in place: of one range, or of rows.
 struct pyd_change_s {
   pyd_change_t* next;         // the previous change
   const pyd_tensor_t* owner;  // of the block, which a global holds
-  uint64_t offset;            // into the block
+  uint64_t offset;            // of the range, into the block
   pyd_tensor_t* saved;
+  pyd_tensor_t* positions;  // of the rows; NULL for a range
 };
 
 bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor) {
@@ -43,33 +48,40 @@ static bool is_shared_with_global_only(const pyd_state_t* state, const pyd_tenso
   return shared_global == owner || shared_global == tensor || pyd_tensor_is_single(shared_global);
 }
 
+// Adds |change|, with its references, to those of the call. The caller holds |changing|.
+static pyd_status_t add_change(pyd_state_t* state, pyd_change_t change) {
+  pyd_change_t* added = malloc(sizeof(*added));
+  if (!added) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to note a change of a global");
+  *added = change;
+  pthread_mutex_lock(&state->mutex);
+  added->next = state->changes;
+  state->changes = added;
+  ++state->change_count;
+  pthread_mutex_unlock(&state->mutex);
+  return PYD_STATUS_OK;
+}
+
 // Saves the bytes of |range| before they are overwritten.
 static pyd_status_t save(pyd_state_t* state, const pyd_tensor_t* owner, const pyd_range_t* range) {
   const int64_t size = (int64_t)range->bytes;
-  pyd_change_t* change = malloc(sizeof(*change));
-  if (!change) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to note a change of a global");
-  *change = (pyd_change_t){.owner = owner, .offset = range->offset};
+  pyd_change_t change = {.owner = owner, .offset = range->offset};
   pyd_status_t status =
-      pyd_tensor_make(state->memory, (pyd_shape_t){0x10000008, 1, &size}, range->bytes, &change->saved);
-  if (pyd_ok(status)) status = pyd_tensor_move(owner, range->offset, change->saved, 0, range->bytes);
-  if (!pyd_ok(status)) {
-    if (change->saved) pyd_tensor_release(change->saved);
-    free(change);
-    return status;
-  }
-  pthread_mutex_lock(&state->mutex);
-  change->next = state->changes;
-  state->changes = change;
-  pthread_mutex_unlock(&state->mutex);
+      pyd_tensor_make(state->memory, (pyd_shape_t){0x10000008, 1, &size}, range->bytes, &change.saved);
+  if (pyd_ok(status)) status = pyd_tensor_move(owner, range->offset, change.saved, 0, range->bytes);
+  if (pyd_ok(status)) status = add_change(state, change);
+  if (!pyd_ok(status) && change.saved) pyd_tensor_release(change.saved);
   return status;
 }
 
 pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const pyd_range_t* ranges, uint32_t count,
                               pyd_shape_t shape, pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;
+  uint64_t written = 0;
+  for (uint32_t i = 0; i < count; ++i) written += ranges[i].bytes;
   pthread_mutex_lock(&state->changing);
   pthread_mutex_lock(&state->mutex);
-  bool is_possible = state->change_count + count <= kMaxChanges && is_shared_with_global_only(state, tensor);
+  bool is_possible = state->change_count + count <= kMaxChanges && written <= tensor->bytes / kMaxSavedShare &&
+                     is_shared_with_global_only(state, tensor);
   if (is_possible) state->is_changing = true;
   pthread_mutex_unlock(&state->mutex);
   pyd_tensor_t* changed = NULL;
@@ -77,7 +89,6 @@ pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const py
   if (is_possible) status = pyd_tensor_view(tensor, 0, false, shape, &changed);
   for (uint32_t i = 0; is_possible && i < count && pyd_ok(status); ++i) {
     status = save(state, pyd_tensor_owner(tensor), &ranges[i]);
-    ++state->change_count;
   }
   pthread_mutex_unlock(&state->changing);
   if (pyd_ok(status)) {
@@ -88,25 +99,161 @@ pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const py
   return status;
 }
 
+static uint64_t count_positions(const pyd_tensor_t* positions) { return positions->bytes / sizeof(int64_t); }
+
+// Returns whether |change| is one of rows of |tensor|.
+static bool is_of_rows(const pyd_change_t* change, const pyd_tensor_t* tensor) {
+  return change->positions && change->owner == pyd_tensor_owner(tensor);
+}
+
+pyd_status_t pyd_state_save_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_tensor_t* positions, pyd_tensor_t* saved,
+                                 pyd_tensor_t** out_tensor) {
+  *out_tensor = NULL;
+  uint64_t rows = count_positions(positions);
+  if (rows && (saved->bytes % rows || saved->bytes / rows == 0 || tensor->bytes % (saved->bytes / rows))) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%llu rows of %llu bytes are no rows of a tensor of %llu bytes",
+                           (unsigned long long)rows, (unsigned long long)saved->bytes,
+                           (unsigned long long)tensor->bytes);
+  }
+  pyd_status_t status = PYD_STATUS_OK;
+  pthread_mutex_lock(&state->changing);
+  pthread_mutex_lock(&state->mutex);
+  bool is_possible = state->change_count < kMaxChanges && saved->bytes <= tensor->bytes / kMaxSavedShare &&
+                     is_shared_with_global_only(state, tensor);
+  if (is_possible) state->is_changing = true;
+  pthread_mutex_unlock(&state->mutex);
+  if (is_possible) status = pyd_tensor_view(tensor, 0, true, pyd_tensor_shape(tensor), out_tensor);
+  if (is_possible && pyd_ok(status)) {
+    const pyd_change_t change = {.owner = pyd_tensor_owner(tensor),
+                                 .saved = pyd_tensor_retain(saved),
+                                 .positions = pyd_tensor_retain(positions)};
+    status = add_change(state, change);
+    if (!pyd_ok(status)) {
+      pyd_tensor_release(saved);
+      pyd_tensor_release(positions);
+      pyd_tensor_release(*out_tensor);
+      *out_tensor = NULL;
+    }
+  }
+  pthread_mutex_unlock(&state->changing);
+  return status;
+}
+
+pyd_status_t pyd_state_change_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_shape_t shape,
+                                   pyd_tensor_t** out_tensor) {
+  *out_tensor = NULL;
+  pthread_mutex_lock(&state->mutex);
+  bool has_saved = false;
+  for (const pyd_change_t* change = state->changes; change && !has_saved; change = change->next) {
+    has_saved = is_of_rows(change, tensor);
+  }
+  bool is_possible = has_saved && is_shared_with_global_only(state, tensor);
+  pthread_mutex_unlock(&state->mutex);
+  return is_possible ? pyd_tensor_view(tensor, 0, true, shape, out_tensor) : PYD_STATUS_OK;
+}
+
+// Reads the positions of the rows of |change| into |out_rows|.
+static pyd_status_t read_positions(const pyd_state_t* state, const pyd_change_t* change, int64_t* out_rows) {
+  const pyd_memory_t process = {.pool = state->memory.pool};
+  pyd_tensor_t* copy;
+  pyd_status_t status = pyd_tensor_copy(process, change->positions, &copy);
+  if (!pyd_ok(status)) return status;
+  memcpy(out_rows, copy->block, change->positions->bytes);
+  pyd_tensor_release(copy);
+  return status;
+}
+
+// Returns the number of ranges of bytes that |change| has saved.
+static uint64_t count_ranges(const pyd_change_t* change) {
+  return change->positions ? count_positions(change->positions) : 1;
+}
+
+// Lists the ranges of bytes that |change| has saved, in the order of their bytes in |change->saved|. Rows outside of
+// the block, where updates write nothing, have no bytes.
+static pyd_status_t list_ranges(const pyd_state_t* state, const pyd_change_t* change, pyd_range_t* out_ranges) {
+  if (!change->positions) {
+    *out_ranges = (pyd_range_t){change->offset, change->saved->bytes};
+    return PYD_STATUS_OK;
+  }
+  uint64_t count = count_positions(change->positions), row_bytes = count ? change->saved->bytes / count : 0;
+  int64_t* rows = malloc((size_t)count * sizeof(*rows) + 1);
+  if (!rows) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu positions", (unsigned long long)count);
+  pyd_status_t status = read_positions(state, change, rows);
+  for (uint64_t i = 0; i < count && pyd_ok(status); ++i) {
+    bool is_inside = rows[i] >= 0 && (uint64_t)rows[i] < change->owner->bytes / row_bytes;
+    out_ranges[i] = is_inside ? (pyd_range_t){(uint64_t)rows[i] * row_bytes, row_bytes} : (pyd_range_t){0, 0};
+  }
+  free(rows);
+  return status;
+}
+
+// Returns an array for |count| ranges, or NULL with an error.
+static pyd_range_t* allocate_ranges(uint64_t count, pyd_status_t* out_status) {
+  pyd_range_t* ranges = calloc((size_t)count + 1, sizeof(*ranges));
+  *out_status = ranges ? PYD_STATUS_OK
+                       : pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu saved ranges of a global",
+                                         (unsigned long long)count);
+  return ranges;
+}
+
+// Writes what |change| has saved to |target|, whose bytes are those of the changed block.
+static pyd_status_t restore(const pyd_state_t* state, const pyd_change_t* change, const pyd_tensor_t* target) {
+  pyd_status_t status;
+  uint64_t count = count_ranges(change), size = count ? change->saved->bytes / count : 0;
+  pyd_range_t* ranges = allocate_ranges(count, &status);
+  if (!ranges) return status;
+  status = list_ranges(state, change, ranges);
+  for (uint64_t i = 0; i < count && pyd_ok(status); ++i) {
+    status = pyd_tensor_move(change->saved, i * size, target, ranges[i].offset, ranges[i].bytes);
+  }
+  free(ranges);
+  return status;
+}
+
+static int compare_offsets(const void* lhs, const void* rhs) {
+  const pyd_range_t *a = lhs, *b = rhs;
+  return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+// Lists the ranges of bytes that were changed in the memory of |source|, in ascending order of their offsets.
+static pyd_status_t list_changes(const pyd_state_t* state, const pyd_tensor_t* source, pyd_range_t** out_ranges,
+                                 uint64_t* out_count) {
+  const pyd_tensor_t* owner = pyd_tensor_owner(source);
+  pyd_status_t status;
+  uint64_t count = 0, listed = 0;
+  for (const pyd_change_t* change = state->changes; change; change = change->next) {
+    if (change->owner == owner) count += count_ranges(change);
+  }
+  pyd_range_t* ranges = allocate_ranges(count, &status);
+  for (const pyd_change_t* change = state->changes; change && pyd_ok(status); change = change->next) {
+    if (change->owner != owner) continue;
+    status = list_ranges(state, change, ranges + listed);
+    listed += count_ranges(change);
+  }
+  if (!pyd_ok(status)) {
+    free(ranges);
+    return status;
+  }
+  qsort(ranges, (size_t)count, sizeof(*ranges), compare_offsets);
+  *out_ranges = ranges;
+  *out_count = count;
+  return status;
+}
+
 // Copies the bytes of |source| that no change has overwritten to |target|, one unchanged range after the other.
 static pyd_status_t copy_unchanged(const pyd_state_t* state, const pyd_tensor_t* source, const pyd_tensor_t* target) {
-  for (uint64_t position = 0; position < source->bytes;) {
-    uint64_t end = source->bytes, covered = position;
-    for (const pyd_change_t* change = state->changes; change; change = change->next) {
-      if (change->owner != pyd_tensor_owner(source)) continue;
-      if (change->offset > position && change->offset < end) end = change->offset;
-      if (change->offset <= position && change->offset + change->saved->bytes > covered)
-        covered = change->offset + change->saved->bytes;
-    }
-    if (covered > position) {
-      position = covered;
-      continue;
-    }
-    pyd_status_t status = pyd_tensor_move(source, position, target, position, end - position);
-    if (!pyd_ok(status)) return status;
-    position = end;
+  pyd_range_t* ranges;
+  uint64_t count, position = 0;
+  pyd_status_t status = list_changes(state, source, &ranges, &count);
+  if (!pyd_ok(status)) return status;
+  for (uint64_t i = 0; i <= count && pyd_ok(status); ++i) {
+    uint64_t begin = i < count ? ranges[i].offset : source->bytes;
+    if (begin > position) status = pyd_tensor_move(source, position, target, position, begin - position);
+    uint64_t end = i < count ? begin + ranges[i].bytes : begin;
+    if (end > position) position = end;
   }
-  return PYD_STATUS_OK;
+  free(ranges);
+  return status;
 }
 
 pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell) {
@@ -116,9 +263,7 @@ pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell) {
   if (!pyd_ok(status)) return status;
   status = copy_unchanged(state, source, copy);
   for (const pyd_change_t* change = state->changes; change && pyd_ok(status); change = change->next) {
-    if (change->owner == pyd_tensor_owner(source)) {
-      status = pyd_tensor_move(change->saved, 0, copy, change->offset, change->saved->bytes);
-    }
+    if (change->owner == pyd_tensor_owner(source)) status = restore(state, change, copy);
   }
   if (pyd_ok(status)) {
     pyd_cell_set_tensor(cell, copy);
@@ -133,6 +278,7 @@ static void drop_changes(pyd_state_t* state) {
     pyd_change_t* change = state->changes;
     state->changes = change->next;
     pyd_tensor_release(change->saved);
+    if (change->positions) pyd_tensor_release(change->positions);
     free(change);
   }
   state->change_count = 0;
@@ -143,7 +289,7 @@ void pyd_state_keep_changes(pyd_state_t* state) { drop_changes(state); }
 
 void pyd_state_undo_changes(pyd_state_t* state) {
   for (const pyd_change_t* change = state->changes; change; change = change->next) {
-    pyd_status_t status = pyd_tensor_move(change->saved, 0, change->owner, change->offset, change->saved->bytes);
+    pyd_status_t status = restore(state, change, change->owner);
     if (pyd_ok(status)) continue;
     pyd_status_free(status);  // the device is lost: the values are, too
     for (uint32_t i = 0; i < state->program->global_count; ++i) {

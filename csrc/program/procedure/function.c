@@ -107,23 +107,19 @@ static bool can_take_over(const run_t* run, uint32_t index, uint64_t bytes) {
 }
 
 enum { kMaxRanges = 16 };  // written ranges that an update of a global in place may have; each is saved separately
-enum {
-  kMaxWrittenShare = 4
-};  // update in place only if at most 1/4 of the bytes are written, as these are saved first
 
 // Creates result |index| over the memory of its tied argument, although a global has it too, when the function writes
-// little of it. |*out_made| stays NULL when that is not possible.
+// saved rows or little of it. |*out_made| stays NULL when that is not possible.
 static pyd_status_t update_global_in_place(const run_t* run, pyd_state_lease_t lease, uint32_t index, pyd_shape_t shape,
                                            uint64_t bytes, pyd_tensor_t** out_made) {
   uint32_t count;
   pyd_range_t ranges[kMaxRanges];
-  uint64_t written = 0;
   *out_made = NULL;
   pyd_tensor_t* tensor = run->frame->p->has_stores ? last_use_of_tied(run, index) : NULL;
   if (!tensor || tensor->bytes != bytes) return PYD_STATUS_OK;
+  pyd_status_t status = pyd_state_change_rows(run->frame->state, tensor, shape, out_made);
+  if (!pyd_ok(status) || *out_made) return status;
   if (!pyd_plan_find_written(lease.entry->plan, index, kMaxRanges, ranges, &count)) return PYD_STATUS_OK;
-  for (uint32_t i = 0; i < count; ++i) written += ranges[i].bytes;
-  if (written > bytes / kMaxWrittenShare) return PYD_STATUS_OK;
   return pyd_state_change(run->frame->state, tensor, ranges, count, shape, out_made);
 }
 

@@ -83,9 +83,19 @@ void pyd_state_abandon(pyd_state_t* state);
 
 // change.c: creates a tensor of |shape| over the memory of |tensor|, of which the caller is about to write |ranges|,
 // and saves their old bytes. Returns NULL in |out_tensor| if anything but one global and the caller's slot refers to
-// the memory. The caller is inside the gate.
+// the memory, or the ranges are more than a small part of it. The caller is inside the gate.
 pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const pyd_range_t* ranges, uint32_t count,
                               pyd_shape_t shape, pyd_tensor_t** out_tensor);
+// Saves rows of |tensor| that updates are about to overwrite: |saved| has their old elements and |positions|, of i64,
+// the number of each row of that size, or a negative one for a row that is not written. Creates a view of |tensor|,
+// over which pyd_state_change_rows() may create results; NULL in |out_tensor| if anything but one global and the
+// caller's slot refers to the memory, or the rows are many. The caller is inside the gate.
+pyd_status_t pyd_state_save_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_tensor_t* positions, pyd_tensor_t* saved,
+                                 pyd_tensor_t** out_tensor);
+// Creates a tensor of |shape| over the memory of |tensor|, of which the caller is about to write saved rows alone. NULL
+// in |out_tensor| if no rows were saved, or anything but one global and the caller's slot refers to the memory.
+pyd_status_t pyd_state_change_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_shape_t shape,
+                                   pyd_tensor_t** out_tensor);
 // Returns whether bytes of |tensor| (may be NULL) were changed in place. The caller holds one of the mutexes.
 bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor);
 // Replaces the tensor in |cell|, which was changed in place, by a copy of its old value. The caller holds |changing|.

@@ -188,6 +188,33 @@ static pyd_status_t view(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
+// SAVE: saves rows of the value of a slot, and stores a value over the same memory in which they may be overwritten.
+// Where the memory cannot be updated in place, the slots share the value, and updates copy it.
+static pyd_status_t save(pyd_frame_t* frame, const pyd_step_t* step) {
+  const uint32_t* slots = frame->p->pool + step->c;
+  pyd_cell_t *source, *positions, *saved, value = {NULL, 0, false};
+  pyd_status_t status = pyd_frame_read(frame, step->b & ~PYD_LAST_USE, &source);
+  if (pyd_ok(status)) status = pyd_frame_read(frame, slots[0] & ~PYD_LAST_USE, &positions);
+  if (pyd_ok(status)) status = pyd_frame_read(frame, slots[1] & ~PYD_LAST_USE, &saved);
+  pyd_tensor_t* tensor = NULL;
+  if (pyd_ok(status) && frame->p->has_stores && step->b & PYD_LAST_USE) {
+    status = pyd_state_save_rows(frame->state, source->tensor, positions->tensor, saved->tensor, &tensor);
+  }
+  if (!pyd_ok(status)) return status;
+  if (tensor) {
+    value = (pyd_cell_t){tensor, 0, true};
+  } else {
+    pyd_cell_share(source, &value);
+  }
+  if (step->b & PYD_LAST_USE) pyd_cell_clear(source);
+  for (uint32_t i = 0; i < 2; ++i) {
+    if (slots[i] & PYD_LAST_USE) pyd_cell_clear(&frame->slots[slots[i] & ~PYD_LAST_USE]);
+  }
+  pyd_cell_clear(&frame->slots[step->a]);
+  frame->slots[step->a] = value;
+  return status;
+}
+
 pyd_status_t pyd_frame_return(pyd_frame_t* frame, const pyd_step_t* step) {
   const uint32_t* slots = frame->p->pool + step->a;
   pyd_cell_t* results = frame->invocation->results;
@@ -212,6 +239,7 @@ pyd_status_t pyd_frame_step(pyd_frame_t* frame, const pyd_step_t* step) {
     case PYD_STEP_OBSERVE: return observe(frame, step);
     case PYD_STEP_CONSTANT: return make_constant(frame, step);
     case PYD_STEP_VIEW: return view(frame, step);
+    case PYD_STEP_SAVE: return save(frame, step);
     case PYD_STEP_SCALAR: pyd_cell_set_word(&frame->slots[step->a], step->b | (uint64_t)step->c << 32); return status;
     case PYD_STEP_DIM:
       status = pyd_frame_read(frame, step->b, &cell);

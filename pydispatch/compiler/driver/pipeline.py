@@ -45,6 +45,7 @@ from pydispatch.compiler.outline.executables import Selection, expand_executable
 from pydispatch.compiler.outline.explain import FusionReport, listing
 from pydispatch.compiler.outline.extern import outline_externs
 from pydispatch.compiler.outline.form import form_dispatches, host_functions
+from pydispatch.compiler.outline.saved_rows import save_updated_rows
 from pydispatch.compiler.outline.share import share_executables
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.compiler.target.cpu import without_fallbacks
@@ -199,6 +200,8 @@ class Pipeline:
 
     def _form(self) -> None:
         """Derive constants and form the dispatches of the host functions."""
+        for function in host_functions(self.module):
+            save_updated_rows(function)
         functions = DerivedFunctions(self.module)
         if levels := self._levels:
             products, *others = {level.byte_products for level in levels}

@@ -6,13 +6,14 @@ from pydispatch.compiler.flatten import branches
 from pydispatch.compiler.host import scalars
 from pydispatch.compiler.host.rules import table
 from pydispatch.compiler.host.scalar_table import BINARY, MATH, UNARY
-from pydispatch.compiler.host.segments import LOAD, READ, STORE
+from pydispatch.compiler.host.segments import LOAD, READ, SAVE, STORE
 from pydispatch.formats.program.steps import CheckKind
 
 OTHERS = (
     "cf.br", "cf.cond_br", "func.call", "func.return", "hal.buffer_view.dim", "hal.buffer_view.rank",
     "hal.devices.get", "hal.fence.await", "hal.fence.create", "hal.fence.join", "hal.fence.query", "hal.fence.signal",
-    "scf.condition", "scf.yield", "util.call", "util.global", "util.initializer", "util.return", LOAD, READ, STORE,
+    "scf.condition", "scf.yield", "util.call", "util.global", "util.initializer", "util.return", LOAD, READ, SAVE,
+    STORE,
 )  # fmt: skip
 """Supported operations that are in no lowering table."""
 

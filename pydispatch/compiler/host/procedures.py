@@ -21,7 +21,18 @@ from pydispatch.compiler.host.exports import Executables
 from pydispatch.compiler.host.globals import Globals
 from pydispatch.compiler.host.rules import table
 from pydispatch.compiler.host.scalar_table import constant_bits
-from pydispatch.compiler.host.segments import EFFECTS, LOAD, READ, STORE, Cut, Cuts, Segment, definition, is_constant
+from pydispatch.compiler.host.segments import (
+    EFFECTS,
+    LOAD,
+    READ,
+    SAVE,
+    STORE,
+    Cut,
+    Cuts,
+    Segment,
+    definition,
+    is_constant,
+)
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.procedure import Label, Procedure
@@ -144,7 +155,7 @@ class ProcedureLowering:
         return Micro(segment.inputs, segment.outputs, emit)
 
     def _stop(self, op: Operation) -> Micro:
-        """Return the step of a stop: a global access, a read-back or a check."""
+        """Return the step of a stop: a global access, saved rows, a read-back or a check."""
         procedure, slot = self.procedure, self.slot
         if op.name == LOAD:
             global_index = self.globals.number(op)
@@ -152,6 +163,13 @@ class ProcedureLowering:
         if op.name == STORE:
             global_index = self.globals.number(op)
             return Micro(op.operands, [], lambda last: procedure.store(global_index, slot(op.operands[0]), last))
+        if op.name == SAVE:
+
+            def save(last: Collection[int]) -> None:
+                source, positions, saved = [slot(v) for v in op.operands]
+                procedure.save(slot(op.results[0]), source, positions, saved, last)
+
+            return Micro(op.operands, op.results, save)
         if op.name == READ:
             location = str(location_of(op) or "")
 

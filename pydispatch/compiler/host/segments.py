@@ -21,12 +21,12 @@ from pydispatch.ir.op_info import Effects, info_of
 EFFECTS = ("cf.assert",)
 """Operations without results but with effects."""
 
-LOAD, STORE, READ = "util.global.load", "util.global.store", "tensor.extract"
+LOAD, STORE, READ, SAVE = "util.global.load", "util.global.store", "tensor.extract", "pyd.save_rows"
 
 
 def is_stop(op: Operation) -> bool:
-    """Return whether an operation cuts its block: an access to a global, a read-back or a check."""
-    return op.name in (LOAD, STORE, READ) or op.name.startswith("check.")
+    """Return whether an operation cuts its block: an access to a global, saved rows, a read-back or a check."""
+    return op.name in (LOAD, STORE, READ, SAVE) or op.name.startswith("check.")
 
 
 def is_constant(value: SSAValue) -> bool:
@@ -132,7 +132,7 @@ class Cuts:
                 name = name_of(op)
                 level = max(level, last_store.get(name, -1), last_load.get(name, -1))
                 last_store[name] = level
-            elif op.name != READ:
+            elif op.name not in (READ, SAVE):
                 level = last_check = max(level, last_check)
             self.level[op] = level
             cut.stops.setdefault(level, []).append(op)

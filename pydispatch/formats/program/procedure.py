@@ -201,6 +201,14 @@ class Procedure:
         """
         self._step(Step.VIEW, target, *self._with_last_use([source], last), self._push([offset, *dims]))
 
+    def save(self, target: int, source: int, positions: int, saved: int, last: Collection[int] = ()) -> None:
+        """Append a step that saves rows of `source`, so that its memory may be updated in place through `target`.
+
+        `positions` has the numbers of the rows, -1 for none, and `saved` their elements; all four are tensor slots.
+        """
+        source, positions, saved = self._with_last_use([source, positions, saved], last)
+        self._step(Step.SAVE, target, source, self._push([positions, saved]))
+
     def _step(self, step: Step, *operands: int | Label | ProgramFunction) -> None:
         self.steps.append((step, *operands, *(0,) * (4 - len(operands))))
 

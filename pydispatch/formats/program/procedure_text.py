@@ -71,6 +71,9 @@ class ProcedureText:
         if step is Step.VIEW:
             (offset,) = self.taken(c, 1)
             return f"s{a} = view {slot(b)}{'' if offset == NONE else f' + s{offset} bytes'}"
+        if step is Step.SAVE:
+            positions, saved = self.taken(c, 2)
+            return f"s{a} = {slot(b)} with rows {slot(positions)} saved as {slot(saved)}"
         if step is Step.SCALAR:
             value = b | c << 32
             return f"s{a} = {value - (1 << 64) if value >> 63 else value}"

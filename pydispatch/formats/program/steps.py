@@ -25,6 +25,7 @@ class Step(IntEnum):
     SCALAR = 12
     DIM = 13
     VIEW = 14
+    SAVE = 15
 
 
 class CheckKind(IntEnum):

@@ -23,6 +23,7 @@ from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import MapStoreOp
+from pydispatch.ir.dialects.util.dialect import GlobalLoadOp
 
 
 class CoordinateBuilder(Scalars):
@@ -209,13 +210,15 @@ def _is_small_part(shape: Shape, part: Shape) -> bool:
 def _is_dead_after_update(builder: Builder, value: SSAValue) -> bool:
     """Return whether the memory of a tensor can be updated in place, maybe after other slices were stored in it.
 
-    A loop carries it from one iteration to the next, or the caller donates it. Then storing a slice costs as much as
-    the slice has elements. Elsewhere an update needs a copy of the tensor, and choosing each element costs no more and
-    fuses with the operations around it.
+    A loop carries it from one iteration to the next, the caller donates it, or a global has it. Then storing a slice
+    costs as much as the slice has elements. Elsewhere an update needs a copy of the tensor, and choosing each element
+    costs no more and fuses with the operations around it.
     """
     while isinstance(value.owner, (MapStoreOp, TensorTieShapeOp)):
         value = value.owner.output if isinstance(value.owner, MapStoreOp) else value.owner.operands[0]
-    return isinstance(value, BlockArgument) and not builder.is_kept(value)
+    if isinstance(value, BlockArgument):
+        return not builder.is_kept(value)
+    return isinstance(value.owner, GlobalLoadOp)
 
 
 def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:

@@ -9,7 +9,7 @@
 #include "program/builder.h"
 #include "program/procedure_builder.h"
 
-enum { SIZE = 64 };
+enum { SIZE = 64, ROW = 4 };
 
 // Fills the result with one more than the first element, when |g_may_go_on|.
 static atomic_bool g_is_inside, g_may_go_on, g_fails;
@@ -24,12 +24,20 @@ static int32_t k_slow_next(const pyd_environment_t* e, const pyd_dispatch_state_
   atomic_store(&g_address, in);
   return atomic_load(&g_fails) ? 9 : 0;
 }
-static const pyd_dispatch_fn_t kFunctions[] = {k_slow_next};
-static const pyd_library_export_attrs_t kAttrs[] = {{.binding_count = 2}};
-static const char* const kNames[] = {"slow_next"};
+// Sets a row, whose number is in the first binding, of the second one to the constant.
+static int32_t k_put_row(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
+  (void)e, (void)w;
+  const int64_t* row = d->binding_ptrs[0];
+  float* out = d->binding_ptrs[1];
+  for (size_t i = 0; i < ROW; ++i) memcpy(&out[(size_t)*row * ROW + i], &d->constants[0], sizeof(*out));
+  return 0;
+}
+static const pyd_dispatch_fn_t kFunctions[] = {k_slow_next, k_put_row};
+static const pyd_library_export_attrs_t kAttrs[] = {{.binding_count = 2}, {.constant_count = 1, .binding_count = 2}};
+static const char* const kNames[] = {"slow_next", "put_row"};
 static const pyd_library_header_t kHeader = {.version = 6, .name = "test"};
 static const pyd_executable_t kExecutable = {
-    .library = {.header = &kHeader, .exports = {.count = 1, .ptrs = kFunctions, .attrs = kAttrs, .names = kNames}}};
+    .library = {.header = &kHeader, .exports = {.count = 2, .ptrs = kFunctions, .attrs = kAttrs, .names = kNames}}};
 
 typedef struct world_s {
   pyd_program_t* program;
@@ -37,18 +45,21 @@ typedef struct world_s {
   pyd_state_t* state;
 } world_t;
 
-enum { P_ADVANCE, P_READ, P_PUT };
+enum { P_ADVANCE, P_READ, P_PUT, P_PUT_ROW };
 
 // advance: stores the next of @a, and a copy of it in @b. read: both. put: updates 4 elements of @a in place, the first
-// of them first.
+// of them first. put_row: the same as an update of row 0, which is saved.
 static void open_world(world_t* w) {
   static const _Alignas(64) float kZeros[SIZE];
+  static const _Alignas(64) int64_t kRow = 0;
   static builder_t b;
   static procs_t s;
   memset(&b, 0, sizeof(b));
   memset(&s, 0, sizeof(s));
   uint32_t executable = add_executable(&b, "exe"), zeros = add_constant(&b, "zeros", 0, sizeof(kZeros));
+  uint32_t row = add_constant(&b, "row", 0, sizeof(kRow));
   add_export(&b, executable, 0, "slow_next", 0, 2);
+  add_export(&b, executable, 1, "put_row", 1, 2);
   fn_t* f = add_function(&b, "next");
   add_tensor(&b, f, F32, "x", 1, (int64_t[]){SIZE});
   uint32_t one = constant(f, 1), size = constant(f, SIZE), bytes = constant(f, sizeof(kZeros));
@@ -63,6 +74,22 @@ static void open_world(world_t* w) {
   add_copy(f, 0, 0, NONE, out, NONE, bytes);
   add_scalar(&b, f, "value");
   add_fill(f, 1, out, NONE, constant(f, 16), op(f, PYD_OP_SCALAR, 0, 1, 0, 0), 4);
+  f = add_function(&b, "old_row");
+  add_tensor(&b, f, F32, "x", 1, (int64_t[]){SIZE});
+  size = constant(f, ROW), bytes = constant(f, ROW * sizeof(float));
+  out = add_result(f, F32, 1, &size, bytes);
+  add_copy(f, 0, 0, NONE, out, NONE, bytes);
+  f = add_function(&b, "put_row");
+  add_tensor(&b, f, F32, "x", 1, (int64_t[]){SIZE});
+  add_tensor(&b, f, I64, "row", 1, (int64_t[]){1});
+  size = constant(f, SIZE), bytes = constant(f, sizeof(kZeros)), one = constant(f, 1);
+  out = add_result(f, F32, 1, &size, bytes);
+  f->results.data[7] = 1;  // may take over argument 0
+  add_copy(f, 0, 0, NONE, out, NONE, bytes);
+  add_scalar(&b, f, "value");
+  uint32_t word = op(f, PYD_OP_SCALAR, 0, 2, 0, 0);
+  add_dispatch(f, 1, constant(f, 1), (uint32_t[]){one, one, one}, 1, &word, 2,
+               (uint32_t[]){1, NONE, NONE, out, NONE, NONE});
   uint32_t globals[2];
   for (int i = 0; i < 2; ++i) {
     globals[i] = add_global(&b, &s, i ? "b" : "a", 0, F32, 1, (int64_t[]){SIZE}, zeros, 0, true);
@@ -89,9 +116,21 @@ static void open_world(world_t* w) {
   step(p, PYD_STEP_RUN, 0, push_all(&p->pool, 2, t, NONE), 0, 0);
   step(p, PYD_STEP_STORE, globals[0], t | PYD_LAST_USE, 0, 0);
   step(p, PYD_STEP_RETURN, 0, 0, 0, 0);
+  p = add_procedure(&b, &s, "put_row");
+  value = add_port(&b, p, 1, I64, 0, NULL), t = add_slot(p, 0, F32, 1);
+  uint32_t at = add_slot(p, 0, I64, 1), saved = add_slot(p, 0, F32, 1);
+  step(p, PYD_STEP_LOAD, t, globals[0], 0, 0);
+  step(p, PYD_STEP_RUN, 2, push_all(&p->pool, 2, t, saved), 0, 0);
+  step(p, PYD_STEP_CONSTANT, at, row, push_all(&p->pool, 2, 1, 0), 0);
+  step(p, PYD_STEP_SAVE, t, t | PYD_LAST_USE, push_all(&p->pool, 2, at, saved | PYD_LAST_USE), 0);
+  step(p, PYD_STEP_RUN, 3, push_all(&p->pool, 4, t | PYD_LAST_USE, at, value, t), 0, 0);
+  step(p, PYD_STEP_RUN, 0, push_all(&p->pool, 2, t, NONE), 0, 0);
+  step(p, PYD_STEP_STORE, globals[0], t | PYD_LAST_USE, 0, 0);
+  step(p, PYD_STEP_RETURN, 0, 0, 0, 0);
   finish_procs(&b, &s);
   w->program = decode(&b);
   CHECK_OK(pyd_program_set_constant(w->program, zeros, (pyd_span_t){(const uint8_t*)kZeros, sizeof(kZeros)}));
+  CHECK_OK(pyd_program_set_constant(w->program, row, (pyd_span_t){(const uint8_t*)&kRow, sizeof(kRow)}));
   CHECK_OK(pyd_program_set_executable(w->program, 0, &kExecutable, 0, 4));
   CHECK_OK(pyd_pool_create(1 << 20, &w->pool));
   CHECK_OK(pyd_state_create(w->program, NULL, w->pool, &w->state));
@@ -106,6 +145,8 @@ static void close_world(world_t* w) {
   pyd_pool_destroy(w->pool);
   pyd_program_free(w->program);
 }
+
+static uint32_t g_update;  // the procedure that updates: P_PUT or P_PUT_ROW
 
 // Whether @a is |first| four times, and then |rest|.
 static void check_a(const world_t* w, float first, float rest) {
@@ -152,7 +193,7 @@ static void* put_from(void* arg) {
   memcpy(&bits, &what->value, sizeof(bits));
   const pyd_input_t input = {NULL, NULL, bits};
   pyd_invocation_t* invocation;
-  pyd_status_t status = pyd_procedure_call(what->w->state, P_PUT, &input, NULL, &invocation);
+  pyd_status_t status = pyd_procedure_call(what->w->state, g_update, &input, NULL, &invocation);
   CHECK(pyd_ok(status) == !atomic_load(&g_fails));
   pyd_status_free(status);
   pyd_invocation_free(invocation);
@@ -299,9 +340,11 @@ static void test_readers_see_one_call_whole(void) {
 }
 
 int main(void) {
-  test_updates_in_place();
-  test_old_values();
-  test_readers_see_updates_whole();
+  for (g_update = P_PUT; g_update <= P_PUT_ROW; ++g_update) {
+    test_updates_in_place();
+    test_old_values();
+    test_readers_see_updates_whole();
+  }
   test_a_reader_does_not_wait();
   test_readers_see_one_call_whole();
   return 0;

@@ -34,6 +34,13 @@ static void add_read(proc_t* p, uint32_t dtype) {
   RETURN(p);
 }
 
+// Rows of a tensor of f32 that are saved with positions and elements of these types.
+static void add_save(proc_t* p, uint32_t positions, uint32_t saved) {
+  uint32_t tensor = add_slot(p, 0, F32, 2), at = add_slot(p, 0, positions, 1), old = add_slot(p, 0, saved, 2);
+  step(p, PYD_STEP_SAVE, tensor, tensor, push_all(&p->pool, 2, at, old), 0);
+  RETURN(p);
+}
+
 int main(void) {
   TRY(NULL, RETURN(p));
   TRY("the last of 0 steps goes on", (void)p);
@@ -60,6 +67,10 @@ int main(void) {
   TRY("an element of 128 bits cannot be read", add_read(p, 0x10000080));
   TRY("an element of 24 bits cannot be read", add_read(p, 0x10000018));
   TRY("an element of 32 bits cannot be read", add_read(p, 0x13000020));
+  // Rows are saved of tensors of one type; their positions are integers of 64 bits.
+  TRY(NULL, add_save(p, I64, F32));
+  TRY("slot 1 has the dtype 0x21000020, expected 0x10000040", add_save(p, F32, F32));
+  TRY("slot 2 has the dtype 0x10000040, expected 0x21000020", add_save(p, I64, I64));
   // Of two arguments the first is said.
   TRY("argument 0: axis 0 has size -2", add_port(&b, p, 0, F32, 1, (int64_t[]){-2});
       add_port(&b, p, 0, F32, 1, (int64_t[]){-3}); RETURN(p));

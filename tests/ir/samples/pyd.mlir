@@ -13,6 +13,12 @@ func.func @recurrence(%n: index, %zero: f32, %x: tensor<?x4xf32>) -> (tensor<?x4
   return %0#0, %0#1 : tensor<?x4xf32>, tensor<?x4xi1>
 }
 
+func.func @save_rows(%old: tensor<8x16xf32>, %positions: tensor<2xi64>, %saved: tensor<2x16xf32>) -> tensor<8x16xf32> {
+  %new = pyd.save_rows %old rows %positions are %saved : tensor<8x16xf32>, tensor<2xi64>, tensor<2x16xf32>
+      -> tensor<8x16xf32>
+  return %new : tensor<8x16xf32>
+}
+
 func.func @custom(%x: tensor<?x4xf32>, %n: index) -> tensor<?x4xf32> {
   %beta = arith.constant 2.0 : f32
   %y = pyd.custom "mylib::swish"(%x, %beta, %n) ["x", "beta", "count"] [["n", "4"], [], [], ["n", "4"]]

@@ -1,0 +1,244 @@
+"""Updates of globals at computed positions: the rows that they overwrite are saved first.
+
+A global is loaded, some of its rows are replaced, and it is stored. The runtime updates its memory in place, provided
+that it can restore the rows should the call fail, and that other calls can still read them meanwhile. It knows which
+bytes `tensor.insert_slice` writes. The positions of a scatter are values of tensors, so this pass adds operations that
+compute the position of each row and read its old elements, and passes them to the runtime by `pyd.save_rows`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerType, TensorType, i64
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.analysis.in_place import destination_operand
+from pydispatch.compiler.analysis.kinds import inputs_of, is_pure, is_view
+from pydispatch.compiler.flatten.globals import name_of
+from pydispatch.compiler.normalize.build import Build
+from pydispatch.compiler.normalize.generics import generic
+from pydispatch.compiler.normalize.linalg_ext.code import LoopBody
+from pydispatch.compiler.normalize.moves import projection
+from pydispatch.compiler.tensor_ops.registry import rule_of
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow.base import ShapedCall
+from pydispatch.ir.dialects.iree_linalg_ext.indexing import MapStoreOp, ScatterOp
+from pydispatch.ir.dialects.linalg.regions import IndexOp
+from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
+from pydispatch.ir.dialects.pyd.save_rows import SaveRowsOp
+from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalStoreOp
+from pydispatch.ir.functions import RETURNS
+
+_BARRIER = "util.optimization_barrier"
+
+
+def save_updated_rows(function: Operation) -> None:
+    """Insert `pyd.save_rows` after each load of a global of static sizes whose rows scatters replace.
+
+    A global is left alone where anything else may write its memory, and where positions depend on updates of it: then
+    the first update copies it.
+    """
+    for block in function.regions[0].blocks:
+        for op in list(block.ops):
+            if isinstance(op, GlobalLoadOp) and isinstance(op.result.type, TensorType):
+                updates = _updates_of(op, op.result.type)
+                rows = [one for update in updates if (one := _rows_of(update)) is not None]
+                following = _hoist(op, rows, updates) if updates and len(rows) == len(updates) else None
+                if following is not None:
+                    _save(op, following, op.result.type, rows)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that an update overwrites.
+
+    update: the operation. depth: the number of leading dimensions of the destination that positions state; the others
+    make up a row. batch: the sizes of the leading dimensions that count rows, of the indices of a scatter or of the
+    input of a map_store. inputs: the values from which positions are computed.
+    """
+
+    update: ScatterOp | MapStoreOp
+    depth: int
+    batch: Sequence[int]
+    inputs: Sequence[SSAValue]
+
+    def coordinates(self, body: LoopBody, batch: Sequence[SSAValue]) -> tuple[list[SSAValue], SSAValue | None]:
+        """Emit the leading coordinates of the row at `batch`, and return them with the condition that it is written."""
+        if isinstance(self.update, MapStoreOp):
+            zeros = [body.index(0)] * (len(self.update.body.block.args) - len(batch))
+            *at, wanted = body.inline(self.update.body, [*batch, *zeros])
+            return at[: self.depth], wanted
+        indices = self.update.inputs[1]
+        is_listed = len(shape_of(indices.type)) > len(batch)
+        places = [[*batch, body.index(n)] if is_listed else list(batch) for n in range(self.depth)]
+        return [body.as_index(body.extract(indices, place)) for place in places], None
+
+
+def _rows_of(update: Operation) -> _Rows | None:
+    """Return the rows that an update overwrites; None where they are not whole runs of the innermost dimensions."""
+    if isinstance(update, ScatterOp):
+        return _rows_of_scatter(update)
+    return _rows_of_map_store(update) if isinstance(update, MapStoreOp) else None
+
+
+def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
+    slices, indices = update.inputs
+    windows, shape, whole = update.windows(), shape_of(slices.type), shape_of(update.outputs[0].type)
+    depth = len(update.indexed)
+    retained = windows.retained(len(shape) - windows.batch, len(whole), update.indexed)
+    sizes = [1 if d < depth else whole[d] for d in retained]
+    if update.indexed != list(range(depth)) or list(shape[windows.batch :]) != sizes:
+        return None
+    return _Rows(update, depth, shape_of(indices.type)[: windows.batch], [indices])
+
+
+def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
+    """Return the rows of a map_store: the innermost dimensions that it maps to themselves."""
+    block, shape, whole = update.body.block, shape_of(update.input.type), shape_of(update.output.type)
+    end = block.last_op
+    assert end is not None
+    common = 0
+    while common < min(len(shape), len(whole) - 1):
+        argument = block.args[len(shape) - 1 - common]
+        is_same = end.operands[len(whole) - 1 - common] is argument and argument.uses.get_length() == 1
+        if not is_same or shape[argument.index] != whole[len(whole) - 1 - common]:
+            break
+        common += 1
+    batch = shape[: len(shape) - common]
+    inputs = [v for op in block.ops for v in op.operands if v.owner is not block and v.owner not in block.ops]
+    return None if DYNAMIC in batch else _Rows(update, len(whole) - common, batch, inputs)
+
+
+def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operation]:
+    """Return the updates that lead from a load of a global to a store, in order; none if anything else may write."""
+    bits = type_.element_type.width.data if isinstance(type_.element_type, IntegerType) else 8
+    if not type_.has_static_shape() or bits % 8 or 0 in type_.get_shape():
+        return []
+    updates: list[Operation] = []
+    value: SSAValue = load.result
+    is_stored = False
+    block = load.parent
+    while True:
+        following = None
+        for use in value.uses:
+            op = use.operation
+            update = _update_at(use)
+            if update is not None and update.parent is block and following is None:
+                following = update
+            elif isinstance(op, GlobalStoreOp):
+                is_stored = is_stored or (op.parent is block and name_of(op) == name_of(load))
+            elif not _is_read(use):
+                return []
+        if following is None:
+            return updates if is_stored else []
+        updates.append(following)
+        value = following.results[0]
+
+
+def _update_at(use: Use) -> Operation | None:
+    """Return the update whose destination a use is, maybe through an optimization barrier."""
+    op, index = use.operation, use.index
+    if op.name == _BARRIER and op.results[index].uses.get_length() == 1:
+        (inner,) = op.results[index].uses
+        op, index = inner.operation, inner.index
+    return op if destination_operand(op) == index else None
+
+
+def _is_read(use: Use) -> bool:
+    """Return whether a use only reads a tensor: nothing that follows is computed in its memory."""
+    op = use.operation
+    if isinstance(op, ShapedCall):
+        tied = {op.tied_argument(n) for n in range(len(op.results))} - {None}
+        return all(op.arguments[n] is not op.operands[use.index] for n in tied)
+    if is_view(op):
+        return all(_is_read(inner) for result in op.results for inner in result.uses)
+    if rule_of(op) is not None:
+        return destination_operand(op) != use.index
+    return op.name in (*RETURNS, "tensor.extract", "tensor.dim")
+
+
+def _hoist(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operation]) -> Operation | None:
+    """Move the operations from which positions are computed to a load, and return the operation after them.
+
+    None if that is impossible, because they have effects or read the updated tensor.
+    """
+    block, needed = load.parent, set[Operation]()
+    assert block is not None
+    pending = [value for one in rows for value in one.inputs]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, OpResult) and value.op.parent is block and value.op not in needed:
+            needed.add(value.op)
+            pending += inputs_of(value.op)
+    late: list[Operation] = []
+    op = load.next_op
+    while op is not None:
+        if op in needed:
+            late.append(op)
+        op = op.next_op
+    if load in needed or not needed.isdisjoint(updates) or not all(map(is_pure, late)):
+        return None
+    last: Operation = load
+    for op in late:
+        if last.next_op is not op:
+            op.detach()
+            block.insert_op_after(op, last)
+        last = op
+    return last.next_op
+
+
+def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute], rows: Sequence[_Rows]) -> None:
+    """Insert the operations that save rows before `following`, and let all readers of the load read their result."""
+    readers = list(load.result.uses)
+    build = Build(following)
+    value: SSAValue = load.result
+    for one in rows:
+        positions = _positions(build, one, type_)
+        saved = _old_rows(build, one, type_, load.result, positions)
+        value = build.add(SaveRowsOp(operands=[value, positions, saved], result_types=[type_])).result
+    for use in readers:
+        use.operation.operands[use.index] = value
+
+
+def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAValue:
+    """Emit the number of each row that an update overwrites, -1 for a row that it ignores; return the tensor."""
+    sizes = shape_of(type_)[: rows.depth]
+    rank = len(rows.batch)
+    body = LoopBody([i64])
+    coordinates, inside = rows.coordinates(body, [body.add(IndexOp(d)) for d in range(rank)])
+    row = body.index(0)
+    for coordinate, size in zip(coordinates, sizes, strict=True):
+        is_in = body.both(body.less(body.index(-1), coordinate), body.less(coordinate, body.index(size)))
+        inside = is_in if inside is None else body.both(inside, is_in)
+        row = body.plus(body.times(row, body.index(size)), coordinate)
+    assert inside is not None
+    numbered = body.cast(body.either(inside, row, body.index(-1)), i64, False)
+    dynamic = [build.dim(rows.inputs[0], d) for d, size in enumerate(rows.batch) if size == DYNAMIC]
+    empty = build.empty(TensorType(i64, rows.batch), dynamic)
+    structure = Structure((AffineMap.identity(rank),), (True,) * rank)
+    return generic(build, structure, [], [empty], body.finish(numbered))[0]
+
+
+def _old_rows(
+    build: Build, rows: _Rows, type_: TensorType[Attribute], whole: SSAValue, positions: SSAValue
+) -> SSAValue:
+    """Emit a read of the rows of `whole` at positions; return the tensor [batch..., row...]."""
+    shape, element = shape_of(type_), type_.element_type
+    batch = shape_of(positions.type)
+    count = math.prod(shape[: rows.depth])
+    flat = TensorType(element, [count, *shape[rows.depth :]])
+    groups = [list(range(rows.depth)), *([d] for d in range(rows.depth, len(shape)))]
+    source = build.collapse(whole, flat, groups) if rows.depth > 1 else whole
+    rank = len(batch) + len(shape) - rows.depth
+    body = LoopBody([i64, element])
+    row = body.most(body.as_index(body.block.args[0]), body.index(0))
+    row = body.least(row, body.index(count - 1))
+    value = body.extract(source, [row, *(body.add(IndexOp(d)) for d in range(len(batch), rank))])
+    maps = (projection(rank, range(len(batch))), AffineMap.identity(rank))
+    dynamic = build.dynamic_dims(positions)
+    empty = build.empty(TensorType(element, [*batch, *shape[rows.depth :]]), dynamic)
+    return generic(build, Structure(maps, (True,) * rank), [positions], [empty], body.finish(value))[0]

@@ -1,0 +1,44 @@
+"""`pyd.save_rows`: saving rows of a global before they are overwritten, in host functions."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType, i64
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.elements import element_type
+
+
+@op_definition
+class SaveRowsOp(IRDLOperation):
+    """Identity on a tensor whose memory a global has, after rows of it were saved.
+
+    Syntax: `%new = pyd.save_rows %old rows %positions are %saved : tensor<8x16xf32>, tensor<2xi64>,
+    tensor<2x16xf32> -> tensor<8x16xf32>`.
+
+    Updates of the result may overwrite the rows in place: should the call fail, they are restored. A position counts
+    rows of the size of a saved row; a negative one is of no row.
+    """
+
+    name = "pyd.save_rows"
+    source = operand_def(TensorType)
+    positions = operand_def(TensorType)
+    saved = operand_def(TensorType)
+    result = result_def(TensorType)
+    assembly_format = (
+        "$source `rows` $positions `are` $saved attr-dict `:` type($source) `,` type($positions) `,` type($saved) "
+        "`->` type($result)"
+    )
+
+    def verify_(self) -> None:
+        if self.result.type != self.source.type:
+            raise VerifyException(f"the result is {self.result.type}, expected {self.source.type} as the source")
+        if element_type(self.positions.type) != i64:
+            raise VerifyException(f"positions are a tensor of i64, got {self.positions.type}")
+        if element_type(self.saved.type) != element_type(self.source.type):
+            raise VerifyException(f"{self.saved.type} and {self.source.type} differ in their elements")
+
+
+OPERATIONS: list[type[Operation]] = [SaveRowsOp]
