@@ -51,8 +51,8 @@ def to_torch(function: Any, name: str) -> TorchFunction:
     `torch.export` know the result shapes; `torch.vmap` calls the operator once per element.
 
     The operator has the derivative that `pydispatch.vjp` sets, which is the operator `name` with the suffix `_vjp`.
-    Without one, differentiation raises an error until `torch.library.register_autograd` registers a derivative. The
-    program stays alive until `close`.
+    Without one, differentiation raises an error until `torch.library.register_autograd` registers a derivative.
+    Forward-mode differentiation always raises one. The program stays alive until `close`.
 
     Args:
         function: Function of a program on the CPU, or a kernel or program in Python, which is compiled for this CPU.
@@ -220,6 +220,11 @@ def _differentiable(torch: Any, name: str, library: Any) -> None:
     single_level = importlib.import_module("torch._functorch.autograd_function").enable_single_level_autograd_function
 
     def kernel(*args: Any) -> Any:
+        if any(_has_tangent(torch, arg) for arg in args):
+            raise InvalidArgumentError(
+                f"the operator {name} has no forward-mode derivative; use reverse mode (torch.func.vjp, "
+                f"torch.func.jacrev, or jacrev of jacrev for second derivatives)"
+            )
         is_needed = torch.is_grad_enabled() and any(getattr(arg, "requires_grad", False) for arg in args)
         if not is_needed:
             with torch._C._AutoDispatchBelowAutograd():
@@ -228,6 +233,14 @@ def _differentiable(torch: Any, name: str, library: Any) -> None:
             return call.apply(*args)
 
     library.impl(operator, kernel, "Autograd")
+
+
+def _has_tangent(torch: Any, value: Any) -> bool:
+    """Return whether forward-mode differentiation passes a tangent with a value."""
+    forward_ad = torch.autograd.forward_ad
+    if forward_ad._current_level < 0 or not isinstance(value, torch.Tensor):
+        return False
+    return forward_ad.unpack_dual(value).tangent is not None
 
 
 def _let_users_differentiate(torch: Any, name: str) -> None:
