@@ -1,5 +1,5 @@
 // Parses the bytes of a file into a view, first half: file header and program headers. Section headers are never read,
-// so a file without them loads.
+// so a file without them loads; a file that ends before the table its header states was cut off.
 #include <inttypes.h>
 
 #include "base/span.h"
@@ -166,10 +166,20 @@ static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
   return PYD_STATUS_OK;
 }
 
+static pyd_status_t check_section_headers(pyd_span_t file) {
+  const uint8_t* header = file.data;
+  uint64_t offset = pyd_load_u64(header + EH_SHOFF), entry = pyd_load_u16(header + EH_SHENTSIZE);
+  uint32_t count = pyd_load_u16(header + EH_SHNUM);
+  if (offset == 0 || pyd_span_get(file, offset, count * entry)) return PYD_STATUS_OK;
+  return PYD_ELF_CORRUPT("%u section headers at 0x%" PRIx64 " lie outside the file of 0x%zx bytes: is it cut off?", count,
+                         offset, file.size);
+}
+
 static pyd_status_t parse(pyd_span_t file, size_t page_size, bool is_system, pyd_elf_view_t* out_view) {
   *out_view = (pyd_elf_view_t){.file = file, .is_system = is_system};
   pyd_status_t st = read_header(file, out_view);
   if (pyd_ok(st)) st = read_program_headers(out_view);
+  if (pyd_ok(st)) st = check_section_headers(file);
   if (pyd_ok(st)) st = lay_out(out_view, page_size);
   if (pyd_ok(st)) st = pyd_elf_parse_dynamic(out_view);
   if (pyd_ok(st) && !is_system) st = pyd_elf_check_symbols(out_view);

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pydispatch._core.arrays import ElementType, type_of, unpack_elements
-from pydispatch.errors import InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError, SystemError_
 from pydispatch.files import open_binary
 from pydispatch.formats.arrays.small_floats import decode, encode
 from pydispatch.formats.program.opcodes import Numerical, dtype_word
@@ -94,6 +94,10 @@ class Reader:
             return [self.tensor(text.removeprefix("&"))]
         except (ValueError, OverflowError, EOFError, MemoryError) as error:
             raise InvalidArgumentError(f"input '{_short(text)}': {error}") from None
+        except SystemError_:  # names the file, which could not be opened
+            raise
+        except OSError as error:
+            raise SystemError_(f"input '{_short(text)}': {error.strerror or error}") from None
 
     def tensor(self, text: str) -> Array:
         """Parse `shape x type = elements`; raise ValueError."""

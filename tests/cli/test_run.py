@@ -185,6 +185,8 @@ def test_expected_output(run: Run) -> None:
         ("numbers", ["--input=f32=3", "--input=1"], "argument 0 'a0': expected i32 (a number), got"),
         ("numbers", ["--input=4294967296", "--input=1"], "4294967296 is outside [-2147483648, 4294967295]"),
         ("f32_1", ["--input=@/nowhere.npy"], "/nowhere.npy"),
+        ("f32_1", ["--input=@/proc/self/mem"], "input '@/proc/self/mem': Input/output error"),
+        ("f32_1", ["--input=3xf32=+/proc/self/mem"], "input '3xf32=+/proc/self/mem': Input/output error"),
         ("mix", ["--input=2xf32", "--input=7", "--output=-"], "--output: @mix has 2 results, got 1"),
         ("f32_1", ["--input=2xf32", "--output=x.txt"], "got 'x.txt'"),
     ],

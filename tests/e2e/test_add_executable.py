@@ -144,6 +144,11 @@ def test_other_machines_and_other_files_are_refused(tmp_path: Path) -> None:
         device.add_executable("given", tmp_path / "empty.so")
     with pytest.raises(OSError):
         device.add_executable("given", tmp_path / "missing.so")
+    for name, whole in (("embedded.so", embedded(tmp_path)), ("system.so", system(tmp_path).read_bytes())):
+        for percent in (40, 80, 95, 99):
+            (tmp_path / name).write_bytes(whole[: len(whole) * percent // 100])
+            with pytest.raises(pd.ArtifactError, match="is it cut off"):
+                device.add_executable("given", tmp_path / name)
 
 
 def test_a_kernel_that_fails_is_named(artifact: pd.Artifact, tmp_path: Path) -> None:
