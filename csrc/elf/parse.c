@@ -171,8 +171,8 @@ static pyd_status_t check_section_headers(pyd_span_t file) {
   uint64_t offset = pyd_load_u64(header + EH_SHOFF), entry = pyd_load_u16(header + EH_SHENTSIZE);
   uint32_t count = pyd_load_u16(header + EH_SHNUM);
   if (offset == 0 || pyd_span_get(file, offset, count * entry)) return PYD_STATUS_OK;
-  return PYD_ELF_CORRUPT("%u section headers at 0x%" PRIx64 " lie outside the file of 0x%zx bytes: is it cut off?", count,
-                         offset, file.size);
+  return PYD_ELF_CORRUPT("%u section headers at 0x%" PRIx64 " lie outside the file of 0x%zx bytes: is it cut off?",
+                         count, offset, file.size);
 }
 
 static pyd_status_t parse(pyd_span_t file, size_t page_size, bool is_system, pyd_elf_view_t* out_view) {

@@ -125,13 +125,17 @@ def test_no_derivative_is_an_error_and_not_zero() -> None:
 def test_forward_mode_is_an_error_and_not_zero() -> None:
     x = torch.randn(4, dtype=torch.float64)
     for transform in (torch.func.jacfwd, torch.func.hessian):
-        with pytest.raises(pd.InvalidArgumentError, match=r"vjps::swish\w* has no forward-mode derivative; use reverse"):
+        with pytest.raises(
+            pd.InvalidArgumentError, match=r"vjps::swish\w* has no forward-mode derivative; use reverse"
+        ):
             transform(lambda x: layer(x).sum())(x)
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
         with pytest.raises(pd.InvalidArgumentError, match="no forward-mode derivative"):
             layer(dual)
-        torch.testing.assert_close(layer(x), x * torch.sigmoid(1.5 * x))  # a level is entered, and nothing has a tangent
+        torch.testing.assert_close(
+            layer(x), x * torch.sigmoid(1.5 * x)
+        )  # a level is entered, and nothing has a tangent
 
 
 def test_vmap_over_no_element() -> None:
