@@ -59,10 +59,11 @@ if TYPE_CHECKING:
         group_size,
         group_sum,
         local_id,
+        private,
         shared,
         where,
     )
-    from pydispatch.kernels.tiles.functions import arange, full, load, zeros
+    from pydispatch.kernels.tiles.functions import arange, argmin, cumsum, full, load, scan, zeros
     from pydispatch.kernels.tiles.functions import max as max  # no part of *, where they would hide those of Python
     from pydispatch.kernels.tiles.functions import min as min
     from pydispatch.kernels.tiles.functions import sum as sum
@@ -139,6 +140,7 @@ __all__ = [
     "WholeKernel",
     "arange",
     "argmax",
+    "argmin",
     "atomic_add",
     "atomic_and",
     "atomic_cas",
@@ -155,6 +157,7 @@ __all__ = [
     "compile",
     "cond",
     "cos",
+    "cumsum",
     "device",
     "devices",
     "dlpack",
@@ -199,10 +202,12 @@ __all__ = [
     "minimum",
     "partial",
     "pattern",
+    "private",
     "program",
     "ptx",
     "reduce",
     "rsqrt",
+    "scan",
     "shader",
     "shared",
     "sin",
@@ -301,12 +306,16 @@ _LAZY = {
             "group_size",
             "group_sum",
             "local_id",
+            "private",
             "shared",
             "where",
         ),
         "pydispatch.kernels.functions",
     ),
-    **dict.fromkeys(("arange", "full", "load", "max", "min", "sum", "zeros"), "pydispatch.kernels.tiles.functions"),
+    **dict.fromkeys(
+        ("arange", "argmin", "cumsum", "full", "load", "max", "min", "scan", "sum", "zeros"),
+        "pydispatch.kernels.tiles.functions",
+    ),
     **dict.fromkeys(("View", "partial", "static"), "pydispatch.kernels.annotations"),
     "imported": "pydispatch.integrations.imported_functions",
     "kernel": "pydispatch.integrations.python_kernels",

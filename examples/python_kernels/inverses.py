@@ -1,4 +1,4 @@
-"""Inverses of matrices of 3x3, each by one invocation in registers."""
+"""Inverses of small matrices by elimination with pivots, each by one invocation in an array of its own."""
 
 from __future__ import annotations
 
@@ -9,30 +9,52 @@ from running import Case, run
 
 import pydispatch as pd
 
-Matrices = Annotated[pd.View, pd.f32["n", 3, 3]]
+SIZE = 3
+Matrices = Annotated[pd.View, pd.f32["n", SIZE, SIZE]]
 
 
-def cross(a: Any, b: Any) -> Any:
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+def subtract(a: pd.View, row: int, other: int, factor: Any) -> None:
+    """Subtract a multiple of another row."""
+    for column in range(2 * SIZE):
+        a[row, column] -= factor * a[other, column]
+
+
+def exchange(a: pd.View, row: int, other: int) -> None:
+    """Exchange two rows, which may be one."""
+    for column in range(2 * SIZE):
+        a[row, column], a[other, column] = a[other, column], a[row, column]
 
 
 @pd.kernel(workgroup=64)
 def inverses(x: Matrices, y: Matrices) -> None:
-    """The columns of the inverse are products of two rows, divided by the determinant."""
+    """Gauss-Jordan: the matrix becomes the identity, and the identity beside it the inverse."""
     i = pd.global_id(0)
-    if i < x.shape[0]:
-        a = x[i, 0, 0], x[i, 0, 1], x[i, 0, 2]
-        b = x[i, 1, 0], x[i, 1, 1], x[i, 1, 2]
-        c = x[i, 2, 0], x[i, 2, 1], x[i, 2, 2]
-        bc, ca, ab = cross(b, c), cross(c, a), cross(a, b)
-        scale = 1 / (a[0] * bc[0] + a[1] * bc[1] + a[2] * bc[2])
-        y[i, 0, 0], y[i, 0, 1], y[i, 0, 2] = bc[0] * scale, ca[0] * scale, ab[0] * scale
-        y[i, 1, 0], y[i, 1, 1], y[i, 1, 2] = bc[1] * scale, ca[1] * scale, ab[1] * scale
-        y[i, 2, 0], y[i, 2, 1], y[i, 2, 2] = bc[2] * scale, ca[2] * scale, ab[2] * scale
+    if i >= x.shape[0]:
+        return
+    a = pd.private((SIZE, 2 * SIZE), pd.f32)
+    for row in range(SIZE):
+        for column in range(SIZE):
+            a[row, column] = x[i, row, column]
+            a[row, SIZE + column] = 1.0 if row == column else 0.0
+    for step in range(SIZE):
+        pivot = step
+        for row in range(step + 1, SIZE):
+            if abs(a[row, step]) > abs(a[pivot, step]):
+                pivot = row
+        exchange(a, step, pivot)
+        scale = 1 / a[step, step]
+        for column in range(2 * SIZE):
+            a[step, column] *= scale
+        for row in range(SIZE):
+            if row != step:
+                subtract(a, row, step, a[row, step])
+    for row in range(SIZE):
+        for column in range(SIZE):
+            y[i, row, column] = a[row, SIZE + column]
 
 
 def cases(random: np.random.Generator) -> list[Case]:
-    x = random.standard_normal((70, 3, 3), np.float32) + 3 * np.eye(3, dtype=np.float32)
+    x = random.standard_normal((70, SIZE, SIZE), np.float32) + 3 * np.eye(SIZE, dtype=np.float32)[::-1]
     return [Case(inverses, (x, np.zeros_like(x)), (np.linalg.inv(x.astype(np.float64)),), 1e-3)]
 
 

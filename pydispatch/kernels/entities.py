@@ -37,14 +37,15 @@ class TupleValue:
 
 @dataclass(frozen=True)
 class MemoryRef:
-    """View or workgroup memory.
+    """View, workgroup memory, or memory of one invocation.
 
     Attributes:
         name: SSA name of the memref.
         dtype: Element type.
         shape: Size of each dimension.
         type: MLIR type of the memref.
-        parameter: Name of the kernel parameter that a view is; "" for workgroup memory.
+        parameter: Name of the kernel parameter that a view is; "" for other memory.
+        is_private: Whether each invocation has this memory for itself.
     """
 
     name: str
@@ -52,6 +53,7 @@ class MemoryRef:
     shape: tuple[Scalar | Literal, ...]
     type: str
     parameter: str = ""
+    is_private: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def described(entity: Entity) -> str:
             return (
                 f"a view of {len(entity.shape)}-dimensional {entity.dtype}"
                 if entity.parameter
-                else "memory of the workgroup"
+                else f"memory of the {'invocation' if entity.is_private else 'workgroup'}"
             )
         case Tile():
             return f"a tile of {entity.size} {entity.dtype}"

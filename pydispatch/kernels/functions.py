@@ -52,6 +52,14 @@ def shared(shape: Any, dtype: Any) -> Any:
     outside("shared")
 
 
+def private(shape: Any, dtype: Any) -> Any:
+    """Allocate an array of each invocation, in registers where its indices are known when the kernel is compiled.
+
+    Its initial content is undefined; it ends at the next barrier.
+    """
+    outside("private")
+
+
 def atomic_add(memory: Any, index: Any, value: Any) -> Any:
     """Add a value to `memory[index]` as one atomic operation, and return the element before.
 

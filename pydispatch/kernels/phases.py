@@ -217,7 +217,8 @@ class Phases(Coverage):
             assigned = assigned_in(nodes)
             for name, slot in spilled.items():
                 if name in assigned:
-                    self._spill(nodes[0], name, slot)
+                    last = next(node for node in reversed(nodes) if name in assigned_in([node]))
+                    self._spill(last, name, slot)
 
         self._parallel(body, bound)
         for name, value, is_own in assignments(nodes):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import math
 
+from pydispatch.kernels.allocations import WORKGROUP_MEMORY
 from pydispatch.kernels.entities import MemoryRef, Scalar
-from pydispatch.kernels.workgroup_memory import WORKGROUP_MEMORY, WorkgroupMemory
+from pydispatch.kernels.workgroup_memory import WorkgroupMemory
 
 PHASE_BITS = 20
 """Of a stamp: how many barriers its workgroup had passed, modulo this many bits. The others are the invocation."""
@@ -102,7 +103,7 @@ class RaceInstrumentation(WorkgroupMemory):
         one.
         """
         super().accessed(node, memory, indices, is_write)
-        if self.watched is None or self.local is None:
+        if self.watched is None or self.local is None or memory.is_private:
             return
         if memory.parameter and memory.parameter not in self.watched:
             return

@@ -214,7 +214,7 @@ class Statements(Expressions):
         name, old = target.id, self.environment.get(target.id)
         what = ""
         if isinstance(old, MemoryRef):
-            what = "a view" if old.parameter else "workgroup memory"
+            what = "a view" if old.parameter else described(old) if old.is_private else "workgroup memory"
         elif name in self.fixed:
             what = "known when the kernel is compiled"
         if what:

@@ -6,12 +6,11 @@ import ast
 import math
 from collections.abc import Sequence
 
-from pydispatch.kernels.entities import Known, Literal, MemoryRef, Scalar, Slot, TupleValue, bytes_of, described
+from pydispatch.kernels.allocations import WORKGROUP_MEMORY, declared, element_count
+from pydispatch.kernels.entities import MemoryRef, Scalar, Slot, bytes_of, described
 from pydispatch.kernels.loops import Loops
 from pydispatch.kernels.source import Source
-from pydispatch.patterns.types import DType
 
-WORKGROUP_MEMORY = "#gpu.address_space<workgroup>"
 MAX_SHARED_BYTES = 48 << 10
 """Bytes of workgroup memory that every device has."""
 
@@ -58,7 +57,9 @@ class WorkgroupMemory(Loops):
             raise self.error(
                 node,
                 f"'{name}' is used after a barrier, and is {described(value) if value else 'nothing'}",
-                "use one variable for each number",
+                "keep what is in it in workgroup memory"
+                if isinstance(value, MemoryRef)
+                else "use one variable for each number",
             )
         if not slot.type:
             slot.type = value.type
@@ -100,25 +101,7 @@ class WorkgroupMemory(Loops):
         name = node.targets[0].id
         if isinstance(self.environment.get(name), MemoryRef):
             raise self.error(node, f"'{name}' is workgroup memory already", "give it another name")
-        arguments = [self.evaluate(extent) for extent in value.args]
-        if len(arguments) != 2 or not isinstance(arguments[1], Known) or not isinstance(arguments[1].value, DType):
-            raise self.error(
-                value, "shared takes a shape and a type", "write pydispatch.shared((16, 16), pydispatch.f32)"
-            )
-        shape = arguments[0].items if isinstance(arguments[0], TupleValue) else (arguments[0],)
-        sizes = []
-        for extent in shape:
-            if not isinstance(extent, Literal) or not isinstance(extent.value, int) or extent.value < 1:
-                raise self.error(
-                    value.args[0],
-                    f"the shape of workgroup memory is known when the kernel is compiled, got {described(extent)}",
-                    "use numbers, pydispatch.group_size(...) or pydispatch.static parameters",
-                )
-            sizes.append(extent)
-        dtype, count = arguments[1].value.name, 1
-        for size in sizes:
-            count *= int(size.value)
-        type = f"memref<{''.join(f'{size.value}x' for size in sizes)}{dtype}, {WORKGROUP_MEMORY}>"
-        self._allocate(node, f"%shared_{name}", type, count, dtype)
-        self.environment[name] = memory = MemoryRef(f"%shared_{name}", dtype, tuple(sizes), type)
+        memory = declared(self, value, [self.evaluate(argument) for argument in value.args], f"%shared_{name}")
+        self._allocate(node, memory.name, memory.type, element_count(memory), memory.dtype)
+        self.environment[name] = memory
         self.allocated(memory)

@@ -55,3 +55,27 @@ def min(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     The shape of the result and the parameters are those of `sum`.
     """
     outside("min")
+
+
+def cumsum(x: Any, axis: int | None = None) -> Any:
+    """Return the sums of the elements of a tile up to each one along an axis, as numpy.cumsum; in order.
+
+    A tile of one axis needs no `axis`. Lines along the axis are computed in parallel, the elements of one in turn.
+    """
+    outside("cumsum")
+
+
+def scan(x: Any, combine: Any, axis: int | None = None) -> Any:
+    """Return the elements of a tile up to each one along an axis, combined by a function of two numbers.
+
+    `combine(before, element)` is a function that is written like a kernel; else as `cumsum`.
+    """
+    outside("scan")
+
+
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Return the smallest elements of a tile along an axis and their indices (i32): of the first ones, or of NaN.
+
+    `argmax` is for the largest. A tile of one axis needs no `axis`, and gives two numbers.
+    """
+    outside("argmin")

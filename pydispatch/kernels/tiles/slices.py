@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pydispatch.kernels.arithmetic import binary, cast
 from pydispatch.kernels.entities import INTEGERS, Entity, Literal, MemoryRef, Scalar, Tile, described
-from pydispatch.kernels.tiles.reductions import Reductions
+from pydispatch.kernels.tiles.scans import Scans
 from pydispatch.kernels.tiles.values import MAX_DIMENSIONS, Shape
 
 EXAMPLE = "write x[i:i + 16]: its size is known when the kernel is compiled"
@@ -75,7 +75,7 @@ class ViewSlice:
         return tuple(range_.start for range_ in self.ranges)
 
 
-class Slices(Reductions):
+class Slices(Scans):
     """Code generator for loads and stores of slices of views."""
 
     _within_bounds: tuple[Scalar | Literal, Scalar | Literal, Scalar] | None = None

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+from inspect import isfunction
 from typing import Any, cast
 
 from pydispatch.kernels import atomics, functions, handlers
+from pydispatch.kernels.arithmetic import binary
 from pydispatch.kernels.arithmetic import cast as converted
 from pydispatch.kernels.calls import TABLE, CallContext, Handler
 from pydispatch.kernels.entities import Entity, Known, Literal, Scalar, Tile, TupleValue, described
+from pydispatch.kernels.statements import Statements
 from pydispatch.kernels.tiles import functions as tile_functions
 from pydispatch.kernels.tiles.reductions import SYMBOLS
 from pydispatch.kernels.tiles.slices import Slices
 from pydispatch.kernels.tiles.values import MAX_DIMENSIONS, Shape
+from pydispatch.patterns import argmax
 from pydispatch.patterns.types import DType
 
 
@@ -107,26 +111,84 @@ def _reduction(low: Slices, node: ast.Call, arguments: list[Entity], name: str) 
         )
     if tile.dtype == "i1":
         raise low.error(tile_node, f"{called} of conditions", "convert them: pydispatch.i32(...)")
+    axis = _axis(low, node, named, tile)
+    return low.reduced(node, low.computed(node, tile), SYMBOLS[name], axis, _keepdims(low, named))
+
+
+def _axis(low: Slices, node: ast.Call, named: dict[str, Any], tile: Tile) -> int | None:
+    """Return the axis that a call states, counted from the first one; None if it states none."""
     _, axis = named.get("axis", (None, Known(None)))
-    _, keepdims = named.get("keepdims", (None, Literal(False)))
-    dimension = None if isinstance(axis, Known) and axis.value is None else axis
+    if isinstance(axis, Known) and axis.value is None:
+        return None
     rank = len(tile.shape)
-    if dimension is not None:
-        if (
-            not isinstance(dimension, Literal)
-            or isinstance(dimension.value, bool)
-            or dimension.value not in range(-rank, rank)
-        ):
-            raise low.error(
-                named["axis"][0],
-                f"axis {dimension.value if isinstance(dimension, Literal) else described(dimension)} of "
-                f"{described(tile)}",
-                f"its axes are 0 to {rank - 1}" if rank > 1 else "its axis is 0",
-            )
-        dimension = int(dimension.value) % rank
+    if not isinstance(axis, Literal) or isinstance(axis.value, bool) or axis.value not in range(-rank, rank):
+        raise low.error(
+            named["axis"][0],
+            f"axis {axis.value if isinstance(axis, Literal) else described(axis)} of {described(tile)}",
+            f"its axes are 0 to {rank - 1}" if rank > 1 else "its axis is 0",
+        )
+    return int(axis.value) % rank
+
+
+def _keepdims(low: Slices, named: dict[str, Any]) -> bool:
+    """Return the argument `keepdims` of a call."""
+    node, keepdims = named.get("keepdims", (None, Literal(False)))
     if not isinstance(keepdims, Literal) or not isinstance(keepdims.value, bool):
-        raise low.error(named["keepdims"][0], "keepdims is True or False", "write keepdims=True")
-    return low.reduced(node, low.computed(node, tile), SYMBOLS[name], dimension, keepdims.value)
+        raise low.error(node, "keepdims is True or False", "write keepdims=True")
+    return keepdims.value
+
+
+def _along(low: Slices, node: ast.Call, named: dict[str, Any]) -> tuple[Tile, int]:
+    """Return the tile of a call, computed, and the axis; a tile of one axis needs no `axis`."""
+    called = ast.unparse(node.func)
+    tile_node, tile = named["x"]
+    if not isinstance(tile, Tile):
+        raise low.error(tile_node, f"{called} takes a tile, got {described(tile)}", "slices are tiles: x[i:i + 16]")
+    if tile.dtype == "i1":
+        raise low.error(tile_node, f"{called} of conditions", "convert them: pydispatch.i32(...)")
+    axis = _axis(low, node, named, tile)
+    if axis is None and len(tile.shape) > 1:
+        raise low.error(node, f"{called} of {described(tile)} without an axis", "give one: axis=1")
+    return low.computed(node, tile), axis or 0
+
+
+def _cumsum(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+    tile, axis = _along(low, node, _arguments(low, node, arguments, ("x", "axis"), 1))
+
+    def add(lhs: Scalar, rhs: Scalar) -> Scalar:
+        total = binary(low.writer, "+", lhs, rhs)
+        assert isinstance(total, Scalar)
+        return total
+
+    return low.scanned(node, tile, add, axis)
+
+
+def _scan(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Emit a scan with a function of the user, which is inlined into the loop."""
+    named = _arguments(low, node, arguments, ("x", "combine", "axis"), 2)
+    tile, axis = _along(low, node, named)
+    combine_node, combine = named["combine"]
+    if not isinstance(combine, Known) or not isfunction(combine.value):
+        raise low.error(
+            combine_node, f"scan combines elements by a function, got {described(combine)}",
+            "write a function of two numbers with def, outside the kernel",
+        )  # fmt: skip
+    function = combine.value
+    # Statements.inlined, since arguments are numbers within a loop, before which no tile may be stored any more.
+    call = ast.copy_location(ast.Call(combine_node, [combine_node, combine_node], []), combine_node)
+
+    def combined(lhs: Scalar, rhs: Scalar) -> Scalar:
+        result = Statements.inlined(low, call, function, [lhs, rhs])
+        return low.converted(combine_node, result, tile.dtype, f"what '{function.__name__}' returns")
+
+    return low.scanned(node, tile, combined, axis)
+
+
+def _place(low: Slices, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+    """Return the result of `argmax` (symbol ">") or `argmin` ("<")."""
+    named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), 1)
+    tile, axis = _along(low, node, named)
+    return low.extreme_and_place(node, tile, symbol, axis, _keepdims(low, named))
 
 
 def _length(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
@@ -154,16 +216,27 @@ TILE_HANDLERS: dict[Any, Handler] = {
     tile_functions.full: _tile_handler(_full, ("shape", "value", "dtype")),
     tile_functions.arange: _tile_handler(_arange),
     tile_functions.load: _tile_handler(_load),
+    tile_functions.cumsum: _tile_handler(_cumsum),
+    tile_functions.scan: _tile_handler(_scan),
+    tile_functions.argmin: _tile_handler(_place, "<"),
+    argmax: _tile_handler(_place, ">"),
     len: _tile_handler(_length),
     **{getattr(tile_functions, name): _tile_handler(_reduction, name) for name in SYMBOLS},
     **dict.fromkeys(
-        (functions.barrier, functions.group_sum, functions.group_max, functions.group_min, functions.shared),
+        (
+            functions.barrier,
+            functions.group_sum,
+            functions.group_max,
+            functions.group_min,
+            functions.private,
+            functions.shared,
+        ),
         _refuse_invocation_function,
     ),
 }
 """Functions that take tiles as they are; all others take their elements."""
 
-FUNCTIONS = frozenset(vars(tile_functions)[name] for name in ("arange", "full", "load", "zeros", *SYMBOLS))
+FUNCTIONS = frozenset(function for function in TILE_HANDLERS if function.__module__ == tile_functions.__name__)
 """A kernel that calls one of them is one with tiles."""
 
 HANDLERS: dict[Any, Handler] = {**handlers.HANDLERS, **TILE_HANDLERS}

@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pydispatch.kernels.allocations import WORKGROUP_MEMORY
 from pydispatch.kernels.arithmetic import TypeMismatch, cast, default_type, joined
 from pydispatch.kernels.entities import Entity, Literal, Scalar, Tile, described
 from pydispatch.kernels.source import Source
-from pydispatch.kernels.workgroup_memory import WORKGROUP_MEMORY, WorkgroupMemory
+from pydispatch.kernels.workgroup_memory import WorkgroupMemory
 
 OTHER_INDEX = object()
 """A tile reads memory at other indices than those of its element."""

@@ -1,0 +1,66 @@
+"""Memory that a kernel allocates, of a shape that is known when it is compiled."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+from pydispatch.kernels import functions
+from pydispatch.kernels.calls import CallContext, Handler
+from pydispatch.kernels.entities import Entity, Known, Literal, MemoryRef, TupleValue, described
+from pydispatch.patterns.types import DType
+
+WORKGROUP_MEMORY = "#gpu.address_space<workgroup>"
+PRIVATE_MEMORY = "#gpu.address_space<private>"
+MAX_PRIVATE_ELEMENTS = 256
+"""Elements of one allocation of an invocation: larger ones do not fit into the registers of any device."""
+
+
+def declared(
+    low: CallContext, node: ast.Call, arguments: list[Entity], name: str, space: str = WORKGROUP_MEMORY
+) -> MemoryRef:
+    """Return the memory that a call such as `shared((16, 16), f32)` states, which is not allocated yet.
+
+    Raise CompileError for arguments that are no shape and no type. name: SSA name of the memory.
+    """
+    called = ast.unparse(node.func).rpartition(".")[2]
+    if len(arguments) != 2 or not isinstance(arguments[1], Known) or not isinstance(arguments[1].value, DType):
+        raise low.error(
+            node, f"{called} takes a shape and a type", f"write pydispatch.{called}((16, 16), pydispatch.f32)"
+        )
+    shape = arguments[0].items if isinstance(arguments[0], TupleValue) else (arguments[0],)
+    sizes: list[Literal] = []
+    for extent in shape:
+        if not isinstance(extent, Literal) or not isinstance(extent.value, int) or extent.value < 1:
+            raise low.error(
+                node.args[0],
+                f"the shape of {called} memory is known when the kernel is compiled, got {described(extent)}",
+                "use numbers, pydispatch.group_size(...) or pydispatch.static parameters",
+            )
+        sizes.append(extent)
+    dtype = arguments[1].value.name
+    type = f"memref<{''.join(f'{size.value}x' for size in sizes)}{dtype}, {space}>"
+    return MemoryRef(name, dtype, tuple(sizes), type, is_private=space == PRIVATE_MEMORY)
+
+
+def element_count(memory: MemoryRef) -> int:
+    """Return the number of elements of memory whose shape is known when the kernel is compiled."""
+    return math.prod(int(size.value) for size in memory.shape if isinstance(size, Literal))
+
+
+def _private(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Emit `private(shape, dtype)`."""
+    memory = declared(low, node, arguments, low.writer.fresh(), PRIVATE_MEMORY)
+    if (count := element_count(memory)) > MAX_PRIVATE_ELEMENTS:
+        raise low.error(
+            node,
+            f"{count} elements of one invocation; at most {MAX_PRIVATE_ELEMENTS} are allocated at once",
+            "use workgroup memory, or let more invocations share the work",
+        )
+    low.writer.line(f"{memory.name} = memref.alloca() : {memory.type}")
+    low.writer.has_effects = True
+    return memory
+
+
+TABLE: dict[Any, Handler] = {functions.private: _private}

@@ -1,0 +1,107 @@
+"""Scans of tiles, and the places of their extremes: one loop along an axis for each line of elements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from pydispatch.kernels.arithmetic import cast, compare, is_float
+from pydispatch.kernels.entities import Literal, Scalar, Tile, TupleValue
+from pydispatch.kernels.tiles.reductions import Reductions
+from pydispatch.kernels.tiles.values import ONE, ZERO
+
+Step = Callable[[list[Scalar], Scalar], list[Scalar]]
+
+
+class Scans(Reductions):
+    """Code generator for loops along an axis of a tile that carry values from element to element."""
+
+    def scanned(self, node: ast.AST, tile: Tile, combine: Callable[[Scalar, Scalar], Scalar], axis: int) -> Tile:
+        """Return the tile whose elements combine those of `tile` up to each one along an axis, in order."""
+        result = self.buffer(node, tile.shape, tile.dtype)
+
+        def line(at: Callable[[Scalar], list[Scalar]]) -> None:
+            first = self.element(tile, at(ZERO))
+            self.store(result, at(ZERO), first)
+
+            def step(carried: list[Scalar], index: Scalar) -> list[Scalar]:
+                combined = combine(carried[0], self.element(tile, at(index)))
+                self.store(result, at(index), combined)
+                return [combined]
+
+            self._loop_along(tile.shape[axis], [first], step)
+
+        self._over_lines(tile, axis, line)
+        return result
+
+    def extreme_and_place(self, node: ast.AST, tile: Tile, symbol: str, axis: int, keepdims: bool) -> TupleValue:
+        """Return the first largest (`>`) or smallest (`<`) element along an axis, or the first NaN, and its index.
+
+        Without keepdims those of a tile of one axis are numbers.
+        """
+        shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
+        results = [self.buffer(node, shape, dtype) for dtype in (tile.dtype, "i32")]
+
+        def line(at: Callable[[Scalar], list[Scalar]]) -> None:
+            def step(carried: list[Scalar], index: Scalar) -> list[Scalar]:
+                best, place = carried
+                value = self.element(tile, at(index))
+                is_better = self._is_better(symbol, value, best)
+                pairs = ((value, best), (cast(self.writer, index, "i32"), place))
+                return [
+                    self.writer.value(f"arith.select {is_better.name}, {a.name}, {b.name} : {a.type}", a.type)
+                    for a, b in pairs
+                ]
+
+            first = [self.element(tile, at(ZERO)), cast(self.writer, Literal(0), "i32")]
+            for result, value in zip(results, self._loop_along(tile.shape[axis], first, step), strict=True):
+                self.store(result, at(ZERO), value)
+
+        self._over_lines(tile, axis, line)
+        if keepdims:
+            return TupleValue(tuple(results))
+        if len(shape) == 1:
+            return TupleValue(tuple(self.element(result, [ZERO]) for result in results))
+        return TupleValue(tuple(self.without(node, result, axis) for result in results))
+
+    def _is_better(self, symbol: str, value: Scalar, best: Scalar) -> Scalar:
+        """Emit the test that a value replaces the best one so far: it is beyond it, or the first NaN."""
+        is_beyond = compare(self.writer, symbol, value, best)
+        assert isinstance(is_beyond, Scalar)
+        if not is_float(value.type):
+            return is_beyond
+        tests = [
+            self.writer.value(f"arith.cmpf {predicate}, {x.name}, {x.name} : {x.type}", "i1")
+            for predicate, x in (("uno", value), ("ord", best))
+        ]
+        is_nan = self.writer.value(f"arith.andi {tests[0].name}, {tests[1].name} : i1", "i1")
+        return self.writer.value(f"arith.ori {is_beyond.name}, {is_nan.name} : i1", "i1")
+
+    def _over_lines(self, tile: Tile, axis: int, line: Callable[[Callable[[Scalar], list[Scalar]]], None]) -> None:
+        """Emit a parallel loop over the lines of a tile along an axis.
+
+        line: emits the loop body. It is passed a function from the index along the axis to all indices.
+        """
+        shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
+        self.over(shape, lambda indices: line(lambda index: [*indices[:axis], index, *indices[axis + 1 :]]))
+
+    def _loop_along(self, size: int, first: Sequence[Scalar], step: Step) -> list[Scalar]:
+        """Emit a sequential loop over the indices 1 to size - 1, and return the values after it.
+
+        first: values before the loop. step: emits an iteration, from the values so far and the index.
+        """
+        outer = self.writer
+        counter, carried = Scalar(outer.fresh(), "index"), [Scalar(outer.fresh(), value.type) for value in first]
+        self.writer = outer.nested()
+        values = step(carried, counter)
+        types = ", ".join(value.type for value in first)
+        self.writer.line(f"scf.yield {', '.join(value.name for value in values)} : {types}")
+        inner, self.writer = self.writer, outer
+        head, results = outer.results([value.type for value in first])
+        passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(carried, first, strict=True))
+        outer.region(
+            f"{head}scf.for {counter.name} = {ONE.name} to {self.extent(size).name} step {ONE.name} "
+            f"iter_args({passed}) -> ({types})",
+            inner,
+        )
+        return results
