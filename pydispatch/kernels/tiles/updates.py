@@ -39,8 +39,8 @@ class Updates(Products):
             for part, extent in zip(parts, memory.shape, strict=False):
                 indices.append(element(part))
                 if isinstance(part, Tile):
-                    number = self.as_number(node, indices[-1])
-                    inside = self.and_below(inside, cast(self.writer, number, "index"), extent)
+                    position = cast(self.writer, self.as_number(node, indices[-1]), "index")
+                    inside = self.and_below(inside, position, extent)
             indices += parts[len(memory.shape) :]
             outer = self.writer
             self.writer = outer.nested() if inside is not None else outer
