@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydispatch.kernels.arithmetic import cast
 from pydispatch.kernels.entities import Entity, Product, Scalar, Tile, described
-from pydispatch.kernels.tiles.slices import Slices, ViewSlice
+from pydispatch.kernels.tiles.slices import Range, Slices, ViewSlice
 
 ACCUMULATOR_TYPES = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "i8": "i32", "i32": "i32", "i64": "i64"}
 """The types that products of elements are added up in."""
@@ -77,11 +77,12 @@ class Products(Slices):
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
         """Return a factor of a product as a tile in memory, and the lines that read it right before the product."""
         part = tile.part
-        if tile.buffer or not isinstance(part, ViewSlice) or any(range_.size is None for range_ in part.ranges):
+        ranges = [range_ for range_ in part.ranges if isinstance(range_, Range) and range_.size] if part else []
+        if tile.buffer or not isinstance(part, ViewSlice) or len(ranges) < len(part.ranges):
             return [], self.materialized(node, tile, is_temporary=True)
         target = self.buffer(node, tile.shape, tile.dtype, is_temporary=True)
         outer, self.writer = self.writer, self.writer.nested()
-        starts = ", ".join(cast(self.writer, range_.start, "index").name for range_ in part.ranges)
+        starts = ", ".join(cast(self.writer, range_.start, "index").name for range_ in ranges)
         types = f"{part.memory.type}, {self.memory_type(tile.shape, tile.dtype)}"
         turned = " turned" if tile.is_transposed else ""
         self.writer.line(f"pyd.read_tile {part.memory.name}[{starts}], {target.buffer}{turned} : {types}")
