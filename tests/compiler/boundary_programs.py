@@ -61,6 +61,14 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
       %a = math.exp %y : R
       %i = tensor.insert_slice %a into %x[0, 0] [8, 1] [1, 1] : R into M
       %o = math.exp %i : M"""),
+    reasons.OVERWRITTEN.format("iree_linalg_ext.map_store"): ("%x: M", "M", f"""
+      {SUM}
+      %o = iree_linalg_ext.map_store %s into %x {{
+      ^bb0(%i: index):
+        %first = arith.constant 0 : index
+        %yes = arith.constant true
+        iree_linalg_ext.yield %i, %first, %yes : index, index, i1
+      }} : R into M -> M"""),
     reasons.ORDERED.format("pyd.recurrence"): ("%x: M, %first: V", "M", """
       %r:2 = iree_linalg_ext.scan dimension(0) inclusive(true) ins(%x : M) outs(%em, %first : M, V) {
       ^bb0(%a: f32, %b: f32):

@@ -44,10 +44,20 @@ def paged() -> dict[str, Any]:
         return old + 0, c
 
     @pd.program
+    def layers(k: Rows, pages: Index, offsets: Index) -> Any:
+        """Store rows that depend on what a layer reads, layer by layer, as a decoder does."""
+        c = cache.value.copy()
+        for layer in range(LAYERS):
+            c[layer, pages, offsets] = k
+            k = k + c[layer, pages].sum(axis=1)
+        cache.value = c
+        return k
+
+    @pd.program
     def get() -> Any:
         return cache.value + 0
 
-    return {"put": put, "put_and_give": put_and_give, "get": get}
+    return {"put": put, "put_and_give": put_and_give, "layers": layers, "get": get}
 
 
 class Model:
@@ -84,16 +94,22 @@ def calls(seed: int, count: int) -> Any:
 def test_as_numpy(name: str, artifact: Any) -> None:
     loaded, model = pd.device(name).load(artifact), Model()
     for step, arguments in enumerate(calls(1, 6)):
-        if step % 3 == 1:
+        k, pages, offsets = arguments
+        inside = np.clip(pages + PAGES * (pages < 0), 0, PAGES - 1)
+        if step % 3 == 0:
+            for layer in range(LAYERS):
+                model.store(layer, k, pages, offsets)
+                k = k + model.cache[layer, inside].sum(axis=1)
+            assert np.array_equal(np.asarray(loaded.layers(*arguments)), k)
+        elif step % 3 == 1:
             before = model.cache.copy()
             model.store(1, *arguments)
             old, new = loaded.put_and_give(*arguments)
             assert np.array_equal(np.asarray(old), before) and np.array_equal(np.asarray(new), model.cache)
         else:
             model.put(*arguments)
-            k, pages, offsets = arguments
-            shown = model.cache[:, np.clip(pages + PAGES * (pages < 0), 0, PAGES - 1)].sum(axis=(2, 3))
-            assert np.array_equal(np.asarray(loaded.put(k, pages, offsets)), shown)
+            shown = model.cache[:, inside].sum(axis=(2, 3))
+            assert np.array_equal(np.asarray(loaded.put(*arguments)), shown)
         assert np.array_equal(np.asarray(loaded.get()), model.cache)
 
 
@@ -102,10 +118,10 @@ def test_the_cache_is_not_copied(name: str, artifact: Any) -> None:
     device = pd.device(name)
     loaded = device.load(artifact)
     (first,) = calls(2, 1)
-    loaded.put(*first)
+    loaded.layers(*first)
     before = device.memory()
     for arguments in calls(3, 3):
-        loaded.put(*arguments)
+        loaded.layers(*arguments)
     grown = {name: device.memory()[name] - before[name] for name in ("live_bytes", "peak_bytes")}
     assert max(grown.values()) < CACHE_BYTES / 4  # the first call copied the initial value, the others nothing
 
@@ -198,6 +214,15 @@ def test_failures_and_readers_see_the_old_rows(name: str) -> None:
         assert np.array_equal(np.asarray(loaded.get()), model), step
         assert not is_cpu or np.array_equal(old[-1], before)
     assert len(set(places)) == 1  # the first call copied the initial value, the others nothing
+
+
+@pytest.mark.parametrize("name", ["put", "layers"])
+def test_a_plan_copies_the_cache_once(name: str) -> None:
+    """A plan has one copy, from the global to the result, which does nothing where both are one memory."""
+    plan = compile_to("program", paged()[name])
+    assert len(re.findall("region .*: copy buffer", plan)) == 1
+    (size,) = re.findall(rf"(r\d+) = {CACHE_BYTES}\n", plan)
+    assert f"result 0, {size} bytes" in plan and not re.search(rf"transient .*, {size} bytes", plan)
 
 
 def test_what_is_saved() -> None:

@@ -3,19 +3,58 @@
 from __future__ import annotations
 
 from xdsl.dialects import func
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
+from pydispatch.compiler.analysis.kinds import is_view
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.rule import Update
+from pydispatch.ir.dialects.flow.base import ShapedCall
 
 GRID = "grid"
 """The attribute of regions and dispatch functions that compute on tensors on a grid chosen by hand."""
+
+
+BARRIER = "util.optimization_barrier"
+"""The identity in front of the destination of an update, which has no other reader for this reason."""
 
 
 def destination_operand(op: Operation) -> int | None:
     """Return the index of the operand whose elements an update overwrites; None for other operations."""
     rule = rule_of(op)
     return rule.destination if isinstance(rule, Update) else None
+
+
+def overwritten_values(op: Operation) -> list[SSAValue]:
+    """Return the tensors in whose memory an operation makes its results: the destination of an update, and the operands
+    that results of a dispatch or call are tied to; of optimization barriers their operands.
+    """
+    if isinstance(op, ShapedCall):
+        values = op.overwritten_arguments()
+    else:
+        destination = destination_operand(op)
+        values = [] if destination is None else [op.operands[destination]]
+    return [_behind_barriers(value) for value in values]
+
+
+def _behind_barriers(value: SSAValue) -> SSAValue:
+    while isinstance(value, OpResult) and value.op.name == BARRIER:
+        value = value.op.operands[value.index]
+    return value
+
+
+def other_readers(op: Operation) -> list[Operation]:
+    """Return the operations that read a tensor that `op` overwrites, also through views and inside regions.
+
+    Where they run before `op`, it is overwritten in place; otherwise it is copied.
+    """
+    readers: dict[Operation, None] = {}
+    pending = [use.operation for value in overwritten_values(op) for use in value.uses]
+    while pending:
+        reader = pending.pop()
+        if reader.name != BARRIER and reader is not op and reader not in readers:
+            readers[reader] = None
+            pending += [use.operation for result in reader.results for use in result.uses] if is_view(reader) else []
+    return list(readers)
 
 
 def updated_arguments(function: func.FuncOp) -> list[int]:

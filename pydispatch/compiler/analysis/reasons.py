@@ -35,6 +35,7 @@ DESTINATION = "the destination of {} must be in memory before the dispatch begin
 WRITTEN = (
     "{} writes into its destination, nothing follows it in its dispatch; what reads it would have to read its source"
 )
+OVERWRITTEN = "{} overwrites a tensor in place; what else reads that tensor has to be in a dispatch before it"
 ORDERED = (
     "{} computes its elements in order, nothing follows it in its dispatch; what follows would have to be in its body"
 )

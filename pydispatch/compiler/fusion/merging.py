@@ -8,6 +8,7 @@ from contextlib import suppress
 from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis import reasons
+from pydispatch.compiler.analysis.in_place import other_readers
 from pydispatch.compiler.analysis.kinds import inputs_of, is_duplicable, is_fill, stays_on_host
 from pydispatch.compiler.fusion.group_order import GroupOrder, TooFarError
 from pydispatch.compiler.fusion.legality import Legality
@@ -58,9 +59,13 @@ class FusionGroups:
     def enter(self, op: Operation, previous: Operation | None) -> None:
         """Add the next operation of the block to the dependence graph. previous: an operation that must run before
         it.
+
+        An update depends on the operations before it that read its destination, so that it can be made in place.
         """
         sources: set[int] = set()
-        for source in {*map(self.producer, inputs_of(op)), previous}:
+        position = self.position[op]
+        readers = [r for r in map(self.ancestor, other_readers(op)) if r is not None and self.position[r] < position]
+        for source in {*map(self.producer, inputs_of(op)), previous, *readers}:
             if source is None or source is op:
                 continue
             node = self.node(source)

@@ -17,6 +17,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis import reasons
+from pydispatch.compiler.analysis.in_place import overwritten_values
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.chain import chain_of
 from pydispatch.compiler.kernels.matmul.legality import judge_contraction
@@ -97,11 +98,21 @@ def _reason_against_updates(group: Sequence[Operation]) -> str | None:
         rule = rule_of(op)
         if isinstance(rule, Update) and _producer(op.operands[rule.destination], members) is not None:
             return reasons.DESTINATION.format(op.name)
+        if isinstance(rule, Update) and _is_read_beside(op, group):
+            return reasons.OVERWRITTEN.format(op.name)
         if not isinstance(rule, Update) and not isinstance(op, RecurrenceOp):
             continue
         if any(result in read for result in op.results):
             return (reasons.WRITTEN if isinstance(rule, Update) else reasons.ORDERED).format(op.name)
     return None
+
+
+def _is_read_beside(update: Operation, group: Sequence[Operation]) -> bool:
+    """Return whether another operation reads the tensor that an update overwrites in place: its destination is behind
+    an optimization barrier, so that it is copied only where the memory is still needed.
+    """
+    overwritten = [value for value in overwritten_values(update) if value not in update.operands]
+    return any(value in inputs_of(op) for value in overwritten for op in group if op is not update)
 
 
 def _producer(value: SSAValue, members: Set[Operation]) -> Operation | None:

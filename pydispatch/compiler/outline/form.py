@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
 
-from pydispatch.compiler.analysis.in_place import GRID
+from pydispatch.compiler.analysis.in_place import GRID, other_readers
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, remembered
@@ -161,41 +161,54 @@ def drop_unused(block: Block) -> None:
 
 
 def sort_topologically(block: Block) -> None:
-    """Reorder a block so that definitions precede uses. The order is otherwise stable, and operations with effects keep
-    theirs.
+    """Reorder a block so that definitions precede uses, and readers of a tensor precede the operation that overwrites
+    it unless they depend on it. The order is otherwise stable, and operations with effects keep theirs.
     """
     ops = list(block.ops)
-    previous: dict[Operation, Operation] = {}
-    last: Operation | None = None
+    order = TopologicalOrder(block)
     for op in ops:
-        if has_effects(op):
-            if last is not None:
-                previous[op] = last
-            last = op
-    placed: set[Operation] = set()
-    order: list[Operation] = []
+        order.place(op)
+    if order.ops != ops:
+        for op in ops:
+            op.detach()
+        block.add_ops(order.ops)
 
-    def place(op: Operation) -> None:
+
+class TopologicalOrder:
+    """Order of the operations of a block in which each follows those that it depends on; `place` appends to `ops`."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.ops: list[Operation] = []
+        self._placed: set[Operation] = set()
+        self._visited: set[Operation] = set()
+        effects = [op for op in block.ops if has_effects(op)]
+        self._previous = dict(zip(effects[1:], effects, strict=False))
+
+    def place(self, op: Operation) -> None:
+        """Append an operation after those that precede it, unless it has been placed."""
         stack = [op]
         while stack:
             top = stack[-1]
-            if top in placed:
+            if top in self._placed:
                 stack.pop()
                 continue
-            needed = [v.op for v in inputs_of(top) if isinstance(v, OpResult) and v.op.parent is block]
-            if top in previous:
-                needed.append(previous[top])
-            missing = [n for n in needed if n not in placed]
+            missing = [other for other in self._preceding(top) if other not in self._placed]
             if missing:
                 stack += reversed(missing)
             else:
-                placed.add(top)
-                order.append(top)
+                self._placed.add(top)
+                self.ops.append(top)
                 stack.pop()
 
-    for op in ops:
-        place(op)
-    if order != ops:
-        for op in ops:
-            op.detach()
-        block.add_ops(order)
+    def _preceding(self, op: Operation) -> list[Operation]:
+        """Return the operations to place before `op`: on the first visit also the other readers of what it overwrites,
+        on the second one, after them or because one of them depends on `op`, only those that must precede it.
+        """
+        needed = [v.op for v in inputs_of(op) if isinstance(v, OpResult) and v.op.parent is self.block]
+        if op in self._previous:
+            needed.append(self._previous[op])
+        if op not in self._visited:
+            self._visited.add(op)
+            needed += [reader for reader in other_readers(op) if reader.parent is self.block]
+        return needed

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
 from xdsl.ir.affine import AffineMap
 
-from pydispatch.compiler.analysis.in_place import destination_operand
+from pydispatch.compiler.analysis.in_place import BARRIER, destination_operand
 from pydispatch.compiler.analysis.kinds import inputs_of, is_pure, is_view
 from pydispatch.compiler.flatten.globals import name_of
 from pydispatch.compiler.normalize.build import Build
@@ -32,8 +32,6 @@ from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 from pydispatch.ir.dialects.pyd.save_rows import SaveRowsOp
 from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalStoreOp
 from pydispatch.ir.functions import RETURNS
-
-_BARRIER = "util.optimization_barrier"
 
 
 def save_updated_rows(function: Operation) -> None:
@@ -142,7 +140,7 @@ def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operat
 def _update_at(use: Use) -> Operation | None:
     """Return the update whose destination a use is, maybe through an optimization barrier."""
     op, index = use.operation, use.index
-    if op.name == _BARRIER and op.results[index].uses.get_length() == 1:
+    if op.name == BARRIER and op.results[index].uses.get_length() == 1:
         (inner,) = op.results[index].uses
         op, index = inner.operation, inner.index
     return op if destination_operand(op) == index else None
@@ -152,8 +150,7 @@ def _is_read(use: Use) -> bool:
     """Return whether a use only reads a tensor: nothing that follows is computed in its memory."""
     op = use.operation
     if isinstance(op, ShapedCall):
-        tied = {op.tied_argument(n) for n in range(len(op.results))} - {None}
-        return all(op.arguments[n] is not op.operands[use.index] for n in tied)
+        return op.operands[use.index] not in op.overwritten_arguments()
     if is_view(op):
         return all(_is_read(inner) for result in op.results for inner in result.uses)
     if rule_of(op) is not None:

@@ -34,6 +34,11 @@ class ShapedCall:
         tied = syntax.tied_list(self.tied_operands)
         return None if tied is None or tied[index] < 0 else tied[index]
 
+    def overwritten_arguments(self: Any) -> list[SSAValue]:
+        """Return the arguments whose memory results reuse."""
+        tied = syntax.tied_list(self.tied_operands) or []
+        return [self.arguments[index] for index in tied if index >= 0]
+
     def verify_(self: Any) -> None:
         sides = ((self.arguments, self.argument_dims, "operands"), (self.results_, self.result_dims, "results"))
         for values, dims, what in sides:
