@@ -326,11 +326,17 @@ _LAZY = {
 }
 
 
+_MODULES = ("generate",)
+"""Modules that are part of the public interface, imported on first use."""
+
+
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib import metadata
 
         return metadata.version("pydispatch")
+    if name in _MODULES:
+        return importlib.import_module(f"pydispatch.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'pydispatch' has no attribute '{name}'")
     value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
@@ -338,4 +344,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, "__version__"})
+    return sorted({*globals(), *_LAZY, *_MODULES, "__version__"})

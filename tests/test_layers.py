@@ -80,6 +80,7 @@ SIDES = {
         "pydispatch.programs",
         "pydispatch.suggestions",
     },
+    "pydispatch.generate": {"pydispatch.errors", "pydispatch.packages"},
     "pydispatch.compiler": {
         "pydispatch._core",
         "pydispatch.errors",
@@ -127,8 +128,8 @@ LAYERS = [
     "compiler.kernels.matmul", "compiler.kernels", "compiler.normalize", "compiler.fusion", "compiler.flatten",
     "compiler.match", "compiler.outline", "compiler.constants", "compiler.host", "compiler.driver", "runtime.options",
     "runtime.dlpack", "runtime.buffer", "runtime.simulators", "runtime.program", "runtime.interface",
-    "runtime.accelerators", "runtime.devices", "runtime.device", "runtime.tracing", "tuning", "bench", "integrations",
-    "compilation", "cli", "__main__",
+    "runtime.accelerators", "runtime.devices", "runtime.device", "runtime.tracing", "generate", "tuning", "bench",
+    "integrations", "compilation", "cli", "__main__",
 ]  # fmt: skip
 
 PYTHON_FILES = sorted((ROOT / "pydispatch").rglob("*.py"))
@@ -327,7 +328,7 @@ def test_only_folders_with_a_stated_order_have_circles_of_c_files() -> None:
             assert circles(calls_between_files(folder)) == [], folder
 
 
-DISTINCT = ("extensions", "integrations", "kernels", "patterns", "programs", "runtime", "tuning")
+DISTINCT = ("extensions", "generate", "integrations", "kernels", "patterns", "programs", "runtime", "tuning")
 """Folders of the package in which the name of a class says what it is, without its module."""
 
 INTERFACES = frozenset(("Block", "Context", "Executor", "Fixed"))

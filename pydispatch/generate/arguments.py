@@ -1,0 +1,111 @@
+"""Arguments of a request, checked and converted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.generate.sequence import Sampling
+from pydispatch.packages import importing
+
+_INT32 = np.iinfo(np.int32)
+
+Prompt = str | Sequence[int] | np.ndarray
+Stop = int | str | Iterable[int | str]
+
+
+class Tokenizer(Protocol):
+    """A tokenizer of `tokenizers` or `transformers`, or an object with the same two methods."""
+
+    def encode(self, text: str, /) -> Any:
+        """Return the tokens of a text, or an object with them as `ids`."""
+
+    def decode(self, tokens: Sequence[int], /) -> str:
+        """Return the text of tokens."""
+
+
+def load_tokenizer(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
+    """Return a tokenizer, which is read from a file `tokenizer.json` if its path is passed."""
+    if not isinstance(tokenizer, (str, os.PathLike)):
+        return tokenizer
+    with importing("a tokenizer", "llm"):
+        import tokenizers
+    try:
+        return tokenizers.Tokenizer.from_file(os.fspath(tokenizer))
+    except Exception as error:
+        raise InvalidArgumentError(f"tokenizer: {os.fspath(tokenizer)}: {error}") from error
+
+
+def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer | None) -> np.ndarray:
+    """Return the tokens of a prompt: i32[n], n > 0."""
+    if isinstance(prompt, str):
+        if tokenizer is None:
+            raise InvalidArgumentError(
+                "prompt: text needs a tokenizer; create the engine with tokenizer=, or pass tokens"
+            )
+        encoding = tokenizer.encode(prompt)
+        prompt = getattr(encoding, "ids", encoding)
+    try:
+        tokens = np.array(prompt)
+    except ValueError:
+        tokens = np.array(None)
+    if tokens.ndim != 1 or not tokens.size or not np.issubdtype(tokens.dtype, np.integer):
+        raise InvalidArgumentError(
+            f"prompt: expected one token or more, as integers in one dimension, got {prompt!r:.80}"
+        )
+    if tokens.min() < 0 or tokens.max() > _INT32.max:
+        wrong = tokens[(tokens < 0) | (tokens > _INT32.max)][0]
+        raise InvalidArgumentError(f"prompt: expected tokens from 0 to {_INT32.max}, got {wrong}")
+    return tokens.astype(np.int32)
+
+
+def sampling(temperature: float, top_k: int, top_p: float, seed: int) -> Sampling:
+    """Return checked parameters of sampling."""
+    _check("temperature", temperature, (int, float), lambda value: 0 <= value < float("inf"), "a number, at least 0")
+    _check("top_k", top_k, int, lambda value: 0 <= value <= _INT32.max, "a number of tokens, or 0 for all")
+    _check("top_p", top_p, (int, float), lambda value: 0 < value <= 1, "a probability above 0, up to 1")
+    _check("seed", seed, int, lambda value: _INT32.min <= value <= _INT32.max, "an integer of 32 bits")
+    return Sampling(float(temperature), int(top_k), float(top_p), int(seed))
+
+
+class Stops(NamedTuple):
+    """Tokens and strings that end an answer."""
+
+    tokens: frozenset[int]
+    strings: tuple[str, ...]
+
+
+def stops(stop: Stop, has_tokenizer: bool) -> Stops:
+    """Return the stop tokens and the stop strings of `stop=`."""
+    entries = [stop] if isinstance(stop, (int, str, np.integer)) else list(stop)
+    for entry in entries:
+        if isinstance(entry, bool) or not isinstance(entry, (int, str, np.integer)) or entry == "":
+            raise InvalidArgumentError(f"stop: expected tokens and strings that are not empty, got {entry!r}")
+    strings = tuple(entry for entry in entries if isinstance(entry, str))
+    if strings and not has_tokenizer:
+        raise InvalidArgumentError(f"stop: {strings[0]!r} needs a tokenizer; create the engine with tokenizer=")
+    return Stops(frozenset(int(entry) for entry in entries if not isinstance(entry, str)), strings)
+
+
+def positive(name: str, value: int) -> int:
+    """Return a number that is at least 1."""
+    _check(name, value, int, lambda n: n >= 1, "a number, at least 1")
+    return int(value)
+
+
+def seconds(name: str, value: float) -> float:
+    """Return a time that is at least 0."""
+    _check(name, value, (int, float), lambda n: n >= 0, "seconds, at least 0")
+    return float(value)
+
+
+def _check(
+    name: str, value: Any, kind: type | tuple[type, ...], is_valid: Callable[[Any], bool], expected: str
+) -> None:
+    kinds = (kind, np.integer, np.floating) if isinstance(kind, tuple) else (kind, np.integer)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not is_valid(value):
+        raise InvalidArgumentError(f"{name}: expected {expected}, got {value!r}")

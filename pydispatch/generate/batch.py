@@ -1,0 +1,51 @@
+"""Arrays of one function's arguments and result, which each step changes in place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pydispatch.generate.interface import StepFunction
+from pydispatch.generate.pages import SCRAP_PAGE
+from pydispatch.generate.sequence import Sampling
+
+
+class Batch:
+    """The arguments of one function and its prepared call. A row with a count of 0 is unused.
+
+    Attributes:
+        tokens: i32[rows, width].
+        starts: i32[rows], the position of the first token of each row.
+        counts: i32[rows], the valid tokens of each row.
+        pages: i32[rows, table_pages].
+        sampled: i32[rows], the result.
+    """
+
+    def __init__(self, function: StepFunction, rows: int, width: int, table_pages: int) -> None:
+        self.tokens = np.zeros((rows, width), np.int32)
+        self.starts = np.zeros(rows, np.int32)
+        self.counts = np.zeros(rows, np.int32)
+        self.pages = np.full((rows, table_pages), SCRAP_PAGE, np.int32)
+        self.sampled = np.zeros(rows, np.int32)
+        self._temperature = np.zeros(rows, np.float32)
+        self._top_k = np.zeros(rows, np.int32)
+        self._top_p = np.ones(rows, np.float32)
+        self._seeds = np.zeros(rows, np.int32)
+        self.run = function.prepare(
+            self.tokens,
+            self.starts,
+            self.counts,
+            self.pages,
+            self._temperature,
+            self._top_k,
+            self._top_p,
+            self._seeds,
+            out=self.sampled,
+        )
+        """Call the function with the arrays as they are now."""
+
+    def set_sampling(self, row: int, sampling: Sampling) -> None:
+        """Write the parameters of one request into a row."""
+        self._temperature[row] = sampling.temperature
+        self._top_k[row] = sampling.top_k
+        self._top_p[row] = sampling.top_p
+        self._seeds[row] = sampling.seed

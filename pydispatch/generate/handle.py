@@ -1,0 +1,95 @@
+"""Handles of submitted requests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import CancelledError
+from typing import Generic, TypeVar, cast
+
+from pydispatch.generate.output import Completion
+from pydispatch.generate.sequence import TokenSequence
+
+Piece = TypeVar("Piece", int, str)
+"""Type of the pieces of an answer: tokens, or text for an engine with a tokenizer."""
+
+
+class Handle(Generic[Piece]):
+    """A submitted request. Iterate over its pieces, or wait for its result.
+
+    Pieces are tokens, or pieces of text for an engine with a tokenizer. `for piece in handle` waits on the calling
+    thread, `async for piece in handle` and `await handle` in a coroutine. Every iteration begins with the first piece.
+
+    A request that fails raises its error after its last piece: DeadlineError, EngineStoppedError,
+    `concurrent.futures.CancelledError`, or the error of the program.
+
+    Example:
+        >>> handle = engine.submit("Once upon a time", max_new_tokens=100)
+        >>> for piece in handle:
+        ...     print(piece, end="", flush=True)
+    """
+
+    def __init__(self, sequence: TokenSequence, cancel: Callable[[TokenSequence], bool], owner: object) -> None:
+        """owner: the engine, which lives as long as a handle of it."""
+        self._sequence = sequence
+        self._output = sequence.output
+        self._cancel = cancel
+        self._owner = owner
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens that are generated so far."""
+        return tuple(self._sequence.generated)
+
+    def done(self) -> bool:
+        """Return whether the request has ended."""
+        return self._output.outcome is not None
+
+    def cancelled(self) -> bool:
+        """Return whether the request was cancelled."""
+        return isinstance(self._output.outcome, CancelledError)
+
+    def cancel(self) -> bool:
+        """End the request now. Return False if it has ended before.
+
+        The engine frees its row and its pages before the next step.
+        """
+        return self._cancel(self._sequence)
+
+    def result(self, timeout: float | None = None) -> Completion:
+        """Wait for the end of the request and return its completion.
+
+        Args:
+            timeout: Seconds to wait, at most.
+
+        Raises:
+            TimeoutError: The request has not ended after `timeout` seconds. It goes on.
+            CancelledError: The request was cancelled.
+            DeadlineError: The deadline of the request has passed.
+            EngineStoppedError: The engine cannot go on.
+            Error: The program failed for this request.
+        """
+        if not self._output.wait(None, timeout):
+            raise TimeoutError(f"the request has not ended after {timeout} seconds")
+        return self._output.completion()
+
+    def __await__(self) -> Generator[None, None, Completion]:
+        yield from self._output.wait_async(None).__await__()
+        return self._output.completion()
+
+    def __iter__(self) -> Iterator[Piece]:
+        index = 0
+        while self._output.wait(index) and (piece := self._output.piece(index)) is not None:
+            yield cast(Piece, piece)
+            index += 1
+
+    async def __aiter__(self) -> AsyncIterator[Piece]:
+        index = 0
+        await self._output.wait_async(index)
+        while (piece := self._output.piece(index)) is not None:
+            yield cast(Piece, piece)
+            index += 1
+            await self._output.wait_async(index)
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self.cancelled() else "ended" if self.done() else "submitted"
+        return f"<{type(self).__name__}: {state}, {len(self._sequence.generated)} tokens>"

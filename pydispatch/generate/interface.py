@@ -1,0 +1,124 @@
+"""Functions that a generating program exports, and their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from pydispatch.errors import InvalidArgumentError
+
+ARGUMENTS = (
+    ("tokens", np.dtype(np.int32), 2),
+    ("starts", np.dtype(np.int32), 1),
+    ("counts", np.dtype(np.int32), 1),
+    ("pages", np.dtype(np.int32), 2),
+    ("temperature", np.dtype(np.float32), 1),
+    ("top_k", np.dtype(np.int32), 1),
+    ("top_p", np.dtype(np.float32), 1),
+    ("seeds", np.dtype(np.int32), 1),
+)
+"""Name, element type and rank of each argument of `prefill` and `decode`. The first size of each is the rows."""
+
+
+class Exports(Protocol):
+    """The functions of a program by name, as `pydispatch.Program` has them."""
+
+    def __contains__(self, name: object, /) -> bool: ...
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+class Value(Protocol):
+    """An argument of a function."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def shape(self) -> tuple[int | str, ...] | None: ...
+
+
+class StepFunction(Protocol):
+    """A function `prefill` or `decode`."""
+
+    @property
+    def inputs(self) -> Sequence[Value]: ...
+    def prepare(self, *args: Any, out: Any) -> Callable[[], Any]: ...
+
+
+class GeneratingProgram:
+    """A program that generates tokens, with its sizes.
+
+    Attributes:
+        program: The program itself.
+        prefill: Function that takes several tokens of one sequence.
+        decode: Function that takes one token of each of several sequences.
+        chunk: Tokens of a call of `prefill`, at most.
+        rows: Sequences of a call of `decode`, at most.
+        table_pages: Pages of one sequence, at most.
+        page_count: Pages of the cache, with the scrap page.
+        page_size: Tokens of a page.
+    """
+
+    def __init__(self, program: Exports) -> None:
+        """Read the sizes.
+
+        Raises:
+            InvalidArgumentError: The program lacks a function, or a function has other arguments.
+        """
+        for name in ("prefill", "decode", "cache_shape"):
+            if name not in program:
+                raise InvalidArgumentError(
+                    f"the program has no function '{name}'; an engine needs prefill, decode and cache_shape"
+                )
+        self.program = program
+        self.prefill: StepFunction = program["prefill"]
+        self.decode: StepFunction = program["decode"]
+        prompts, self.chunk, self.table_pages = _sizes("prefill", self.prefill)
+        self.rows, width, decode_pages = _sizes("decode", self.decode)
+        if prompts != 1 or width != 1 or self.table_pages != decode_pages:
+            raise InvalidArgumentError(
+                "expected prefill with tokens[1, T], decode with tokens[S, 1], and page tables of equal width; got "
+                f"prefill with tokens[{prompts}, {self.chunk}] and {self.table_pages} pages, and decode with "
+                f"tokens[{self.rows}, {width}] and {decode_pages} pages"
+            )
+        self.page_count, self.page_size = _cache_shape(program["cache_shape"]())
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of one sequence, at most: what its page table and the cache can hold."""
+        return min(self.table_pages, self.page_count - 1) * self.page_size
+
+
+def _sizes(name: str, function: StepFunction) -> tuple[int, int, int]:
+    """Return the rows of a function, and the widths of its tokens and its page tables."""
+    inputs = function.inputs
+    shapes: list[tuple[int, ...]] = []
+    if len(inputs) != len(ARGUMENTS):
+        raise InvalidArgumentError(f"@{name}: expected {len(ARGUMENTS)} arguments: {_signature()}; got {len(inputs)}")
+    for value, (argument, dtype, rank) in zip(inputs, ARGUMENTS, strict=True):
+        shape = tuple(size for size in value.shape or () if isinstance(size, int))
+        if value.dtype != dtype or len(shape) != rank or value.shape != shape:
+            raise InvalidArgumentError(
+                f"@{name}: {argument}: expected {dtype} of rank {rank} with static sizes, got {value.dtype}"
+                f"{list(value.shape or ())}; the arguments are {_signature()}"
+            )
+        shapes.append(shape)
+    rows = {shape[0] for shape in shapes}
+    if len(rows) != 1 or not all(size for shape in shapes for size in shape):
+        raise InvalidArgumentError(f"@{name}: expected an equal number of rows in all arguments, got {shapes}")
+    return shapes[0][0], shapes[0][1], shapes[3][1]
+
+
+def _signature() -> str:
+    return ", ".join(f"{name}: {dtype}[{'rows' if rank == 1 else 'rows, n'}]" for name, dtype, rank in ARGUMENTS)
+
+
+def _cache_shape(value: Any) -> tuple[int, int]:
+    shape = np.asarray(value)
+    if shape.shape != (2,) or not np.issubdtype(shape.dtype, np.integer) or shape[0] < 2 or shape[1] < 1:
+        raise InvalidArgumentError(
+            "@cache_shape: expected two integers: the number of pages, at least 2 with the scrap page, and the tokens "
+            f"of a page; got {shape.dtype}{shape.tolist()}"
+        )
+    return int(shape[0]), int(shape[1])

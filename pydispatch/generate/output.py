@@ -1,0 +1,165 @@
+"""The output of one request, which one thread writes and any number of threads and coroutines read."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+FinishReason = Literal["stop", "length"]
+Waiter = threading.Event | asyncio.Future[None]
+
+
+@dataclass(frozen=True)
+class Completion:
+    """The result of a request.
+
+    Attributes:
+        tokens: The generated tokens, without the token that ended the request.
+        text: Their text, up to a stop string; None for an engine without a tokenizer.
+        finish_reason: "stop" after a stop token or a stop string, "length" after `max_new_tokens`.
+        prompt_tokens: Number of tokens of the prompt.
+        reused_tokens: Number of them whose keys and values another request had computed.
+    """
+
+    tokens: tuple[int, ...]
+    text: str | None
+    finish_reason: FinishReason
+    prompt_tokens: int
+    reused_tokens: int
+
+
+class Output:
+    """Pieces of one request in order, and its outcome.
+
+    Attributes:
+        pieces: Tokens, or pieces of text. They are only appended to.
+        outcome: The completion or the error after the last piece; None until then.
+        piece_waiters: Waiters for the next piece.
+    """
+
+    __slots__ = ("_end_waiters", "_lock", "outcome", "piece_waiters", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: list[int | str] = []
+        self.outcome: Completion | BaseException | None = None
+        self.piece_waiters: list[Waiter] = []
+        self._end_waiters: list[Waiter] = []
+        self._lock = threading.Lock()
+
+    def finish(self, outcome: Completion | BaseException, wakeups: Wakeups) -> bool:
+        """End the output and wake all waiters. Return False if it has ended before."""
+        with self._lock:
+            if self.outcome is not None:
+                return False
+            self.outcome = outcome
+            waiters = self.piece_waiters + self._end_waiters
+            self.piece_waiters, self._end_waiters = [], []
+        wakeups.add(waiters)
+        return True
+
+    def wake(self, wakeups: Wakeups) -> None:
+        """Wake the waiters for the next piece."""
+        with self._lock:
+            waiters, self.piece_waiters = self.piece_waiters, []
+        wakeups.add(waiters)
+
+    def abandon(self, error: BaseException) -> None:
+        """End the output in the child of a fork, where another thread of the parent may have had the lock."""
+        self._lock = threading.Lock()
+        self.piece_waiters, self._end_waiters = [], []
+        if self.outcome is None:
+            self.outcome = error
+
+    def piece(self, index: int) -> int | str | None:
+        """Return a piece, or None after the last one. Raise the error that ended the output.
+
+        `wait(index)` has returned before.
+        """
+        outcome = self.outcome  # read before the pieces, which are complete if there is an outcome
+        if index < len(self.pieces):
+            return self.pieces[index]
+        if isinstance(outcome, BaseException):
+            raise outcome.with_traceback(None)
+        return None
+
+    def completion(self) -> Completion:
+        """Return the completion, or raise the error. `wait(None)` has returned before."""
+        outcome = self.outcome
+        if isinstance(outcome, Completion):
+            return outcome
+        assert outcome is not None
+        raise outcome.with_traceback(None)
+
+    def wait(self, index: int | None, timeout: float | None = None) -> bool:
+        """Block this thread until piece `index` is there or the output has ended; None waits for the end.
+
+        Return False if that takes longer than `timeout` seconds.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._is_ready(index):
+            event = threading.Event()
+            if self._enroll(index, event) and not event.wait(None if end is None else end - time.monotonic()):
+                return False
+        return True
+
+    async def wait_async(self, index: int | None) -> None:
+        """Wait as `wait` does, in a coroutine."""
+        while not self._is_ready(index):
+            future = asyncio.get_running_loop().create_future()
+            if self._enroll(index, future):
+                await future
+
+    def _is_ready(self, index: int | None) -> bool:
+        return self.outcome is not None or (index is not None and index < len(self.pieces))
+
+    def _enroll(self, index: int | None, waiter: Waiter) -> bool:
+        """Add a waiter. Return False if there is nothing left to wait for.
+
+        The writer appends a piece first and looks for waiters afterwards, so that a waiter misses no piece.
+        """
+        with self._lock:
+            waiters = self._end_waiters if index is None else self.piece_waiters
+            waiters.append(waiter)
+            if not self._is_ready(index):
+                return True
+            waiters.remove(waiter)
+            return False
+
+
+class Wakeups:
+    """Waiters of one step. `flush` wakes those of one event loop by a single callback."""
+
+    def __init__(self) -> None:
+        self._events: list[threading.Event] = []
+        self._futures: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+
+    def add(self, waiters: list[Waiter]) -> None:
+        """Add waiters for the next `flush`."""
+        for waiter in waiters:
+            if isinstance(waiter, threading.Event):
+                self._events.append(waiter)
+            else:
+                self._futures.setdefault(waiter.get_loop(), []).append(waiter)
+
+    def flush(self) -> None:
+        """Wake all waiters that were added."""
+        if self._events:
+            for event in self._events:
+                event.set()
+            self._events.clear()
+        if self._futures:
+            for loop, futures in self._futures.items():
+                try:
+                    loop.call_soon_threadsafe(_resolve, futures)
+                except RuntimeError:  # the loop was closed, so no task waits in it
+                    continue
+            self._futures = {}
+
+
+def _resolve(futures: list[asyncio.Future[None]]) -> None:
+    for future in futures:
+        if not future.done():  # its task may have been cancelled
+            future.set_result(None)

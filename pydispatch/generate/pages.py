@@ -1,0 +1,120 @@
+"""Pages of the cache of keys and values: allocation, reference counts, and reuse for equal prefixes of tokens."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+
+import numpy as np
+
+SCRAP_PAGE = 0
+"""Page that no sequence owns; unused entries of page tables refer to it."""
+
+_KEY_BYTES = 16
+"""Size of a page's key. A collision would show one request the tokens of another, so a shorter key is no option."""
+
+
+def page_key(parent: bytes, tokens: np.ndarray, prompt_tokens: int) -> bytes:
+    """Return the key of a full page, which identifies all tokens from the start of the sequence to its end.
+
+    Args:
+        parent: Key of the page before; b"" for the first page.
+        tokens: i32[page_size], the tokens of this page.
+        prompt_tokens: How many of them belong to the prompt. `prefill` and `decode` may round differently, so pages
+            that they wrote are distinct.
+    """
+    digest = blake2b(parent, digest_size=_KEY_BYTES)
+    digest.update(tokens.tobytes())
+    digest.update(prompt_tokens.to_bytes(4, "little"))
+    return digest.digest()
+
+
+class PagePool:
+    """The pages of one cache.
+
+    A page is free, referenced by one or more sequences, or retained: without references, but published under a key, so
+    that a later sequence with equal tokens can use it. Retained pages are evicted when no page is free, the least
+    recently used first.
+    """
+
+    def __init__(self, count: int) -> None:
+        """count: number of pages of the cache, with the scrap page."""
+        self._free = list(range(count - 1, SCRAP_PAGE, -1))
+        self._references = [0] * count
+        self._keys: list[bytes | None] = [None] * count
+        self._published: dict[bytes, int] = {}
+        self._retained: OrderedDict[int, None] = OrderedDict()  # least recently used first
+
+    @property
+    def available(self) -> int:
+        """Number of pages that can be allocated."""
+        return len(self._free) + len(self._retained)
+
+    @property
+    def retained(self) -> int:
+        """Number of pages that are only retained for reuse."""
+        return len(self._retained)
+
+    @property
+    def referenced(self) -> int:
+        """Number of pages that sequences use."""
+        return len(self._references) - 1 - self.available
+
+    def allocate(self) -> int | None:
+        """Return a page with one reference; None if sequences use all pages."""
+        if self._free:
+            page = self._free.pop()
+        elif self._retained:
+            page, _ = self._retained.popitem(last=False)
+            self._unpublish(page)
+        else:
+            return None
+        self._references[page] = 1
+        return page
+
+    def acquire(self, keys: Sequence[bytes]) -> list[int]:
+        """Return the pages of the longest published prefix of `keys`, with one more reference each."""
+        pages = []
+        for key in keys:
+            page = self._published.get(key)
+            if page is None:
+                break
+            if self._references[page] == 0:
+                del self._retained[page]
+            self._references[page] += 1
+            pages.append(page)
+        return pages
+
+    def missing(self, keys: Iterable[bytes]) -> int:
+        """Return how many pages fewer would be available after `acquire(keys)` and the allocation of the others."""
+        pages = (self._published.get(key) for key in keys)
+        return sum(page is None or self._references[page] == 0 for page in pages)
+
+    def publish(self, page: int, key: bytes) -> None:
+        """Let later sequences use a full page; its content must not change any more.
+
+        A page with an equal key that was published before stays the one that is used.
+        """
+        if key not in self._published:
+            self._published[key] = page
+            self._keys[page] = key
+
+    def release(self, pages: Sequence[int]) -> None:
+        """Remove one reference from each page of a sequence.
+
+        Later pages of the sequence become eligible for eviction before earlier ones, without which they are useless.
+        """
+        for page in reversed(pages):
+            self._references[page] -= 1
+            if self._references[page] == 0:
+                if self._keys[page] is None:
+                    self._free.append(page)
+                else:
+                    self._retained[page] = None
+
+    def _unpublish(self, page: int) -> None:
+        key = self._keys[page]
+        if key is not None:
+            del self._published[key]
+            self._keys[page] = None

@@ -1,0 +1,345 @@
+"""Decisions of each step: which sequences run, which chunk of a prompt, and which sequence gives way."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from collections.abc import Callable
+from operator import attrgetter
+
+import numpy as np
+
+from pydispatch.errors import DeviceUnavailableError
+from pydispatch.generate.batch import Batch
+from pydispatch.generate.errors import DeadlineError
+from pydispatch.generate.interface import GeneratingProgram
+from pydispatch.generate.output import Completion, FinishReason, Wakeups
+from pydispatch.generate.pages import SCRAP_PAGE, PagePool
+from pydispatch.generate.sequence import WAITING, TokenSequence
+
+_ORDER = attrgetter("order")
+_NEVER = float("inf")
+
+
+class Scheduler:
+    """Sequences of one program. One thread calls it; `step` does all the work.
+
+    A step computes at most one chunk of one prompt, and one token of each sequence whose prompt is computed. Sequences
+    start in the order of their requests. When pages run out, the youngest sequence that runs is preempted: its pages
+    are released, and it waits before all sequences that have not started. It starts again with the tokens that it
+    had: its prompt by `prefill`, generated tokens by `decode`, as before, so that rounding is the same.
+
+    Attributes:
+        pool: Pages of the cache.
+        steps, prefills, preemptions: Numbers of calls of `decode`, of calls of `prefill`, and of preempted sequences.
+    """
+
+    def __init__(
+        self,
+        program: GeneratingProgram,
+        max_sequences: int,
+        clock: Callable[[], float],
+        on_start: Callable[[TokenSequence], None],
+        on_end: Callable[[TokenSequence], None],
+    ) -> None:
+        """on_start: called when a sequence leaves the queue. on_end: called when its outcome is known."""
+        self.pool = PagePool(program.page_count)
+        self.steps = self.prefills = self.preemptions = 0
+        self._page_size, self._chunk = program.page_size, program.chunk
+        self._decode = Batch(program.decode, program.rows, 1, program.table_pages)
+        self._prefill = Batch(program.prefill, 1, program.chunk, program.table_pages)
+        self._clock, self._on_start, self._on_end = clock, on_start, on_end
+        self._waiting: deque[TokenSequence] = deque()
+        self._prefilling: list[TokenSequence] = []
+        self._decoding: list[TokenSequence] = []
+        self._free_rows = list(range(max_sequences - 1, -1, -1))
+        self._next_deadline = _NEVER
+        self._is_oldest_next = True
+        self._wakeups = Wakeups()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self._decoding or self._prefilling or self._waiting)
+
+    @property
+    def running(self) -> int:
+        """Number of sequences that have a row."""
+        return len(self._decoding) + len(self._prefilling)
+
+    @property
+    def waiting(self) -> int:
+        """Number of sequences without a row."""
+        return len(self._waiting)
+
+    def add(self, sequence: TokenSequence) -> None:
+        """Append a sequence to the queue."""
+        self._waiting.append(sequence)
+        self._next_deadline = min(self._next_deadline, sequence.deadline)
+
+    def step(self) -> None:
+        """Compute a chunk of a prompt and a token of each sequence that decodes; wake their readers.
+
+        Raises:
+            DeviceUnavailableError: The device is lost, and with it the cache.
+        """
+        if self._next_deadline != _NEVER:
+            self._expire()
+        if self._waiting and self._free_rows:
+            self._start()
+        if self._prefilling:
+            self._compute_chunk()
+        if self._decoding:
+            self._compute_tokens()
+        self._wakeups.flush()
+
+    def end(self, sequence: TokenSequence, outcome: Completion | BaseException) -> None:
+        """End a sequence wherever it is, and release what it has; nothing happens if it has ended before."""
+        if sequence.row != WAITING:
+            self._suspend(sequence)
+        elif sequence in self._waiting:
+            self._waiting.remove(sequence)
+        else:
+            return
+        sequence.output.finish(outcome, self._wakeups)
+        self._on_end(sequence)
+
+    def end_all(self, outcome: BaseException) -> None:
+        """End all sequences and wake their readers."""
+        for sequence in [*self._decoding, *self._prefilling, *self._waiting]:
+            self.end(sequence, outcome)
+        self._wakeups.flush()
+
+    # ---- which sequences run
+
+    def _expire(self) -> None:
+        """End the sequences whose deadline has passed."""
+        now = self._clock()
+        if now < self._next_deadline:
+            return
+        sequences = [*self._decoding, *self._prefilling, *self._waiting]
+        for sequence in sequences:
+            if sequence.deadline <= now:
+                count = len(sequence.generated)
+                self.end(sequence, DeadlineError(f"the deadline passed after {count} of {sequence.limit} tokens"))
+        self._next_deadline = min((s.deadline for s in sequences if s.deadline > now), default=_NEVER)
+
+    def _start(self) -> None:
+        """Give rows to the sequences that have waited longest, as far as there are rows and pages.
+
+        A sequence starts if its known tokens fit, with a page to spare for each running sequence; otherwise it might be
+        preempted at once. A sequence alone always fits.
+        """
+        while self._waiting and self._free_rows:
+            sequence = self._waiting[0]
+            keys = sequence.reusable_keys
+            needed = -(-sequence.length // self._page_size) - len(keys) + self.pool.missing(keys)
+            if self.running and needed + self.running > self.pool.available:
+                return
+            self._waiting.popleft()
+            sequence.row = self._free_rows.pop()
+            insort(self._prefilling, sequence, key=_ORDER)
+            if not sequence.has_started:
+                sequence.has_started = True
+                self._on_start(sequence)
+
+    def _suspend(self, sequence: TokenSequence) -> None:
+        """Take the row and the pages from a running sequence."""
+        row, batch = sequence.row, self._decode
+        (self._decoding if sequence.is_decoding else self._prefilling).remove(sequence)
+        batch.counts[row] = batch.starts[row] = batch.tokens[row, 0] = 0
+        batch.pages[row] = SCRAP_PAGE
+        self._free_rows.append(row)
+        self.pool.release(sequence.pages)
+        sequence.forget_pages()
+
+    def _preempt(self, sequence: TokenSequence) -> None:
+        self.preemptions += 1
+        self._suspend(sequence)
+        insort(self._waiting, sequence, key=_ORDER)
+
+    # ---- pages
+
+    def _reserve(self, sequence: TokenSequence, length: int) -> bool:
+        """Allocate pages for the first `length` tokens of a running sequence.
+
+        Preempt the youngest running sequences if no page is free. Return False if `sequence` itself was preempted.
+        """
+        pages = sequence.pages
+        while len(pages) * self._page_size < length:
+            page = self.pool.allocate()
+            if page is not None:
+                if sequence.is_decoding:
+                    self._decode.pages[sequence.row, len(pages)] = page
+                pages.append(page)
+                continue
+            youngest = max((group[-1] for group in (self._decoding, self._prefilling) if group), key=_ORDER)
+            self._preempt(youngest)
+            if youngest is sequence:
+                return False
+        return True
+
+    def _reuse(self, sequence: TokenSequence) -> None:
+        """Take over pages that other sequences have computed, before the first chunk of a sequence."""
+        sequence.pages = self.pool.acquire(sequence.reusable_keys)
+        sequence.published = len(sequence.pages)
+        sequence.computed = sequence.published * self._page_size
+        if sequence.reused is None:
+            sequence.reused = sequence.computed
+
+    def _publish(self, sequence: TokenSequence) -> None:
+        """Let other sequences use the pages of a sequence that have become full."""
+        full = sequence.computed // self._page_size
+        sequence.extend_keys(full)
+        for index in range(sequence.published, full):
+            self.pool.publish(sequence.pages[index], sequence.keys[index])
+        sequence.published = full
+
+    # ---- prompts
+
+    def _compute_chunk(self) -> None:
+        """Compute the next chunk of a prompt; with its last chunk, the sequence has its first token.
+
+        Chunks of the oldest sequence alternate with chunks of the sequence that has least to compute: neither do long
+        prompts delay short ones, nor do short ones stop a long one.
+        """
+        group = self._prefilling
+        sequence = group[0] if self._is_oldest_next else min(group, key=lambda s: len(s.prompt) - s.computed)
+        self._is_oldest_next = not self._is_oldest_next
+        if not sequence.pages:
+            self._reuse(sequence)
+        start, end = sequence.computed, min(sequence.computed + self._chunk, len(sequence.prompt))
+        if start < end:
+            if not self._reserve(sequence, end) or not self._run_chunk(sequence, start, end):
+                return
+            sequence.computed = end
+            self._publish(sequence)
+        if sequence.computed < len(sequence.prompt):
+            return
+        if sequence.generated or self._deliver(sequence, int(self._prefill.sampled[0])):
+            self._join(sequence)
+
+    def _run_chunk(self, sequence: TokenSequence, start: int, end: int) -> bool:
+        """Call `prefill` for the tokens from `start` to `end`. Return False if it failed; the sequence ends then."""
+        batch = self._prefill
+        batch.tokens[0, : end - start] = sequence.prompt[start:end]
+        batch.starts[0], batch.counts[0] = start, end - start
+        batch.pages[0, : len(sequence.pages)] = sequence.pages
+        batch.pages[0, len(sequence.pages) :] = SCRAP_PAGE
+        batch.set_sampling(0, sequence.sampling)
+        self.prefills += 1
+        try:
+            batch.run()
+        except DeviceUnavailableError:
+            raise
+        except Exception as error:
+            self.end(sequence, error)
+            return False
+        return True
+
+    # ---- tokens
+
+    def _join(self, sequence: TokenSequence) -> None:
+        """Move a sequence whose prompt is computed into the decode batch."""
+        batch, row = self._decode, sequence.row
+        self._prefilling.remove(sequence)
+        insort(self._decoding, sequence, key=_ORDER)
+        sequence.is_decoding = True
+        batch.set_sampling(row, sequence.sampling)
+        batch.tokens[row, 0] = sequence.generated[sequence.computed - len(sequence.prompt)]
+        batch.starts[row], batch.counts[row] = sequence.computed, 1
+        batch.pages[row, : len(sequence.pages)] = sequence.pages
+
+    def _compute_tokens(self) -> None:
+        """Compute a token of each sequence whose prompt is computed."""
+        size, batch = self._page_size, self._decode
+        for sequence in list(self._decoding):
+            if sequence.row != WAITING and sequence.computed == len(sequence.pages) * size:
+                self._reserve(sequence, sequence.computed + 1)
+        if not self._decoding:
+            return
+        sampled = self._run_decode()
+        batch.tokens[:, 0] = sampled
+        batch.starts += batch.counts
+        tokens = sampled.tolist()
+        for sequence in list(self._decoding):
+            sequence.computed = computed = sequence.computed + 1
+            if computed % size == 0:
+                self._publish(sequence)
+            index = computed - len(sequence.prompt)
+            if index == len(sequence.generated):
+                self._deliver(sequence, tokens[sequence.row])
+            else:  # a preempted sequence computes again what it has
+                batch.tokens[sequence.row, 0] = sequence.generated[index]
+
+    def _run_decode(self) -> np.ndarray:
+        """Call `decode` and return the sampled tokens: i32[rows]. Sequences for which it fails end."""
+        batch = self._decode
+        self.steps += 1
+        try:
+            batch.run()
+        except DeviceUnavailableError:
+            raise
+        except Exception as error:
+            if len(self._decoding) > 1:
+                return self._run_decode_alone()
+            self.end(self._decoding[0], error)
+        return batch.sampled
+
+    def _run_decode_alone(self) -> np.ndarray:
+        """Call `decode` for one sequence after another, so that only those fail that cause the failure."""
+        batch = self._decode
+        sampled = np.zeros_like(batch.sampled)
+        counts = batch.counts.copy()
+        for sequence in list(self._decoding):
+            row = sequence.row
+            batch.counts[:] = 0
+            batch.counts[row] = 1
+            try:
+                batch.run()
+            except DeviceUnavailableError:
+                raise
+            except Exception as error:
+                counts[row] = 0
+                self.end(sequence, error)
+            else:
+                sampled[row] = batch.sampled[row]
+        batch.counts[:] = counts
+        return sampled
+
+    def _deliver(self, sequence: TokenSequence, token: int) -> bool:
+        """Append a token to a sequence. Return False if the sequence has ended with it."""
+        if token in sequence.stop_tokens:
+            self._complete(sequence, "stop")
+            return False
+        sequence.generated.append(token)
+        output, text = sequence.output, sequence.text
+        if text is None:
+            output.pieces.append(token)
+        else:
+            try:
+                piece = text.push(token)
+            except Exception as error:  # of the tokenizer
+                self.end(sequence, error)
+                return False
+            if piece:
+                output.pieces.append(piece)
+            if text.is_stopped:
+                self._complete(sequence, "stop")
+                return False
+        if len(sequence.generated) == sequence.limit:
+            self._complete(sequence, "length")
+            return False
+        if output.piece_waiters:
+            output.wake(self._wakeups)
+        return True
+
+    def _complete(self, sequence: TokenSequence, reason: FinishReason) -> None:
+        """End a sequence with its completion."""
+        output, text = sequence.output, None
+        if sequence.text is not None:
+            if rest := sequence.text.finish():
+                output.pieces.append(rest)
+            text = "".join(map(str, output.pieces))
+        tokens = tuple(sequence.generated)
+        self.end(sequence, Completion(tokens, text, reason, len(sequence.prompt), sequence.reused or 0))

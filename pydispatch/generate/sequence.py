@@ -1,0 +1,118 @@
+"""One request inside the engine: its tokens, its pages, and where it is."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import numpy as np
+
+from pydispatch.generate.output import Output
+from pydispatch.generate.pages import page_key
+from pydispatch.generate.text import TextStream
+
+WAITING = -1
+"""Row of a sequence that does not run."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Parameters of the choice of a token.
+
+    Attributes:
+        temperature: Divisor of the logits; 0: the token with the largest logit.
+        top_k: Number of most probable tokens that are considered; 0: all.
+        top_p: Probability that the considered tokens have together, the most probable first; 1: all.
+        seed: Seed of the random numbers, which depend on it and on the position alone.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+
+class TokenSequence:
+    """The tokens of one request and the state of their keys and values.
+
+    Attributes:
+        order: Number of the request, set when it is submitted: older requests have smaller ones.
+        prompt: i32[n].
+        generated: Tokens after the prompt.
+        limit: Length of `generated` at most.
+        stop_tokens: Tokens that end the sequence and do not belong to it.
+        text: Text of the generated tokens; None without a tokenizer.
+        deadline: Time at which the request ends with an error; infinity: none.
+        output: Pieces for the reader.
+        accepted: Result of waiting for room in the queue; None if the queue had room.
+        has_started: Whether it has left the queue.
+        row: Row of the decode batch that is reserved for it, or WAITING.
+        is_decoding: Whether its prompt is computed, and it is in the decode batch.
+        computed: Tokens whose keys and values are in the cache.
+        pages: Pages of the computed tokens, and of those that are computed next.
+        keys: Keys of the full pages, as far as they are known.
+        published: Number of leading pages that are published.
+        reused: Tokens that were in the cache when the sequence started first; None before.
+    """
+
+    __slots__ = (
+        "_page_size", "accepted", "computed", "deadline", "generated", "has_started", "is_decoding", "keys", "limit",
+        "order", "output", "pages", "prompt", "published", "reused", "row", "sampling", "stop_tokens", "text",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        prompt: np.ndarray,
+        sampling: Sampling,
+        limit: int,
+        page_size: int,
+        *,
+        stop_tokens: frozenset[int] = frozenset(),
+        text: TextStream | None = None,
+        deadline: float = float("inf"),
+    ) -> None:
+        self.order = 0
+        self.prompt = prompt
+        self.generated: list[int] = []
+        self.sampling = sampling
+        self.limit = limit
+        self.stop_tokens = stop_tokens
+        self.text = text
+        self.deadline = deadline
+        self.output = Output()
+        self.accepted: Future[None] | None = None
+        self.has_started = False
+        self.keys: list[bytes] = []
+        self.reused: int | None = None
+        self.forget_pages()
+        self._page_size = page_size
+        self.extend_keys(len(prompt) // page_size)
+
+    def forget_pages(self) -> None:
+        """Reset the sequence to the state before it runs; its tokens stay."""
+        self.row = WAITING
+        self.is_decoding = False
+        self.computed = self.published = 0
+        self.pages: list[int] = []
+
+    @property
+    def length(self) -> int:
+        """Number of known tokens."""
+        return len(self.prompt) + len(self.generated)
+
+    @property
+    def reusable_keys(self) -> list[bytes]:
+        """Keys of the pages that need not be computed if another sequence has. The last known token is computed."""
+        return self.keys[: (self.length - 1) // self._page_size]
+
+    def extend_keys(self, count: int) -> None:
+        """Compute the keys of the first `count` pages, whose tokens are known."""
+        size, prompt_length = self._page_size, len(self.prompt)
+        while len(self.keys) < count:
+            start = len(self.keys) * size
+            tokens = self.prompt[start : start + size]
+            if (prompt_tokens := len(tokens)) < size:
+                first = max(0, start - prompt_length)
+                last = start + size - prompt_length
+                tokens = np.concatenate([tokens, np.array(self.generated[first:last], np.int32)])
+            self.keys.append(page_key(self.keys[-1] if self.keys else b"", tokens, prompt_tokens))

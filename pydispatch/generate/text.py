@@ -1,0 +1,67 @@
+"""Text of a sequence, piece by piece while its tokens arrive, and its end at a stop string."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+_INCOMPLETE = "\ufffd"
+"""Character that tokenizers decode a part of a multi-byte character to."""
+
+_MAX_HELD_TOKENS = 16
+"""Tokens that wait for the end of a character, at most. Fewer could split emoji of byte tokens; more delay the text of
+a model that writes invalid bytes."""
+
+
+class TextStream:
+    """The text of one sequence of tokens.
+
+    The concatenated pieces equal the text of all tokens, or its part before the first stop string.
+    """
+
+    def __init__(self, decode: Callable[[Sequence[int]], str], stops: Sequence[str] = ()) -> None:
+        """decode: the text of tokens. stops: strings that end the text."""
+        self._decode = decode
+        self._stops = tuple(stops)
+        self._tokens: list[int] = []
+        self._start = 0  # first token that is decoded again: what it decodes to depends on its neighbours
+        self._end = 0  # tokens before it are in the text already
+        self._held = ""  # text that may be the beginning of a stop string
+        self.is_stopped = False
+        """Whether a stop string has ended the text."""
+
+    def push(self, token: int) -> str:
+        """Add a token and return the text that is now certain, which may be empty."""
+        self._tokens.append(token)
+        return self._settle(is_last=False)
+
+    def finish(self) -> str:
+        """Return the rest of the text after the last token."""
+        return "" if self.is_stopped else self._settle(is_last=True)
+
+    def _settle(self, is_last: bool) -> str:
+        self._held += self._new_text(is_last)
+        ends = [(place, stop) for stop in self._stops if (place := self._held.find(stop)) >= 0]
+        if ends:
+            self.is_stopped = True
+            place, _ = min(ends)
+            return self._held[:place]
+        kept = 0 if is_last else max((_overlap(self._held, stop) for stop in self._stops), default=0)
+        certain = self._held[: len(self._held) - kept]
+        self._held = self._held[len(certain) :]
+        return certain
+
+    def _new_text(self, is_last: bool) -> str:
+        """Return the text of the tokens from `_end` on; "" while their last character is incomplete."""
+        tokens = self._tokens
+        before = self._decode(tokens[self._start : self._end])
+        text = self._decode(tokens[self._start :])
+        is_incomplete = text.endswith(_INCOMPLETE) and len(tokens) - self._end < _MAX_HELD_TOKENS
+        if len(text) <= len(before) or (is_incomplete and not is_last):
+            return ""
+        self._start, self._end = self._end, len(tokens)
+        return text[len(before) :]
+
+
+def _overlap(text: str, stop: str) -> int:
+    """Return the length of the longest end of `text` that is a beginning of `stop`, without being all of it."""
+    return next((n for n in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:n])), 0)

@@ -1,0 +1,223 @@
+"""The thread of an engine, its bounded queue, and its end."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+
+from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.generate.errors import EngineStoppedError, QueueFullError
+from pydispatch.generate.interface import Exports, GeneratingProgram
+from pydispatch.generate.output import Wakeups
+from pydispatch.generate.scheduler import Scheduler
+from pydispatch.generate.sequence import TokenSequence
+
+
+class Worker:
+    """A thread that runs the steps of a scheduler while there are sequences, and sleeps otherwise.
+
+    The thread starts with the first request. A queue holds the requests that have not started. `submit` adds a request
+    in any case; one that exceeds `max_queue` has a future that is done when the queue has room for it.
+    """
+
+    def __init__(
+        self, program: GeneratingProgram, max_sequences: int, max_queue: int, clock: Callable[[], float]
+    ) -> None:
+        with _owning:
+            if program.program in _owned:
+                raise InvalidArgumentError(
+                    f"another engine uses the cache of {program.program!r}; close it, or pass program.session() to "
+                    "this one"
+                )
+            _owned.add(program.program)
+        self._program = program.program
+        self.scheduler = Scheduler(program, max_sequences, clock, self._leave_queue, self._forget)
+        self._max_queue = max_queue
+        self._is_closing = self._is_cancelling = False
+        self._refusal: Error | None = None  # of later requests
+        self._unfinished: dict[TokenSequence, None] = {}
+        self._orders = itertools.count()
+        self._queued = 0  # sequences that have not started
+        self._reset()
+        _workers.add(self)
+
+    def _reset(self) -> None:
+        self._lock = threading.RLock()  # reentrant: garbage collection may run `close` on a thread that holds it
+        self._changed = threading.Condition(self._lock)
+        self._added: list[TokenSequence] = []
+        self._cancelled: list[TokenSequence] = []
+        self._overflow: deque[TokenSequence] = deque()  # sequences beyond `max_queue`
+        self._thread: threading.Thread | None = None
+
+    @property
+    def unfinished(self) -> int:
+        """Number of requests that have not ended."""
+        return len(self._unfinished)
+
+    def submit(self, sequence: TokenSequence, may_wait: bool) -> Future[None] | None:
+        """Add a sequence to the queue.
+
+        Return None, or a future that is done when the queue has room.
+
+        Raises:
+            QueueFullError: The queue is full, and `may_wait` is False.
+            EngineStoppedError: The engine has stopped.
+            Error: The engine is closed.
+        """
+        with self._changed:
+            if self._refusal is not None:
+                raise _copy(self._refusal)
+            if self._queued >= self._max_queue:
+                if not may_wait:
+                    raise QueueFullError(
+                        f"{self._queued} requests wait already (max_queue={self._max_queue}); submit it later, or with "
+                        "wait=True"
+                    )
+                sequence.accepted = Future()
+                self._overflow.append(sequence)
+            self._queued += 1
+            sequence.order = next(self._orders)
+            self._unfinished[sequence] = None
+            self._added.append(sequence)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="pydispatch-generate", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        return sequence.accepted
+
+    def cancel(self, sequence: TokenSequence) -> bool:
+        """End a sequence for its readers at once, and in the engine before the next step."""
+        wakeups = Wakeups()
+        if not sequence.output.finish(CancelledError("the request was cancelled"), wakeups):
+            return False
+        wakeups.flush()
+        with self._changed:
+            self._cancelled.append(sequence)
+            self._changed.notify()
+        return True
+
+    def close(self, cancel: bool) -> None:
+        """Refuse later requests, and end the thread when there are no others. cancel: end them now."""
+        with self._changed:
+            self._is_closing = True
+            self._is_cancelling |= cancel
+            if self._refusal is None:
+                self._refusal = Error("the engine is closed; create another one")
+            self._changed.notify()
+            if self._thread is None:
+                _owned.discard(self._program)
+
+    def join(self) -> None:
+        """Wait for the end of the thread."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        """Run steps until the engine is closed; the function of the thread."""
+        try:
+            while self._take_requests():
+                self.scheduler.step()
+        except BaseException as error:
+            self._stop(error)
+        finally:
+            _owned.discard(self._program)
+
+    def _take_requests(self) -> bool:
+        """Wait for something to do, and hand new and cancelled sequences to the scheduler.
+
+        Return False when the engine is closed and has nothing left to do.
+        """
+        scheduler = self.scheduler
+        with self._changed:
+            while not (self._added or self._cancelled or self._is_closing) and scheduler.is_idle:
+                self._changed.wait()
+            added, self._added = self._added, []
+            cancelled, self._cancelled = self._cancelled, []
+            is_closing, is_cancelling = self._is_closing, self._is_cancelling
+        for sequence in added:
+            scheduler.add(sequence)
+        for sequence in cancelled:
+            scheduler.end(sequence, CancelledError())
+        if is_cancelling:
+            scheduler.end_all(CancelledError("the engine was closed"))
+        return not (is_closing and scheduler.is_idle)
+
+    def _stop(self, error: BaseException) -> None:
+        """End all requests because of an error after which the engine cannot go on."""
+        refusal = EngineStoppedError(f"the engine has stopped: {type(error).__name__}: {error}")
+        refusal.__cause__ = error
+        with self._changed:
+            self._refusal, self._is_closing = refusal, True
+            sequences, self._unfinished = list(self._unfinished), {}
+            overflow, self._overflow = list(self._overflow), deque()
+            self._queued = 0
+        wakeups = Wakeups()
+        for sequence in sequences:
+            sequence.output.finish(_copy(refusal), wakeups)
+        for sequence in overflow:
+            _accept(sequence)
+        wakeups.flush()
+
+    def _leave_queue(self, sequence: TokenSequence) -> None:
+        """Count a sequence that has started, or ended in the queue, and accept the next one."""
+        with self._lock:
+            self._queued -= 1
+            if sequence in self._overflow:
+                self._overflow.remove(sequence)
+            else:
+                sequence = self._overflow.popleft() if self._overflow else sequence
+        _accept(sequence)
+
+    def _forget(self, sequence: TokenSequence) -> None:
+        """Remove a sequence that has ended."""
+        if not sequence.has_started:
+            self._leave_queue(sequence)
+        self._unfinished.pop(sequence, None)
+
+    def abandon(self) -> None:
+        """End the requests of the parent process in the child of a fork, which has neither its thread nor its cache."""
+        self._reset()
+        self._is_closing = True
+        self._refusal = Error("the engine was created before this process was forked; create another one here")
+        for sequence in self._unfinished:
+            sequence.output.abandon(CancelledError("the process was forked"))
+        self._unfinished = {}
+        _owned.discard(self._program)
+
+
+def _accept(sequence: TokenSequence) -> None:
+    """Tell the submitter of a sequence that the queue has room for it."""
+    future = sequence.accepted
+    if future is not None and not future.done() and future.set_running_or_notify_cancel():
+        future.set_result(None)
+
+
+def _copy(error: Error) -> Error:
+    """Return an error that can be raised in another thread: a traceback belongs to one."""
+    copy = type(error)(str(error))
+    copy.__cause__ = error.__cause__
+    return copy
+
+
+_owned: weakref.WeakSet[Exports] = weakref.WeakSet()
+_owning = threading.Lock()
+"""Programs whose caches belong to engines, and the lock of a change."""
+
+_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    global _owning
+    _owning = threading.Lock()
+    for worker in _workers:
+        worker.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
