@@ -29,7 +29,7 @@ class Exports(Protocol):
     def __getitem__(self, name: str, /) -> Any: ...
 
 
-class Value(Protocol):
+class StepArgument(Protocol):
     """An argument of a function."""
 
     @property
@@ -42,7 +42,7 @@ class StepFunction(Protocol):
     """A function `prefill` or `decode`."""
 
     @property
-    def inputs(self) -> Sequence[Value]: ...
+    def inputs(self) -> Sequence[StepArgument]: ...
     def prepare(self, *args: Any, out: Any) -> Callable[[], Any]: ...
 
 

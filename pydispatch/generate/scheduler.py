@@ -10,7 +10,7 @@ from operator import attrgetter
 import numpy as np
 
 from pydispatch.errors import DeviceUnavailableError
-from pydispatch.generate.batch import Batch
+from pydispatch.generate.arrays import CallArrays
 from pydispatch.generate.errors import DeadlineError
 from pydispatch.generate.interface import GeneratingProgram
 from pydispatch.generate.output import Completion, FinishReason, Wakeups
@@ -46,8 +46,8 @@ class Scheduler:
         self.pool = PagePool(program.page_count)
         self.steps = self.prefills = self.preemptions = 0
         self._page_size, self._chunk = program.page_size, program.chunk
-        self._decode = Batch(program.decode, program.rows, 1, program.table_pages)
-        self._prefill = Batch(program.prefill, 1, program.chunk, program.table_pages)
+        self._decode = CallArrays(program.decode, program.rows, 1, program.table_pages)
+        self._prefill = CallArrays(program.prefill, 1, program.chunk, program.table_pages)
         self._clock, self._on_start, self._on_end = clock, on_start, on_end
         self._waiting: deque[TokenSequence] = deque()
         self._prefilling: list[TokenSequence] = []

@@ -1,4 +1,4 @@
-"""One request inside the engine: its tokens, its pages, and where it is."""
+"""A request inside the engine: its tokens, its pages, and where it is."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pydispatch.generate.pages import SCRAP_PAGE
 from pydispatch.generate.sequence import Sampling
 
 
-class Batch:
+class CallArrays:
     """The arguments of one function and its prepared call. A row with a count of 0 is unused.
 
     Attributes:
