@@ -37,6 +37,7 @@ class Kernel(KernelSource):
         self.__wrapped__ = function
         self._view = next((index for index, parameter in enumerate(self.passed) if parameter.is_view), 0)
         self._count = len(self.passed)
+        self._has_tuples = any(parameter.group for parameter in self.passed)
         self._host: Loaded | None = None
         self._loaded: dict[tuple[str, bool], Loaded] = {}
 
@@ -74,6 +75,7 @@ class Kernel(KernelSource):
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
 
         def launch(*args: Any) -> None:
+            args = self._flat(args)
             if are_traced(args):
                 launched(self, args, counts)
                 return
@@ -103,6 +105,7 @@ class Kernel(KernelSource):
                 raised, too.
         """
         if len(args) != self._count or type(args[self._view]) is not np.ndarray or self._host is None:
+            args = self._flat(args)
             if are_traced(args):
                 launched(self, args, None)
                 return
@@ -140,6 +143,12 @@ class Kernel(KernelSource):
         if len(args) != self._count:
             names = ", ".join(parameter.name for parameter in self.passed)
             raise InvalidArgumentError(f"kernel '{self.name}' takes {self._count} arguments ({names}), got {len(args)}")
+
+    def _flat(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the arguments with the views of tuples in place of the tuples."""
+        if not self._has_tuples:
+            return args
+        return tuple(item for view in args for item in (view if isinstance(view, (tuple, list)) else (view,)))
 
     def _device(self, args: tuple[Any, ...]) -> str:
         """Return the name of the device of the first view among the arguments."""

@@ -47,6 +47,7 @@ class Parameter:
         type: Type of a view or a scalar; None for a static parameter.
         default: Default value of a static parameter, if `has_default`.
         is_partial: Whether a view is marked `Partial`.
+        group: Name of the tuple of views that this view is an item of; "" for a view by itself.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Parameter:
     default: Any = None
     has_default: bool = False
     is_partial: bool = False
+    group: str = ""
 
     @property
     def is_view(self) -> bool:
@@ -78,9 +80,14 @@ def is_partial(annotation: object) -> bool:
     return any(detail is Partial for detail in get_args(annotation)[1:])
 
 
+def count_of(annotation: object) -> int | None:
+    """Return the number of views of `Annotated[tuple[View, ...], f32["n"], 3]`; None for one view."""
+    return next((detail for detail in get_args(annotation)[1:] if type(detail) is int), None)
+
+
 static = Static
 """`tile: pd.static`, as `Static`."""
 partial = Partial
 """`y: Annotated[pd.View, pd.f32["n"], pd.partial]`, as `Partial`."""
 
-__all__ = ["Parameter", "Partial", "Size", "Static", "View", "is_partial", "partial", "static", "type_of"]
+__all__ = ["Parameter", "Partial", "Size", "Static", "View", "count_of", "is_partial", "partial", "static", "type_of"]

@@ -232,6 +232,31 @@ def length(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     raise low.error(node, f"len of {described(arguments[0])}", "views and tuples have one")
 
 
+def zipped(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Return `zip(...)` of tuples, as a tuple of tuples."""
+    return TupleValue(tuple(map(TupleValue, zip(*_items(low, node, arguments), strict=True))))
+
+
+def enumerated(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Return `enumerate(...)` of a tuple, as a tuple of pairs."""
+    (items,) = _items(low, node, arguments[:1])
+    count_of(low, node, arguments, 1)
+    return TupleValue(tuple(TupleValue((Literal(i), item)) for i, item in enumerate(items)))
+
+
+def _items(low: CallContext, node: ast.Call, arguments: list[Entity]) -> list[tuple[Entity, ...]]:
+    """Return the items of tuples of one length. Raise CompileError for other arguments."""
+    if (keyword := next((keyword for keyword in node.keywords if keyword.arg != "strict"), None)) is not None:
+        raise low.error(keyword.value, f"{ast.unparse(node.func)} has no '{keyword.arg}' in kernels", "leave it out")
+    tuples = [argument.items for argument in arguments if isinstance(argument, TupleValue)]
+    if len(tuples) < len(arguments) or len({len(items) for items in tuples}) != 1:
+        listed = " and ".join(map(described, arguments)) or "nothing"
+        raise low.error(
+            node, f"{ast.unparse(node.func)} of {listed}", "give tuples of one length; loop over range(...) for numbers"
+        )
+    return tuples
+
+
 def convert(low: CallContext, node: ast.Call, arguments: list[Entity], type: str) -> Entity:
     """Emit the conversion of a number to a type, as in `pydispatch.i32(value)`."""
     count_of(low, node, arguments, 1)
@@ -286,6 +311,8 @@ TABLE: dict[Any, Handler] = {
     patterns.minimum: lambda low, node, arguments: minmax(low, node, arguments, "min"),
     builtins.abs: absolute,
     builtins.len: length,
+    builtins.zip: zipped,
+    builtins.enumerate: enumerated,
 }
 """By the function that the name in the kernel stands for. Equal arguments give equal results."""
 
@@ -297,8 +324,6 @@ REMEDIES: dict[Any, str] = {
     builtins.range: "range is for the head of a for",
     builtins.sum: "add in a loop, or use pydispatch.group_sum",
     builtins.round: "write pydispatch.floor(x + 0.5)",
-    builtins.enumerate: "loop over range(...)",
-    builtins.zip: "loop over range(...)",
     math.pow: "write a ** b",
 }
 """Of functions that kernels do not have: what to write instead."""

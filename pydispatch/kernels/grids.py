@@ -46,7 +46,12 @@ def workgroup_counts(
     def results(sizes: Sizes) -> list[Size | int]:
         """Return the numbers of workgroups that the function of the grid computes."""
         assert callable(grid)
-        views = {parameter.name: _Shape(shape(parameter, sizes)) if parameter.is_view else None for parameter in passed}
+        views: dict[str, Any] = {}
+        for parameter in passed:
+            view = _Shape(shape(parameter, sizes)) if parameter.is_view else None
+            if parameter.group:
+                view = (*views.get(parameter.group, ()), view)
+            views[parameter.group or parameter.name] = view
         return _checked_counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
 
     sizes = Sizes(writer)

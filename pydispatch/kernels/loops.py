@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pydispatch.kernels.arithmetic import binary, cast, compare, default_type
 from pydispatch.kernels.entities import (
     FLOATS,
+    Entity,
     Formula,
     Known,
     Literal,
@@ -15,10 +16,12 @@ from pydispatch.kernels.entities import (
     Scalar,
     Spilled,
     Tile,
+    TupleValue,
     Undefined,
+    described,
     flat,
 )
-from pydispatch.kernels.names import assigned_in, exits_of
+from pydispatch.kernels.names import assigned_in, exits_of, names_in
 from pydispatch.kernels.statements import BREAK, CONTINUE, RETURN, Statements
 
 LoopVariable = Callable[[Scalar], Scalar]
@@ -46,9 +49,12 @@ class Loops(Statements):
 
         A loop with `break`, `return` or a negative step becomes scf.while.
         """
-        low, high, step = self.range_of(node)
         if node.orelse:
             raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
+        if (items := self._items_of(node.iter)) is not None:
+            self._unroll(node, items)
+            return
+        low, high, step = self.range_of(node)
         assert isinstance(node.target, ast.Name)
         self.check_name(node.target)
         position: LoopVariable = _identity
@@ -79,6 +85,40 @@ class Loops(Statements):
         tail = f" iter_args({passed}) -> ({', '.join(types)})" if types else ""
         outer.region(f"{head}scf.for {variable} = {start.name} to {end.name} step {stride.name}{tail}", inner_writer)
         self._after_loop(node, carried, results)
+
+    def _items_of(self, node: ast.expr) -> Sequence[Entity] | None:
+        """Return the items of a tuple that a loop runs over; None for anything else."""
+        if not isinstance(node, ast.Name) and not isinstance(node, (ast.Tuple, ast.Subscript, ast.Attribute)):
+            called = self.evaluate(node.func) if isinstance(node, ast.Call) else None
+            if not isinstance(called, Known) or called.value not in (zip, enumerate):
+                return None
+        entity = self.evaluate(node)
+        return entity.items if isinstance(entity, TupleValue) else None
+
+    def _unroll(self, node: ast.For, items: Sequence[Entity]) -> None:
+        """Emit the body of a loop once for each item of a tuple."""
+        if exits := {name for statement in node.body for name in exits_of(statement)}:
+            left = sorted(exits)[0].strip()
+            raise self.error(
+                node, f"'{left}' in a loop over a tuple, which is written once for each item",
+                "let a condition decide what is done",
+            )  # fmt: skip
+        for item in items:
+            self._bind_item(node.target, item)
+            self.block(node.body)
+            for name in names_in(node.target):
+                self.environment.pop(name, None)
+
+    def _bind_item(self, target: ast.expr, item: Entity) -> None:
+        """Bind the names of a loop over a tuple to an item as it is: a view, or a number without a type."""
+        if isinstance(target, ast.Name):
+            self.check_name(target)
+            self.environment[target.id] = item
+            return
+        if not isinstance(target, ast.Tuple) or not isinstance(item, TupleValue) or len(target.elts) != len(item.items):
+            raise self.error(target, f"'{ast.unparse(target)}' for {described(item)}", "give one name for each value")
+        for element, part in zip(target.elts, item.items, strict=True):
+            self._bind_item(element, part)
 
     def _normalize_runtime_step(
         self, low: Scalar | Literal, high: Scalar | Literal, step: Scalar
@@ -125,7 +165,9 @@ class Loops(Statements):
         )
         if not is_range or not isinstance(call, ast.Call):
             raise self.error(
-                node.iter, f"a loop over '{ast.unparse(node.iter)}' is not a part of kernels", "loop over range(...)"
+                node.iter,
+                f"a loop over '{ast.unparse(node.iter)}' is not a part of kernels",
+                "loop over range(...) or over a tuple",
             )
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, "a loop over range has one variable", "write for i in range(...)")

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.ascii_names import ascii_names
-from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar
+from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar, TupleValue
 from pydispatch.kernels.grids import workgroup_counts
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.races import STAMPS, stamps_name, stamps_type
@@ -155,6 +155,9 @@ def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], 
         environment[parameter.name] = MemoryRef(
             f"%p_{parameter.name}", parameter.type.dtype, sizes, type, parameter.name
         )
+    for group in {parameter.group: None for parameter in passed if parameter.group}:
+        views = (environment.pop(parameter.name) for parameter in passed if parameter.group == group)
+        environment[group] = TupleValue(tuple(views))
     return environment
 
 

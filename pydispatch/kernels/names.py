@@ -16,9 +16,15 @@ def targets_of(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.For)):
         targets = [node.target]
     for target in targets:
-        for element in target.elts if isinstance(target, ast.Tuple) else [target]:
-            if isinstance(element, ast.Name):
-                yield element.id
+        yield from names_in(target)
+
+
+def names_in(target: ast.expr) -> Iterator[str]:
+    """Yield the names in the target of an assignment, which may be a tuple of tuples."""
+    if isinstance(target, ast.Name):
+        yield target.id
+    for element in target.elts if isinstance(target, ast.Tuple) else ():
+        yield from names_in(element)
 
 
 def assigned_in(statements: Iterable[ast.AST]) -> set[str]:

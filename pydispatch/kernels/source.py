@@ -12,7 +12,7 @@ from typing import Any
 
 from pydispatch.errors import CompileError, InvalidArgumentError, Location
 from pydispatch.faults import innermost, internal_error, is_fault
-from pydispatch.kernels.annotations import Parameter, Static, is_partial, type_of
+from pydispatch.kernels.annotations import Parameter, Static, count_of, is_partial, type_of
 
 MISSING = object()
 """What `Source.meaning` gives for a name that nobody defined."""
@@ -129,8 +129,9 @@ class Source:
         defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + list(arguments.defaults)
         signature = inspect.signature(self.function)
         return tuple(
-            self._parameter(node, default, signature.parameters[node.arg].default)
+            parameter
             for node, default in zip(arguments.args, defaults, strict=True)
+            for parameter in self._parameters(node, default, signature.parameters[node.arg].default)
         )
 
     def unwanted(self) -> ast.arg | None:
@@ -139,8 +140,11 @@ class Source:
         every = (*arguments.posonlyargs, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg)
         return next((parameter for parameter in every if parameter is not None), None)
 
-    def _parameter(self, node: ast.arg, default: ast.expr | None, value: object) -> Parameter:
-        """Return one parameter of a kernel from its annotation and default. value: the default as an object."""
+    def _parameters(self, node: ast.arg, default: ast.expr | None, value: object) -> list[Parameter]:
+        """Return a parameter of a kernel, or the views of a tuple, from its annotation and default.
+
+        value: the default as an object.
+        """
         note = f"write {node.arg}: pydispatch.f32['n'] for an array, {node.arg}: pydispatch.f32 for a number"
         if node.annotation is None:
             raise self.error(node, f"parameter '{node.arg}' of kernel '{self.name}' has no type", note)
@@ -153,7 +157,7 @@ class Source:
             text = ast.unparse(node.annotation)
             raise self.error(node.annotation, f"'{text}' is no type of a parameter of a kernel", note)
         if type is Static:
-            return Parameter(node.arg, None, value, default is not None)
+            return [Parameter(node.arg, None, value, default is not None)]
         if default is not None:
             raise self.error(
                 default,
@@ -165,7 +169,14 @@ class Source:
             raise self.error(
                 node.annotation, "memory has no elements of type index", "write pydispatch.i32 or pydispatch.i64"
             )
-        return Parameter(node.arg, type, is_partial=is_partial(annotation))
+        count, partial = count_of(annotation), is_partial(annotation)
+        if count is None:
+            return [Parameter(node.arg, type, is_partial=partial)]
+        if type.shape is None or count < 1:
+            text = ast.unparse(node.annotation)
+            raise self.error(node.annotation, f"'{text}' is no tuple of views",
+                             "write Annotated[tuple[pydispatch.View, ...], pydispatch.f32['n'], 3]")  # fmt: skip
+        return [Parameter(f"{node.arg}.{i}", type, is_partial=partial, group=node.arg) for i in range(count)]
 
     def _annotation(self, node: ast.expr) -> object:
         """Return the object that an annotation evaluates to, also under `from __future__ import annotations`."""
