@@ -89,6 +89,7 @@ class Scheduler:
             self._start()
         if self._prefilling:
             self._compute_chunk()
+            self._wakeups.flush()  # first tokens do not wait for the next call
         if self._decoding:
             self._compute_tokens()
         self._wakeups.flush()
