@@ -70,11 +70,11 @@ def scores(letters: Letters, query: Array, key: Array, scale: float, mask: Array
 
 
 def attention(letters: Letters, found: Array, value: Array) -> Array:
-    """A row of which nothing is seen is NaN."""
+    """A row of which everything is masked has weights of zero."""
     along = tuple(letters.scores.index(c) for c in letters.scores if c not in letters.output)
-    with np.errstate(invalid="ignore"):
-        powers = np.exp(found - found.max(along, keepdims=True))
-    weights = powers / powers.sum(along, keepdims=True)
+    powers = np.exp(found - np.maximum(found.max(along, keepdims=True), -3e38))
+    sums = powers.sum(along, keepdims=True)
+    weights = np.divide(powers, sums, out=np.zeros_like(powers), where=sums > 0)
     return np.einsum(f"{letters.scores},{letters.value}->{letters.output}", weights, value.astype(np.float64))
 
 

@@ -18,8 +18,8 @@ from pydispatch.frontends.source import HEAD, Frontend, ReadOptions, frontends
 from pydispatch.ir.combine import combine
 from pydispatch.ir.core.walk import walk
 
-_TRACED = frozenset({"builtin", "check", "func", "interpreter"})
-"""Dialects that may be in a module that one frontend reads as a whole."""
+_STRUCTURE = frozenset({"builtin", "func"})
+"""Dialects that every module has."""
 
 
 SOURCE = "pyd.source"
@@ -114,11 +114,16 @@ def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     if not readers:
         return module
     mixable = [frontend for frontend in readers if isinstance(frontend, DialectFrontend)]
-    if not mixable or (len(readers) == 1 and used <= readers[0].dialects | _TRACED):
+    if not mixable or (len(mixable) == len(readers) == 1 and _reads_whole(mixable[0], used)):
         return readers[0].read(module, options)
     from pydispatch.frontends.mixed import lower_mixed
 
     return lower_mixed(module, mixable, options)
+
+
+def _reads_whole(frontend: DialectFrontend, used: frozenset[str]) -> bool:
+    """Return whether a frontend translates modules that use these dialects as a whole."""
+    return used <= frontend.dialects | frontend.companions | _STRUCTURE
 
 
 def _head(path: Path) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, TensorType
+from xdsl.dialects.builtin import AnyFloat, TensorType, f32, f64
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -23,8 +23,25 @@ UNORDERED = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNE
 NaN all the same, and so are the sum and the quotients."""
 
 
-def softmax(build: Build, source: SSAValue, output: SSAValue, along: Sequence[int]) -> SSAValue:
-    """exp(x - largest) / sum over the dimensions `along`. output: a tensor of the type of the result."""
+LOWEST = {f32: -3.4028234663852886e38, f64: -1.7976931348623157e308}
+"""The finite number that is lowest."""
+
+SMALLEST = {f32: 2.0**-126, f64: 2.0**-1022}
+"""The positive normal number that is smallest."""
+
+
+def softmax(
+    build: Build, source: SSAValue, output: SSAValue, along: Sequence[int], is_masked: bool = False
+) -> SSAValue:
+    """Return exp(x - largest) / sum over the dimensions `along`.
+
+    Args:
+        build: Emits the operations.
+        source: The values x.
+        output: A tensor of the type of the result.
+        along: The dimensions of a row.
+        is_masked: Whether a row of -inf alone yields zeros instead of NaN. The elements are then f32 or f64.
+    """
     source_type = source.type
     if not isinstance(source_type, TensorType) or not isinstance(source_type.element_type, AnyFloat):
         raise VerifyException(f"softmax works on tensors of floats, got {source_type}")
@@ -45,9 +62,10 @@ def softmax(build: Build, source: SSAValue, output: SSAValue, along: Sequence[in
         return rows
 
     everywhere = Structure((whole, row, whole), (True,) * rank)
-    largest = reduce(source, float("-inf"), arith.MaxnumfOp)
+    largest = reduce(source, LOWEST[source_type.element_type] if is_masked else float("-inf"), arith.MaxnumfOp)
     (powers,) = computed(build, everywhere, [source, largest], [output], _exp_of_difference)
-    sums = reduce(powers, 0.0, arith.AddfOp)
+    # Sums of other rows are at least 1, so that this initial value changes only the sum of a row of -inf.
+    sums = reduce(powers, SMALLEST[source_type.element_type] if is_masked else 0.0, arith.AddfOp)
     (quotients,) = computed(build, everywhere, [powers, sums], [output], _quotient)
     return quotients
 
@@ -57,7 +75,7 @@ def _exp_of_difference(body: BodyBuilder, x: SSAValue, most: SSAValue, _: SSAVal
 
 
 def _quotient(body: BodyBuilder, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
-    # The sum is 1 at least: its reciprocal neither overflows nor loses digits, and one division a row is enough.
+    # The reciprocal of a sum neither overflows nor loses digits, so that one division for each row is sufficient.
     return [body.add(arith.DivfOp(x, total, arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])))]
 
 

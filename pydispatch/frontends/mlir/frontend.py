@@ -18,7 +18,12 @@ class DialectFrontend(Frontend):
 
     `read` translates a module of this dialect alone; `tracer` returns the converter of single operations for mixed
     modules.
+
+    Attributes:
+        companions: other dialects whose operations `read` translates too, besides `builtin` and `func`.
     """
+
+    companions: frozenset[str] = frozenset()
 
     def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> MlirTracer:
         """Return the converter of single operations.

@@ -92,10 +92,10 @@ def bits(builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], 
     """Return the new state of a generator, and random bits as integers or floats of type `dtype`.
 
     `algorithm` is "threefry" or "philox". `state` is u64[2], the key and the counter; for Philox also u64[3], the key
-    and the lower and upper half of the counter. Threefry also takes a state of four 32-bit integers, as IREE does.
+    and the lower and upper half of the counter. Both also take a state of four 32-bit integers, as IREE does.
     """
-    if algorithm == "threefry" and state.dtype.is_integer and state.dtype.bits == 32 and state.shape == (4,):
-        return _bits_of_words(builder, state, shape, dtype)
+    if state.dtype.is_integer and state.dtype.bits == 32 and state.shape == (4,):
+        return _bits_of_words(builder, algorithm, state, shape, dtype)
     if state.dtype != U64 or state.rank != 1 or state.shape[0] not in ((2,) if algorithm == "threefry" else (2, 3)):
         raise builder.fail(f"random numbers by {algorithm} take a state u64[2], got {state}")
     if dtype.is_complex or dtype.is_bool or any(isinstance(n, Expr) for n in shape):
@@ -114,14 +114,16 @@ def bits(builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], 
     return after, values
 
 
-def _bits_of_words(builder: Builder, state: Tensor, shape: Sequence[int], dtype: DType) -> tuple[Tensor, Tensor]:
-    """Return the new state and random bits of Threefry for a state of 32-bit words.
+def _bits_of_words(
+    builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], dtype: DType
+) -> tuple[Tensor, Tensor]:
+    """Return the new state and random bits for a state of 32-bit words.
 
     The words are the lower and upper half of the key, and the upper and lower half of the counter.
     """
     words = [ew.bitcast(builder, reshape(builder, slice_axis(builder, state, 0, n, n + 1), ()), U32) for n in range(4)]
     numbers = [ew.apply(builder, _joined, words[low], words[high]) for low, high in ((0, 1), (3, 2))]
-    after, values = bits(builder, "threefry", stack(builder, numbers, 0), shape, dtype)
+    after, values = bits(builder, algorithm, stack(builder, numbers, 0), shape, dtype)
     counter = slice_axis(builder, after, 0, 1, 2)
     ends = [reshape(builder, ew.apply(builder, half, counter), ()) for half in (_high, _low)]
     return ew.bitcast(builder, stack(builder, [*words[:2], *ends], 0), state.dtype), values

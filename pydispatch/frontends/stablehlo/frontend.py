@@ -24,6 +24,7 @@ class StableHlo(DialectFrontend):
     """
 
     dialects = frozenset({"stablehlo", "chlo", "sdy"})
+    companions = frozenset({"check", "interpreter"})
 
     def reads_file(self, path: Path, head: bytes) -> bool:
         return head.startswith(b"ML\xefR") and b"StableHLO" in head

@@ -30,6 +30,9 @@ Convert = Callable[["StablehloTracer", Operation, list[Tensor]], Results]
 """Function convert(tracer, operation, operands) -> results."""
 ScalarFunction = Callable[[Scalars, Sequence[Scalar]], list[Scalar]]
 
+ONE_DEVICE = "it exchanges data with other devices or the host, and a program runs on one device: lower it unsharded"
+"""Note of the error about an exchange that one device cannot make."""
+
 
 class StablehloTracer(trace.MlirTracer):
     """Tracer of StableHLO and CHLO. `scalars` maps operations to functions of single elements, for regions of
@@ -85,7 +88,7 @@ class StablehloTracer(trace.MlirTracer):
     def why_not(self, op: Operation) -> str | None:
         if op.name not in EXCHANGES:
             return None
-        return "it exchanges data with other devices or the host, and a program runs on one device: lower it unsharded"
+        return ONE_DEVICE
 
     # -- regions on single elements
 

@@ -128,6 +128,48 @@ func.func @attention_of_sizes_at_run_time() {
   check.expect_almost_eq_const(%static, dense<0.5> : tensor<1x2x2xf32>) : tensor<1x2x2xf32>
   return
 }
+func.func @rows_that_are_masked_as_a_whole() {
+  %x = util.unfoldable_constant dense<[[[1.0, 2.0], [3.0, 4.0]]]> : tensor<1x2x2xf32>
+  %mask = util.unfoldable_constant dense<[[[0.0, 0xFF800000], [0xFF800000, 0xFF800000]]]> : tensor<1x2x2xf32>
+  %init = tensor.empty(1, 2, 2) : tensor<1x2x2xf32>
+  %scale = arith.constant 0.5 : f32
+  %r = iree_linalg_ext.attention {indexing_maps = [
+      affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2)>,
+      affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d2)>,
+      affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d4)>,
+      affine_map<(d0, d1, d2, d3, d4) -> ()>,
+      affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3)>,
+      affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4)>]}
+    ins(%x, %x, %x, %scale, %mask : tensor<1x2x2xf32>, tensor<1x2x2xf32>, tensor<1x2x2xf32>, f32, tensor<1x2x2xf32>)
+    outs(%init : tensor<1x2x2xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<1x2x2xf32>
+  check.expect_eq_const(%r, dense<[[[1.0, 2.0], [0.0, 0.0]]]> : tensor<1x2x2xf32>) : tensor<1x2x2xf32>
+  return
+}
+func.func @a_sort_of_inputs() {
+  %x = util.unfoldable_constant dense<[[5, 6], [3, 7]]> : tensor<2x2xi32>
+  %n = util.unfoldable_constant 2 : index
+  %empty = tensor.empty(%n, 2) : tensor<?x2xi32>
+  %out = tensor.cast %empty : tensor<?x2xi32> to tensor<2x2xi32>
+  %0 = iree_linalg_ext.sort dimension(0) ins(%x : tensor<2x2xi32>) outs(%out : tensor<2x2xi32>) {
+  ^bb0(%a: i32, %b: i32):
+    %before = arith.cmpi slt, %a, %b : i32
+    iree_linalg_ext.yield %before : i1
+  } -> tensor<2x2xi32>
+  check.expect_eq_const(%0, dense<[[3, 6], [5, 7]]> : tensor<2x2xi32>) : tensor<2x2xi32>
+  return
+}
+func.func @a_state_of_words() {
+  %state = util.unfoldable_constant dense<[1, 2, 3, 4]> : tensor<4xi32>
+  %new, %bits = "stablehlo.rng_bit_generator"(%state) {rng_algorithm = #stablehlo<rng_algorithm PHILOX>}
+      : (tensor<4xi32>) -> (tensor<4xi32>, tensor<8xi32>)
+  check.expect_eq_const(%new, dense<[1, 2, 3, 6]> : tensor<4xi32>) : tensor<4xi32>
+  check.expect_eq_const(%bits, dense<[-1788415499, 854201270, -855525523, 2043148971, 110723240, 146396481, -1258660138,
+      -1968502964]> : tensor<8xi32>) : tensor<8xi32>
+  return
+}
 func.func @branches_with_checks() {
   %true = util.unfoldable_constant dense<true> : tensor<i1>
   %x = util.unfoldable_constant dense<10> : tensor<i32>
@@ -167,6 +209,18 @@ def test_each_function(device: str) -> None:
         function()
 
 
+def test_checks_in_a_module_of_tosa_alone() -> None:
+    text = """func.func @doubled() {
+  %x = "tosa.const"() {value = dense<[1, 2]> : tensor<2xi32>} : () -> tensor<2xi32>
+  %y = tosa.add %x, %x : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
+  check.expect_eq_const(%y, dense<[2, 4]> : tensor<2xi32>) : tensor<2xi32>
+  return
+}"""
+    pd.device("cpu").load(pd.compile(text)).doubled()
+    with pytest.raises(pd.Error, match=r"element \[1\] is 4, expected 5"):
+        pd.device("cpu").load(pd.compile(text.replace("dense<[2, 4]>", "dense<[2, 5]>"))).doubled()
+
+
 def test_random_numbers_beside_other_dialects() -> None:
     """Each operation and each call draws numbers of its own."""
     program = pd.device("cpu").load(pd.compile(RANDOM))
@@ -187,6 +241,12 @@ def replaced(old: str, new: str) -> str:
         (replaced("yield %y : i32", "yield %new, %y : i32, i32"), r"the body yields \(i32, i32\), expected \(i32\)"),
         (replaced("<\n    indexing_maps", "<\n    maps"), "'maps' is not a property of 'iree_linalg_ext.attention'"),
         (replaced("axis(0)", "axis 0"), r"'\(' expected"),
+        (replaced("empty(1, 2, 2)", "empty(1, 3, 2)"), r"the sizes \(1, 3, 2\) are not those of tensor<1x2x2xf32>"),
+        (replaced("empty(%n, 2)", "empty(2, 2)"), r"the sizes \(2, 2\) are not those of tensor<\?x2xi32>"),
+        (
+            replaced("ins(%x : tensor<2x2xi32>) outs(%out", "ins(%x, %x : tensor<2x2xi32>, tensor<2x2xi32>) outs(%out"),
+            "expected 0 or 1 input",
+        ),
         (replaced("[1, 2, 3]> : tensor <3xi32>", "[1, 2, 3]> : tensor <2xi32>"), "shape mismatch"),
     ],
 )

@@ -10,7 +10,12 @@ func.func @sort(%a: tensor<128xi32>, %b: tensor<?x?xi32>, %c: tensor<?x?xf32>) -
     %more = arith.cmpf ogt, %v, %w : f32
     iree_linalg_ext.yield %more : i1
   } -> tensor<?x?xi32>, tensor<?x?xf32>
-  return %0, %1#1 : tensor<128xi32>, tensor<?x?xf32>
+  %2 = iree_linalg_ext.sort dimension(0) ins(%0 : tensor<128xi32>) outs(%a : tensor<128xi32>) {
+  ^bb0(%x: i32, %y: i32):
+    %greater = arith.cmpi sgt, %x, %y : i32
+    iree_linalg_ext.yield %greater : i1
+  } -> tensor<128xi32>
+  return %2, %1#1 : tensor<128xi32>, tensor<?x?xf32>
 }
 func.func @sort_of_memory(%a: memref<128xi32>) {
   iree_linalg_ext.sort dimension(0) outs(%a : memref<128xi32>) {

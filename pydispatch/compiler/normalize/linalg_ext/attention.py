@@ -17,16 +17,13 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from pydispatch.compiler.normalize.bodies import BodyBuilder, cast_operation, product_sum
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import computed, generic
-from pydispatch.compiler.normalize.softmax import UNORDERED, softmax
+from pydispatch.compiler.normalize.softmax import LOWEST, UNORDERED, softmax
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects import tm_tensor
 from pydispatch.ir.dialects.iree_linalg_ext.attention import Attention, AttentionOp, IndexOp, OnlineAttentionOp
 from pydispatch.ir.dialects.linalg import regions
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
-
-LOWEST = {f32: -3.4028234663852886e38, f64: -1.7976931348623157e308}
-"""The finite number that is lowest."""
 
 Dims = Sequence[int]
 """The iterations of an attention that the dimensions of a tensor are, by their numbers."""
@@ -170,7 +167,7 @@ def _attention(op: Operation, build: Build) -> None:
     loops, dims = parts.loops, parts.dims[len(op.inputs)]
     scores = parts.scores()
     columns = range(len(loops.rows), len(loops.scores))
-    weights = softmax(build, scores, parts.empty(loops.scores), columns)
+    weights = softmax(build, scores, parts.empty(loops.scores), columns, op.mask is not None)
     zero = build.splat(0.0, parts.type(dims, parts.wide), parts.sizes(dims))
     values = parts.weighted_values(weights, zero, dims)
     build.replace(parts.cast(values, dims, element_type(op.outputs[0].type)))

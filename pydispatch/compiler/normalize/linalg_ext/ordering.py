@@ -58,8 +58,8 @@ def _ordered(build: Build, tensors: Sequence[SSAValue], along: int, before: Befo
 def _sort(op: Operation, build: Build) -> None:
     assert isinstance(op, Sort)
     require_tensors(op)
-    count = size_of(build, op.outputs[0], op.along)
-    build.replace(*_ordered(build, list(op.outputs), op.along, _by(op.body), count))
+    tensors = list(op.inputs or op.outputs)
+    build.replace(*_ordered(build, tensors, op.along, _by(op.body), size_of(build, tensors[0], op.along)))
 
 
 def _topk(op: Operation, build: Build) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydispatch.frontends.stablehlo.operators import (
     calls,
     checks,
+    collectives,
     control,
     dynamic,
     elementwise,
@@ -24,8 +25,8 @@ from pydispatch.frontends.stablehlo.operators.quantized import on_numbers
 from pydispatch.frontends.stablehlo.tracer import Convert
 
 _FILES = (
-    calls, checks, control, dynamic, elementwise, indexing, linear, normalization, products, quantized, ragged,
-    random, reductions, scan, shapes, windows,
+    calls, checks, collectives, control, dynamic, elementwise, indexing, linear, normalization, products, quantized,
+    ragged, random, reductions, scan, shapes, windows,
 )  # fmt: skip
 TABLE: dict[str, Convert] = {name: on_numbers(convert) for file in _FILES for name, convert in file.ROWS.items()}
 """Conversions of all operations by name, wrapped so that they accept quantized types."""

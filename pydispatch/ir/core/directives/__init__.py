@@ -6,7 +6,7 @@ which are resolved when the whole operation has been read.
 
 from pydispatch.ir.core.directives import regions, signatures
 from pydispatch.ir.core.directives.base import SHARED, directive, require, shared, stated, word_printed
-from pydispatch.ir.core.directives.operands import Mixed
+from pydispatch.ir.core.directives.operands import Mixed, parse_mixed
 from pydispatch.ir.core.directives.properties import Index, KeywordChoice, NumberedChoice
 from pydispatch.ir.core.directives.types import ElementOf, Results
 
@@ -19,6 +19,7 @@ __all__ = [
     "NumberedChoice",
     "Results",
     "directive",
+    "parse_mixed",
     "regions",
     "require",
     "shared",

@@ -49,17 +49,8 @@ class Mixed(CustomDirective):
     numbers: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        names: list[UnresolvedOperand] = []
-        numbers: list[int] = []
-
-        def one() -> None:
-            name = parser.parse_optional_unresolved_operand()
-            if name is not None:
-                names.append(name)
-            numbers.append(syntax.DYNAMIC if name is not None else parser.parse_integer(allow_boolean=False))
-
         delimiter = parser.Delimiter.SQUARE if self.BRACKETS[0] == "[" else parser.Delimiter.PAREN
-        parser.parse_comma_separated_list(delimiter, one, " in a list of numbers and values")
+        names, numbers = parse_mixed(parser, delimiter)
         self.values.set(state, names)
         definitions = state.op_type.get_irdl_definition().properties
         bases = definitions[self.numbers.name].constr.get_bases() or set()
@@ -77,6 +68,23 @@ class MixedInParens(Mixed):
     """Directive for a list of static numbers and index values in parentheses, `(4, %n)`."""
 
     BRACKETS: ClassVar[tuple[str, str]] = ("(", ")")
+
+
+def parse_mixed(parser: Parser, delimiter: Parser.Delimiter) -> tuple[list[UnresolvedOperand], list[int]]:
+    """Parse a list of static numbers and values. Return the values, and the numbers with the dynamic marker in place of
+    each value.
+    """
+    names: list[UnresolvedOperand] = []
+    numbers: list[int] = []
+
+    def one() -> None:
+        name = parser.parse_optional_unresolved_operand()
+        if name is not None:
+            names.append(name)
+        numbers.append(syntax.DYNAMIC if name is not None else parser.parse_integer(allow_boolean=False))
+
+    parser.parse_comma_separated_list(delimiter, one, " in a list of numbers and values")
+    return names, numbers
 
 
 def _numbers(values: Sequence[int], dense: bool) -> Attribute:

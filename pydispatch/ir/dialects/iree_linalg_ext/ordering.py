@@ -38,16 +38,20 @@ class AlongOp(BodyOp):
 
 
 class Sort(AlongOp):
-    """Stable sort of several outputs together along `dimension`.
+    """Stable sort of several tensors together along `dimension`: the inputs, or without inputs the outputs.
 
-    The body is a comparator: it takes elements a and b of each output and returns whether a precedes b.
+    The body is a comparator: it takes elements a and b of each tensor and returns whether a precedes b.
     """
 
     assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
 
     def verify_operands(self) -> None:
-        check_count("input", len(self.inputs), 0)
+        check_count("input", len(self.inputs), 0, len(self.outputs))
         check_dimension(self.along, self.outputs[0])
+        for index, (value, output) in enumerate(zip(self.inputs, self.outputs, strict=False)):
+            check_shape(f"input {index}", value, shape_of(output))
+            if element_type(value.type) != element_type(output.type):
+                raise VerifyException(f"output {index} is {output.type}, the values are {value.type}")
         for index, output in enumerate(self.outputs):
             check_shape(f"output {index}", output, shape_of(self.outputs[0]))
         check_comparator(self.body, [element_type(o.type) for o in self.outputs])

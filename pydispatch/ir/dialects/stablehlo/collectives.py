@@ -1,4 +1,4 @@
-"""Operations that exchange data with other devices or with the host; they are read, so that errors name them."""
+"""Operations that exchange data with other devices or with the host."""
 
 from __future__ import annotations
 

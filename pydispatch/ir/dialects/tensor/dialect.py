@@ -19,6 +19,7 @@ from xdsl.irdl.declarative_assembly_format import (
     ParsingState,
     PrintingState,
     TypeDirective,
+    VariadicOperandVariable,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -27,7 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import Mixed, directive
+from pydispatch.ir.core.directives import Mixed, directive, parse_mixed, word_printed
 from pydispatch.ir.core.elements import same_shape
 from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.linalg import shape as linalg_shape
@@ -117,15 +118,60 @@ class ExpandedType(CustomDirective):
         self.type.print(printer, state, op)
 
 
+_STATED = "stated sizes"
+"""Entry of the parsing state with all sizes of a `tensor.empty` until its type has been parsed."""
+
+
+@directive
+class AllocatedSizes(CustomDirective):
+    """Directive for the sizes of a new tensor: its dynamic ones, `(%n)`, or all of them, `(%n, 4)`."""
+
+    values: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        names, numbers = parse_mixed(parser, parser.Delimiter.PAREN)
+        self.values.set(state, names)
+        if len(names) < len(numbers):
+            state.attributes[_STATED] = DenseArrayBase.from_list(i64, numbers)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        printer.print_string("(")
+        printer.print_list(self.values.get(op), printer.print_ssa_value)
+        printer.print_string(")")
+        word_printed(state)
+
+
+@directive
+class AllocatedType(CustomDirective):
+    """Directive for the type of a new tensor, which is compared with the sizes if they include static ones."""
+
+    type: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        type = parser.parse_type()
+        self.type.set(state, (type,))
+        stated = state.attributes.pop(_STATED, None)
+        if isinstance(stated, DenseArrayBase) and isinstance(type, TensorType):
+            sizes = list(stated.get_values())
+            if sizes != list(type.get_shape()):
+                listed = ", ".join("%" if n == syntax.DYNAMIC else str(n) for n in sizes)
+                parser.raise_error(f"the sizes ({listed}) are not those of {type}", start, parser.pos)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.type.print(printer, state, op)
+
+
 _SYNTAX = {
-    tensor.EmptyOp: "`(` $dynamic_sizes `)` attr-dict `:` type($tensor)",
+    tensor.EmptyOp: "custom<AllocatedSizes>($dynamic_sizes) attr-dict `:` custom<AllocatedType>(type($tensor))",
     tensor.ExpandShapeOp: (
         "$src $reassociation custom<OutputShape>($dynamic_output_shape, $static_output_shape) attr-dict `:` "
         "type($src) `into` custom<ExpandedType>(type($result), ref($static_output_shape))"
     ),
 }
+_DIRECTIVES = (OutputShape, ExpandedType, AllocatedSizes, AllocatedType)
 for _op, _check in CHECKS.items():
-    refine(_op, check=_check, assembly_format=_SYNTAX.get(_op), directives=(OutputShape, ExpandedType))
+    refine(_op, check=_check, assembly_format=_SYNTAX.get(_op), directives=_DIRECTIVES)
 
 _EXTRA: list[type[Operation]] = [GenerateOp, RankOp, BitcastOp]
 Tensor = Dialect(

@@ -1,0 +1,93 @@
+"""Conversions of collective operations whose groups have one participant.
+
+A program runs on one device, whose replica and partition are 0. In a group of its own a collective returns its operand;
+groups with other participants are errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops.shapes import full
+from pydispatch.frontends.stablehlo.tracer import ONE_DEVICE, Convert, StablehloTracer
+from pydispatch.frontends.stablehlo.types import shape_of
+
+_PADDING = -1
+"""Entry of replica groups in rows that are shorter than others."""
+
+
+def _participants(tracer: StablehloTracer, op: Operation, name: str) -> list[int]:
+    """Return the participants that an attribute lists, which are 0 only."""
+    listed: Any = op.properties.get(name)
+    if listed is None:
+        return []
+    if not isinstance(listed, DenseIntOrFPElementsAttr):
+        raise tracer.b.fail(f"'{op.name}': {name} must be a list of numbers, got {listed.name}")
+    numbers = [int(n) for n in listed.get_values() if n != _PADDING]
+    if others := sorted(set(numbers) - {0}):
+        named = ", ".join(map(str, others))
+        raise tracer.b.fail(f"'{op.name}' is not supported with participant {named} in its {name}", ONE_DEVICE)
+    return numbers
+
+
+def _is_in_group(tracer: StablehloTracer, op: Operation) -> bool:
+    """Return whether participant 0 is in a group. An empty list of groups is one group of all participants."""
+    members = _participants(tracer, op, "replica_groups")
+    if len(members) > 1:
+        raise tracer.b.fail(f"'{op.name}' has participant 0 in its replica_groups {len(members)} times, expected once")
+    listed: Any = op.properties.get("replica_groups")
+    return bool(members) or listed is None or 0 in listed.type.get_shape()
+
+
+def _unchanged(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+    """Return the operands, in the element types of the results."""
+    results = []
+    for index, (x, result) in enumerate(zip(operands, op.results, strict=True)):
+        stated = shape_of(result.type)
+        if len(stated) != x.rank or any(n is not None and n != size for n, size in zip(stated, x.shape, strict=True)):
+            raise tracer.b.fail(f"'{op.name}' of one participant returns the shape of its operand {x}, "
+                                f"but its result is {result.type}")  # fmt: skip
+        results.append(ew.convert(tracer.b, x, tracer.dtype(op, index)))
+    return results
+
+
+def _of_group(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+    """Convert a collective in which each participant is in a group."""
+    if not _is_in_group(tracer, op):
+        raise tracer.b.fail(f"'{op.name}' has replica_groups without participant 0, which runs the program")
+    return _unchanged(tracer, op, operands)
+
+
+def _all_to_all(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+    if (count := tracer.integer(op, "split_count")) != 1:
+        raise tracer.b.fail(f"'{op.name}' splits into {count} parts, expected 1 for a group of one participant")
+    return _of_group(tracer, op, operands)
+
+
+def _or_zeros(tracer: StablehloTracer, op: Operation, operands: list[Tensor], is_sent: bool) -> list[Tensor]:
+    """Return the operands if they are sent to participant 0, else zeros."""
+    received = operands if is_sent else [full(tracer.b, 0, x.shape, x.dtype) for x in operands]
+    return _unchanged(tracer, op, received)
+
+
+def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+    return _or_zeros(tracer, op, operands, _is_in_group(tracer, op))
+
+
+def _permute(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+    return _or_zeros(tracer, op, operands, bool(_participants(tracer, op, "source_target_pairs")))
+
+
+ROWS: dict[str, Convert] = {
+    "stablehlo.all_gather": _of_group,
+    "stablehlo.all_reduce": _of_group,
+    "stablehlo.all_to_all": _all_to_all,
+    "stablehlo.collective_broadcast": _broadcast,
+    "stablehlo.collective_permute": _permute,
+    "stablehlo.reduce_scatter": _of_group,
+}
