@@ -31,9 +31,10 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     is_traced = True
 
-    def __init__(self, trace: Trace, tensor: Tensor) -> None:
+    def __init__(self, trace: Trace, tensor: Tensor, scope: Any = None) -> None:
+        """Create an array of a tensor. scope: what may assign to it, the branch or loop being written unless given."""
         self.trace, self._tensor = trace, tensor
-        self._scope = trace.scope
+        self._scope = trace.scope if scope is None else scope
         self._changes = 0
         self._view: _View | None = None
 
@@ -226,6 +227,9 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     def astype(self, dtype: Any, **options: Any) -> Array:
         return self._do("astype", dtype, **options)
 
+    def view(self, dtype: Any) -> Array:
+        return self._do("view", dtype)
+
     def reshape(self, *shape: Any, **options: Any) -> Array:
         return self._do("reshape", shape[0] if len(shape) == 1 else shape, **options)
 
@@ -256,7 +260,7 @@ class _View:
 
 
 _VIEWS = {"reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims",
-          "squeeze", "broadcast_to", "split", "flip"}  # fmt: skip
+          "squeeze", "broadcast_to", "split", "flip", "view"}  # fmt: skip
 """Functions that give views in NumPy."""
 
 _SAY_NOTHING: dict[str, tuple[Any, ...]] = {

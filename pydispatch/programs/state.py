@@ -8,13 +8,17 @@ import numpy as np
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.frontends.graph.dtypes import dtype_of_numpy
+from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise
 from pydispatch.programs.array import Array
 from pydispatch.programs.trace import Trace, current
 
 
 class State:
-    """Array that programs read and change through `value`. Each loaded program has its own, initialized to `first`."""
+    """Array that programs read and change through `value`, and its elements through indices.
+
+    Each loaded program has its own, initialized to `first`.
+    """
 
     def __init__(self, first: Any) -> None:
         self.first = np.array(first)
@@ -24,13 +28,7 @@ class State:
     def value(self) -> Any:
         """Current array: a traced one inside a program, else the NumPy array that `program.python` changes."""
         trace = current()
-        if trace is None:
-            return self._untraced
-        now = states_of(trace).now(self)
-        current_value = Array(trace, now)
-        return Array(trace, now).shows(
-            current_value, lambda: current_value
-        )  # its elements are not assigned, `value` is
+        return self._untraced if trace is None else states_of(trace).now(self)
 
     @value.setter
     def value(self, new: Any) -> None:
@@ -44,42 +42,52 @@ class State:
             raise InvalidArgumentError(f"state: expected shape {self.first.shape}, got {array.shape}")
         self._untraced = array
 
+    def __getitem__(self, index: Any) -> Any:
+        """Return elements of the current array."""
+        return self.value[index]
+
+    def __setitem__(self, index: Any, new: Any) -> None:
+        """Change elements of the current array, at any index that arrays take."""
+        self.value[index] = new
+
 
 class States:
     """State variables of the program that is being traced."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self._first: dict[State, Any] = {}
-        self._now: dict[State, Any] = {}
+        self._first: dict[State, Tensor] = {}
+        self._now: dict[State, Array] = {}
         trace.at_end.append(self._store)
 
-    def now(self, state: State) -> Any:
-        """Return the current tensor of a state variable, which is added to the program on first use."""
-        if state not in self._first:
+    def now(self, state: State) -> Array:
+        """Return the current array of a state variable, which is added to the program on first use."""
+        if state not in self._now:
             names = self.trace.state_names
             name = names.setdefault(state, f"state{len(names)}")
             tensor = self.trace.weight(name, state.first, dtype_of_numpy(state.first), is_own=True)
-            self._first[state] = self._now[state] = tensor
             self.trace.parts(tensor)
+            self._first[state] = tensor
+            self._now[state] = Array(self.trace, tensor, self.trace.outermost_scope)
         return self._now[state]
 
     def change(self, state: State, new: Any) -> None:
         """Assign a state variable. Raise CompileError inside a branch or loop, or for another shape."""
-        if len(self.trace._scopes) > 1:
+        if self.trace.scope is not self.trace.outermost_scope:
             raise self.trace.fail(
                 "state is changed in a branch or a loop", "give the new value back, and assign it after"
             )
-        old = self.now(state)
+        old = self.now(state).tensor
         tensor = elementwise.convert(self.trace, self.trace.tensor_of(new), old.dtype)
         if tensor.shape != old.shape:
             raise self.trace.fail(f"state of shape {old.shape} cannot become {tensor}", "state keeps its shape")
-        self._now[state] = tensor
+        self._now[state] = Array(self.trace, tensor)
 
     def _store(self) -> None:
         for state, first in self._first.items():
-            if self._now[state] is not first:
-                self.trace.store(first, self._now[state])
+            tensor = self._now[state].tensor
+            if tensor is not first:
+                self.trace.store(first, tensor)
 
 
 def states_of(trace: Trace) -> States:

@@ -146,6 +146,11 @@ class Trace(Builder):
         """What is being written: the program, or the branch or loop in it."""
         return self._scopes[-1] if self._scopes else None
 
+    @property
+    def outermost_scope(self) -> Any:
+        """The program, without the branches and loops in it."""
+        return self._scopes[0]
+
     def tensor_of(self, value: Any, dtype: DType | None = None) -> Tensor:
         """Return a traced array, an array of NumPy, a number, or a size, as a tensor."""
         traced = getattr(value, "tensor", None)

@@ -3,7 +3,7 @@ results of the written order; left alone where it would not have them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -178,3 +178,17 @@ def test_numbers_that_do_not_fit_the_integer_keep_the_written_order(low: str) ->
     assert has_floats(
         function(f"%p: {BYTE}", code.replace("%low0 = arith.constant 0.0", f"%low0 = arith.constant {low}"))
     )
+
+
+def test_long_sums_of_shared_terms_are_traced_once() -> None:
+    """Paths to the first terms are Fibonacci's number 60, which is as many as no compiler can follow."""
+
+    def f(x: Any) -> Any:
+        last, total = x.astype(np.int32), x.astype(np.int32) * 3
+        for _ in range(60):
+            last, total = total, last + total
+        return np.clip(np.rint(total.astype(np.float32) * np.float32(1e-7)), -128, 127).astype(np.int8)
+
+    x = stored(8, "s")
+    f.__annotations__["x"] = Annotated[Any, pd.i8[ROWS, COLUMNS]]
+    np.testing.assert_array_equal(pd.program(f)(x), f(x))

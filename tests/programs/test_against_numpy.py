@@ -62,6 +62,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "where": (lambda x: np.where(x > 0, x, -1), (F,)),
     "clip": (lambda x: np.clip(x, -0.5, 0.5), (F,)),
     "not": (lambda x: ~(x > 0), (F,)),
+    "view": (lambda x: (x.view(np.uint32) >> 23, x.astype(np.float16).view(np.int16)), (F,)),
     "astype": (lambda x: x.astype(np.float16).astype(np.float32) + x.astype(np.int64), (F,)),
     **{f"{name} of axis {axis}": (lambda x, name=name, axis=axis: getattr(np, name)(x, axis=axis), (F,))
        for name in ("sum", "mean", "max", "min", "prod", "var", "std") for axis in (None, 0, 1)},

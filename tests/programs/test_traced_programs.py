@@ -28,6 +28,7 @@ def swish(x: View, y: View, beta: Annotated[float, pd.f32]) -> None:
 
 
 count = pd.state(np.zeros((), np.int64))
+rows = pd.state(np.zeros((2, 3, 4), np.float32))
 
 
 @pd.program
@@ -72,6 +73,26 @@ def test_each_loaded_program_has_its_state() -> None:
     artifact = pd.compile(everything)
     first, second = (pd.device("cpu").load(artifact) for _ in range(2))
     assert [first.everything(X)[-1], first.everything(X)[-1], second.everything(X)[-1]] == [1, 2, 1]
+
+
+@pd.program
+def put(x: Annotated[Any, pd.f32[2, 4]], group: Annotated[Any, pd.i32[2]], row: Annotated[Any, pd.i32[2]]) -> Any:
+    rows[group, row] = x
+    rows[1, :, 0] += 1
+    pd.cond(x[0, 0] > 0, lambda: rows[0] + 1, lambda: rows[1])  # a branch reads it
+    before, shown = rows.value.copy(), rows[0, 1]
+    shown[2] = 7
+    return rows[group, row], rows[0], before
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_elements_of_state(device: str) -> None:
+    program = pd.device(device).load(pd.compile(put, targets=DEVICES[device]))
+    rows.value = rows.first.copy()
+    for x, places in ((X[:2, :4], ([0, 1], [2, 1])), (X[2:, :4], ([1, 0], [0, 2])), (X[1:3, 1:5], ([0, 1], [-1, 1]))):
+        arguments = x.copy(), *(np.array(along, np.int32) for along in places)
+        for value, expected in zip(program.put(*arguments), put.python(*arguments), strict=True):
+            np.testing.assert_array_equal(np.asarray(value), expected)
 
 
 def test_calls_and_statics() -> None:

@@ -126,9 +126,12 @@ def _reshaped_before(x: Any) -> Any:
 STATE = pd.state(np.zeros(2, np.float32))
 
 
-def _assigned_state(x: Any) -> Any:
-    STATE.value[0] = 1
-    return x
+def _state_in_a_branch(x: Any) -> Any:
+    def assign() -> Any:
+        STATE[0] = 1
+        return x
+
+    return pd.cond(x.sum() > 0, assign, lambda: x)
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], Any, str]] = {
@@ -142,7 +145,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], Any, str]] = {
     "minus a condition": (lambda x: -(x > 0), F, "conditions are no numbers"),
     "conditions apart": (lambda x: (x > 0) - (x > 1), F, "conditions are no numbers"),
     "a transposed view": (_assigned_view, F, "a view that is no slice is assigned to"),
-    "elements of state": (_assigned_state, F, "a view that is no slice is assigned to"),
+    "elements of state in a branch": (_state_in_a_branch, F, "from outside of a branch or a loop"),
+    "a view of another width": (lambda x: x.view(np.float64), F, "a view of f32 as f64"),
     "an array from outside of a branch": (_in_a_branch, F, "from outside of a branch or a loop"),
     "reshaped before": (_reshaped_before, F, "reshape after the assignment"),
     "divmod": (lambda x: divmod(x, 2)[0], F, "numpy.divmod is not a part"),

@@ -157,6 +157,14 @@ def astype(trace: Trace, a: Any, dtype: Any) -> Array:
     return Array(trace, elementwise.convert(trace, trace.tensor_of(a), dtype_from(dtype)))
 
 
+def view(trace: Trace, a: Any, dtype: Any) -> Array:
+    """Return the bits of the elements as another type, of the same width."""
+    x, to = trace.tensor_of(a), dtype_from(dtype)
+    if x.dtype.bits != to.bits or x.dtype.is_complex or to.is_complex or x.dtype.is_bool or to.is_bool:
+        raise trace.fail(f"a view of {x.dtype} as {to}", "a view has elements of the same width; use x.astype(...)")
+    return Array(trace, elementwise.bitcast(trace, x, to))
+
+
 def square(trace: Trace, a: Any, dtype: Any = None) -> Array:
     x = trace.tensor_of(a)
     return power(trace, Array(trace, elementwise.convert(trace, x, I8)) if x.dtype.is_bool else a, 2)
@@ -198,6 +206,6 @@ Array.UFUNCS |= {
 }  # fmt: skip
 
 Array.FUNCTIONS |= {
-    "astype": astype, "where": where, "clip": clip, "round": around, "around": around, "erf": _unary("erf"),
-    "copy": lambda t, a: a.copy(),
+    "astype": astype, "view": view, "where": where, "clip": clip, "round": around, "around": around,
+    "erf": _unary("erf"), "copy": lambda t, a: a.copy(),
 }  # fmt: skip

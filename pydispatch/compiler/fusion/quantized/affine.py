@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -28,6 +28,8 @@ class Element:
     tensor: SSAValue
     index: AffineMap
     signed: bool
+    count: ClassVar[int] = 1
+    """Number of terms of this integer as a sum."""
 
     @property
     def width(self) -> int:
@@ -42,11 +44,15 @@ class Element:
 
 @dataclass(frozen=True)
 class Combined:
-    """The sum or difference of two integers in i32, modulo 2^32. kind: "addi" or "subi"."""
+    """The sum or difference of two integers in i32, modulo 2^32.
+
+    kind: "addi" or "subi". count: the number of terms of both.
+    """
 
     kind: str
     lhs: Integer
     rhs: Integer
+    count: int
 
     @property
     def range(self) -> Range:

@@ -43,6 +43,10 @@ from pydispatch.ir.values import shape_of
 MOST_ELEMENTS = 1 << 14
 """Maximum number of elements of a constant that is folded: scales, zero points and biases are vectors of channels."""
 
+MOST_TERMS = 64
+"""Maximum number of terms of a sum. Residual networks add a few; code of more terms takes longer than reading sums that
+are stored."""
+
 EXACT_WIDTH = 16
 """Maximum width of an integer that becomes a term of an affine function at once. f32 represents its differences from
 other such integers exactly; wider integers are added and subtracted as i32."""
@@ -69,13 +73,15 @@ class Tracer:
 
     def __init__(self, rank: int, recomputes: bool = True) -> None:
         self.rank, self.recomputes = rank, recomputes
+        self._elements: dict[tuple[SSAValue, AffineMap], Value | Unrecognized | None] = {}
 
     def quantized(self, generic: Structured) -> Real:
         """Return the rounded number that a generic converts to a narrow integer. Raises Unrecognized for others."""
         to = cast("TensorType[Attribute]", generic.op.results[0].type).element_type
+        if not isinstance(to, IntegerType) or not 8 <= to.width.data <= EXACT_WIDTH:
+            raise Unrecognized
         value = self._yielded(generic, AffineMap.identity(self.rank))
-        narrow = isinstance(to, IntegerType) and 8 <= to.width.data <= EXACT_WIDTH
-        if not narrow or not isinstance(value, Real) or not value.rounded:
+        if not isinstance(value, Real) or not value.rounded:
             raise Unrecognized
         return value
 
@@ -91,6 +97,18 @@ class Tracer:
 
     def element(self, value: SSAValue, index: AffineMap) -> Value | None:
         """Return the element of a tensor, or None for a narrow integer, whose sign its readers decide."""
+        key = (value, index)
+        if key not in self._elements:  # paths to one value multiply in chains of additions: each value is traced once
+            try:
+                self._elements[key] = self._traced_element(value, index)
+            except Unrecognized as failure:
+                self._elements[key] = failure
+        known = self._elements[key]
+        if isinstance(known, Unrecognized):
+            raise known
+        return known
+
+    def _traced_element(self, value: SSAValue, index: AffineMap) -> Value | None:
         constant = _constant(value)
         if constant is not None:
             return self._spread(constant, index)
@@ -192,6 +210,8 @@ class _Body:
 def _sum(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
     """Add two scalars."""
     if isinstance(lhs, Real):
+        if isinstance(rhs, Real) and len(lhs.terms) + len(rhs.terms) > MOST_TERMS:
+            raise Unrecognized
         return added(lhs, rhs) if isinstance(rhs, Real) else shifted(lhs, rhs)
     return shifted(rhs, lhs) if isinstance(rhs, Real) else lhs + rhs
 
@@ -220,7 +240,9 @@ def _combined(body: _Body, op: Operation) -> Value:
         raise Unrecognized
     lhs, rhs = (body.value(v) for v in op.operands)
     if isinstance(lhs, Element | Combined) and isinstance(rhs, Element | Combined):
-        return Combined(op.name.removeprefix("arith."), lhs, rhs)
+        if lhs.count + rhs.count > MOST_TERMS:
+            raise Unrecognized
+        return Combined(op.name.removeprefix("arith."), lhs, rhs, lhs.count + rhs.count)
     return _added(body, op) if isinstance(op, arith.AddiOp) else _subtracted(body, op)
 
 

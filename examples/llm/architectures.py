@@ -1,0 +1,114 @@
+"""The parts in which decoders differ: embedding, projections, MLP and head, by the names of `transformers`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from config import Config
+from layers import gelu, layer_norm, linear, rms_norm, rotate, silu
+
+Array = Any
+
+
+class Architecture(Protocol):
+    """What a decoder computes around attention; x is [s, t, width], `layer` a number."""
+
+    def embed(self, tokens: Array, positions: Array) -> Array: ...
+
+    def projections(self, layer: int, x: Array, positions: Array) -> tuple[Array, Array, Array]:
+        """Return queries, keys and values [s, t, heads, size] of the normalized x."""
+
+    def output(self, layer: int, attended: Array) -> Array: ...
+
+    def mlp(self, layer: int, x: Array) -> Array: ...
+
+    def scores(self, x: Array) -> Array:
+        """Return the scores [s, t, vocabulary] of the normalized x."""
+
+
+class Llama:
+    """Llama, Qwen 2 (biases of Q, K and V) and Qwen 3 (normalized Q and K)."""
+
+    def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
+        assert config.rotary is not None
+        self.config, self.weights = config, weights
+        self.frequencies = config.rotary.frequencies()
+
+    def embed(self, tokens: Array, positions: Array) -> Array:
+        table = np.asarray(self.weights["model.embed_tokens.weight"], like=tokens)
+        return table[tokens].astype(np.float32)
+
+    def projections(self, layer: int, x: Array, positions: Array) -> tuple[Array, Array, Array]:
+        name, config = f"model.layers.{layer}", self.config
+        x = self._norm(x, f"{name}.input_layernorm")
+        queries, keys, values = (
+            self._linear(x, f"{name}.self_attn.{letter}_proj").reshape(*x.shape[:2], heads, config.head_size)
+            for letter, heads in (("q", config.heads), ("k", config.kv_heads), ("v", config.kv_heads))
+        )
+        if config.has_qk_norm:
+            queries = self._norm(queries, f"{name}.self_attn.q_norm")
+            keys = self._norm(keys, f"{name}.self_attn.k_norm")
+        return rotate(queries, positions, self.frequencies), rotate(keys, positions, self.frequencies), values
+
+    def output(self, layer: int, attended: Array) -> Array:
+        return self._linear(attended, f"model.layers.{layer}.self_attn.o_proj")
+
+    def mlp(self, layer: int, x: Array) -> Array:
+        name = f"model.layers.{layer}"
+        x = self._norm(x, f"{name}.post_attention_layernorm")
+        gate, up = (self._linear(x, f"{name}.mlp.{part}_proj") for part in ("gate", "up"))
+        return self._linear(silu(gate) * up, f"{name}.mlp.down_proj")
+
+    def scores(self, x: Array) -> Array:
+        x = self._norm(x, "model.norm")
+        return self._linear(x, "model.embed_tokens" if self.config.is_tied else "lm_head")
+
+    def _norm(self, x: Array, name: str) -> Array:
+        return rms_norm(x, self.weights[f"{name}.weight"], self.config.epsilon)
+
+    def _linear(self, x: Array, name: str) -> Array:
+        return linear(x, self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias"))
+
+
+class Gpt2:
+    """GPT-2: learned positions, LayerNorm, an MLP with GELU, weights stored [in, out]."""
+
+    def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
+        self.config, self.weights = config, weights
+        self.prefix = "transformer." if "transformer.wte.weight" in weights else ""
+
+    def embed(self, tokens: Array, positions: Array) -> Array:
+        words, places = (
+            np.asarray(self.weights[f"{self.prefix}{name}.weight"], like=tokens) for name in ("wte", "wpe")
+        )
+        return words[tokens].astype(np.float32) + places[positions]
+
+    def projections(self, layer: int, x: Array, positions: Array) -> tuple[Array, Array, Array]:
+        config = self.config
+        both = self._linear(self._norm(x, f"h.{layer}.ln_1"), f"h.{layer}.attn.c_attn")
+        parts = both.reshape(*x.shape[:2], 3, config.heads, config.head_size)
+        return parts[:, :, 0], parts[:, :, 1], parts[:, :, 2]
+
+    def output(self, layer: int, attended: Array) -> Array:
+        return self._linear(attended, f"h.{layer}.attn.c_proj")
+
+    def mlp(self, layer: int, x: Array) -> Array:
+        inner = gelu(self._linear(self._norm(x, f"h.{layer}.ln_2"), f"h.{layer}.mlp.c_fc"))
+        return self._linear(inner, f"h.{layer}.mlp.c_proj")
+
+    def scores(self, x: Array) -> Array:
+        head = self.weights[f"{self.prefix}wte.weight" if self.config.is_tied else "lm_head.weight"]
+        return linear(self._norm(x, "ln_f"), head)
+
+    def _norm(self, x: Array, name: str) -> Array:
+        weight, bias = (self.weights[f"{self.prefix}{name}.{part}"] for part in ("weight", "bias"))
+        return layer_norm(x, weight, bias, self.config.epsilon)
+
+    def _linear(self, x: Array, name: str) -> Array:
+        return x @ self.weights[f"{self.prefix}{name}.weight"] + self.weights[f"{self.prefix}{name}.bias"]
+
+
+def architecture_of(config: Config, weights: Mapping[str, Array]) -> Architecture:
+    return Gpt2(config, weights) if config.architecture == "gpt2" else Llama(config, weights)

@@ -1,0 +1,102 @@
+"""Configuration of a decoder, as the `config.json` of a model folder states it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """Rotary position embedding over the first `size` features of each head, in two halves.
+
+    scaling: `rope_type` and its parameters, of the configuration; empty for none.
+    """
+
+    size: int
+    theta: float = 10000.0
+    scaling: tuple[tuple[str, Any], ...] = ()
+
+    def frequencies(self) -> np.ndarray[Any, Any]:
+        """Return the angle per position of each pair of features: f32[size / 2]."""
+        values = 1.0 / self.theta ** (np.arange(0, self.size, 2, dtype=np.float32) / np.float32(self.size))
+        parameters = dict(self.scaling)
+        kind = parameters.get("rope_type", parameters.get("type", "default"))
+        if kind == "linear":
+            return np.float32(values / parameters["factor"])
+        if kind == "llama3":  # low frequencies are divided by the factor, those between are interpolated
+            context = parameters["original_max_position_embeddings"]
+            low, high = parameters["low_freq_factor"], parameters["high_freq_factor"]
+            smooth = np.clip((context * values / (2 * np.pi) - low) / (high - low), 0, 1)
+            return np.float32((1 - smooth) * values / parameters["factor"] + smooth * values)
+        if kind != "default":
+            raise ValueError(f"config.json: rope_type '{kind}' is not one of default, linear, llama3")
+        return np.float32(values)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Sizes and variants of a decoder of the Llama, Qwen or GPT-2 type."""
+
+    architecture: str
+    vocabulary: int
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    epsilon: float
+    max_positions: int
+    """Largest number of tokens of a sequence."""
+    rotary: Rotary | None = None
+    """None: positions are learned, as in GPT-2."""
+    has_qk_norm: bool = False
+    is_tied: bool = False
+    """Whether the head multiplies by the embedding."""
+    end_tokens: tuple[int, ...] = ()
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Config:
+        """Read `config.json` of a folder.
+
+        Raises:
+            ValueError: The architecture, the activation or a type of rotary embedding is none of these here.
+        """
+        path = Path(folder) / "config.json"
+        fields = json.loads(path.read_text("utf-8"))
+        architecture = fields.get("model_type")
+        if architecture not in ("llama", "qwen2", "qwen3", "gpt2"):
+            raise ValueError(f"{path}: model_type {architecture!r} is not one of gpt2, llama, qwen2, qwen3")
+        activation = fields.get("activation_function" if architecture == "gpt2" else "hidden_act", "")
+        expected = "gelu_new" if architecture == "gpt2" else "silu"
+        if activation not in ("", expected):
+            raise ValueError(f"{path}: activation {activation!r} of a {architecture} model: expected {expected!r}")
+        end = fields.get("eos_token_id")
+        end_tokens = tuple(end if isinstance(end, list) else [] if end is None else [end])
+        return (_of_gpt2 if architecture == "gpt2" else _of_llama)(fields, architecture, end_tokens)
+
+
+def _of_gpt2(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, ...]) -> Config:
+    width, heads = fields["n_embd"], fields["n_head"]
+    return Config(
+        architecture, fields["vocab_size"], width, fields["n_layer"], heads, heads, width // heads,
+        fields.get("layer_norm_epsilon", 1e-5), fields["n_positions"],
+        is_tied=fields.get("tie_word_embeddings", True), end_tokens=end_tokens,
+    )  # fmt: skip
+
+
+def _of_llama(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, ...]) -> Config:
+    heads = fields["num_attention_heads"]
+    head_size = fields.get("head_dim") or fields["hidden_size"] // heads
+    scaling = dict(fields.get("rope_parameters") or fields.get("rope_scaling") or {})
+    theta = scaling.pop("rope_theta", None) or fields.get("rope_theta") or 10000.0
+    return Config(
+        architecture, fields["vocab_size"], fields["hidden_size"], fields["num_hidden_layers"], heads,
+        fields.get("num_key_value_heads") or heads, head_size, fields.get("rms_norm_eps", 1e-6),
+        fields["max_position_embeddings"], Rotary(head_size, theta, tuple(sorted(scaling.items()))),
+        has_qk_norm=architecture == "qwen3", is_tied=fields.get("tie_word_embeddings", False), end_tokens=end_tokens,
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+"""Layers of decoders over arrays [s, t, features] of s rows with t tokens each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+"""An array of NumPy, or one of a program."""
+
+
+def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """Multiply by a weight [out, in]. Types of the weight that are narrower than x are widened in registers."""
+    product = np.einsum("sti,oi->sto", x, weight)
+    return product if bias is None else product + bias
+
+
+def rms_norm(x: Array, weight: Array, epsilon: float) -> Array:
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + np.float32(epsilon)) * weight
+
+
+def layer_norm(x: Array, weight: Array, bias: Array, epsilon: float) -> Array:
+    centered = x - np.mean(x, axis=-1, keepdims=True)
+    return rms_norm(centered, weight, epsilon) + bias
+
+
+def silu(x: Array) -> Array:
+    return x / (1 + np.exp(-x))
+
+
+def gelu(x: Array) -> Array:
+    """The approximation by tanh, as GPT-2 has it."""
+    return 0.5 * x * (1 + np.tanh(np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x * x * x)))
+
+
+def rotate(x: Array, positions: Array, frequencies: Array) -> Array:
+    """Rotate pairs of features of x [s, t, heads, size] by the angles of the positions [s, t].
+
+    The features of a pair are size / 2 apart; frequencies f32[size / 2] has the angle per position of each pair.
+    """
+    half = len(frequencies)
+    angles = positions.astype(np.float32)[:, :, None, None] * frequencies
+    cosine, sine = np.cos(angles), np.sin(angles)
+    low, high = x[..., :half], x[..., half:]
+    return np.concatenate([low * cosine - high * sine, high * cosine + low * sine], axis=-1)
+
+
+def attend(queries: Array, keys: Array, values: Array, positions: Array) -> Array:
+    """Return causal attention with grouped queries.
+
+    Args:
+        queries: [s, t, heads, size].
+        keys: [s, c, kv_heads, size]; key number p is that of position p.
+        values: [s, c, kv_heads, size].
+        positions: i32[s, t]; a query sees the keys of positions up to its own.
+
+    Returns:
+        [s, t, heads * size]
+    """
+    rows, length, heads, size = queries.shape
+    count, groups = keys.shape[1], keys.shape[2]
+    grouped = queries.reshape(rows, length, groups, heads // groups, size) * np.float32(size**-0.5)
+    scores = np.einsum("stgrd,scgd->sgrtc", grouped, keys)
+    is_seen = np.arange(count, dtype=np.int32) <= positions[:, None, None, :, None]
+    scores = np.where(is_seen, scores, np.float32(-np.inf))
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    shares = powers / powers.sum(axis=-1, keepdims=True)
+    return np.einsum("sgrtc,scgd->stgrd", shares, values).reshape(rows, length, heads * size)

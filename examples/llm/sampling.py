@@ -1,0 +1,90 @@
+"""Choice of the next token inside the program: temperature, top-k, top-p, and random numbers of a seed and a position.
+
+Thresholds are found by bisection over the bits of the scores, which is exact and needs no sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import pydispatch as pd
+
+Array = Any
+
+SMALLEST_TEMPERATURE = 1e-3
+"""Divisor of the scores of rows whose temperature is 0, for which the draw is not used."""
+
+
+def sample(scores: Array, positions: Array, temperature: Array, top_k: Array, top_p: Array, seeds: Array) -> Array:
+    """Draw one token for each row.
+
+    Args:
+        scores: f32[s, vocabulary].
+        positions: i32[s]; a random number depends on the seed and the position of its row alone.
+        temperature: f32[s]; 0 returns the token with the best score.
+        top_k: i32[s]; only the best k tokens are drawn, 0 for no limit.
+        top_p: f32[s]; only the best tokens that together have this probability are drawn, 1 for no limit.
+        seeds: i32[s].
+
+    Returns:
+        i32[s]
+    """
+    count = scores.shape[-1]
+    scaled = scores / np.maximum(temperature, np.float32(SMALLEST_TEMPERATURE))[:, None]
+    order = ordered(scaled)
+    wanted = np.where(top_k > 0, np.minimum(top_k, count), count)
+    lowest = threshold(order, lambda bound: (order >= bound).sum(axis=-1) >= wanted)
+    weights = np.where(order >= lowest, np.exp(scaled - scaled.max(axis=-1, keepdims=True)), np.float32(0))
+    mass = weights.sum(axis=-1) * top_p
+    nucleus = threshold(order, lambda bound: np.where(order >= bound, weights, np.float32(0)).sum(axis=-1) >= mass)
+    lowest = np.where(top_p[:, None] < 1, np.maximum(lowest, nucleus), lowest)
+    drawn = np.where(order >= lowest, scaled + gumbel(seeds, positions, count), np.float32(-np.inf))
+    return np.where(temperature > 0, drawn.argmax(axis=-1), scores.argmax(axis=-1)).astype(np.int32)
+
+
+def ordered(x: Array) -> Array:
+    """Return integers, i32, in the order of floats f32."""
+    bits = x.view(np.int32)
+    return np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits)
+
+
+def threshold(order: Array, has_enough: Callable[[Array], Array]) -> Array:
+    """Return for each row the largest bound [s, 1] with which `has_enough(bound)`, bool[s], is true.
+
+    It must be true for the smallest integer, and false above the bounds for which it is true.
+    """
+
+    def halve(_: Any, low: Array, high: Array) -> tuple[Array, Array]:
+        middle = (low >> 1) + (high >> 1) + ((low | high) & 1)  # the mean, rounded up, without overflow
+        enough = has_enough(middle)[:, None]
+        return np.where(enough, middle, low), np.where(enough, high, middle - 1)
+
+    return pd.loop(32, halve, order.min(axis=-1, keepdims=True), order.max(axis=-1, keepdims=True))[0]
+
+
+def gumbel(seeds: Array, positions: Array, count: int) -> Array:
+    """Return standard Gumbel numbers f32[s, count] that depend on the seed and the position of their row alone."""
+    tokens = np.arange(count, dtype=np.uint32)
+    key, counter = (seeds[:, None].astype(np.uint32), np.uint32(0)), (positions[:, None].astype(np.uint32), tokens)
+    bits = threefry(key, counter)[0]
+    uniform = ((bits >> 8).astype(np.float32) + np.float32(0.5)) * np.float32(2**-24)
+    return -np.log(-np.log(uniform))
+
+
+def threefry(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return two words of random bits, of Threefry-2x32 with 20 rounds. All are uint32 and broadcast.
+
+    Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
+    """
+    keys = (*key, key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
+    x, y = counter[0] + keys[0], counter[1] + keys[1]
+    for block in range(5):
+        for rotation in ((13, 15, 26, 6), (17, 29, 16, 24))[block % 2]:
+            x = x + y
+            y = ((y << rotation) | (y >> (32 - rotation))) ^ x
+        x = x + keys[(block + 1) % 3]
+        y = y + keys[(block + 2) % 3] + np.uint32(block + 1)
+    return x, y

@@ -1,0 +1,73 @@
+"""Write the random checkpoints of this folder, and what `transformers` computes from them.
+
+    pip install torch transformers
+    python tests/llm/make_checkpoints.py
+
+Each folder gets `config.json`, `model.safetensors` and `reference.npz`: `tokens` i64[64], and the scores of all of
+them, f32[64, words], computed in f32 from the stored weights.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+FOLDER = Path(__file__).resolve().parent / "checkpoints"
+WORDS = 40
+SIZES: dict[str, Any] = {
+    "vocab_size": WORDS, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 96, "bos_token_id": 0, "eos_token_id": 0,
+}  # fmt: skip
+SCALED = {
+    "rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}  # fmt: skip
+torch.manual_seed(0)
+CHECKPOINTS: dict[str, tuple[PreTrainedModel, torch.dtype]] = {
+    "llama": (LlamaForCausalLM(LlamaConfig(**SIZES)), torch.float32),
+    "llama_scaled": (
+        LlamaForCausalLM(LlamaConfig(**SIZES, rope_parameters=SCALED, tie_word_embeddings=True)),
+        torch.bfloat16,
+    ),
+    "qwen2": (Qwen2ForCausalLM(Qwen2Config(**SIZES)), torch.bfloat16),
+    "qwen3": (Qwen3ForCausalLM(Qwen3Config(**SIZES, head_dim=8)), torch.float16),
+    "gpt2": (
+        GPT2LMHeadModel(
+            GPT2Config(vocab_size=WORDS, n_embd=16, n_layer=2, n_head=4, n_positions=96, bos_token_id=0, eos_token_id=0)
+        ),
+        torch.float32,
+    ),
+}
+
+
+def main() -> None:
+    tokens = np.random.default_rng(0).integers(0, WORDS, 64)
+    for name, (model, dtype) in CHECKPOINTS.items():
+        folder = FOLDER / name
+        for parameter in model.parameters():  # biases, and differences of norms from 1
+            parameter.data += 0.1 * torch.randn_like(parameter)
+        model.to(dtype).save_pretrained(folder)
+        (folder / "generation_config.json").unlink(missing_ok=True)
+        (folder / "model.safetensors").chmod(0o644)
+        with torch.no_grad():
+            again = type(model).from_pretrained(folder, dtype=torch.float32).eval()
+            scores = again(torch.from_numpy(tokens)[None]).logits[0].numpy()
+        np.savez_compressed(folder / "reference.npz", tokens=tokens, scores=scores)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Decoders of `examples/llm` against `transformers`, whose scores `make_checkpoints.py` has stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from config import Config, Rotary
+from model import Decoder
+from weights import Weights
+
+import pydispatch as pd
+
+CHECKPOINTS = Path(__file__).resolve().parent / "checkpoints"
+PAGES = np.array([[5, 2, 7, 1, 6, 3, 8, 4, 9, 10, 11, 12]], np.int32)
+"""Pages of the tested sequence, not in order."""
+
+
+def decoder_of(name: str, **options: Any) -> Decoder:
+    folder = CHECKPOINTS / name
+    return Decoder(Config.read(folder), Weights(folder), page_size=8, num_pages=26, **options)
+
+
+def reference_of(name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    data = np.load(CHECKPOINTS / name / "reference.npz")
+    return data["tokens"].astype(np.int32), data["scores"]
+
+
+def i32(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, np.int32)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CHECKPOINTS.iterdir()))
+def test_scores_are_those_of_transformers(name: str) -> None:
+    program: Any = pd.device("cpu").load(pd.compile(decoder_of(name).all_scores(1, 32), targets="cpu"))
+    tokens, expected = reference_of(name)
+    scores = np.concatenate([
+        program.all_scores(tokens[None, start : start + 32], i32(start), i32(32), PAGES)[0] for start in (0, 32)
+    ])  # fmt: skip
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-4)
+
+
+GREEDY = np.zeros(1, np.float32), i32(0), np.ones(1, np.float32), i32(0)
+"""temperature, top_k, top_p, seeds of one row"""
+
+
+@pytest.fixture(scope="module")
+def program() -> Any:
+    decoder = decoder_of("llama", chunk=16, max_sequences=3)
+    return pd.device("cpu").load(pd.compile({**decoder.programs(), "row": decoder.all_scores(3, 1)}, targets="cpu"))
+
+
+def prefilled(session: Any, tokens: np.ndarray[Any, Any], count: int) -> list[int]:
+    """Add tokens to the cache in chunks, and return the token that is drawn after each chunk."""
+    drawn = []
+    for start in range(0, count, 16):
+        part = tokens[start : min(start + 16, count)]
+        chunk = np.zeros((1, 16), np.int32)
+        chunk[0, : len(part)] = part
+        drawn.append(int(session.prefill(chunk, i32(start), i32(len(part)), PAGES, *GREEDY)[0]))
+    return drawn
+
+
+def test_prefill_and_decode(program: Any) -> None:
+    """Row 1 decodes; the others are unused, or another sequence, with other pages."""
+    tokens, scores = reference_of("llama")
+    best, session = scores.argmax(axis=1), program.session()
+    assert session.cache_shape().tolist() == [26, 8]
+    assert prefilled(session, tokens, 40) == best[[15, 31, 39]].tolist()
+    pages = np.concatenate([PAGES + 12, PAGES, PAGES])  # an unused row may name pages of others
+    arguments = [np.repeat(argument, 3) for argument in GREEDY]
+    for position in range(40, 64):
+        ids = i32(3, tokens[position], 5)[:, None]
+        row = session.decode(ids, i32(position - 40, position, 0), i32(1, 1, 0), pages, *arguments)
+        assert row[1] == best[position]
+
+
+def test_a_row_does_not_depend_on_others(program: Any) -> None:
+    tokens, _ = reference_of("llama")
+    results = []
+    for others in (0, 1):
+        session = program.session()
+        prefilled(session, tokens, 40)
+        pages = np.concatenate([PAGES + 12, PAGES, PAGES + 12])
+        ids = i32(7, tokens[40], 9)[:, None]
+        results.append(session.row(ids, i32(others, 40, 0), i32(others, 1, 0), pages)[1])
+    np.testing.assert_array_equal(results[0].view(np.int32), results[1].view(np.int32))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "mamba"}, "model_type 'mamba' is not one of gpt2, llama, qwen2, qwen3"),
+        ({"hidden_act": "relu"}, "activation 'relu' of a llama model: expected 'silu'"),
+    ],
+)
+def test_models_that_are_none_of_these(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    fields = json.loads((CHECKPOINTS / "llama" / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(fields | changes))
+    with pytest.raises(ValueError, match=message):
+        Config.read(tmp_path)
+
+
+def test_rotary_embeddings_that_are_none_of_these() -> None:
+    with pytest.raises(ValueError, match="rope_type 'yarn' is not one of default, linear, llama3"):
+        Rotary(8, scaling=(("rope_type", "yarn"),)).frequencies()
