@@ -284,7 +284,16 @@ def _written(x: Tensor) -> Any:
 def _symbols(x: Tensor) -> Any:
     """Sizes that a call decides take part in arithmetic."""
     n = x.shape[0]
-    return x[2:], x[:-1], x.reshape(n * 2, 2), torch.arange(n) * n, x.new_zeros(n + 1), x.sum(0) / n, n * 3
+    return (
+        x[2:],
+        x[:-1],
+        x.reshape(n * 2, 2),
+        torch.arange(n) * n,
+        torch.arange(n, -n, -1.0),
+        x.new_zeros(n + 1),
+        x.sum(0) / n,
+        n * 3,
+    )
 
 
 def _halves() -> Tensor:

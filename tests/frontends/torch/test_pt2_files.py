@@ -301,3 +301,13 @@ def test_a_size_that_is_a_term_of_another(tmp_path: Path) -> None:
     main(np.ones((7, 4), np.float32), np.ones((5, 4), np.float32))
     with pytest.raises(pd.InvalidArgumentError, match=r"'first' has 8 elements along axis 0, and 2 \+ s21 is 7"):
         main(np.ones((8, 4), np.float32), np.ones((5, 4), np.float32))
+
+
+def test_a_range_of_fractions_up_to_a_dynamic_size_is_refused() -> None:
+    def change(value: Any) -> None:
+        nodes = value["graph_module"]["graph"]["nodes"]
+        (step,) = (i for node in nodes for i in node["inputs"] if i["name"] == "step")
+        step["arg"] = {"as_float": -0.5}
+
+    with pytest.raises(pd.CompileError, match=r"arange with the step -0\.5 between .*must be whole numbers"):
+        written(changed("symbols", MODEL, change))

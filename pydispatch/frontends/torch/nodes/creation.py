@@ -98,11 +98,18 @@ def arange(tracer: Tracer, end: Number, *, dtype: DType | None = None) -> Tensor
 
 
 def arange_step(tracer: Tracer, start: Number, end: Number, step: Number = 1, *, dtype: DType | None = None) -> Tensor:
-    """Return the numbers from start to end, without end, at intervals of `step`."""
-    if all(isinstance(n, (int, Expr)) for n in (start, end, step)):
-        return _integer_range(tracer, start, end, step, dtype or I64)
-    if any(isinstance(n, Expr) for n in (start, end, step)) or not step:
-        raise tracer.b.fail("arange by fractions up to a size that is not known")
+    """Return the numbers from start to end, without end, at intervals of `step`.
+
+    The length of a range with a dynamic size is computed with integers, hence its other bounds must be integral.
+    """
+    bounds = [int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step)]
+    is_integer = not any(isinstance(n, float) for n in (start, end, step))
+    if is_integer or (any(isinstance(n, Expr) for n in bounds) and all(isinstance(n, (int, Expr)) for n in bounds)):
+        return _integer_range(tracer, *bounds, dtype or (I64 if is_integer else F32))
+    if any(isinstance(n, Expr) for n in bounds) or not step:
+        raise tracer.b.fail(
+            f"arange with the step {step} between {start} and {end}: with dynamic sizes all three must be whole numbers"
+        )
     first, last, by = float(start), float(end), float(step)  # type: ignore[arg-type]
     positions = shapes.iota(tracer.b, [max(0, math.ceil((last - first) / by))], 0, I64)
     values = formula(tracer.b, lambda e: e.to(F64) * by + first, positions)
