@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -44,3 +45,12 @@ def test_the_docs_list_the_gallery() -> None:
     }
     page = (EXAMPLES.parents[1] / "docs/python-kernels.md").read_text("utf-8").splitlines()
     assert {line for line in page if "](../examples/python_kernels/" in line and line.startswith("| [")} == rows
+
+
+def test_the_tutorials_show_kernels_of_the_examples() -> None:
+    page = (EXAMPLES.parents[1] / "docs/kernel-tutorials.md").read_text("utf-8")
+    shown = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    files = [path.read_text("utf-8") for path in EXAMPLES.glob("*.py")]
+    assert len(shown) == 3
+    for kernel in shown:
+        assert any(kernel in text for text in files), kernel.splitlines()[1]
