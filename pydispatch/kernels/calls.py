@@ -12,6 +12,7 @@ from pydispatch import patterns
 from pydispatch.errors import CompileError
 from pydispatch.kernels import functions
 from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, is_float, joined
+from pydispatch.kernels.collectives import COLLECTIVES
 from pydispatch.kernels.entities import (
     FLOATS,
     INTEGERS,
@@ -301,10 +302,7 @@ TABLE: dict[Any, Handler] = {
     functions.fma: fused,
     functions.bitcast: bits,
     functions.cdiv: ceil_divide,
-    **dict.fromkeys(
-        (functions.barrier, functions.group_sum, functions.group_max, functions.group_min, functions.shared),
-        _refuse_nested_collective,
-    ),
+    **dict.fromkeys(COLLECTIVES, _refuse_nested_collective),
     builtins.max: lambda low, node, arguments: minmax(low, node, arguments, "max"),
     builtins.min: lambda low, node, arguments: minmax(low, node, arguments, "min"),
     patterns.maximum: lambda low, node, arguments: minmax(low, node, arguments, "max"),

@@ -122,6 +122,34 @@ def group_min(value: Any) -> Any:
     outside("group_min")
 
 
+def subgroup_shuffle(value: Any, lane: Any) -> Any:
+    """Return the value of another invocation of the subgroup; the own one if the subgroup has no such invocation.
+
+    A subgroup is 32 invocations that follow each other, axis 0 first. lane: number in the subgroup, from 0 on.
+    """
+    outside("subgroup_shuffle")
+
+
+def subgroup_sum(value: Any) -> Any:
+    """Return the sum of a value over the 32 invocations of the subgroup, in order."""
+    outside("subgroup_sum")
+
+
+def subgroup_max(value: Any) -> Any:
+    """Return the largest value of the 32 invocations of the subgroup; NaN if one of the values is NaN."""
+    outside("subgroup_max")
+
+
+def subgroup_min(value: Any) -> Any:
+    """Return the smallest value of the 32 invocations of the subgroup; NaN if one of the values is NaN."""
+    outside("subgroup_min")
+
+
+def subgroup_ballot(condition: Any) -> Any:
+    """Return the u32 whose bit k says whether a condition holds in invocation k of the subgroup."""
+    outside("subgroup_ballot")
+
+
 def where(condition: Any, a: Any, b: Any) -> Any:
     """Return `a` if the condition holds, else `b`; both are computed."""
     outside("where")

@@ -8,27 +8,20 @@ from typing import Any
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
-from pydispatch.kernels.arithmetic import binary, cast, is_float, neutral
+from pydispatch.kernels.arithmetic import binary, cast, default_type, is_float, neutral
 from pydispatch.kernels.calls import TABLE
-from pydispatch.kernels.coverage import Coverage
+from pydispatch.kernels.collectives import COLLECTIVES, GROUP_REDUCTIONS
 from pydispatch.kernels.entities import Entity, Formula, Literal, Scalar, Slot, Spilled
 from pydispatch.kernels.expressions import known
 from pydispatch.kernels.names import assigned_in, exits_of, read_in, targets_of
 from pydispatch.kernels.source import MISSING, Source
 from pydispatch.kernels.statements import RETURN
+from pydispatch.kernels.subgroups import Subgroups
 from pydispatch.kernels.variables import Variables, assignments, classify, split
 from pydispatch.patterns.types import DType
 
-COLLECTIVES: dict[Any, str] = {
-    functions.barrier: "barrier",
-    functions.shared: "shared",
-    functions.group_sum: "reduction",
-    functions.group_max: "reduction",
-    functions.group_min: "reduction",
-}
 
-
-class Phases(Coverage):
+class Phases(Subgroups):
     """Code generator for a whole kernel in the per-invocation style.
 
     statics: values of the parameters that are known at compile time.
@@ -180,7 +173,10 @@ class Phases(Coverage):
                     self._shared(node)
                 elif part.kind == "reduction":
                     self._reduction(node)
-                if part.kind in ("barrier", "reduction"):
+                elif part.kind == "exchange":
+                    call = self.check_exchange(node)
+                    self._parallel(lambda call=call: self.publish(call, self._own_value(call)))  # type: ignore[misc]
+                if part.kind in ("barrier", "reduction", "exchange"):
                     self.end_phase()
 
     def _phase(self, nodes: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
@@ -348,6 +344,16 @@ class Phases(Coverage):
 
     # ---- reductions
 
+    def _own_value(self, call: ast.Call) -> Scalar:
+        """Return the first argument of a collective in this invocation."""
+        names = read_in([call])
+        self._evaluate_formulas(names)
+        for name, entity in list(self.environment.items()):
+            if isinstance(entity, Spilled) and name in names:
+                self.environment[name] = self._restored(entity.slot)
+        value = self.number(call.args[0])
+        return cast(self.writer, value, default_type(value)) if isinstance(value, Literal) else value
+
     def _reduction(self, node: ast.stmt) -> None:
         """Emit `total = pydispatch.group_sum(value)`, or group_max or group_min, as a parallel loop with scf.reduce."""
         call = getattr(node, "value", None)
@@ -361,28 +367,11 @@ class Phases(Coverage):
                 "write total = pydispatch.group_sum(value)",
             )
         assert isinstance(node, ast.Assign)
-        symbol = {functions.group_sum: "+", functions.group_max: "max", functions.group_min: "min"}[
-            self._named_object(call.func)
-        ]
+        symbol = GROUP_REDUCTIONS[self._named_object(call.func)]
         types: list[str] = []
-        spilled = {
-            name: entity.slot
-            for name, entity in self.environment.items()
-            if isinstance(entity, Spilled) and name in read_in([call])
-        }
 
         def body() -> None:
-            self._evaluate_formulas(read_in([call]))
-            for name, slot in spilled.items():
-                self.environment[name] = self._restored(slot)
-            value = self.number(call.args[0])
-            scalar = (
-                cast(
-                    self.writer, value, "i32" if isinstance(value, Literal) and isinstance(value.value, int) else "f32"
-                )
-                if isinstance(value, Literal)
-                else value
-            )
+            scalar = self._own_value(call)
             if scalar.type == "i1":
                 raise self.error(call.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")
             types.append(scalar.type)

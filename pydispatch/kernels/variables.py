@@ -13,8 +13,9 @@ from pydispatch.kernels.names import read_before_assigned, read_in, targets_of
 class Stretch:
     """Consecutive statements that all invocations of a workgroup reach together.
 
-    kind: "phase" (each invocation executes the statements on its own), "barrier", "shared", "reduction", or "control"
-    (a control statement that contains one of these).
+    kind: "phase" (each invocation executes the statements on its own), "barrier", "shared", "reduction", "exchange"
+    (each invocation stores a value; the statement itself is then the first one of the next phase), or "control" (a
+    control statement that contains one of these).
     """
 
     kind: str
@@ -50,6 +51,8 @@ def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) ->
             yield Stretch("phase", tuple(run))
             run = []
         yield Stretch(kind, (statement,))
+        if kind == "exchange":
+            run.append(statement)
     if run:
         yield Stretch("phase", tuple(run))
 
@@ -102,6 +105,8 @@ def classify(
                 phases.append(part)
             elif part.kind == "reduction":
                 uniform.update(targets_of(node))
+                headers.extend(n for n in ast.walk(node) if isinstance(n, ast.Call))
+            elif part.kind == "exchange":
                 headers.extend(n for n in ast.walk(node) if isinstance(n, ast.Call))
             elif part.kind == "control":
                 assert isinstance(node, (ast.If, ast.For, ast.While))

@@ -10,6 +10,7 @@ from pydispatch.kernels import atomics, functions, handlers
 from pydispatch.kernels.arithmetic import binary
 from pydispatch.kernels.arithmetic import cast as converted
 from pydispatch.kernels.calls import TABLE, CallContext, Handler
+from pydispatch.kernels.collectives import COLLECTIVES
 from pydispatch.kernels.entities import Entity, Known, Literal, Scalar, Tile, TupleValue, described
 from pydispatch.kernels.statements import Statements
 from pydispatch.kernels.tiles import functions as tile_functions
@@ -201,7 +202,7 @@ def _refuse_invocation_function(low: CallContext, node: ast.Call, arguments: lis
     """Raise CompileError for a function that is for kernels in the per-invocation style."""
     name = ast.unparse(node.func)
     remedy = "leave it out: tiles need none"
-    if "group_" in name:
+    if ".group_" in f".{name}":
         remedy = f"write pydispatch.{name.partition('group_')[2]}(tile)"
     raise low.error(node, f"{name} in a kernel with tiles, which its workgroup runs as a whole", remedy)
 
@@ -222,17 +223,7 @@ TILE_HANDLERS: dict[Any, Handler] = {
     argmax: _tile_handler(_place, ">"),
     len: _tile_handler(_length),
     **{getattr(tile_functions, name): _tile_handler(_reduction, name) for name in SYMBOLS},
-    **dict.fromkeys(
-        (
-            functions.barrier,
-            functions.group_sum,
-            functions.group_max,
-            functions.group_min,
-            functions.private,
-            functions.shared,
-        ),
-        _refuse_invocation_function,
-    ),
+    **dict.fromkeys((*COLLECTIVES, functions.private), _refuse_invocation_function),
 }
 """Functions that take tiles as they are; all others take their elements."""
 
