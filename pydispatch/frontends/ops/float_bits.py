@@ -1,4 +1,4 @@
-"""Operations on the bits of floats: total order, the next number, fewer bits."""
+"""Operations on the bits of floats: total and weak order, the next number, fewer bits."""
 
 from __future__ import annotations
 
@@ -27,6 +27,15 @@ def total_order(scalars: Scalars, x: Scalar) -> Scalar:
     bits = scalars.bitcast(x, signed)
     flipped = scalars.binary("xor", bits, scalars.const((1 << (signed.bits - 1)) - 1, signed))
     return scalars.select(scalars.compare("lt", bits, scalars.const(0, signed)), flipped, bits)
+
+
+def weak_order(scalars: Scalars, x: Scalar) -> Scalar:
+    """Return a signed integer for a float. Comparing the integers orders the floats, with one zero and one NaN.
+
+    NaN is the largest.
+    """
+    x = scalars.select(scalars.compare("eq", x, scalars.const(0.0, x.dtype)), scalars.const(0.0, x.dtype), x)
+    return total_order(scalars, scalars.select(scalars.unary("is_nan", x), scalars.const(math.nan, x.dtype), x))
 
 
 def next_after(scalars: Scalars, x: Scalar, y: Scalar) -> Scalar:

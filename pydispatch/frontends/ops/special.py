@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pydispatch.frontends.graph.dtypes import F64
 from pydispatch.frontends.ops.formula import Formula, widened_formula
 from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
 
 _ERF_INV_32 = (
     (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
@@ -95,3 +96,19 @@ def bessel_i1e(formula: Formula, x: Scalar) -> Scalar:
     small = formula.mul(_chebyshev(formula, formula.sub(formula.mul(z, 0.5), 2.0), _I1E_SMALL), z)
     large = formula.div(_chebyshev(formula, formula.sub(formula.div(32.0, z), 2.0), _I1E_LARGE), formula.f("sqrt", z))
     return formula.mul(formula.f("sign", x), formula.pick(formula.le(z, 8.0), small, large))
+
+
+def square(scalars: Scalars, x: Scalar) -> Scalar:
+    """Return x * x.
+
+    The real part (a - b) * (a + b) of a complex square is 0 for |a| = |b|, where a + b may overflow.
+    """
+    if not x.dtype.is_complex:
+        return scalars.binary("mul", x, x)
+    a, b = scalars.real(x), scalars.imag(x)
+    zero = scalars.const(0.0, a.dtype)
+    difference = scalars.binary("sub", scalars.unary("abs", a), scalars.unary("abs", b))
+    factors = scalars.binary("mul", scalars.binary("sub", a, b), scalars.binary("add", a, b))
+    real = scalars.select(scalars.compare("eq", difference, zero), zero, factors)
+    half = scalars.binary("mul", a, b)
+    return scalars.complex(real, scalars.binary("add", half, half))

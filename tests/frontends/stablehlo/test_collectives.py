@@ -35,9 +35,14 @@ KEPT = [
     collective("all_gather", f"{PADDED}, all_gather_dim = 1 : i64"),
     collective("all_to_all", f"{ALONE}, {SPLIT}, split_count = 1 : i64"),
     collective("collective_broadcast", ALONE),
+    collective("collective_reduce", ALONE, SUM),
     collective("collective_permute", PAIRS.format("0", 1)),
 ]
-ZEROED = [collective("collective_broadcast", NOBODY), collective("collective_permute", PAIRS.format("", 0))]
+ZEROED = [
+    collective("collective_broadcast", NOBODY),
+    collective("collective_reduce", NOBODY, SUM),
+    collective("collective_permute", PAIRS.format("", 0)),
+]
 
 
 def program(lines: list[str], result: str = "tensor<2x3xf32>") -> str:
@@ -52,6 +57,16 @@ def test_one_participant_receives_what_it_sends() -> None:
     results = pd.device("cpu").load(pd.compile(program(KEPT + ZEROED))).main(x)
     for line, result in zip(KEPT + ZEROED, results, strict=True):
         np.testing.assert_array_equal(np.asarray(result), x if line in KEPT else np.zeros_like(x), line)
+
+
+def test_a_root_that_an_operand_selects() -> None:
+    text = f"""func.func @main(%x: tensor<2xf32>, %root: tensor<1xi32>) -> tensor<2xf32> {{
+  %0 = "stablehlo.collective_broadcast"(%x, %root) {{{ALONE}, has_dynamic_root}}
+      : (tensor<2xf32>, tensor<1xi32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}}"""
+    x = np.float32([1, 2])
+    np.testing.assert_array_equal(np.asarray(pd.device("cpu").load(pd.compile(text)).main(x, np.int32([0]))), x)
 
 
 def test_several_operands_keep_their_order() -> None:

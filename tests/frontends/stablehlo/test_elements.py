@@ -23,7 +23,7 @@ UNARY: dict[str, Callable[[Array], Any]] = {
     "log_plus_one": lambda x: np.log1p(np.abs(x)), "logistic": lambda x: 1 / (1 + np.exp(-x)), "negate": np.negative,
     "round_nearest_afz": lambda x: np.trunc(x + np.copysign(0.5, x)), "round_nearest_even": np.rint,
     "rsqrt": lambda x: 1 / np.sqrt(np.abs(x)), "sign": np.sign, "sine": np.sin, "sqrt": lambda x: np.sqrt(np.abs(x)),
-    "tan": np.tan, "tanh": np.tanh,
+    "square": np.square, "tan": np.tan, "tanh": np.tanh,
 }  # fmt: skip
 OF_ABS = ("log", "log_plus_one", "rsqrt", "sqrt")
 CHLO: dict[str, Callable[[Array], Any]] = {
@@ -175,15 +175,29 @@ def test_comparisons(run: Any, element: str) -> None:
 
 
 @pytest.mark.parametrize("element", FLOATS)
-def test_the_total_order(run: Any, element: str) -> None:
+def test_orders_of_all_floats(run: Any, element: str) -> None:
     values = np.array([-np.nan, -np.inf, -1, -0.0, 0.0, 1, np.inf, np.nan], FLOATS[element])
     values[0] = np.copysign(values[0], FLOATS[element](-1))
     values[-1] = np.copysign(values[-1], FLOATS[element](1))
     i, j = (a.ravel()[:24] for a in np.meshgrid(range(8), range(8)))
     t = f"tensor<24x{element}>"
-    lines = [(f"stablehlo.compare {order}, %a, %b, TOTALORDER : ({t}, {t}) -> tensor<24xi1>", "i1") for order in ORDERS]
-    for order, found in zip(ORDERS, run(program(element, lines), values[i], values[j]), strict=True):
-        np.testing.assert_array_equal(found, ORDERS[order](i, j), err_msg=order)
+    weak = np.array([7, 1, 2, 3, 3, 5, 6, 7])  # one NaN, the largest, and one zero
+    kinds = {"TOTALORDER": np.arange(8), "WEAKORDER": weak}
+    rows = [(order, kind) for order in ORDERS for kind in kinds]
+    lines = [(f"stablehlo.compare {order}, %a, %b, {kind} : ({t}, {t}) -> tensor<24xi1>", "i1") for order, kind in rows]
+    for (order, kind), found in zip(rows, run(program(element, lines), values[i], values[j]), strict=True):
+        expected = ORDERS[order](kinds[kind][i], kinds[kind][j])
+        np.testing.assert_array_equal(found, expected, err_msg=f"{kind} {order}")
+
+
+def test_squares_of_large_complex_numbers(run: Any) -> None:
+    x = np.array([1 + 2j, 1e200 + 1e200j, 1e200 - 1e200j, complex(np.inf, np.inf), 3e-170 + 1j, 2e155 + 1e155j])
+    x = np.tile(x, 4)
+    (found,) = run(program("complex<f64>", [("stablehlo.square %a : tensor<24xcomplex<f64>>", "complex<f64>")], 1), x)
+    expected = [-3 + 4j, complex(0, np.inf), complex(0, -np.inf), complex(np.nan, np.inf), -1 + 6e-170j,
+                complex(np.inf, np.inf)]  # fmt: skip
+    np.testing.assert_allclose(found[:6].real, np.real(expected), 1e-15)
+    np.testing.assert_allclose(found[:6].imag, np.imag(expected), 1e-15)
 
 
 CONVERTED = {**FLOATS, **{name: INTEGERS[name] for name in ("i8", "i16", "i32", "i64", "ui8", "ui32")},

@@ -125,6 +125,7 @@ func.func @random(%s: tensor<f32>, %n: tensor<2xi64>, %k: tensor<2xui64>) {
 func.func @dynamic(%a: tensor<?x6xf32>, %s: tensor<f32>, %n: tensor<2xi32>, %x: tensor<?x8x4xf32>, %k: tensor<3x4x6xf32>, %p: tensor<1x2xi64>, %i: tensor<3x1xi32>) {
   %0 = stablehlo.dynamic_broadcast_in_dim %a, %n, dims = [0, 1] {known_expanding_dimensions = array<i64: 0>} : (tensor<?x6xf32>, tensor<2xi32>) -> tensor<?x6xf32>
   %1 = "stablehlo.dynamic_conv"(%x, %k, %p) <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, feature_group_count = 1 : i64}> : (tensor<?x8x4xf32>, tensor<3x4x6xf32>, tensor<1x2xi64>) -> tensor<?x?x6xf32>
+  %short = stablehlo.dynamic_conv(%x, %k, %p) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], lhs_dilate = [2], rhs_dilate = [1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<?x8x4xf32>, tensor<3x4x6xf32>, tensor<1x2xi64>) -> tensor<?x?x6xf32>
   %2 = "stablehlo.dynamic_gather"(%a, %i, %n) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = true}> : (tensor<?x6xf32>, tensor<3x1xi32>, tensor<2xi32>) -> tensor<3x?x6xf32>
   %3 = stablehlo.dynamic_iota %n, dim = 1 : (tensor<2xi32>) -> tensor<?x?xf32>
   %4 = stablehlo.dynamic_pad %a, %s, %n, %n, %n : (tensor<?x6xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf32>
@@ -168,6 +169,7 @@ func.func @all_on_elements(%a: tensor<4xf32>, %i: tensor<4xi32>, %z: tensor<4xco
   %e16 = stablehlo.sine %a : tensor<4xf32>
   %e17 = stablehlo.sqrt %a : tensor<4xf32>
   %e18 = stablehlo.tan %a : tensor<4xf32>
+  %sq = stablehlo.square %a : tensor<4xf32>
   %e19 = stablehlo.tanh %a : tensor<4xf32>
   %e20 = stablehlo.and %i, %i : tensor<4xi32>
   %e21 = stablehlo.divide %a, %a : tensor<4xf32>

@@ -13,6 +13,11 @@ func.func @exchanges(%x: tensor<4x6xf32>, %t: !stablehlo.token) {
     %s5 = stablehlo.add %a5, %b5 : tensor<f32>
     stablehlo.return %s5 : tensor<f32>
   }) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %6 = "stablehlo.collective_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a6: tensor<f32>, %b6: tensor<f32>):
+    %s6 = stablehlo.add %a6, %b6 : tensor<f32>
+    stablehlo.return %s6 : tensor<f32>
+  }) : (tensor<4x6xf32>) -> tensor<4x6xf32>
   %p = stablehlo.partition_id : tensor<ui32>
   %r = stablehlo.replica_id : tensor<ui32>
   %in:2 = "stablehlo.infeed"(%t) <{infeed_config = ""}> : (!stablehlo.token) -> (tensor<4x6xf32>, !stablehlo.token)

@@ -46,6 +46,8 @@ def _is_in_group(tracer: StablehloTracer, op: Operation) -> bool:
 
 def _unchanged(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
     """Return the operands, in the element types of the results."""
+    if len(operands) != len(op.results):
+        raise tracer.b.fail(f"'{op.name}' of {len(operands)} tensor(s) has {len(op.results)} result(s)")
     results = []
     for index, (x, result) in enumerate(zip(operands, op.results, strict=True)):
         stated = shape_of(result.type)
@@ -75,7 +77,10 @@ def _or_zeros(tracer: StablehloTracer, op: Operation, operands: list[Tensor], is
     return _unchanged(tracer, op, received)
 
 
-def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+def _from_root(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+    """Convert a collective of a group with a root, which is participant 0 also where an operand selects it."""
+    if "has_dynamic_root" in op.properties:
+        operands = operands[:-1]
     return _or_zeros(tracer, op, operands, _is_in_group(tracer, op))
 
 
@@ -87,7 +92,8 @@ ROWS: dict[str, Convert] = {
     "stablehlo.all_gather": _of_group,
     "stablehlo.all_reduce": _of_group,
     "stablehlo.all_to_all": _all_to_all,
-    "stablehlo.collective_broadcast": _broadcast,
+    "stablehlo.collective_broadcast": _from_root,
     "stablehlo.collective_permute": _permute,
+    "stablehlo.collective_reduce": _from_root,
     "stablehlo.reduce_scatter": _of_group,
 }

@@ -49,7 +49,7 @@ CHLO_UNARY = {
 }  # fmt: skip
 CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
     "bessel_i1e": special.bessel_i1e, "digamma": gamma.digamma, "erf_inv": special.erf_inv,
-    "lgamma": gamma.lgamma, "square": lambda s, x: s.binary("mul", x, x), "conj": lambda s, x: s.conj(x),
+    "lgamma": gamma.lgamma, "square": special.square, "conj": lambda s, x: s.conj(x),
     "is_pos_inf": lambda s, x: s.compare("eq", x, s.const(float("inf"), x.dtype)),
     "is_neg_inf": lambda s, x: s.compare("eq", x, s.const(float("-inf"), x.dtype)),
     "mulhi": integers.multiply_high, "next_after": float_bits.next_after, "polygamma": gamma.polygamma,
@@ -58,6 +58,9 @@ CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
 """CHLO operations that are computed by formulas."""
 
 _ORDER = {"EQ": "eq", "NE": "ne", "GE": "ge", "GT": "gt", "LE": "le", "LT": "lt"}
+Rank = Callable[[Scalars, Scalar], Scalar]
+"""Function of a float whose values, integers, are compared instead of floats."""
+_RANKS: dict[str, Rank] = {"TOTALORDER": float_bits.total_order, "WEAKORDER": float_bits.weak_order}
 
 
 # -- on single elements
@@ -67,17 +70,17 @@ def _compare(scalars: Scalars, op: Operation, lhs: Scalar, rhs: Scalar) -> Scala
     return compared(scalars, *comparison(op), lhs, rhs)
 
 
-def comparison(op: Operation) -> tuple[str, bool]:
-    """Return the order of a comparison, and whether it uses the total order of floats."""
+def comparison(op: Operation) -> tuple[str, Rank | None]:
+    """Return the order of a comparison, and the function whose values are compared instead of floats, if any."""
     direction: Any = op.properties["comparison_direction"]
     kind: Any = op.properties.get("compare_type")
-    return _ORDER[direction.data], kind is not None and kind.data == "TOTALORDER"
+    return _ORDER[direction.data], _RANKS.get(kind.data) if kind is not None else None
 
 
-def compared(scalars: Scalars, order: str, total: bool, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Return whether lhs is in relation `order` to rhs. With `total`, -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
-    if total and lhs.dtype.is_float:
-        lhs, rhs = float_bits.total_order(scalars, lhs), float_bits.total_order(scalars, rhs)
+def compared(scalars: Scalars, order: str, rank: Rank | None, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """Return whether lhs is in relation `order` to rhs."""
+    if rank is not None and lhs.dtype.is_float:
+        lhs, rhs = rank(scalars, lhs), rank(scalars, rhs)
     return scalars.compare(order, lhs, rhs)
 
 
@@ -119,6 +122,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
     **{f"stablehlo.{op}": _of_unary(name) for op, name in UNARY.items()},
     **{f"chlo.{op}": _of_unary(name) for op, name in CHLO_UNARY.items()},
     **{f"chlo.{op}": _of_formula(formula) for op, formula in CHLO_SPECIAL.items()},
+    "stablehlo.square": _of_formula(special.square),
     **{f"stablehlo.{op}": _of_binary(name) for op, name in BINARY.items()},
     **{f"stablehlo.{op}": _of_formula(formula) for op, formula in GUARDED.items()},
     "stablehlo.bitcast_convert": _bitcast,
@@ -178,8 +182,8 @@ def _guarded(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> 
 
 def _compare_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     _check_shapes(tracer, op, operands)
-    order, total = comparison(op)
-    if total and operands[0].dtype.is_float:
+    order, rank = comparison(op)
+    if rank is not None and operands[0].dtype.is_float:
         return _tensors(tracer, op, operands)
     return ew.compare(tracer.b, order, *operands)
 

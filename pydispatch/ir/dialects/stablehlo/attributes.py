@@ -61,10 +61,10 @@ class ComparisonDirection(KeywordAttr):
 
 @irdl_attr_definition
 class ComparisonType(KeywordAttr):
-    """Type of a comparison: signed, unsigned, float or total order."""
+    """Type of a comparison: signed, unsigned, float, or a total or weak order of floats."""
 
     name = "stablehlo.comparison_type"
-    WORDS = ("NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED")
+    WORDS = ("NOTYPE", "FLOAT", "TOTALORDER", "WEAKORDER", "SIGNED", "UNSIGNED")
 
 
 @irdl_attr_definition

@@ -8,13 +8,13 @@ from xdsl.irdl import AnyAttr, IRDLOperation
 from pydispatch.ir.dialects.stablehlo.syntax import RESULT, operation
 
 _NAMES = (
-    "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "infeed", "outfeed", "recv",
-    "reduce_scatter", "send",
+    "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "collective_reduce",
+    "infeed", "outfeed", "recv", "reduce_scatter", "send",
 )  # fmt: skip
 _PROPERTIES = (
-    "all_gather_dim", "channel_handle", "concat_dimension", "infeed_config", "is_host_transfer", "layout",
-    "outfeed_config", "replica_groups", "scatter_dimension", "source_target_pairs", "split_count", "split_dimension",
-    "use_global_device_ids",
+    "all_gather_dim", "channel_handle", "concat_dimension", "has_dynamic_root", "infeed_config", "is_host_transfer",
+    "layout", "outfeed_config", "replica_groups", "scatter_dimension", "source_target_pairs", "split_count",
+    "split_dimension", "use_global_device_ids",
 )  # fmt: skip
 
 EXCHANGES = frozenset(f"stablehlo.{name}" for name in _NAMES)

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import BoolAttr
+from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 
-from pydispatch.ir.dialects.stablehlo.attributes import Conv, Gather
+from pydispatch.ir.dialects.stablehlo.attributes import Gather
 from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, IntegerClause, IntegersClause
 from pydispatch.ir.dialects.stablehlo.syntax import operation
 
 _KNOWN = {"known_expanding_dimensions": NUMBERS, "known_nonexpanding_dimensions": NUMBERS}
-_CONVOLUTION = {
-    "window_strides": NUMBERS, "lhs_dilation": NUMBERS, "rhs_dilation": NUMBERS, "window_reversal": NUMBERS,
-    "precision_config": Attribute,
-}  # fmt: skip
 
 OPERATIONS: list[type[Operation]] = [
     operation(
         "stablehlo.dynamic_broadcast_in_dim", "operand output_dimensions",
         clauses=[IntegersClause("dims", "broadcast_dimensions")], optional=_KNOWN,
-    ),
-    operation(
-        "stablehlo.dynamic_conv", "lhs rhs padding", optional=_CONVOLUTION, base=IRDLOperation,
-        required={"dimension_numbers": Conv, "feature_group_count": IntegerAttr, "batch_group_count": IntegerAttr},
     ),
     operation(
         "stablehlo.dynamic_gather", "operand start_indices slice_sizes", required={"dimension_numbers": Gather},

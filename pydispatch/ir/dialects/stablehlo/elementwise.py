@@ -29,7 +29,7 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
 UNARY = (
     "abs", "cbrt", "ceil", "convert", "cosine", "count_leading_zeros", "exponential", "exponential_minus_one", "floor",
     "imag", "is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "real", "round_nearest_afz",
-    "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh",
+    "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "square", "tan", "tanh",
 )  # fmt: skip
 BINARY = (
     "add", "and", "atan2", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "shift_left",

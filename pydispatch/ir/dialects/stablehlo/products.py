@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
@@ -93,16 +95,16 @@ _WINDOW = {
 }  # fmt: skip
 
 
-@irdl_op_definition
-class ConvolutionOp(IRDLOperation):
-    """Convolution, `convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], ...}
-    {...} : (T, U) -> V`."""
+class Convolution(IRDLOperation):
+    """Base of convolutions `(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], ...} {...} :
+    (T, U) -> V`."""
 
-    name = "stablehlo.convolution"
+    WINDOW: ClassVar[dict[str, str]]
+    """Keyword of the window -> property."""
+
     lhs = operand_def()
     rhs = operand_def()
     window_strides = opt_prop_def(NUMBERS)
-    padding = opt_prop_def(DenseIntOrFPElementsAttr)
     lhs_dilation = opt_prop_def(NUMBERS)
     rhs_dilation = opt_prop_def(NUMBERS)
     window_reversal = opt_prop_def(NUMBERS)
@@ -114,13 +116,13 @@ class ConvolutionOp(IRDLOperation):
     traits = traits_def(Pure())
 
     @classmethod
-    def parse(cls, parser: Parser) -> ConvolutionOp:
+    def parse(cls, parser: Parser) -> Convolution:
         operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         parse_equals(parser, "dim_numbers")
         properties: Properties = {"dimension_numbers": Conv(parse_convolution(parser))}
         parser.parse_punctuation(",")
         parse_equals(parser, "window")
-        parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _window(parser, _WINDOW, properties))
+        parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _window(parser, cls.WINDOW, properties))
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, len(operands))
@@ -131,10 +133,10 @@ class ConvolutionOp(IRDLOperation):
             printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_string(" dim_numbers = ")
         print_convolution(printer, self.dimension_numbers.data)
-        present = [word for word, name in _WINDOW.items() if name in self.properties]
+        present = [word for word, name in self.WINDOW.items() if name in self.properties]
 
         def entry(word: str) -> None:
-            values = integers(self.properties[_WINDOW[word]])
+            values = integers(self.properties[self.WINDOW[word]])
             printer.print_string(f"{word} = ")
             if word == "pad":
                 rank = len(self.dimension_numbers.data.image.spatial)
@@ -148,9 +150,27 @@ class ConvolutionOp(IRDLOperation):
         printer.print_string(", window = ")
         with printer.in_braces():
             printer.print_list(present, entry)
-        print_attributes(printer, self, ("dimension_numbers", *_WINDOW.values()))
+        print_attributes(printer, self, ("dimension_numbers", *self.WINDOW.values()))
         printer.print_string(" : ")
         FUNCTIONAL.print(printer, self)
+
+
+@irdl_op_definition
+class ConvolutionOp(Convolution):
+    """Convolution."""
+
+    name = "stablehlo.convolution"
+    WINDOW: ClassVar[dict[str, str]] = _WINDOW
+    padding = opt_prop_def(DenseIntOrFPElementsAttr)
+
+
+@irdl_op_definition
+class DynamicConvOp(Convolution):
+    """Convolution whose padding is an operand."""
+
+    name = "stablehlo.dynamic_conv"
+    WINDOW: ClassVar[dict[str, str]] = {word: name for word, name in _WINDOW.items() if word != "pad"}
+    padding = operand_def()
 
 
 def _window(parser: Parser, words: dict[str, str], properties: Properties) -> None:
@@ -183,6 +203,7 @@ _FLAGS = {name: BoolAttr for name in ("left_side", "lower", "unit_diagonal")}
 
 OPERATIONS: list[type[Operation]] = [
     ConvolutionOp,
+    DynamicConvOp,
     operation("stablehlo.cholesky", "a", clauses=[Flag("lower", optional=True)], signature=SAME),
     operation("stablehlo.dot", "lhs rhs", clauses=[Precisions()]),
     operation(

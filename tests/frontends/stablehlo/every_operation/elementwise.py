@@ -106,6 +106,7 @@ UNARY: list[tuple[str, Callable[..., Any], str, float]] = [
     ),
     ("sine", by(np.sin), ANALYTIC, 4),
     ("sqrt", by(np.sqrt), ANALYTIC, 4),
+    ("square", by(np.square), ANALYTIC, 2),
     ("tan", by(np.tan), ANALYTIC, 4),
     ("tanh", by(np.tanh), ANALYTIC, 4),
 ]
