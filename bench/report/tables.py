@@ -287,6 +287,7 @@ TABLES = {
     "pauses-losses": Block("pauses", losses),
     "throughput": Block("throughput"),
     "batched": Block("batched"),
+    "generate": Block("generate"),
     "sched": Block("sched", fastest),
     "core": Block("core"),
     "embedding": Block("embedding"),

@@ -1,0 +1,139 @@
+"""What the engine for text itself costs: CPU time of a step beside a program that computes nothing.
+
+    python bench/generate.py [--steps N] [--json FILE]
+
+Each sequence decodes; its prompt is computed before. "engine" is the step alone. "coroutines" is the whole process
+while a coroutine reads the tokens of each sequence one by one; "threads" the same with a thread for each. A program
+that computes nothing wakes readers far more often than one that computes, so these two are upper bounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).parent))
+
+from report.figures import OURS, Figures, Row, parser, table
+
+from pydispatch.generate import Engine, Handle
+from pydispatch.generate.interface import ARGUMENTS, GeneratingProgram
+from pydispatch.generate.scheduler import Scheduler
+from pydispatch.generate.sequence import Sampling, TokenSequence
+
+ROUNDS = 5
+PAGE_SIZE = 16
+CHUNK = 64
+
+
+class Idle:
+    """A program that returns the same tokens always."""
+
+    def __init__(self, rows: int, max_tokens: int) -> None:
+        self._pages = -(-max_tokens // PAGE_SIZE)
+        self._functions = {
+            "prefill": self._function(1, CHUNK),
+            "decode": self._function(rows, 1),
+            "cache_shape": lambda: np.array([1 + rows * self._pages, PAGE_SIZE], np.int32),
+        }
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._functions
+
+    def __getitem__(self, name: str) -> Any:
+        return self._functions[name]
+
+    def _function(self, rows: int, width: int) -> Any:
+        widths = {"tokens": (width,), "pages": (self._pages,)}
+        inputs = [SimpleNamespace(dtype=dtype, shape=(rows, *widths.get(name, ()))) for name, dtype, _ in ARGUMENTS]
+
+        def prepare(*args: np.ndarray, out: np.ndarray) -> Callable[[], np.ndarray]:
+            return lambda: out
+
+        return SimpleNamespace(inputs=inputs, prepare=prepare)
+
+
+def engine_alone(rows: int, steps: int) -> float:
+    """CPU seconds of a step of the scheduler without readers."""
+    program = GeneratingProgram(Idle(rows, steps + 2 * rows + 64))
+    scheduler = Scheduler(program, rows, time.monotonic, lambda sequence: None, lambda sequence: None)
+    for order in range(rows):
+        prompt = np.full(10, order, np.int32)
+        sequence = TokenSequence(prompt, Sampling(), steps + 2 * rows + 2, PAGE_SIZE)
+        sequence.order = order
+        scheduler.add(sequence)
+    while scheduler.prefills < rows:
+        scheduler.step()
+    start = time.process_time()
+    for _ in range(steps):
+        scheduler.step()
+    seconds = (time.process_time() - start) / steps
+    assert scheduler.running == rows
+    return seconds
+
+
+def submitted(engine: Engine[int], rows: int, steps: int) -> list[Handle[int]]:
+    return [engine.submit([row] * 10, max_new_tokens=steps) for row in range(rows)]
+
+
+def with_coroutines(rows: int, steps: int) -> float:
+    """CPU seconds of the process for a step, with a coroutine for each sequence."""
+
+    async def read(handle: Handle[int]) -> None:
+        async for _ in handle:
+            pass
+
+    async def main() -> float:
+        async with Engine(Idle(rows, steps + 64)) as engine:
+            start = time.process_time()
+            await asyncio.gather(*map(read, submitted(engine, rows, steps)))
+            return (time.process_time() - start) / engine.statistics().steps
+
+    return asyncio.run(main())
+
+
+def with_threads(rows: int, steps: int) -> float:
+    """CPU seconds of the process for a step, with a thread for each sequence."""
+
+    def read(handle: Handle[int]) -> None:
+        for _ in handle:
+            pass
+
+    with Engine(Idle(rows, steps + 64)) as engine:
+        start = time.process_time()
+        threads = [threading.Thread(target=read, args=(handle,)) for handle in submitted(engine, rows, steps)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return (time.process_time() - start) / engine.statistics().steps
+
+
+def main() -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--steps", type=int, default=2000)
+    args = arguments.parse_args()
+    figures = Figures("The engine for text", f"CPU time of a step, the least of {ROUNDS} runs of {args.steps:,} steps.")
+    ways = {"engine": engine_alone, "coroutines": with_coroutines, "threads": with_threads}
+    for rows in (1, 4, 16, 64):
+        best = dict.fromkeys(ways, float("inf"))
+        for _ in range(ROUNDS):
+            for name, measure in ways.items():
+                best[name] = min(best[name], measure(rows, args.steps))
+        lines = [Row("a step", f"{OURS}, {name}", best[name], size=f"{rows} sequences") for name in ways]
+        print(table(lines), flush=True)
+        figures.rows += lines
+    if args.json:
+        figures.save(args.json)
+
+
+if __name__ == "__main__":
+    main()
