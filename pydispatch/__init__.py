@@ -27,6 +27,7 @@ from pydispatch.errors import (
 from pydispatch.runtime.device import device, devices
 
 if TYPE_CHECKING:
+    from pydispatch import generate as generate
     from pydispatch._core.future import Future
     from pydispatch.compilation import compile, from_jax, from_torch, jax_source
     from pydispatch.formats.artifact.artifact import Artifact

@@ -81,7 +81,7 @@ class Stops(NamedTuple):
 
 def stops(stop: Stop, has_tokenizer: bool) -> Stops:
     """Return the stop tokens and the stop strings of `stop=`."""
-    entries = [stop] if isinstance(stop, (int, str, np.integer)) else list(stop)
+    entries = list(stop) if isinstance(stop, Iterable) and not isinstance(stop, str) else [stop]
     for entry in entries:
         if isinstance(entry, bool) or not isinstance(entry, (int, str, np.integer)) or entry == "":
             raise InvalidArgumentError(f"stop: expected tokens and strings that are not empty, got {entry!r}")

@@ -414,6 +414,7 @@ def test_results_and_iterations_wait_with_a_timeout() -> None:
     ({"seed": 2**31}, "seed: expected an integer of 32 bits, got 2147483648"),
     ({"stop": "end"}, "stop: 'end' needs a tokenizer"),
     ({"stop": [""]}, "stop: expected tokens and strings that are not empty, got ''"),
+    ({"stop": 1.5}, "stop: expected tokens and strings that are not empty, got 1.5"),
     ({"stop": [1.5]}, "stop: expected tokens and strings that are not empty, got 1.5"),
     ({"deadline": -1}, "deadline: expected seconds, at least 0, got -1"),
 ])  # fmt: skip

@@ -1,0 +1,194 @@
+"""Serve a language model over HTTP: python examples/llm/server.py [--model FOLDER] [--port 8000]
+
+    pip install 'pydispatch[compiler,llm]' starlette uvicorn
+    curl localhost:8000/v1/completions -d '{"prompt": "A dispatch is", "max_tokens": 40, "stream": true}'
+
+The protocol is that of OpenAI's completions, so that its clients work: `POST /v1/completions`, also streamed as
+server-sent events, and `GET /v1/models`. `top_k` and `timeout` (seconds) are additions. Requests of all connections are
+generated together. A client that disconnects cancels its request; when too many wait, the answer is 429.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from config import Config
+from model import Decoder
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from weights import Weights
+
+import pydispatch as pd
+from pydispatch.generate import Completion, DeadlineError, Engine, EngineStoppedError, Handle, QueueFullError
+
+HERE = Path(__file__).resolve().parent
+MAX_BODY_BYTES = 1 << 20
+"""Largest request; longer prompts do not fit models of this size anyway."""
+
+OPTIONS = {
+    "max_tokens": "max_new_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "seed": "seed",
+    "stop": "stop", "timeout": "deadline",
+}  # fmt: skip
+"""Fields of a request, and the arguments of `Engine.submit` that they become. null is the default."""
+IGNORED = frozenset(("model", "stream", "prompt", "user"))
+NEUTRAL = {"n": 1, "best_of": 1, "echo": False, "logprobs": None, "suffix": None, "logit_bias": None}
+"""Fields of the protocol that have no counterpart here, with the values that change nothing."""
+STATUS = (
+    (QueueFullError, 429, "rate_limit_error"), (pd.InvalidArgumentError, 400, "invalid_request_error"),
+    (DeadlineError, 504, "timeout_error"), (EngineStoppedError, 503, "server_error"),
+)  # fmt: skip
+
+
+def application(engine: Engine[str], name: str) -> Starlette:
+    """Return the ASGI application of an engine, which it closes at its end."""
+
+    async def completions(request: Request) -> Response:
+        try:
+            fields = await body_of(request)
+            handle = submitted(engine, fields)
+        except Exception as error:
+            return failure(error)
+        identity = f"cmpl-{uuid.uuid4().hex}"
+        head = {"id": identity, "object": "text_completion", "created": int(time.time()), "model": name}
+        if fields.get("stream"):
+            return StreamingResponse(events(handle, head), media_type="text/event-stream")
+        try:
+            completion = await unless_disconnected(request, handle)
+        except Exception as error:
+            return failure(error)
+        usage = {
+            "prompt_tokens": completion.prompt_tokens,
+            "completion_tokens": len(completion.tokens),
+            "total_tokens": completion.prompt_tokens + len(completion.tokens),
+            "prompt_tokens_details": {"cached_tokens": completion.reused_tokens},
+        }
+        return JSONResponse({**head, "choices": [choice(completion.text, completion.finish_reason)], "usage": usage})
+
+    async def models(request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [{"id": name, "object": "model", "owned_by": "pydispatch"}]})
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await engine.aclose(cancel=True)
+
+    routes = [
+        Route("/v1/completions", completions, methods=["POST"]),
+        Route("/v1/models", models),
+    ]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """Return the fields of a request. Raise InvalidArgumentError for a body that is too long or no JSON object."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BODY_BYTES:
+            raise pd.InvalidArgumentError(f"the request is longer than {MAX_BODY_BYTES} bytes")
+    try:
+        fields = json.loads(body)
+    except ValueError as error:
+        raise pd.InvalidArgumentError(f"the request is no JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise pd.InvalidArgumentError("the request is no JSON object")
+    return fields
+
+
+def submitted(engine: Engine[str], fields: dict[str, Any]) -> Handle[str]:
+    """Submit the request of these fields."""
+    for field, value in fields.items():
+        if field in NEUTRAL and value not in (None, NEUTRAL[field]):
+            raise pd.InvalidArgumentError(f"{field}: {value!r} is not supported here")
+        if field not in IGNORED and field not in OPTIONS and field not in NEUTRAL:
+            known = ", ".join(("prompt", "stream", *OPTIONS))
+            raise pd.InvalidArgumentError(f"there is no field '{field}'; there are: {known}")
+    prompt = fields.get("prompt")
+    if not isinstance(prompt, (str, list)):
+        raise pd.InvalidArgumentError(f"prompt: expected a text or a list of tokens, got {prompt!r}")
+    options = {OPTIONS[field]: value for field, value in fields.items() if field in OPTIONS and value is not None}
+    return engine.submit(prompt, **{"max_new_tokens": 16, "temperature": 1.0, **options})
+
+
+async def unless_disconnected(request: Request, handle: Handle[str]) -> Completion:
+    """Return the completion of a request, and cancel it when the client goes away."""
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        handle.cancel()
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        return await handle
+    finally:
+        watching.cancel()
+
+
+async def events(handle: Handle[str], head: dict[str, Any]) -> AsyncIterator[str]:
+    """Yield the server-sent events of a request. The server ends the iteration when the client disconnects."""
+    try:
+        async for piece in handle:
+            yield event({**head, "choices": [choice(piece, None)]})
+        completion = await handle
+        yield event({**head, "choices": [choice("", completion.finish_reason)]})
+        yield "data: [DONE]\n\n"
+    except Exception as error:
+        yield event(json.loads(bytes(failure(error).body)))
+    finally:
+        handle.cancel()
+
+
+def event(fields: dict[str, Any]) -> str:
+    return f"data: {json.dumps(fields)}\n\n"
+
+
+def choice(text: str | None, finish_reason: str | None) -> dict[str, Any]:
+    return {"index": 0, "text": text, "logprobs": None, "finish_reason": finish_reason}
+
+
+def failure(error: Exception) -> Response:
+    """Return the response for a request that is refused or fails."""
+    matching = (entry for entry in STATUS if isinstance(error, entry[0]))
+    _, status, kind = next(matching, (Exception, 500, "server_error"))
+    headers = {"Retry-After": "1"} if status == 429 else None
+    return JSONResponse({"error": {"message": str(error), "type": kind, "code": None}}, status, headers)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, default=HERE / "small", help="folder of config.json, *.safetensors, ...")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--sequences", type=int, default=8, help="requests that are generated at once")
+    parser.add_argument("--max-tokens", type=int, default=512, help="longest prompt and answer together")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    arguments = parser.parse_args()
+    config = Config.read(arguments.model)
+    decoder = Decoder(
+        config,
+        Weights(arguments.model),
+        max_sequences=arguments.sequences,
+        max_tokens=min(arguments.max_tokens, config.max_positions),
+    )
+    device = pd.device(arguments.device)
+    program = device.load(pd.compile(decoder.programs()))
+    engine = Engine(program, arguments.model / "tokenizer.json", stop=config.end_tokens)
+    uvicorn.run(application(engine, arguments.model.resolve().name), host=arguments.host, port=arguments.port)
+
+
+if __name__ == "__main__":
+    main()
