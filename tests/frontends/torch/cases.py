@@ -296,6 +296,14 @@ def _symbols(x: Tensor) -> Any:
     )
 
 
+def _grouped(x: Tensor, y: Tensor, ends: Tensor) -> Any:
+    """Products of groups of rows, of columns and of the axis that is summed; a group may have none."""
+    x, y = x.bfloat16(), y.bfloat16()
+    ys, xs = torch.stack([y, y + 1, y + 2]), torch.stack([x.t(), x.t() - 1, x.t() - 2])
+    pairs = [(x, ys, ends), (xs, x @ x.t(), ends), (x.t(), x, ends), (xs, torch.stack([x, x, x]))]
+    return tuple(torch.ops.aten._grouped_mm(*operands).float() for operands in pairs)
+
+
 def _halves() -> Tensor:
     return torch.randn(3, 4)
 
@@ -335,6 +343,8 @@ CASES = {
     "masked_attention": Case(of(_masked), lambda: (torch.randn(1, 2, 4, 8), torch.ones(4, 4).tril(-1) > 0)),
     "several_results": Case(of(_several_results),
                             lambda: (torch.randn(1, 2, 7, 5), torch.arange(5, dtype=torch.int32))),
+    "grouped": Case(of(_grouped), lambda: (torch.randn(16, 8), torch.randn(8, 8),
+                                           torch.tensor([8, 8, 16], dtype=torch.int32))),
     "written": Case(of(_written), lambda: (_halves(),), decomposed=False),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),

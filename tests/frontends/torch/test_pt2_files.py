@@ -311,3 +311,12 @@ def test_a_range_of_fractions_up_to_a_dynamic_size_is_refused() -> None:
 
     with pytest.raises(pd.CompileError, match=r"arange with the step -0\.5 between .*must be whole numbers"):
         written(changed("symbols", MODEL, change))
+
+
+def test_a_grouped_product_without_the_ends_of_its_groups_is_refused() -> None:
+    def change(value: Any) -> None:
+        node = next(n for n in value["graph_module"]["graph"]["nodes"] if "_grouped_mm" in n["target"])
+        node["inputs"] = [i for i in node["inputs"] if i["name"] != "offs"]
+
+    with pytest.raises(pd.CompileError, match=r"_grouped_mm: operands are bf16\[16, 8\] and bf16\[3, 8, 8\]; expected"):
+        written(changed("grouped", MODEL, change))

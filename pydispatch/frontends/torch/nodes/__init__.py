@@ -18,6 +18,7 @@ from pydispatch.frontends.torch.nodes.divisors import DIVISORS
 from pydispatch.frontends.torch.nodes.embedding_bags import EMBEDDING_BAGS
 from pydispatch.frontends.torch.nodes.float_parts import FLOAT_PARTS
 from pydispatch.frontends.torch.nodes.fourier import FOURIER
+from pydispatch.frontends.torch.nodes.grouped import GROUPED
 from pydispatch.frontends.torch.nodes.indexing import INDEXING
 from pydispatch.frontends.torch.nodes.linear_algebra import LINEAR_ALGEBRA
 from pydispatch.frontends.torch.nodes.normalization import NORMALIZATION
@@ -49,7 +50,7 @@ CONVERSIONS = {
     **strided.STRIDED, **prims.PRIMS, **LINEAR_ALGEBRA, **COUNTING, **FLOAT_PARTS, **QUANTIZATION, **VISION,
     **ORDER_STATISTICS, **DIVISORS, **SPECIAL,
     **CONVOLUTION_GRADIENTS, **POOL_GRADIENTS, **SAMPLING_GRADIENTS, **DISTANCE_GRADIENTS, **PADDING_GRADIENTS,
-    **WEIGHT_GRADIENTS, **EMBEDDING_BAGS,
+    **WEIGHT_GRADIENTS, **EMBEDDING_BAGS, **GROUPED,
 }  # fmt: skip
 CONVERSIONS |= {
     f"aten.{name}_copy": CONVERSIONS[f"aten.{name}"]

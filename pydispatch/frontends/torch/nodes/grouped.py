@@ -1,0 +1,49 @@
+"""Conversions of grouped matrix products, which mixtures of experts consist of."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import grouped, products, shapes
+from pydispatch.frontends.ops.normalization import wide
+from pydispatch.frontends.torch.trace import Conversion, Tracer
+
+
+def grouped_mm(
+    tracer: Tracer, self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
+    out_dtype: DType | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the products of groups, whose ends along the axis that they share are `offs`, [groups].
+
+    [m, k] by [groups, k, n] is [m, n], [groups, m, k] by [k, n] is [m, n], and [m, k] by [k, n] is [groups, m, n].
+    Without `offs` it is the batched product of [groups, m, k] and [groups, k, n].
+    """
+    b, dtype = tracer.b, wide(self.dtype)
+    ranks = self.rank, mat2.rank
+    if not {*ranks} <= {2, 3} or (offs is None) != (ranks == (3, 3)):
+        wanted = "[groups, m, k] and [groups, k, n]" if offs is None else "matrices, of which one may have a group axis"
+        raise b.fail(f"_grouped_mm: operands are {self} and {mat2}; expected {wanted}")
+    if offs is None:
+        product = products.matmul(b, self, mat2, dtype)
+    elif ranks == (2, 3):
+        product = grouped.by_groups_of_rows(b, self, mat2, offs, dtype)
+    elif ranks == (3, 2):
+        columns, matrices = shapes.transpose(b, mat2, [1, 0]), shapes.transpose(b, self, [0, 2, 1])
+        product = shapes.transpose(b, grouped.by_groups_of_rows(b, columns, matrices, offs, dtype), [1, 0])
+    else:
+        product = grouped.by_groups_of_sums(b, self, mat2, offs, dtype)
+    if bias is not None:
+        product = ew.binary(b, "add", product, ew.convert(b, bias, dtype))
+    return ew.convert(b, product, out_dtype or self.dtype)
+
+
+def grouped_mm_fallback(tracer: Tracer, input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+    """Convert the operator that Transformers defines for PyTorch versions or types without `aten._grouped_mm`."""
+    return grouped_mm(tracer, input, weight, offs)
+
+
+GROUPED: dict[str, Conversion] = {
+    "aten._grouped_mm": grouped_mm,
+    "transformers.grouped_mm_fallback": grouped_mm_fallback,
+}
