@@ -19,6 +19,10 @@ from xdsl.traits import IsTerminator, Pure
 SHOWS_VALUES = "pyd.shows_values"
 """Attribute of a `cf.assert` that two integers are equal: they replace `{a}` and `{b}` in its message."""
 
+INTEGER_BYTES = "pyd.integer_bytes"
+"""Attribute of a contraction: bytes of the integers that may stand for the elements of a float factor, relative to the
+largest element of each block of K. Without it, integers have as many as the precision of f32 needs."""
+
 
 class Effects(Enum):
     """Side effects of an operation, by the freedom to move, merge or repeat it."""

@@ -16,6 +16,7 @@ from pydispatch.cli.__main__ import main as run
 
 Array = np.ndarray[Any, Any]
 FLOAT, BYTE = 1, 2
+VNNI = "+avx512vnni"
 
 
 def unpacked(packed: Array, bits: int, count: int) -> Array:
@@ -73,6 +74,35 @@ def test_products(
     one, two = (np.asarray(pd.device(f"cpu?workers={w}").load(artifact).main(x)) for w in (1, 2))
     np.testing.assert_allclose(one, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v4"], {"x86-64-v4": VNNI}))
+@pytest.mark.parametrize("bits", [4, 8])
+def test_accuracy_levels_permit_shorter_integers(bits: int, cpu: str, tmp_path: Path) -> None:
+    """Elements of x are rounded relative to the largest of their block: not at all, to 1/65024 or to 1/254."""
+    rng = np.random.default_rng(bits)
+    n, blocks, block = 128, 8, 32
+    weights = {
+        "w": rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8),
+        "s": rng.uniform(0.5, 1, (n, blocks)).astype(np.float32),
+    }
+    x = rng.standard_normal((5, blocks * block)).astype(np.float32)
+    matrix = (unpacked(weights["w"], bits, block) - (1 << bits - 1)) * weights["s"][..., None].astype(np.float64)
+    expected = x @ matrix.reshape(n, -1).T
+    greatest = np.abs(x).reshape(5, blocks, block).max(-1)
+    room = greatest @ np.abs(matrix).sum(-1).T
+    errors = {}
+    for level, rounding in ((0, 0.0), (1, 0.0), (2, 1 / 65024), (3, 1 / 65024), (4, 1 / 254)):
+        sizes = {"K": blocks * block, "N": n, "bits": bits, "block_size": block, "accuracy_level": level}
+        file = tmp_path / f"{level}.onnx"
+        file.write_bytes(model(sizes, weights, (5,)))
+        features = "" if cpu == "generic" else VNNI
+        program = pd.device("cpu").load(pd.compile(file, targets="cpu", cpu=cpu, cpu_features=features))
+        result = np.asarray(program.main(x))
+        assert np.all(np.abs(result - expected) <= (rounding * 1.001 + 1e-6) * room)
+        errors[level] = np.abs(result - expected).max()
+    if cpu != "generic":  # bytes are multiplied: the errors are those of the rounding
+        assert errors[4] > 20 * errors[2] > 400 * errors[0]
 
 
 def test_weights_are_unpacked_in_the_product(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

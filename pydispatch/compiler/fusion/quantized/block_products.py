@@ -31,6 +31,7 @@ from pydispatch.ir.affine_maps import dims_in, is_projected_permutation
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
+from pydispatch.ir.op_info import INTEGER_BYTES
 from pydispatch.ir.structured import GENERIC
 from pydispatch.ir.values import shape_of
 
@@ -63,6 +64,8 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool) -> bool:
         return False
     for new in ops:
         set_location(new, op)
+        if INTEGER_BYTES in op.attributes and new.name == GENERIC:
+            new.attributes[INTEGER_BYTES] = op.attributes[INTEGER_BYTES]
     op.parent.insert_ops_before(ops, op)
     replace_op(op, ops[-1].results[0])
     return True

@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerType, TensorType, bf16, f16, f32, i8
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, TensorType, bf16, f16, f32, i8
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.tensor_ops.registry import source_of
+from pydispatch.ir.op_info import INTEGER_BYTES
 
 BYTES = 4
 """Bytes of a group of steps of K of one column: the instructions that multiply bytes add up so many products."""
+
+MOST_INTEGER_BYTES = 3
+"""Bytes of an integer with the precision of f32."""
 
 i4 = IntegerType(4)
 
@@ -83,6 +87,13 @@ class BlockQuantized:
     def block(self) -> int:
         """Steps of K of a block."""
         return self.groups * BYTES * 8 // self.bits
+
+    @property
+    def integer_bytes(self) -> int:
+        """Bytes of the integers that may stand for elements of the other factor."""
+        stated = self.contraction.op.attributes.get(INTEGER_BYTES)
+        known = stated.value.data if isinstance(stated, IntegerAttr) else MOST_INTEGER_BYTES
+        return min(max(known, 1), MOST_INTEGER_BYTES)
 
     @property
     def rows(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType
@@ -36,7 +37,7 @@ class ShapedCall:
 
     def overwritten_arguments(self: Any) -> list[SSAValue]:
         """Return the arguments whose memory results reuse."""
-        tied = syntax.tied_list(self.tied_operands) or []
+        tied: Sequence[int] = syntax.tied_list(self.tied_operands) or ()
         return [self.arguments[index] for index in tied if index >= 0]
 
     def verify_(self: Any) -> None:

@@ -6,7 +6,8 @@ exact or f32; then sum(x (u - zero) scale) = scale (sum(x u) - zero sum(x)) for 
 Where the CPU multiplies bytes, each block of a row of A is converted to integers of 24 bits, relative to its largest
 element. An integer is three signed bytes: x = unit (d2 2^16 + d1 2^8 + d0). Sums of products of bytes are exact, three
 for each row of A. An element is rounded by at most 2^-23 of the largest of its block: less than a sum of f32 is. A row
-with an infinite element has NaN as results.
+with an infinite element has NaN as results. Integers of one or two bytes, which a program may ask for, are rounded by
+at most 1/254 and 1/65024 of the largest.
 """
 
 from __future__ import annotations
@@ -41,12 +42,9 @@ WORKGROUPS, MOST_PANELS = 8, 8
 """Workgroups that there are, where there are so many panels; and the most panels of one, which share the conversion of
 A."""
 
-DIGITS = 3
-"""Bytes of an integer that stands for an element of A."""
-
-GREATEST = 8355584.0
-"""The greatest integer that stands for an element, 127 (2^16 + 2^8): rounding may add 1, and three signed bytes hold
-at most 127 more."""
+GREATEST = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
+"""The greatest integer that stands for an element, by its bytes. With several bytes, rounding may add 1 where the
+product with the reciprocal of the unit was rounded up: signed bytes hold at most 127 more."""
 
 LEAST_MAXIMUM = 2.0**-100
 """Elements of a block are relative to no less than this: the reciprocal of the unit must be finite."""
@@ -78,7 +76,7 @@ class BlockSizes:
         rows = prod(known)
         if len(known) < len(extents) or not 0 < rows <= FEW_ROWS:
             return None
-        digits = DIGITS if level.byte_products in ("unsigned by signed", "all signs") else 0
+        digits = match.integer_bytes if level.byte_products in ("unsigned by signed", "all signs") else 0
         row_block, lanes = min(rows, ROW_BLOCK), level.vector // 4
         sums = row_block * (digits or 1)
 
@@ -229,7 +227,8 @@ class _Workgroup:
         least = build.add(arith.BitcastOp(_float(build, LEAST_MAXIMUM), i32))
         (bits,) = build.loop(0, match.block, [least], greater)
         most = build.add(arith.BitcastOp(bits, f32))
-        inverse = build.add(arith.DivfOp(_float(build, GREATEST), most))
+        greatest = _float(build, GREATEST[schedule.digits])
+        inverse = build.add(arith.DivfOp(greatest, most))
         digits_first = build.plus(build.times(block, match.block), build.times(row, schedule.digits * self._steps))
 
         def digits(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
@@ -249,7 +248,7 @@ class _Workgroup:
 
         zero = _integer(build, 0)
         low, high = build.loop(0, match.block, [zero, zero], digits)
-        unit = build.add(arith.DivfOp(most, _float(build, GREATEST)))
+        unit = build.add(arith.DivfOp(most, greatest))
         for value, buffer in ((unit, rows.units), (low, rows.low), (high, rows.high)):
             store(build, value, buffer, [at])
         store(build, _joined(build, low, high), rows.sums, [at])
@@ -312,23 +311,15 @@ class _Workgroup:
         def element(inner: Builder, j: Index) -> None:
             indices = inner.plus(j, column)
 
-            def digit(d: int) -> SSAValue:
-                return _load(inner, sums, inner.plus(j, (row * max(1, schedule.digits) + d) * width))
-
             def term(per_block: PerBlock) -> SSAValue:
                 index = [panel, block, indices] if per_block.has_blocks else [panel, indices]
                 return _as_f32(inner, self.frame.elements.at(inner, per_block.tensor, index))
 
-            if schedule.digits:
-                low, high = digit(0), digit(schedule.digits - 1)
-                for d in reversed(range(1, schedule.digits - 1)):
-                    high = inner.add(arith.AddiOp(inner.add(arith.ShLIOp(high, _integer(inner, 8))), digit(d)))
-                if corrections:
-                    low = inner.add(arith.SubiOp(low, corrections[0]))
-                    high = inner.add(arith.SubiOp(high, corrections[1]))
-                total = _joined(inner, low, high)
-            else:
-                total = digit(0)
+            values = [
+                _load(inner, sums, inner.plus(j, (row * max(1, schedule.digits) + d) * width))
+                for d in range(max(1, schedule.digits))
+            ]
+            total = _number(inner, values, corrections) if schedule.digits else values[0]
             if isinstance(match.zero, PerBlock) or (match.zero and not schedule.digits):
                 zero = term(match.zero) if isinstance(match.zero, PerBlock) else _float(inner, match.zero)
                 total = inner.add(arith.SubfOp(total, inner.add(arith.MulfOp(zero, row_sum))))
@@ -387,6 +378,23 @@ def _as_f32(build: Builder, value: SSAValue) -> SSAValue:
     if isinstance(value.type, IntegerType):
         return build.add(arith.SIToFPOp(build.add(arith.ExtUIOp(value, i32)), f32))
     return value if value.type == f32 else build.add(arith.ExtFOp(value, f32))
+
+
+def _number(build: Builder, digits: Sequence[SSAValue], corrections: Sequence[SSAValue]) -> SSAValue:
+    """Emit the number with these digits, the lowest first, in f32. corrections: subtracted from the lowest digit and
+    from the integer of the others.
+    """
+    low, *highs = digits
+    if corrections:
+        low = build.add(arith.SubiOp(low, corrections[0]))
+    if not highs:
+        return build.add(arith.SIToFPOp(low, f32))
+    high = highs.pop()
+    for digit in reversed(highs):
+        high = build.add(arith.AddiOp(build.add(arith.ShLIOp(high, _integer(build, 8))), digit))
+    if corrections:
+        high = build.add(arith.SubiOp(high, corrections[1]))
+    return _joined(build, low, high)
 
 
 def _joined(build: Builder, low: SSAValue, high: SSAValue) -> SSAValue:

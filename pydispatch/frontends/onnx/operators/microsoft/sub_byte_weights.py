@@ -6,6 +6,8 @@ The conversion states the arithmetic alone; `compiler/fusion/quantized/block_pro
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import IntegerAttr, i64
+
 from pydispatch.frontends.graph.dtypes import U8
 from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
@@ -13,6 +15,10 @@ from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.ops import elementwise, normalization, shapes
 from pydispatch.frontends.ops import products as ops
 from pydispatch.frontends.ops.formulas import formula
+from pydispatch.ir.op_info import INTEGER_BYTES
+
+_INTEGER_BYTES = {2: 2, 3: 2, 4: 1}
+"""Bytes of the integers that may stand for elements of x, for an `accuracy_level` of f16, bf16 and int8."""
 
 
 def matmul(
@@ -22,7 +28,7 @@ def matmul(
     """Return x [..., k] by the transposed of a quantized matrix [n, k], plus a bias."""
     b = call.b
     k, n, bits, block = call.integer("K"), call.integer("N"), call.integer("bits", 4), call.integer("block_size")
-    call.ignore("accuracy_level")
+    integer_bytes = _INTEGER_BYTES.get(call.integer("accuracy_level", 0))
     if bits not in (2, 4, 8) or order is not None or min(k, n, block) < 1 or block * bits % 8:
         raise call.fail(f"{bits} bits in blocks of {block}, or an order of the groups, are not supported")
     blocks, inner = -(-k // block), normalization.wide(x.dtype)
@@ -44,6 +50,9 @@ def matmul(
     if blocks * block != k:
         rows = shapes.pad(b, rows, [0, 0], [0, blocks * block - k], 0.0)
     product_ = ops.dot_general(b, rows, shapes.reshape(b, weights, [n, blocks * block]), [], [(1, 1)])
+    if integer_bytes is not None:
+        for part in b.parts(product_):
+            part.owner.attributes[INTEGER_BYTES] = IntegerAttr(integer_bytes, i64)
     result = shapes.reshape(b, product_, [*x.shape[:-1], n])
     if bias is not None:
         result = formula(b, lambda v, w: v + w.to(inner), result, bias)
