@@ -7,6 +7,7 @@ The conversion states the arithmetic alone; `compiler/fusion/quantized/block_pro
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.dtypes import U8
 from pydispatch.frontends.graph.sizes import product
@@ -52,6 +53,7 @@ def matmul(
     product_ = ops.dot_general(b, rows, shapes.reshape(b, weights, [n, blocks * block]), [], [(1, 1)])
     if integer_bytes is not None:
         for part in b.parts(product_):
+            assert isinstance(part.owner, Operation)
             part.owner.attributes[INTEGER_BYTES] = IntegerAttr(integer_bytes, i64)
     result = shapes.reshape(b, product_, [*x.shape[:-1], n])
     if bias is not None:
