@@ -1,7 +1,7 @@
 """Train the small checkpoint of this folder: a Llama on the prose of the repository's documentation.
 
     pip install torch transformers tokenizers
-    python examples/llm/train.py [--steps 5000] [--write examples/llm/small]
+    python examples/llm/train.py [--steps 2000] [--write examples/llm/small]
 
 The folder gets `config.json`, `model.safetensors` (bf16) and `tokenizer.json`, as `transformers` writes them.
 """
@@ -78,7 +78,7 @@ def train(model: LlamaForCausalLM, tokens: torch.Tensor, steps: int, length: int
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=5000)
+    parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--write", type=Path, default=HERE / "small")
     arguments = parser.parse_args()
     torch.manual_seed(0)

@@ -1,0 +1,58 @@
+"""Continue a text with a language model: python examples/llm/chat.py [PROMPT] [--device cpu|vulkan|webgpu]
+
+Without a prompt, each line of the standard input is one. `--model` names a folder with `config.json`, `*.safetensors`
+and `tokenizer.json`; by default it is the small model of this folder, which `train.py` trained on the documentation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from config import Config
+from model import Decoder
+from weights import Weights
+
+import pydispatch as pd
+
+HERE = Path(__file__).resolve().parent
+
+
+def loaded(folder: Path, device: str, max_tokens: int) -> tuple[pd.Program, Config]:
+    """Compile the model of a folder for one conversation, and load it on a device."""
+    config = Config.read(folder)
+    decoder = Decoder(config, Weights(folder), max_sequences=1, max_tokens=min(max_tokens, config.max_positions))
+    return pd.device(device).load(pd.compile(decoder.programs(), targets=device.partition(":")[0])), config
+
+
+def lines_of(stream: Iterable[str]) -> Iterable[str]:
+    return (line.rstrip("\n") for line in stream if line.strip())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("prompt", nargs="?")
+    parser.add_argument("--model", type=Path, default=HERE / "small")
+    parser.add_argument("--device", default="cpu", help="cpu, vulkan, webgpu:0, ...")
+    parser.add_argument("--tokens", type=int, default=80, help="longest answer")
+    parser.add_argument("--max-tokens", type=int, default=512, help="longest prompt and answer together")
+    parser.add_argument("--temperature", type=float, default=0.6)
+    parser.add_argument("--top-p", type=float, default=0.9)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    program, config = loaded(arguments.model, arguments.device, arguments.max_tokens)
+    with pd.generate.Engine(program, arguments.model / "tokenizer.json", stop=config.end_tokens) as engine:
+        for prompt in lines_of(sys.stdin) if arguments.prompt is None else [arguments.prompt]:
+            print(prompt, end="", flush=True)
+            for piece in engine.submit(
+                prompt, max_new_tokens=arguments.tokens, temperature=arguments.temperature, top_p=arguments.top_p,
+                seed=arguments.seed,
+            ):  # fmt: skip
+                print(piece, end="", flush=True)
+            print()
+
+
+if __name__ == "__main__":
+    main()
