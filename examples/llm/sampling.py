@@ -1,6 +1,7 @@
 """Choice of the next token inside the program: temperature, top-k, top-p, and random numbers of a seed and a position.
 
-Thresholds are found by bisection over the bits of the scores, which is exact and needs no sort.
+Thresholds are found by bisection over the bits of the scores, which is exact and needs no sort. Probabilities become
+integers, whose sums are exact in every order: a draw is the same on every device for the same scores.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ Array = Any
 
 SMALLEST_TEMPERATURE = 1e-3
 """Divisor of the scores of rows whose temperature is 0, for which the draw is not used."""
+
+UNITS = np.float32(2**30)
+"""Sum of the probabilities as integers. Tokens less likely than 1 / UNITS are never drawn; larger sums overflow i32."""
 
 
 def sample(scores: Array, positions: Array, temperature: Array, top_k: Array, top_p: Array, seeds: Array) -> Array:
@@ -36,13 +40,19 @@ def sample(scores: Array, positions: Array, temperature: Array, top_k: Array, to
     scaled = scores / np.maximum(temperature, np.float32(SMALLEST_TEMPERATURE))[:, None]
     order = ordered(scaled)
     wanted = np.where(top_k > 0, np.minimum(top_k, count), count)
-    lowest = threshold(order, lambda bound: (order >= bound).sum(axis=-1) >= wanted)
-    weights = np.where(order >= lowest, np.exp(scaled - scaled.max(axis=-1, keepdims=True)), np.float32(0))
-    mass = weights.sum(axis=-1) * top_p
-    nucleus = threshold(order, lambda bound: np.where(order >= bound, weights, np.float32(0)).sum(axis=-1) >= mass)
-    lowest = np.where(top_p[:, None] < 1, np.maximum(lowest, nucleus), lowest)
-    drawn = np.where(order >= lowest, scaled + gumbel(seeds, positions, count), np.float32(-np.inf))
-    return np.where(temperature > 0, drawn.argmax(axis=-1), scores.argmax(axis=-1)).astype(np.int32)
+    best = order >= threshold(order, lambda bound: (order >= bound).sum(axis=-1, dtype=np.int32) >= wanted)
+    powers = np.where(best, np.exp(scaled - scaled.max(axis=-1, keepdims=True)), np.float32(0))
+    shares = (powers * (UNITS / powers.sum(axis=-1, keepdims=True))).astype(np.int32)
+    total = shares.sum(axis=-1, dtype=np.int32)
+    mass = np.where(top_p < 1, np.minimum((total.astype(np.float32) * top_p).astype(np.int32), total), total)
+
+    def has_mass(bound: Array) -> Array:
+        return np.where(order >= bound, shares, 0).sum(axis=-1, dtype=np.int32) >= mass
+
+    shares = np.where(order >= threshold(order, has_mass), shares, 0)
+    total = shares.sum(axis=-1, dtype=np.int32)
+    drawn = (np.cumsum(shares, axis=-1, dtype=np.int32) <= below(total, seeds, positions)[:, None]).sum(axis=-1)
+    return np.where(temperature > 0, drawn, scores.argmax(axis=-1)).astype(np.int32)
 
 
 def ordered(x: Array) -> Array:
@@ -65,13 +75,11 @@ def threshold(order: Array, has_enough: Callable[[Array], Array]) -> Array:
     return pd.loop(32, halve, order.min(axis=-1, keepdims=True), order.max(axis=-1, keepdims=True))[0]
 
 
-def gumbel(seeds: Array, positions: Array, count: int) -> Array:
-    """Return standard Gumbel numbers f32[s, count] that depend on the seed and the position of their row alone."""
-    tokens = np.arange(count, dtype=np.uint32)
-    key, counter = (seeds[:, None].astype(np.uint32), np.uint32(0)), (positions[:, None].astype(np.uint32), tokens)
-    bits = threefry(key, counter)[0]
-    uniform = ((bits >> 8).astype(np.float32) + np.float32(0.5)) * np.float32(2**-24)
-    return -np.log(-np.log(uniform))
+def below(totals: Array, seeds: Array, positions: Array) -> Array:
+    """Return random integers in [0, total), i32[s], that depend on the total, the seed and the position alone."""
+    zero = np.uint32(0)
+    bits = threefry((seeds.astype(np.uint32), zero), (positions.astype(np.uint32), zero))[0]
+    return ((bits.astype(np.uint64) * totals.astype(np.uint64)) >> 32).astype(np.int32)
 
 
 def threefry(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -4,16 +4,19 @@
     python tests/llm/make_checkpoints.py
 
 Each folder gets `config.json`, `model.safetensors` and `reference.npz`: `tokens` i64[64], and the scores of all of
-them, f32[64, words], computed in f32 from the stored weights.
+them, f32[64, words], computed in f32 from the stored weights. `continuation.json` has a text that the small model of
+`examples/llm` continues, with the best tokens.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
@@ -26,7 +29,8 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-FOLDER = Path(__file__).resolve().parent / "checkpoints"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "tests" / "llm" / "checkpoints"
 WORDS = 40
 SIZES: dict[str, Any] = {
     "vocab_size": WORDS, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -54,7 +58,21 @@ CHECKPOINTS: dict[str, tuple[PreTrainedModel, torch.dtype]] = {
 }
 
 
+def write_continuation(prompt: str, count: int) -> None:
+    """Write a prompt, and the tokens and the text of it with its `count` next tokens."""
+    folder = ROOT / "examples" / "llm" / "small"
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokens = list(tokenizer.encode(prompt).ids)
+    for _ in range(count):
+        with torch.no_grad():
+            tokens.append(int(model(torch.tensor([tokens])).logits[0, -1].argmax()))
+    values = {"prompt": prompt, "count": count, "tokens": tokens, "text": tokenizer.decode(tokens)}
+    (FOLDER.parent / "continuation.json").write_text(json.dumps(values) + "\n")
+
+
 def main() -> None:
+    write_continuation("The compiler", 24)
     tokens = np.random.default_rng(0).integers(0, WORDS, 64)
     for name, (model, dtype) in CHECKPOINTS.items():
         folder = FOLDER / name

@@ -33,12 +33,21 @@ def i32(*values: int) -> np.ndarray[Any, Any]:
     return np.array(values, np.int32)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in CHECKPOINTS.iterdir()))
+DEVICES = {"llama": "cpu", "llama_scaled": "vulkan", "qwen2": "cpu", "qwen3": "webgpu", "gpt2": "cpu"}
+
+
+def test_each_checkpoint_has_a_device() -> None:
+    assert DEVICES.keys() == {path.name for path in CHECKPOINTS.iterdir()}
+
+
+@pytest.mark.parametrize("name", DEVICES)
 def test_scores_are_those_of_transformers(name: str) -> None:
-    program: Any = pd.device("cpu").load(pd.compile(decoder_of(name).all_scores(1, 32), targets="cpu"))
+    device = DEVICES[name]
+    program: Any = pd.device(device).load(pd.compile(decoder_of(name).all_scores(1, 32), targets=device))
     tokens, expected = reference_of(name)
     scores = np.concatenate([
-        program.all_scores(tokens[None, start : start + 32], i32(start), i32(32), PAGES)[0] for start in (0, 32)
+        np.asarray(program.all_scores(tokens[None, start : start + 32], i32(start), i32(32), PAGES))[0]
+        for start in (0, 32)
     ])  # fmt: skip
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-4)
 
