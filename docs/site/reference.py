@@ -8,6 +8,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ SECTIONS = {
     "get_include get_cython_include",
     "Devices and buffers": "device devices Device Buffer dlpack",
     "Programs and calls": "Program Function Prepared Future Batched Request trace",
+    "Text for many requests": "generate.Engine generate.Handle generate.Completion generate.Statistics "
+    "generate.QueueFullError generate.DeadlineError generate.EngineStoppedError",
     "Frameworks": "to_jax to_torch vjp",
     "Patterns that match and replace": "pattern matcher imported ptx shader",
     "Programs in Python": "program state cond loop erf rsqrt reduce argmax ceil cos exp exp2 floor log log2 maximum "
@@ -180,13 +183,14 @@ def _entry(name: str, thing: Any) -> str:
 def python() -> str:
     """Return a page with every public name of `pydispatch`, by task."""
     listed = [name for names in SECTIONS.values() for name in names.split()]
-    wrong = set(listed) ^ {*pydispatch.__all__, *RETURNED}
+    inner = {f"generate.{name}" for name in pydispatch.generate.__all__}
+    wrong = set(listed) ^ {*pydispatch.__all__, *inner, *RETURNED}
     assert not wrong and len(listed) == len(set(listed)), f"docs/site/reference.py: SECTIONS is wrong about {wrong}"
     sections = ["# Python", "Every public name, as `import pydispatch as pd` has it."]
     for title, names in SECTIONS.items():
         sections.append(f"## {title}")
         for name in names.split():
-            thing = _imported(RETURNED[name][0]) if name in RETURNED else getattr(pydispatch, name)
+            thing = _imported(RETURNED[name][0]) if name in RETURNED else attrgetter(name)(pydispatch)
             sections.append(_entry(name, thing))
     return "\n\n".join(sections) + "\n"
 

@@ -21,13 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from config import Config
-from model import Decoder
+from served import Served
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from weights import Weights
 
 import pydispatch as pd
 from pydispatch.generate import Completion, DeadlineError, Engine, EngineStoppedError, Handle, QueueFullError
@@ -50,17 +48,21 @@ STATUS = (
 )  # fmt: skip
 
 
-def application(engine: Engine[str], name: str) -> Starlette:
-    """Return the ASGI application of an engine, which it closes at its end."""
+class Completions:
+    """The endpoint `/v1/completions` of an engine. name: of the model, as answers state it."""
 
-    async def completions(request: Request) -> Response:
+    def __init__(self, engine: Engine[str], name: str) -> None:
+        self.engine, self.name = engine, name
+
+    async def respond(self, request: Request) -> Response:
+        """Return the answer to one request, or the error that it gets."""
         try:
             fields = await body_of(request)
-            handle = submitted(engine, fields)
+            handle = submitted(self.engine, fields)
         except Exception as error:
             return failure(error)
         identity = f"cmpl-{uuid.uuid4().hex}"
-        head = {"id": identity, "object": "text_completion", "created": int(time.time()), "model": name}
+        head = {"id": identity, "object": "text_completion", "created": int(time.time()), "model": self.name}
         if fields.get("stream"):
             return StreamingResponse(events(handle, head), media_type="text/event-stream")
         try:
@@ -75,6 +77,10 @@ def application(engine: Engine[str], name: str) -> Starlette:
         }
         return JSONResponse({**head, "choices": [choice(completion.text, completion.finish_reason)], "usage": usage})
 
+
+def application(engine: Engine[str], name: str) -> Starlette:
+    """Return the ASGI application of an engine, which it closes at its end."""
+
     async def models(request: Request) -> Response:
         return JSONResponse({"object": "list", "data": [{"id": name, "object": "model", "owned_by": "pydispatch"}]})
 
@@ -85,10 +91,8 @@ def application(engine: Engine[str], name: str) -> Starlette:
         finally:
             await engine.aclose(cancel=True)
 
-    routes = [
-        Route("/v1/completions", completions, methods=["POST"]),
-        Route("/v1/models", models),
-    ]
+    completions = Completions(engine, name)
+    routes = [Route("/v1/completions", completions.respond, methods=["POST"]), Route("/v1/models", models)]
     return Starlette(routes=routes, lifespan=lifespan)
 
 
@@ -177,16 +181,8 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     arguments = parser.parse_args()
-    config = Config.read(arguments.model)
-    decoder = Decoder(
-        config,
-        Weights(arguments.model),
-        max_sequences=arguments.sequences,
-        max_tokens=min(arguments.max_tokens, config.max_positions),
-    )
-    device = pd.device(arguments.device)
-    program = device.load(pd.compile(decoder.programs()))
-    engine = Engine(program, arguments.model / "tokenizer.json", stop=config.end_tokens)
+    served = Served.read(arguments.model, arguments.device, arguments.sequences, arguments.max_tokens)
+    engine = served.engine(arguments.device)
     uvicorn.run(application(engine, arguments.model.resolve().name), host=arguments.host, port=arguments.port)
 
 

@@ -61,6 +61,19 @@ class Engine(Generic[Piece]):
     Any thread and any coroutine may submit requests. One thread runs the steps, and sleeps while there are none. After
     a fork, the child needs an engine of its own.
 
+    Args:
+        program: A loaded program with `prefill`, `decode` and `cache_shape` (docs/serving.md). Its cache belongs to the
+            engine.
+        tokenizer: A tokenizer, or the path of a `tokenizer.json`; None: prompts and answers are tokens.
+        max_sequences: Requests that run at once, at most; by default the rows of `decode`.
+        max_tokens: Tokens of a prompt and its answer, at most; by default what the cache can hold.
+        max_queue: Requests that may wait to be started.
+        stop: Tokens and strings that end every request, such as the end-of-text token.
+        clock: Function that returns seconds, for deadlines.
+
+    Raises:
+        InvalidArgumentError: The program has other functions, another engine uses its cache, or a limit is wrong.
+
     Example:
         >>> with pd.generate.Engine(program, "tokenizer.json") as engine:
         ...     for piece in engine.submit("Once upon a time", max_new_tokens=50):
@@ -104,20 +117,7 @@ class Engine(Generic[Piece]):
         stop: Stop = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create an engine. Its thread starts with the first request.
-
-        Args:
-            program: A loaded program with `prefill`, `decode` and `cache_shape`. Its cache belongs to the engine.
-            tokenizer: A tokenizer, or the path of a `tokenizer.json`; None: prompts and answers are tokens.
-            max_sequences: Requests that run at once, at most; by default the rows of `decode`.
-            max_tokens: Tokens of a prompt and its answer, at most; by default what the cache can hold.
-            max_queue: Requests that may wait to be started.
-            stop: Tokens and strings that end every request, such as the end-of-text token.
-            clock: Seconds for deadlines.
-
-        Raises:
-            InvalidArgumentError: The program is none that generates, another engine uses it, or a limit is wrong.
-        """
+        """See the class. The thread of the engine starts with its first request."""
         generating = GeneratingProgram(program)
         self._page_size = generating.page_size
         self._max_tokens = _limit("max_tokens", max_tokens, generating.max_tokens)

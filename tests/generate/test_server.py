@@ -17,6 +17,7 @@ from test_text import Bytes
 from pydispatch.generate import Engine
 
 pytest.importorskip("uvicorn")
+pytest.importorskip("tokenizers")
 pytest.importorskip("httpx")
 testclient = pytest.importorskip("starlette.testclient")
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "llm"))
