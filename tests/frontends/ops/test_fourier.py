@@ -21,21 +21,21 @@ def close(found: np.ndarray, wanted: np.ndarray, dtype: str) -> None:
     np.testing.assert_allclose(found, wanted, rtol=epsilon, atol=epsilon * max(1.0, np.abs(wanted).max(initial=0)))
 
 
-# One, a factor, primes with a matrix and without, powers of two, products, a prime times a factor.
-LENGTHS = (1, 2, 3, 8, 31, 64, 67, 100, 128, 257, 263, 514, 1000, 1024, 1111)
+# Each small length, primes with a matrix and without, powers of two, products, a prime times a factor.
+LENGTHS = (*range(1, 65), 67, 71, 73, 79, 83, 89, 97, 100, 101, 103, 107, 109, 113, 127, 128, 251, 257, 263, 514, 1000,
+           1024, 1111)  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("n", LENGTHS)
-def test_transforms(run, n: int) -> None:
-    x, real = numbers(3, n), numbers(3, n, dtype="float32")
-    half = np.fft.rfft(real).astype(np.complex64)
-    got = run(lambda b, x, r, h: [fourier.fft(b, x), fourier.fft(b, x, inverse=True), fourier.rfft(b, r),
-                                  fourier.irfft(b, h, n)], x, real, half)  # fmt: skip
-    close(got[0], np.fft.fft(x), "complex64")
-    close(got[1], np.fft.ifft(x), "complex64")
-    close(got[2], np.fft.rfft(real), "float32")
-    close(got[3], np.fft.irfft(half, n), "float32")
-    assert got[2].shape == (3, n // 2 + 1)
+def test_transforms(run, n: int, dtype: str) -> None:
+    x, real = numbers(3, n, dtype=dtype), numbers(3, n, dtype={"complex64": "float32"}.get(dtype, "float64"))
+    half = np.fft.rfft(real).astype(dtype)
+    got = run(lambda b, x, r, h: [fourier.fft(b, x), fourier.fft(b, x, inverse=True), fourier.fft(b, r),
+                                  fourier.rfft(b, r), fourier.irfft(b, h, n)], x, real, half)  # fmt: skip
+    expected = [np.fft.fft(x), np.fft.ifft(x), np.fft.fft(real), np.fft.rfft(real), np.fft.irfft(half, n)]
+    for found, wanted in zip(got, expected, strict=True):
+        close(found, wanted, dtype)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 48])

@@ -65,8 +65,10 @@ def test_a_root_that_an_operand_selects() -> None:
       : (tensor<2xf32>, tensor<1xi32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }}"""
-    x = np.float32([1, 2])
-    np.testing.assert_array_equal(np.asarray(pd.device("cpu").load(pd.compile(text)).main(x, np.int32([0]))), x)
+    x = np.array([1, 2], np.float32)
+    np.testing.assert_array_equal(
+        np.asarray(pd.device("cpu").load(pd.compile(text)).main(x, np.array([0], np.int32))), x
+    )
 
 
 def test_several_operands_keep_their_order() -> None:
@@ -75,7 +77,7 @@ def test_several_operands_keep_their_order() -> None:
       -> (tensor<2xf32>, tensor<3xf32>)
   return %0#0, %0#1 : tensor<2xf32>, tensor<3xf32>
 }}"""
-    x, y = np.float32([1, 2]), np.float32([3, 4, 5])
+    x, y = np.array([1, 2], np.float32), np.array([3, 4, 5], np.float32)
     for found, expected in zip(pd.device("cpu").load(pd.compile(text)).main(x, y), (x, y), strict=True):
         np.testing.assert_array_equal(np.asarray(found), expected)
 
