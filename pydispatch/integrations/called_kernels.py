@@ -37,7 +37,6 @@ class Kernel(KernelSource):
         self.__wrapped__ = function
         self._view = next((index for index, parameter in enumerate(self.passed) if parameter.is_view), 0)
         self._count = len(self.passed)
-        self._has_tuples = any(parameter.group for parameter in self.passed)
         self._host: Loaded | None = None
         self._loaded: dict[tuple[str, bool], Loaded] = {}
 
@@ -70,12 +69,29 @@ class Kernel(KernelSource):
         """
         return Kernel(self.source.function, self.workgroup, self.grid, self.statics, True)
 
+    def python(self, *args: Any) -> None:
+        """Run the function itself under plain Python, so that a debugger stops in it and `print` prints.
+
+        Invocations run one after the other, in turns between barriers. Views are arrays of NumPy, changed in place;
+        numbers are those of NumPy, in which a type that a kernel refuses may be computed. It is meant for small sizes.
+
+        Raises:
+            InvalidArgumentError: The number of arguments is not that of the parameters.
+            KernelError: An index is out of bounds, or invocations do not meet.
+            CompileError: As `lowered`, for a kernel whose grid is inferred.
+        """
+        from pydispatch.kernels.emulation.launch import launch
+
+        flat = self.flat(args)
+        self.check_count(flat)
+        launch(self, flat)
+
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
         """Return a function that launches the kernel over a grid of these numbers of workgroups."""
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
 
         def launch(*args: Any) -> None:
-            args = self._flat(args)
+            args = self.flat(args)
             if are_traced(args):
                 launched(self, args, counts)
                 return
@@ -105,7 +121,7 @@ class Kernel(KernelSource):
                 raised, too.
         """
         if len(args) != self._count or type(args[self._view]) is not np.ndarray or self._host is None:
-            args = self._flat(args)
+            args = self.flat(args)
             if are_traced(args):
                 launched(self, args, None)
                 return
@@ -137,18 +153,6 @@ class Kernel(KernelSource):
             return error
         message = f"{text}, in workgroup {error.workgroup} of '{self.name}'"
         return KernelError(message, error.executable, error.export, error.workgroup, error.code)
-
-    def check_count(self, args: tuple[Any, ...]) -> None:
-        """Raise InvalidArgumentError unless the number of arguments is that of the parameters."""
-        if len(args) != self._count:
-            names = ", ".join(parameter.name for parameter in self.passed)
-            raise InvalidArgumentError(f"kernel '{self.name}' takes {self._count} arguments ({names}), got {len(args)}")
-
-    def _flat(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments with the views of tuples in place of the tuples."""
-        if not self._has_tuples:
-            return args
-        return tuple(item for view in args for item in (view if isinstance(view, (tuple, list)) else (view,)))
 
     def _device(self, args: tuple[Any, ...]) -> str:
         """Return the name of the device of the first view among the arguments."""

@@ -1,10 +1,18 @@
-"""The functions that kernels call. Their bodies say what to do where one is called outside a kernel."""
+"""The functions that kernels call.
+
+A kernel that is compiled never runs them. Under `kernel.python` they are those of the running invocation
+(`emulation.py`); elsewhere they raise an error.
+"""
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NoReturn
 
 from pydispatch.errors import InvalidArgumentError
+
+running = threading.local()
+"""Of a thread in which a kernel runs under Python: `running.invocation`, whose methods are the functions below."""
 
 
 def outside(name: str) -> NoReturn:
@@ -14,42 +22,50 @@ def outside(name: str) -> NoReturn:
     )
 
 
+def emulated(name: str, *arguments: Any) -> Any:
+    """Call a function of the kernel that runs in this thread. Raise InvalidArgumentError if none runs."""
+    invocation = getattr(running, "invocation", None)
+    if invocation is None:
+        outside(name)
+    return getattr(invocation, name)(*arguments)
+
+
 def global_id(axis: int) -> int:
     """Return the index of this invocation along an axis of the whole grid, of type index.
 
     Axis 0 runs along the last dimension of the result.
     """
-    outside("global_id")
+    return emulated("global_id", axis)
 
 
 def local_id(axis: int) -> int:
     """Return the index of this invocation in its workgroup along an axis, of type index."""
-    outside("local_id")
+    return emulated("local_id", axis)
 
 
 def group_id(axis: int) -> int:
     """Return the index of this workgroup along an axis of the grid, of type index."""
-    outside("group_id")
+    return emulated("group_id", axis)
 
 
 def group_size(axis: int) -> int:
     """Return the number of invocations of a workgroup along an axis; it is known at compile time."""
-    outside("group_size")
+    return emulated("group_size", axis)
 
 
 def grid_size(axis: int) -> int:
     """Return the number of workgroups along an axis of the grid, of type index."""
-    outside("grid_size")
+    return emulated("grid_size", axis)
 
 
 def barrier() -> None:
     """Wait for all invocations of the workgroup; their earlier writes are visible to each of them afterwards."""
-    outside("barrier")
+    emulated("barrier")
 
 
 def shared(shape: Any, dtype: Any) -> Any:
     """Allocate workgroup memory, shared by all invocations of the workgroup. Its initial content is undefined."""
-    outside("shared")
+    return emulated("shared", shape, dtype)
 
 
 def private(shape: Any, dtype: Any) -> Any:
@@ -57,7 +73,7 @@ def private(shape: Any, dtype: Any) -> Any:
 
     Its initial content is undefined; it ends at the next barrier.
     """
-    outside("private")
+    return emulated("private", shape, dtype)
 
 
 def atomic_add(memory: Any, index: Any, value: Any) -> Any:
@@ -65,37 +81,37 @@ def atomic_add(memory: Any, index: Any, value: Any) -> Any:
 
     index: of an element, a number or a tuple; in kernels with tiles also tiles, which update an element each.
     """
-    outside("atomic_add")
+    return emulated("atomic_add", memory, index, value)
 
 
 def atomic_max(memory: Any, index: Any, value: Any) -> Any:
     """Replace `memory[index]` by the larger of itself and a value; arguments and result are those of `atomic_add`."""
-    outside("atomic_max")
+    return emulated("atomic_max", memory, index, value)
 
 
 def atomic_min(memory: Any, index: Any, value: Any) -> Any:
     """Replace `memory[index]` by the smaller of itself and a value; arguments and result are those of `atomic_add`."""
-    outside("atomic_min")
+    return emulated("atomic_min", memory, index, value)
 
 
 def atomic_exchange(memory: Any, index: Any, value: Any) -> Any:
     """Replace `memory[index]` by a value; arguments and result are those of `atomic_add`."""
-    outside("atomic_exchange")
+    return emulated("atomic_exchange", memory, index, value)
 
 
 def atomic_and(memory: Any, index: Any, value: Any) -> Any:
     """Clear the bits of the integer `memory[index]` that are not set in a value; else as `atomic_add`."""
-    outside("atomic_and")
+    return emulated("atomic_and", memory, index, value)
 
 
 def atomic_or(memory: Any, index: Any, value: Any) -> Any:
     """Set the bits of the integer `memory[index]` that are set in a value; else as `atomic_add`."""
-    outside("atomic_or")
+    return emulated("atomic_or", memory, index, value)
 
 
 def atomic_xor(memory: Any, index: Any, value: Any) -> Any:
     """Invert the bits of the integer `memory[index]` that are set in a value; else as `atomic_add`."""
-    outside("atomic_xor")
+    return emulated("atomic_xor", memory, index, value)
 
 
 def atomic_cas(memory: Any, index: Any, expected: Any, value: Any) -> Any:
@@ -104,22 +120,22 @@ def atomic_cas(memory: Any, index: Any, expected: Any, value: Any) -> Any:
     Returns:
         The element before: it was replaced if that is the expected one.
     """
-    outside("atomic_cas")
+    return emulated("atomic_cas", memory, index, expected, value)
 
 
 def group_sum(value: Any) -> Any:
     """Return the sum of a value over the invocations of the workgroup, the same for all of them."""
-    outside("group_sum")
+    return emulated("group_sum", value)
 
 
 def group_max(value: Any) -> Any:
     """Return the largest value over the invocations of the workgroup; NaN if one of the values is NaN."""
-    outside("group_max")
+    return emulated("group_max", value)
 
 
 def group_min(value: Any) -> Any:
     """Return the smallest value over the invocations of the workgroup; NaN if one of the values is NaN."""
-    outside("group_min")
+    return emulated("group_min", value)
 
 
 def subgroup_shuffle(value: Any, lane: Any) -> Any:
@@ -127,42 +143,42 @@ def subgroup_shuffle(value: Any, lane: Any) -> Any:
 
     A subgroup is 32 invocations that follow each other, axis 0 first. lane: number in the subgroup, from 0 on.
     """
-    outside("subgroup_shuffle")
+    return emulated("subgroup_shuffle", value, lane)
 
 
 def subgroup_sum(value: Any) -> Any:
     """Return the sum of a value over the 32 invocations of the subgroup, in order."""
-    outside("subgroup_sum")
+    return emulated("subgroup_sum", value)
 
 
 def subgroup_max(value: Any) -> Any:
     """Return the largest value of the 32 invocations of the subgroup; NaN if one of the values is NaN."""
-    outside("subgroup_max")
+    return emulated("subgroup_max", value)
 
 
 def subgroup_min(value: Any) -> Any:
     """Return the smallest value of the 32 invocations of the subgroup; NaN if one of the values is NaN."""
-    outside("subgroup_min")
+    return emulated("subgroup_min", value)
 
 
 def subgroup_ballot(condition: Any) -> Any:
     """Return the u32 whose bit k says whether a condition holds in invocation k of the subgroup."""
-    outside("subgroup_ballot")
+    return emulated("subgroup_ballot", condition)
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
     """Return `a` if the condition holds, else `b`; both are computed."""
-    outside("where")
+    return emulated("where", condition, a, b)
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
     """Return a * b + c, rounded once."""
-    outside("fma")
+    return emulated("fma", a, b, c)
 
 
 def bitcast(value: Any, dtype: Any) -> Any:
     """Reinterpret the bits of a value as another type of the same width."""
-    outside("bitcast")
+    return emulated("bitcast", value, dtype)
 
 
 def cdiv(a: int, b: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
-from pydispatch.kernels.entities import Scalar
+from pydispatch.kernels.entities import Literal, Scalar
 from pydispatch.kernels.grid_sizes import Size, Sizes, called
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.source import Source
@@ -27,13 +27,15 @@ def workgroup_counts(
     writer: Writer,
     passed: Sequence[Parameter],
     symbols: Mapping[tuple[str, int], str],
-    phases: Phases | TileKernel,
     statics: Mapping[str, Any],
-    written: Sequence[int],
+    covered: Sequence[tuple[Scalar | Literal, int]],
     grid: Callable[..., Any] | Sequence[int] | None,
     grid_in_call: bool,
 ) -> list[str]:
-    """Emit the number of workgroups along each of the three axes, and return their SSA names."""
+    """Emit the number of workgroups along each of the three axes, and return their SSA names.
+
+    covered: what `covering` returns, for a kernel whose grid is inferred.
+    """
     if grid_in_call:
         return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
 
@@ -56,11 +58,10 @@ def workgroup_counts(
 
     sizes = Sizes(writer)
     if grid is None:
-        if isinstance(phases, TileKernel):
-            over = passed[written[0]]
-            chosen = _tile_counts(source, over.name, shape(over, sizes), phases)
-        else:
-            chosen = _inferred_counts(sizes, phases)
+        chosen = []
+        for size, extent in covered:
+            count = Size(sizes, size.name) if isinstance(size, Scalar) else int(size.value)
+            chosen.append(count if extent == 1 else -(-count // extent))
         chosen += [1] * (3 - len(chosen))
     else:
         chosen = called(source, sizes, results) if callable(grid) else _checked_counts(source, grid)
@@ -77,30 +78,34 @@ def _checked_counts(source: Source, chosen: Any) -> list[Size | int]:
     return [*chosen, *[1] * (3 - len(chosen))]
 
 
-def _inferred_counts(sizes: Sizes, phases: Phases) -> list[Size | int]:
-    """Return the grid that the sizes recorded by `Coverage` imply."""
-    counts: list[Size | int] = []
-    for size, extent in phases.workgroups():
-        count = Size(sizes, size.name) if isinstance(size, Scalar) else int(size.value)
-        counts.append(count if extent == 1 else -(-count // extent))
-    return counts
+def covering(
+    source: Source, written: Parameter, symbols: Mapping[tuple[str, int], str], phases: Phases | TileKernel
+) -> list[tuple[Scalar | Literal, int]]:
+    """Return for each axis of an inferred grid a size, and how many of its elements one workgroup covers.
 
-
-def _tile_counts(source: Source, view: str, shape: Sequence[Size | int], phases: TileKernel) -> list[Size | int]:
-    """Return the grid that covers a view with the block that each workgroup stores, axis 0 along the last dimension."""
-    extents, sizes = phases.covered(view), shape[::-1]
+    written: the first view that the kernel writes, which a kernel with tiles covers by the block that each workgroup
+    stores, axis 0 along its last dimension.
+    """
+    if isinstance(phases, Phases):
+        return phases.workgroups()
+    extents = phases.covered(written.name)
     if extents is None:
         raise source.error(
             source.tree,
-            f"no grid follows: kernel '{source.name}' writes '{view}' in a loop, a condition or by tiles of indices",
+            f"no grid follows: kernel '{source.name}' writes '{written.name}' in a loop, a condition or by tiles of "
+            f"indices",
             "give one: @pydispatch.kernel(grid=lambda ...: (...))",
         )
-    chosen = [-(-size // extent) for size, extent in zip(sizes, extents, strict=False)]
-    chosen += list(sizes[len(extents) :])
-    if len(chosen) > 3:
+    shape = (written.type and written.type.shape) or ()
+    sizes: list[Scalar | Literal] = [
+        Literal(size) if isinstance(size, int) else Scalar(symbols[written.name, dimension], "index")
+        for dimension, size in enumerate(shape)
+    ]
+    if len(sizes) > 3:
         raise source.error(
             source.tree,
-            f"the grid over '{view}' would have {len(chosen)} dimensions",
+            f"the grid over '{written.name}' would have {len(sizes)} dimensions",
             "give one: @pydispatch.kernel(grid=lambda ...: (...))",
         )
-    return chosen
+    padded = [*extents, *[1] * (len(sizes) - len(extents))]
+    return list(zip(sizes[::-1], padded, strict=True))

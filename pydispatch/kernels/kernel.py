@@ -90,6 +90,25 @@ class KernelSource(KernelLike):
         """Positions of the parameters passed at run time that the kernel writes. Raises as `lowered`."""
         return self.launched.written
 
+    @property
+    def covering(self) -> tuple[tuple[str | int, int], ...]:
+        """Sizes that an inferred grid covers, as in `Lowered`. Raises as `lowered`."""
+        return self._default_lowering.covering
+
+    def check_count(self, args: tuple[Any, ...]) -> None:
+        """Raise InvalidArgumentError unless the number of arguments is that of the parameters."""
+        if len(args) != len(self.passed):
+            names = ", ".join(parameter.name for parameter in self.passed)
+            raise InvalidArgumentError(
+                f"kernel '{self.name}' takes {len(self.passed)} arguments ({names}), got {len(args)}"
+            )
+
+    def flat(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the arguments with the views of tuples in place of the tuples."""
+        if not any(parameter.group for parameter in self.passed):
+            return args
+        return tuple(item for view in args for item in (view if isinstance(view, (tuple, list)) else (view,)))
+
     def mlir(self) -> str:
         """Return the program as MLIR text: an executable, and a host function that returns the written views.
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar, TupleValue
-from pydispatch.kernels.grids import workgroup_counts
+from pydispatch.kernels.grids import covering, workgroup_counts
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.races import STAMPS, stamps_name, stamps_type
 from pydispatch.kernels.source import Source
@@ -37,6 +37,8 @@ class Lowered:
         asserts: Message of each assertion, by the error code that a workgroup returns.
         complete: Positions of the views that a checked kernel must write as a whole.
         stamps: Name and type of the race stamps of each such view, as values of the body.
+        covering: Of an inferred grid, for each axis: a size, or the SSA name of one, and how many of its elements a
+            workgroup covers.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Lowered:
     asserts: Mapping[int, str]
     complete: tuple[int, ...] = ()
     stamps: tuple[tuple[str, str], ...] = ()
+    covering: tuple[tuple[str | int, int], ...] = ()
 
     @property
     def text(self) -> str:
@@ -91,13 +94,14 @@ def lower(
     kind = TileKernel if has_tiles(source) else Phases
     phases = kind(source, parameters, workgroup, statics)
     phases.checks = checks
-    symbols = _symbols(passed)
+    symbols = size_symbols(passed)
     lines = phases.lower(_environment(passed, symbols))
     if checks and kind is Phases:  # again, since now it is known what is written
         watched = frozenset(phases.written)
         phases = kind(source, parameters, workgroup, statics)
         phases.checks, phases.watched = checks, watched
         lines = phases.lower(_environment(passed, symbols))
+    covered: list[tuple[Scalar | Literal, int]] = []
     written = [index for index, parameter in enumerate(passed) if parameter.name in phases.written]
     if not written:
         raise source.error(source.tree, f"kernel '{source.name}' writes no view", "store its results: y[i] = ...")
@@ -106,6 +110,8 @@ def lower(
     types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in passed]
     types = [signless(type, "ui") for type in types]
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
+    if grid is None and not grid_in_call:
+        covered = covering(source, passed[written[0]], symbols, phases)
     if grid_in_call:
         arguments += [(f"grid_{axis}", "i64") for axis in range(3)]
     return Lowered(
@@ -113,15 +119,18 @@ def lower(
         tuple(map(signless, _executable_lines(source, passed, symbols, phases, lines))),
         tuple(arguments),
         tuple(arguments[index] for index in written),
-        tuple(_host_function_lines(source, passed, symbols, types, phases, statics, written, grid, grid_in_call)),
+        tuple(
+            _host_function_lines(source, passed, symbols, types, phases, statics, written, covered, grid, grid_in_call)
+        ),
         tuple(written),
         phases.asserts,
         tuple(complete),
         tuple((_stamps_result(passed[index]), _stamps_type(passed[index])) for index in complete),
+        tuple((size.name if isinstance(size, Scalar) else int(size.value), extent) for size, extent in covered),
     )
 
 
-def _symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
+def size_symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
     """Return the SSA name of every dynamic size by (view, dimension). Sizes with the same symbol share one name."""
     symbols: dict[tuple[str, int], str] = {}
     for parameter in passed:
@@ -255,13 +264,14 @@ def _host_function_lines(
     phases: Phases | TileKernel,
     statics: Mapping[str, Any],
     written: Sequence[int],
+    covered: Sequence[tuple[Scalar | Literal, int]],
     grid: Callable[..., Any] | Sequence[int] | None,
     grid_in_call: bool,
 ) -> list[str]:
     """Return the lines of the host function: it checks sizes, computes the grid and dispatches the kernel."""
     writer = Writer(source)
     _define_sizes(writer, passed, symbols, types)
-    counts = workgroup_counts(source, writer, passed, symbols, phases, statics, written, grid, grid_in_call)
+    counts = workgroup_counts(source, writer, passed, symbols, statics, covered, grid, grid_in_call)
     sizes = list(dict.fromkeys(symbols.values()))
     watched = _watched(passed, phases)
     stamps = _stamps(writer, watched, symbols)

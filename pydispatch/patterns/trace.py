@@ -117,11 +117,16 @@ def unary(name: str, x: Value) -> Value:
     return Value("scalar", x.type, (x,), op)
 
 
+def is_array(x: object) -> bool:
+    """Return whether NumPy computes with an operand: a number, an array, or an array of a program."""
+    return isinstance(x, (int, float)) or hasattr(x, "__array_ufunc__") or hasattr(x, "__array_interface__")
+
+
 def elementwise(name: str, x: Any) -> Any:
     """Apply a function of one operand to a value of a pattern, an array of a program, or anything that NumPy
     accepts.
     """
-    if isinstance(x, Value) or not (hasattr(x, "__array_ufunc__") or isinstance(x, (int, float))):
+    if not is_array(x):
         return unary(name, x)
     import numpy as np
 
@@ -170,14 +175,21 @@ def matmul(lhs: Value, rhs: Value) -> Value:
     return Value("matmul", TensorType(lhs.type.dtype, (lhs.shape[0], rhs.shape[1])), (lhs, rhs))
 
 
+def numpy_function(name: str, *operands: Any) -> Any:
+    """Call a function of NumPy by its name."""
+    import numpy as np
+
+    return getattr(np, name)(*operands)
+
+
 def maximum(lhs: Value | float, rhs: Value | float) -> Value:
     """Return the larger of two values, elementwise."""
-    return binary("maximum", lhs, rhs)
+    return numpy_function("maximum", lhs, rhs) if is_array(lhs) and is_array(rhs) else binary("maximum", lhs, rhs)
 
 
 def minimum(lhs: Value | float, rhs: Value | float) -> Value:
     """Return the smaller of two values, elementwise."""
-    return binary("minimum", lhs, rhs)
+    return numpy_function("minimum", lhs, rhs) if is_array(lhs) and is_array(rhs) else binary("minimum", lhs, rhs)
 
 
 def reduce(op: str, x: Value, axis: int = -1) -> Value:
@@ -199,6 +211,8 @@ def _axis(what: str, x: object, axis: object) -> int:
 
 def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
     """Return the maximum along an axis, and the index of its first occurrence."""
+    if is_array(x):
+        return numpy_function("max", x, axis), numpy_function("argmax", x, axis).astype(f"int{index[1:]}")
     axis = _axis("argmax", x, axis)
     if index not in ("i32", "i64"):
         raise InvalidArgumentError(f"argmax: index: expected 'i32' or 'i64', got {index!r}")

@@ -31,7 +31,11 @@ def loaded(path: Path) -> ModuleType:
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in GALLERY])
 def test_equals_numpy_on_every_device(path: Path) -> None:
+    """`kernel.python`, which shares no code with the compiler, and all targets of one artifact."""
     for case in loaded(path).cases(np.random.default_rng(1)):
+        own = [np.copy(each) if isinstance(each, np.ndarray) else each for each in case.arguments]
+        case.kernel.python(*own)
+        case.compare([own[position] for position in case.kernel.written])
         artifact = pd.compile(case.kernel, targets=("cpu", "vulkan", "webgpu", "cuda"))
         for name in DEVICES:
             results = pd.device(name).load(artifact)[case.kernel.name](*case.arguments)

@@ -23,7 +23,7 @@ def has_tiles(source: Source) -> bool:
         function = pending.pop()
         for node in ast.walk(function.tree):
             if isinstance(node, ast.Call):
-                called = _named_object(function, node.func)
+                called = named_object(function, node.func)
                 if called in BY_INVOCATIONS:
                     return False
                 is_tiled = is_tiled or called in FUNCTIONS
@@ -41,13 +41,13 @@ def has_tiles(source: Source) -> bool:
 _LIBRARIES = ("numpy", "pydispatch")
 
 
-def _named_object(source: Source, node: ast.expr) -> object:
+def named_object(source: Source, node: ast.expr) -> object:
     """Return the Python function or module that a name or an attribute refers to; MISSING for anything else."""
     value: object = MISSING
     if isinstance(node, ast.Name):
         value = source.meaning(node.id)
     elif isinstance(node, ast.Attribute):
-        value = getattr(_named_object(source, node.value), node.attr, MISSING)
+        value = getattr(named_object(source, node.value), node.attr, MISSING)
     return value if isfunction(value) or ismodule(value) else MISSING
 
 

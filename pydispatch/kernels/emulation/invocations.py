@@ -1,0 +1,161 @@
+"""The functions of kernels under plain Python, for one invocation or, with tiles, for a workgroup."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydispatch.errors import KernelError
+from pydispatch.kernels.emulation.tile_functions import TileFunctions, dtype_of
+from pydispatch.kernels.emulation.views import ArrayView, tile
+from pydispatch.patterns.types import DType
+
+Meet = Callable[["Invocation", str, tuple[Any, ...]], Any]
+"""Waits for the other invocations at a collective, and returns its result: the invocation, the name, the arguments."""
+
+
+class Invocation(TileFunctions):
+    """Running invocation.
+
+    Attributes:
+        local: Index in the workgroup along each axis; None for a workgroup that runs as a whole.
+        group, extents, counts: Index of the workgroup, its size, and the number of workgroups along each axis.
+        shared_memory: Workgroup memory in the order of its allocation.
+        meet: Called for collectives.
+    """
+
+    def __init__(
+        self, local: Sequence[int] | None, group: Sequence[int], extents: Sequence[int], counts: Sequence[int],
+        shared_memory: list[ArrayView], meet: Meet,
+    ) -> None:  # fmt: skip
+        self.local, self.group, self.extents, self.counts = local, group, extents, counts
+        self.shared_memory, self.meet = shared_memory, meet
+        self._allocations = 0
+
+    # ---- positions
+
+    def global_id(self, axis: int) -> int:
+        return self.group[axis] * self.extents[axis] + self.local_id(axis)
+
+    def local_id(self, axis: int) -> int:
+        assert self.local is not None
+        return self.local[axis]
+
+    def group_id(self, axis: int) -> int:
+        return self.group[axis]
+
+    def group_size(self, axis: int) -> int:
+        return self.extents[axis]
+
+    def grid_size(self, axis: int) -> int:
+        return self.counts[axis]
+
+    # ---- memory
+
+    def shared(self, shape: Any, dtype: DType) -> ArrayView:
+        """Return workgroup memory: the first invocation that comes to a statement allocates it."""
+        self._allocations += 1
+        if self._allocations > len(self.shared_memory):
+            self.shared_memory.append(_undefined("workgroup memory", shape, dtype))
+        return self.shared_memory[self._allocations - 1]
+
+    def private(self, shape: Any, dtype: DType) -> ArrayView:
+        return _undefined("an array of the invocation", shape, dtype)
+
+    # ---- collectives
+
+    def barrier(self) -> None:
+        self.meet(self, "barrier", ())
+
+    def group_sum(self, value: Any) -> Any:
+        return self.meet(self, "group_sum", (value,))
+
+    def group_max(self, value: Any) -> Any:
+        return self.meet(self, "group_max", (value,))
+
+    def group_min(self, value: Any) -> Any:
+        return self.meet(self, "group_min", (value,))
+
+    def subgroup_shuffle(self, value: Any, lane: Any) -> Any:
+        return self.meet(self, "subgroup_shuffle", (value, lane))
+
+    def subgroup_sum(self, value: Any) -> Any:
+        return self.meet(self, "subgroup_sum", (value,))
+
+    def subgroup_max(self, value: Any) -> Any:
+        return self.meet(self, "subgroup_max", (value,))
+
+    def subgroup_min(self, value: Any) -> Any:
+        return self.meet(self, "subgroup_min", (value,))
+
+    def subgroup_ballot(self, condition: Any) -> Any:
+        return self.meet(self, "subgroup_ballot", (condition,))
+
+    # ---- atomic operations
+
+    def atomic_add(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        return _updated(memory, index, value, operator.add)
+
+    def atomic_max(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        return _updated(memory, index, value, np.maximum)
+
+    def atomic_min(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        return _updated(memory, index, value, np.minimum)
+
+    def atomic_exchange(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        return _updated(memory, index, value, lambda _, new: new)
+
+    def atomic_and(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        return _updated(memory, index, value, operator.and_)
+
+    def atomic_or(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        return _updated(memory, index, value, operator.or_)
+
+    def atomic_xor(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        return _updated(memory, index, value, operator.xor)
+
+    def atomic_cas(self, memory: ArrayView, index: Any, expected: Any, value: Any) -> Any:
+        return _updated(memory, index, value, lambda old, new: new if old == expected else old)
+
+    # ---- numbers
+
+    def where(self, condition: Any, a: Any, b: Any) -> Any:
+        if isinstance(condition, np.ndarray):
+            return tile(np.where(condition, a, b))
+        return a if condition else b
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        kind = np.result_type(a, b, c)
+        return kind.type(np.float64(a) * np.float64(b) + np.float64(c))
+
+    def bitcast(self, value: Any, dtype: DType) -> Any:
+        return np.asarray(value).view(dtype_of(dtype))[()]
+
+
+def _undefined(what: str, shape: Any, dtype: DType) -> ArrayView:
+    """Return memory without content: NaN, or the largest integer."""
+    kind = dtype_of(dtype)
+    content = np.iinfo(kind).max if kind.kind in "iu" else kind.type(kind.kind != "b" and np.nan)
+    return ArrayView(what, np.full(shape, content, kind))
+
+
+def _updated(memory: ArrayView, index: Any, value: Any, combine: Callable[[Any, Any], Any]) -> Any:
+    """Replace an element, or one for each element of tiles, and return the element before; None for tiles."""
+    if not isinstance(memory, ArrayView):
+        raise KernelError(f"an atomic operation on {memory!r}: give a view, then the index, then the value")
+    indices = index if isinstance(index, tuple) else (index,)
+    arrays = [part for part in (*indices, value) if isinstance(part, np.ndarray) and part.ndim]
+    if not arrays:
+        place = memory.element(indices)
+        old = memory.array[place]
+        memory.array[place] = combine(old, value)
+        return old
+    shape = np.broadcast_shapes(*(part.shape for part in arrays))
+    places = [np.broadcast_to(part, shape).ravel() for part in indices]
+    for *one, new in zip(*places, np.broadcast_to(value, shape).ravel(), strict=True):
+        if all(0 <= position < size for position, size in zip(one, memory.shape, strict=True)):
+            memory.array[tuple(one)] = combine(memory.array[tuple(one)], new)
+    return None

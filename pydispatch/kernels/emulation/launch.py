@@ -1,0 +1,71 @@
+"""A launch of a kernel under plain Python."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.kernels.collectives import COLLECTIVES
+from pydispatch.kernels.emulation.views import ArrayView
+from pydispatch.kernels.emulation.workgroups import run_workgroup
+from pydispatch.kernels.module import size_symbols
+from pydispatch.kernels.source import Source
+from pydispatch.kernels.tiles.style import has_tiles, named_object
+from pydispatch.patterns.types import DType
+
+if TYPE_CHECKING:
+    from pydispatch.kernels.kernel import KernelSource
+
+
+def launch(kernel: KernelSource, args: Sequence[Any]) -> None:
+    """Run a kernel under plain Python, workgroup by workgroup, on arrays that it changes in place.
+
+    args: one for each parameter that is passed at run time. Raises as `KernelSource.python`.
+    """
+    values = _arguments(kernel, args)
+    counts = _counts(kernel, args, values)
+    extents = (*kernel.workgroup, 1, 1)[:3]
+    is_whole, meets = has_tiles(kernel.source), _has_collectives(kernel.source)
+    for group in itertools.product(*map(range, reversed(counts))):
+        run_workgroup(
+            lambda: kernel.source.function(*values.values()), group[::-1], extents, counts, is_whole, meets
+        )  # fmt: skip
+
+
+def _arguments(kernel: KernelSource, args: Sequence[Any]) -> dict[str, Any]:
+    """Return the argument of each parameter of the function by name, in order."""
+    passed: dict[str, Any] = {}
+    for parameter, argument in zip(kernel.passed, args, strict=True):
+        assert parameter.type is not None
+        value = ArrayView(parameter.name, argument) if parameter.is_view else DType(parameter.type.dtype)(argument)
+        if parameter.group:
+            value = (*passed.get(parameter.group, ()), value)
+        passed[parameter.group or parameter.name] = value
+    return {name: passed.get(name, kernel.statics.get(name)) for name in kernel.source.parameter_names}
+
+
+def _counts(kernel: KernelSource, args: Sequence[Any], values: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the number of workgroups along the three axes."""
+    if kernel.grid is None:
+        symbols = size_symbols(kernel.passed)
+        sizes = {symbol: args[_position(kernel, name)].shape[axis] for (name, axis), symbol in symbols.items()}
+        chosen: Any = [-(-sizes.get(str(size), size) // extent) for size, extent in kernel.covering]
+    else:
+        chosen = kernel.grid(*values.values()) if callable(kernel.grid) else kernel.grid
+    counts = tuple(chosen) if isinstance(chosen, (tuple, list)) else (chosen,)
+    if not 1 <= len(counts) <= 3:
+        raise InvalidArgumentError(f"kernel '{kernel.name}': grid: expected one to three numbers, got {chosen!r}")
+    return (*counts, 1, 1)[:3]
+
+
+def _position(kernel: KernelSource, name: str) -> int:
+    return next(index for index, parameter in enumerate(kernel.passed) if parameter.name == name)
+
+
+def _has_collectives(source: Source) -> bool:
+    """Return whether invocations of a kernel meet at barriers, reductions or exchanges."""
+    calls = (node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+    return any(COLLECTIVES.get(named_object(source, call.func), "shared") != "shared" for call in calls)

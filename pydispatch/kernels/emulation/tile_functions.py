@@ -1,0 +1,56 @@
+"""The functions of tiles under plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydispatch.kernels.emulation.views import ArrayTile, tile
+from pydispatch.patterns.types import DType
+
+
+def dtype_of(dtype: DType) -> Any:
+    """Return the element type of arrays for a type of kernels."""
+    return np.asarray(dtype(0)).dtype
+
+
+class TileFunctions:
+    """The functions of `kernels/tiles/functions.py`."""
+
+    def zeros(self, shape: Any, dtype: DType) -> Any:
+        return tile(np.zeros(shape, dtype_of(dtype)))
+
+    def full(self, shape: Any, value: Any, dtype: DType) -> Any:
+        return tile(np.full(shape, value, dtype_of(dtype)))
+
+    def arange(self, size: int) -> Any:
+        return tile(np.arange(size, dtype=np.int32))
+
+    def load(self, part: ArrayTile, other: Any) -> Any:
+        return tile(np.where(part.missing, np.asarray(other, part.dtype), part))
+
+    def sum(self, x: ArrayTile, axis: int | None, keepdims: bool) -> Any:
+        return np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
+
+    def max(self, x: ArrayTile, axis: int | None, keepdims: bool) -> Any:
+        return np.max(x, axis=axis, keepdims=keepdims)
+
+    def min(self, x: ArrayTile, axis: int | None, keepdims: bool) -> Any:
+        return np.min(x, axis=axis, keepdims=keepdims)
+
+    def cumsum(self, x: ArrayTile, axis: int | None) -> Any:
+        return np.cumsum(x, axis=axis, dtype=x.dtype)
+
+    def scan(self, x: ArrayTile, combine: Callable[[Any, Any], Any], axis: int | None) -> Any:
+        result = np.moveaxis(np.array(x), axis or 0, -1)
+        for line in np.ndindex(result.shape[:-1]):
+            for position in range(1, result.shape[-1]):
+                before, here = (*line, position - 1), (*line, position)
+                result[here] = combine(result[before], result[here])
+        return tile(np.moveaxis(result, -1, axis or 0))
+
+    def argmin(self, x: ArrayTile, axis: int | None, keepdims: bool) -> Any:
+        places = np.argmin(x, axis=axis, keepdims=keepdims).astype(np.int32)
+        return np.min(x, axis=axis, keepdims=keepdims), places

@@ -1,0 +1,145 @@
+"""The invocations of a workgroup under plain Python: one after the other, in turns where they meet."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydispatch.errors import KernelError
+from pydispatch.kernels import functions
+from pydispatch.kernels.emulation.invocations import Invocation
+from pydispatch.kernels.emulation.views import ArrayView
+from pydispatch.kernels.subgroups import SUBGROUP_SIZE
+
+Run = Callable[[], None]
+"""Runs the body of a kernel in the current thread."""
+
+
+class _Stopped(BaseException):
+    """Signal that ends the thread of an invocation after an error of another one."""
+
+
+class _Turns:
+    """Threads of the invocations of a workgroup, one of which runs at a time, from collective to collective."""
+
+    def __init__(self) -> None:
+        self.main = threading.Semaphore(0)
+        self.own: dict[Invocation, threading.Semaphore] = {}
+        self.waiting: dict[Invocation, tuple[str, tuple[Any, ...]]] = {}
+        self.results: dict[Invocation, Any] = {}
+        self.error: BaseException | None = None
+
+    def meet(self, invocation: Invocation, name: str, arguments: tuple[Any, ...]) -> Any:
+        """Give the turn away at a collective, and return its result for this invocation."""
+        self.waiting[invocation] = name, arguments
+        self.main.release()
+        self.own[invocation].acquire()
+        if self.error is not None:
+            raise _Stopped
+        return self.results[invocation]
+
+    def run(self, invocations: Sequence[Invocation], run: Run) -> None:
+        threads = [threading.Thread(target=self._body, args=(invocation, run)) for invocation in invocations]
+        self.own = {invocation: threading.Semaphore(0) for invocation in invocations}
+        for thread in threads:
+            thread.start()
+        left = list(invocations)
+        while left:
+            self.waiting.clear()
+            for invocation in left:
+                self.own[invocation].release()
+                self.main.acquire()
+                if self.error is not None:
+                    break
+            if self.error is None and self.waiting and len(self.waiting) < len(invocations):
+                self.error = KernelError("invocations of a workgroup have ended while others wait for all of them")
+            if self.error is not None:
+                break
+            left = list(self.waiting)
+            if left:
+                self._complete(left)
+        for invocation in invocations:
+            self.own[invocation].release()
+        for thread in threads:
+            thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _body(self, invocation: Invocation, run: Run) -> None:
+        """Run one invocation in its thread."""
+        self.own[invocation].acquire()
+        functions.running.invocation = invocation
+        try:
+            if self.error is None:
+                with np.errstate(all="ignore"):
+                    run()
+        except _Stopped:
+            pass
+        except BaseException as error:
+            self.error = error
+        self.main.release()
+
+    def _complete(self, invocations: Sequence[Invocation]) -> None:
+        """Compute the results of a collective that all invocations have come to."""
+        names = {self.waiting[invocation][0] for invocation in invocations}
+        if len(names) > 1:
+            self.error = KernelError(f"invocations of a workgroup wait in different places: {', '.join(sorted(names))}")
+            return
+        arguments = [self.waiting[invocation][1] for invocation in invocations]
+        self.results = dict(zip(invocations, results_of(names.pop(), arguments), strict=True))
+
+
+def results_of(name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Return the result of a collective for each invocation, from the arguments of all."""
+    if name == "barrier":
+        return [None] * len(arguments)
+    size = SUBGROUP_SIZE if name.startswith("subgroup_") else len(arguments)
+    results: list[Any] = []
+    for begin in range(0, len(arguments), size):
+        values = [values[0] for values in arguments[begin : begin + size]]
+        match name.partition("group_")[2]:
+            case "sum":
+                results += [np.sum(values, dtype=np.asarray(values[0]).dtype)] * len(values)
+            case "max":
+                results += [np.max(values)] * len(values)
+            case "min":
+                results += [np.min(values)] * len(values)
+            case "ballot":
+                results += [np.uint32(sum(bool(value) << lane for lane, value in enumerate(values)))] * len(values)
+            case _:
+                lanes = [lanes[1] for lanes in arguments[begin : begin + size]]
+                results += [values[lane] if 0 <= lane < len(values) else values[own] for own, lane in enumerate(lanes)]
+    return results
+
+
+def run_workgroup(
+    run: Run, group: Sequence[int], extents: Sequence[int], counts: Sequence[int], is_whole: bool, meets: bool
+) -> None:
+    """Run one workgroup.
+
+    Args:
+        run: Runs the body of the kernel.
+        group, extents, counts: As in `Invocation`.
+        is_whole: Whether the workgroup runs as a whole, since the kernel has tiles.
+        meets: Whether its invocations meet, so that each needs a thread.
+    """
+    memory: list[ArrayView] = []
+    turns = _Turns()
+    indices = [index[::-1] for index in itertools.product(*map(range, reversed(extents)))]
+    locals_: list[tuple[int, ...] | None] = [None] if is_whole else [*indices]
+    invocations = [Invocation(local, group, extents, counts, memory, turns.meet) for local in locals_]
+    if meets and len(invocations) > 1:
+        turns.run(invocations, run)
+        return
+    before = getattr(functions.running, "invocation", None)
+    try:
+        for invocation in invocations:
+            functions.running.invocation = invocation
+            with np.errstate(all="ignore"):
+                run()
+    finally:
+        functions.running.invocation = before

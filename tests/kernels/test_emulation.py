@@ -1,0 +1,78 @@
+"""Kernels under plain Python: what the gallery does not have, and errors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+from test_scans import M, N, scans
+from test_subgroups import N as COUNT
+from test_subgroups import subgroups
+from test_tuples_of_views import scaled
+
+import pydispatch as pd
+
+Vector = Annotated[pd.View, pd.f32["n"]]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shapes"),
+    [
+        (subgroups, [(np.float32, COUNT), (np.int32, COUNT), (np.float32, COUNT), (np.uint32, COUNT),
+                     (np.float32, COUNT)]),
+        (scans, [*[(np.float32, (M, N))] * 3, (np.int32, (2, M)), (np.float32, (1, N)), (np.float32, 3)]),
+    ],
+)  # fmt: skip
+def test_equals_the_compiled_kernel(kernel: Any, shapes: list[tuple[Any, Any]]) -> None:
+    shape = kernel.passed[0].type.shape
+    x = np.random.default_rng(4).integers(-5, 6, shape).astype(np.float32)
+    emulated, compiled = ([np.zeros(size, dtype) for dtype, size in shapes] for _ in range(2))
+    kernel.python(x, *emulated)
+    kernel(x, *compiled)
+    for one, other in zip(emulated, compiled, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_tuples_of_views() -> None:
+    x = [np.arange(n, dtype=np.float32) for n in (5, 70, 1)]
+    one, other = ([np.zeros_like(view) for view in x] for _ in range(2))
+    scaled.python(x, one, 2.0)
+    scaled(x, other, 2.0)
+    for emulated, compiled in zip(one, other, strict=True):
+        np.testing.assert_array_equal(emulated, compiled)
+
+
+@pd.kernel(workgroup=4, grid=1)
+def beyond(x: Vector) -> None:
+    x[pd.local_id(0)] = 1.0
+
+
+@pd.kernel(workgroup=4, grid=1)
+def uneven(x: Vector) -> None:
+    if pd.local_id(0) < x.shape[0]:
+        pd.barrier()
+    x[0] = 1.0
+
+
+@pd.kernel(workgroup=4)
+def failing(x: Vector) -> None:
+    total = pd.group_sum(1.0)
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        assert total < 0, "it is 4"
+        x[i] = total
+
+
+def test_errors_are_those_of_python() -> None:
+    x = np.zeros(3, np.float32)
+    with pytest.raises(pd.KernelError, match="the index 3 is outside of dimension 0 of 'x', whose size is 3"):
+        beyond.python(x)
+    with pytest.raises(pd.KernelError, match="invocations of a workgroup have ended while others wait"):
+        uneven.python(x)
+    with pytest.raises(AssertionError, match="it is 4"):
+        failing.python(x)
+    with pytest.raises(pd.InvalidArgumentError, match=r"kernel 'beyond' takes 1 arguments \(x\), got 2"):
+        beyond.python(x, x)
+    with pytest.raises(pd.InvalidArgumentError, match=r"pydispatch\.global_id is for functions under"):
+        pd.global_id(0)
