@@ -50,7 +50,7 @@ def workgroup_counts(
         assert callable(grid)
         views: dict[str, Any] = {}
         for parameter in passed:
-            view = _Shape(shape(parameter, sizes)) if parameter.is_view else None
+            view: Any = _Shape(shape(parameter, sizes)) if parameter.is_view else None
             if parameter.group:
                 view = (*views.get(parameter.group, ()), view)
             views[parameter.group or parameter.name] = view

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.allocations import WORKGROUP_MEMORY
@@ -49,7 +50,7 @@ class Subgroups(Coverage):
         if memory is None:
             return super()._call(node)
         called = self.evaluate(node.func)
-        function = called.value if isinstance(called, Known) else None
+        function: Any = called.value if isinstance(called, Known) else None
         if function is functions.subgroup_shuffle:
             return self._shuffled(node, memory)
         if function is functions.subgroup_ballot:
