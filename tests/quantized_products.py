@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import ml_dtypes
 import numpy as np
 
 import pydispatch as pd
 
 Array = np.ndarray[Any, Any]
+_SCALES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Case:
         made: dict[str, Array] = {"x": rng.standard_normal((*self.rows, self.k)).astype(np.float32)}
         low, kind = (-127, np.int8) if self.bits == 8 else (0, np.uint8)
         made["q"] = rng.integers(low, 128 if self.bits == 8 else 256, (self.n, self.k * self.bits // 8)).astype(kind)
-        made["s"] = rng.uniform(0.01, 0.03, self.per_block).astype({"f32": np.float32, "f16": np.float16}[self.scale])
+        made["s"] = rng.uniform(0.01, 0.03, self.per_block).astype(_SCALES[self.scale])
         if self.terms == "bytes":
             made["z"] = rng.integers(0, 1 << self.bits - 1, self.per_block).astype(np.uint8)
         elif self.terms in ("floats", "offset"):
@@ -113,5 +115,5 @@ class Case:
 
 
 def _parameter(array: Array) -> Any:
-    kinds = {"float32": pd.f32, "float16": pd.f16, "int8": pd.i8, "uint8": pd.u8}
+    kinds = {"float32": pd.f32, "float16": pd.f16, "bfloat16": pd.bf16, "int8": pd.i8, "uint8": pd.u8}
     return Annotated[np.ndarray, kinds[array.dtype.name][array.shape]]

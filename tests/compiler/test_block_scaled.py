@@ -50,6 +50,8 @@ def transient_bytes(program: Any, x: Any) -> int:
         Case((2, 3), 96, 384, 128, terms="floats"),
         Case((1,), 128, 256, 16, terms="offset", scale="f16"),
         Case((3,), 192, 96, 32, bits=8),
+        Case((4,), 128, 128, 32, scale="bf16"),
+        Case((1,), 128, 256, 64, bits=8, scale="bf16"),
         Case((17,), 128, 96, 32, bits=8, terms="bytes"),
         Case((1,), 128, 160, 160, bits=8),
         Case((40,), 128, 128, 32),
