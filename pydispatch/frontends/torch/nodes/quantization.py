@@ -84,7 +84,12 @@ def dequantize_per_channel(
     *,
     out_dtype: DType | None = None,
 ) -> Tensor:
-    x = input if zero_points is None else sub(tracer, input, _reshape_along(tracer, zero_points, axis, input.rank))
+    x = input
+    if zero_points is not None and (zero_points.known is None or zero_points.known.any()):
+        zero = _reshape_along(tracer, zero_points, axis, input.rank)
+        if input.dtype.bits <= 16:  # then f32 has the exact difference, as the products of integers expect it
+            x, zero = ew.convert(tracer.b, x, F32), ew.convert(tracer.b, zero, F32)
+        x = sub(tracer, x, zero)
     return ew.convert(tracer.b, mul(tracer, x, _reshape_along(tracer, scales, axis, x.rank)), out_dtype or F32)
 
 
