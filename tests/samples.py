@@ -81,7 +81,7 @@ TABLES = {
     "frontends/mixed/test_mixed_examples.py": 3,
     "frontends/onnx/test_onnx_models.py": 4,
     "frontends/onnx/test_sub_byte_weights.py": 3,
-    "frontends/ops/test_fourier.py": 20,
+    "frontends/ops/test_fourier.py": 12,
     "frontends/ops/test_jacobi.py": 2,
     "frontends/ops/test_linear.py": 3,
     "frontends/ops/test_tensors.py": 2,
