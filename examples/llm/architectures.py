@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
 from config import Config
-from layers import gelu, layer_norm, linear, rms_norm, rotate, silu
+from layers import embed, gelu, layer_norm, linear, rms_norm, rotate, silu
 
 Array = Any
 
@@ -33,12 +32,10 @@ class Llama:
 
     def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
         assert config.rotary is not None
-        self.config, self.weights = config, weights
-        self.frequencies = config.rotary.frequencies()
+        self.config, self.weights, self.rotary = config, weights, config.rotary
 
     def embed(self, tokens: Array, positions: Array) -> Array:
-        table = np.asarray(self.weights["model.embed_tokens.weight"], like=tokens)
-        return table[tokens].astype(np.float32)
+        return embed(self.weights["model.embed_tokens.weight"], tokens)
 
     def projections(self, layer: int, x: Array, positions: Array) -> tuple[Array, Array, Array]:
         name, config = f"model.layers.{layer}", self.config
@@ -50,7 +47,7 @@ class Llama:
         if config.has_qk_norm:
             queries = self._norm(queries, f"{name}.self_attn.q_norm")
             keys = self._norm(keys, f"{name}.self_attn.k_norm")
-        return rotate(queries, positions, self.frequencies), rotate(keys, positions, self.frequencies), values
+        return rotate(queries, positions, self.rotary), rotate(keys, positions, self.rotary), values
 
     def output(self, layer: int, attended: Array) -> Array:
         return self._linear(attended, f"model.layers.{layer}.self_attn.o_proj")
@@ -80,10 +77,8 @@ class Gpt2:
         self.prefix = "transformer." if "transformer.wte.weight" in weights else ""
 
     def embed(self, tokens: Array, positions: Array) -> Array:
-        words, places = (
-            np.asarray(self.weights[f"{self.prefix}{name}.weight"], like=tokens) for name in ("wte", "wpe")
-        )
-        return words[tokens].astype(np.float32) + places[positions]
+        words, places = (self.weights[f"{self.prefix}{name}.weight"] for name in ("wte", "wpe"))
+        return embed(words, tokens) + embed(places, positions)
 
     def projections(self, layer: int, x: Array, positions: Array) -> tuple[Array, Array, Array]:
         config = self.config

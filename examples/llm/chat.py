@@ -1,7 +1,8 @@
 """Continue a text with a language model: python examples/llm/chat.py [PROMPT] [--device cpu|vulkan|webgpu]
 
 Without a prompt, each line of the standard input is one. `--model` names a folder with `config.json`, `*.safetensors`
-and `tokenizer.json`; by default it is the small model of this folder, which `train.py` trained on the documentation.
+and `tokenizer.json`, or a GGUF file beside a `tokenizer.json`; by default it is the small model of this folder, which
+`train.py` trained on the documentation.
 """
 
 from __future__ import annotations
@@ -13,18 +14,16 @@ from pathlib import Path
 
 from config import Config
 from model import Decoder
-from weights import Weights
 
 import pydispatch as pd
 
 HERE = Path(__file__).resolve().parent
 
 
-def loaded(folder: Path, device: str, max_tokens: int) -> tuple[pd.Program, Config]:
-    """Compile the model of a folder for one conversation, and load it on a device."""
-    config = Config.read(folder)
-    decoder = Decoder(config, Weights(folder), max_sequences=1, max_tokens=min(max_tokens, config.max_positions))
-    return pd.device(device).load(pd.compile(decoder.programs(), targets=device.partition(":")[0])), config
+def loaded(path: Path, device: str, max_tokens: int) -> tuple[pd.Program, Config]:
+    """Compile a model for one conversation, and load it on a device."""
+    decoder = Decoder.read(path, max_sequences=1, max_tokens=max_tokens)
+    return pd.device(device).load(pd.compile(decoder.programs(), targets=device.partition(":")[0])), decoder.config
 
 
 def lines_of(stream: Iterable[str]) -> Iterable[str]:
@@ -43,7 +42,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     program, config = loaded(arguments.model, arguments.device, arguments.max_tokens)
-    with pd.generate.Engine(program, arguments.model / "tokenizer.json", stop=config.end_tokens) as engine:
+    folder = arguments.model if arguments.model.is_dir() else arguments.model.parent
+    with pd.generate.Engine(program, folder / "tokenizer.json", stop=config.end_tokens) as engine:
         for prompt in lines_of(sys.stdin) if arguments.prompt is None else [arguments.prompt]:
             print(prompt, end="", flush=True)
             for piece in engine.submit(

@@ -12,14 +12,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Rotary:
-    """Rotary position embedding over the first `size` features of each head, in two halves.
+    """Rotary position embedding over the `size` features of each head.
 
-    scaling: `rope_type` and its parameters, of the configuration; empty for none.
+    scaling: `rope_type` and its parameters, of the configuration; empty for none. is_interleaved: whether features that
+    are rotated together are neighbours, as GGUF stores Llama; otherwise they are size / 2 apart.
     """
 
     size: int
     theta: float = 10000.0
     scaling: tuple[tuple[str, Any], ...] = ()
+    is_interleaved: bool = False
 
     def frequencies(self) -> np.ndarray[Any, Any]:
         """Return the angle per position of each pair of features: f32[size / 2]."""

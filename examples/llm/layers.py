@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from blocks import Blocks
+from config import Rotary
 
 Array = Any
 """An array of NumPy, or one of a program."""
 
 
-def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
+def embed(table: Array | Blocks, tokens: Array) -> Array:
+    """Return the rows of a table at the tokens [s, t], f32."""
+    if isinstance(table, Blocks):
+        return table.take(tokens)
+    return np.asarray(table, like=tokens)[tokens].astype(np.float32)
+
+
+def linear(x: Array, weight: Array | Blocks, bias: Array | None = None) -> Array:
     """Multiply by a weight [out, in]. Types of the weight that are narrower than x are widened in registers."""
-    product = np.einsum("sti,oi->sto", x, weight)
+    product = np.einsum("sti,oi->sto", x, weight.widened(x) if isinstance(weight, Blocks) else weight)
     return product if bias is None else product + bias
 
 
@@ -34,15 +43,17 @@ def gelu(x: Array) -> Array:
     return 0.5 * x * (1 + np.tanh(np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x * x * x)))
 
 
-def rotate(x: Array, positions: Array, frequencies: Array) -> Array:
+def rotate(x: Array, positions: Array, rotary: Rotary) -> Array:
     """Rotate pairs of features of x [s, t, heads, size] by the angles of the positions [s, t].
 
-    The features of a pair are size / 2 apart; frequencies f32[size / 2] has the angle per position of each pair.
+    The results of a pair are size / 2 apart, also where the features are neighbours: of queries and keys, only products
+    of equal features matter.
     """
-    half = len(frequencies)
+    frequencies = rotary.frequencies()
     angles = positions.astype(np.float32)[:, :, None, None] * frequencies
     cosine, sine = np.cos(angles), np.sin(angles)
-    low, high = x[..., :half], x[..., half:]
+    half = len(frequencies)
+    low, high = (x[..., ::2], x[..., 1::2]) if rotary.is_interleaved else (x[..., :half], x[..., half:])
     return np.concatenate([low * cosine - high * sine, high * cosine + low * sine], axis=-1)
 
 

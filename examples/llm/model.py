@@ -5,13 +5,16 @@ which `Decoder.step` documents.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from architectures import architecture_of
 from config import Config
+from gguf_file import read_gguf
 from layers import attend
 from sampling import sample
+from weights import Weights
 
 import pydispatch as pd
 
@@ -30,7 +33,7 @@ class Decoder:
         weights: Its arrays, by the names of `transformers`.
         chunk: Tokens that a call of `prefill` takes.
         max_sequences: Rows of a call of `decode`.
-        max_tokens: Tokens of the longest sequence; the default is that of the model.
+        max_tokens: Tokens of the longest sequence; the default and the limit is that of the model.
         page_size: Tokens of a page of the cache.
         num_pages: Pages of the cache, one of which takes the rows that are not kept. The default holds
             `max_sequences` of the longest sequences.
@@ -43,11 +46,18 @@ class Decoder:
     ) -> None:  # fmt: skip
         self.config, self.architecture = config, architecture_of(config, weights)
         self.chunk, self.max_sequences, self.page_size = chunk, max_sequences, page_size
-        self.pages_per_sequence = -(-(max_tokens or config.max_positions) // page_size)
+        self.pages_per_sequence = -(-min(max_tokens or config.max_positions, config.max_positions) // page_size)
         self.num_pages = num_pages or 1 + max_sequences * self.pages_per_sequence
         shape = (self.num_pages, page_size, config.kv_heads, config.head_size)
         self.keys = [pd.state(np.zeros(shape, cache_dtype)) for _ in range(config.layers)]
         self.values = [pd.state(np.zeros(shape, cache_dtype)) for _ in range(config.layers)]
+
+    @classmethod
+    def read(cls, path: str | Path, **options: Any) -> "Decoder":
+        """Read a folder with `config.json` and safetensors files, or a GGUF file. options: those of the class."""
+        if Path(path).suffix == ".gguf":
+            return cls(*read_gguf(path), **options)
+        return cls(Config.read(path), Weights(path), **options)
 
     def programs(self) -> dict[str, Any]:
         """Return the programs of an artifact by name: `prefill`, `decode`, `cache_shape`."""

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from config import Config, Rotary
 from model import Decoder
-from weights import Weights
 
 import pydispatch as pd
 
@@ -20,8 +19,7 @@ PAGES = np.array([[5, 2, 7, 1, 6, 3, 8, 4, 9, 10, 11, 12]], np.int32)
 
 
 def decoder_of(name: str, **options: Any) -> Decoder:
-    folder = CHECKPOINTS / name
-    return Decoder(Config.read(folder), Weights(folder), page_size=8, num_pages=26, **options)
+    return Decoder.read(CHECKPOINTS / name, page_size=8, num_pages=26, **options)
 
 
 def reference_of(name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

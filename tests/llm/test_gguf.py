@@ -1,0 +1,101 @@
+"""GGUF files and block-scaled weights of `examples/llm`, against what the `gguf` package and NumPy make of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+from blocks import Blocks
+from config import Config, Rotary
+from layers import embed, linear
+from model import Decoder
+
+import pydispatch as pd
+from pydispatch.compiler.driver.pipeline import compile_to
+
+RNG = np.random.default_rng(0)
+Array = np.ndarray[Any, Any]
+
+
+def blocks_of(kind: str, rows: int, count: int) -> tuple[Blocks, Array]:
+    """Return random blocks, and their weights."""
+    integers = RNG.integers(-8, 8, (rows, count, 32)) if kind == "Q4_0" else RNG.integers(-127, 128, (rows, count, 32))
+    scales = RNG.uniform(0.01, 0.1, (rows, count)).astype(np.float16)
+    stored = integers.astype(np.int8)
+    if kind == "Q4_0":
+        low, high = np.split((integers + 8).astype(np.uint8), 2, axis=-1)
+        stored = low | high << 4
+    return Blocks(stored, scales), (integers * scales[..., None].astype(np.float32)).reshape(rows, -1).astype(
+        np.float32
+    )
+
+
+@pytest.mark.parametrize("kind", ["Q4_0", "Q8_0"])
+def test_products_and_rows(kind: str) -> None:
+    blocks, weights = blocks_of(kind, 24, 3)
+    assert blocks.shape == weights.shape
+
+    @pd.program
+    def both(x: Annotated[Any, pd.f32[1, 2, 96]], tokens: Annotated[Any, pd.i32[1, 4]]) -> Any:
+        return linear(x, blocks), embed(blocks, tokens)
+
+    x, tokens = RNG.standard_normal((1, 2, 96)).astype(np.float32), np.array([[3, 0, 23, 3]], np.int32)
+    products, rows = both(x, tokens)
+    np.testing.assert_allclose(products, x @ weights.T, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(rows, weights[tokens])
+    formed = compile_to("dispatches", both, targets="cpu")
+    assert "tensor<24x96xf32>" not in formed, "weights are widened in registers"
+
+
+def permuted(weight: Array, heads: int) -> Array:
+    """Return rows of Q or K in the order of llama.cpp: features that are rotated together are neighbours."""
+    return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+
+
+def test_a_model_of_blocks(tmp_path: Path) -> None:
+    """The scores are those of the weights that gguf dequantizes, in the order of `transformers`."""
+    gguf = pytest.importorskip("gguf")
+    from gguf_file import read_gguf
+
+    width, hidden, words, heads = 32, 64, 48, 4
+    writer = gguf.GGUFWriter(tmp_path / "model.gguf", "llama")
+    for add, value in (
+        (writer.add_context_length, 64), (writer.add_embedding_length, width), (writer.add_block_count, 1),
+        (writer.add_head_count, heads), (writer.add_head_count_kv, 2), (writer.add_layer_norm_rms_eps, 1e-5),
+        (writer.add_feed_forward_length, hidden), (writer.add_rope_freq_base, 100.0), (writer.add_eos_token_id, 7),
+    ):  # fmt: skip
+        add(value)
+    arrays: dict[str, Array] = {}
+    for name, gguf_name, shape, kind in (
+        ("model.embed_tokens", "token_embd", (words, width), "Q8_0"),
+        ("model.norm", "output_norm", (width,), "F32"),
+        ("model.layers.0.input_layernorm", "blk.0.attn_norm", (width,), "F32"),
+        ("model.layers.0.post_attention_layernorm", "blk.0.ffn_norm", (width,), "F32"),
+        ("model.layers.0.self_attn.q_proj", "blk.0.attn_q", (width, width), "Q4_0"),
+        ("model.layers.0.self_attn.k_proj", "blk.0.attn_k", (width // 2, width), "Q8_0"),
+        ("model.layers.0.self_attn.v_proj", "blk.0.attn_v", (width // 2, width), "F16"),
+        ("model.layers.0.self_attn.o_proj", "blk.0.attn_output", (width, width), "Q4_0"),
+        ("model.layers.0.mlp.gate_proj", "blk.0.ffn_gate", (hidden, width), "Q4_0"),
+        ("model.layers.0.mlp.up_proj", "blk.0.ffn_up", (hidden, width), "F32"),
+        ("model.layers.0.mlp.down_proj", "blk.0.ffn_down", (width, hidden), "Q8_0"),
+    ):
+        array, type_ = RNG.standard_normal(shape).astype(np.float32), gguf.GGMLQuantizationType[kind]
+        order = {"blk.0.attn_q": heads, "blk.0.attn_k": 2}.get(gguf_name)
+        written = gguf.quants.quantize(array if order is None else permuted(array, order), type_)
+        writer.add_tensor(f"{gguf_name}.weight", written, raw_dtype=type_)
+        arrays[f"{name}.weight"] = gguf.quants.dequantize(gguf.quants.quantize(array, type_), type_)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+    config, weights = read_gguf(tmp_path / "model.gguf")
+    plain = Config("llama", words, width, 1, heads, 2, 8, config.epsilon, 64, Rotary(8, 100.0), False, True, (7,))
+    tokens, pages = RNG.integers(0, words, (1, 16)).astype(np.int32), np.array([[1, 2, 3, 4]], np.int32)
+    zero, scores = np.zeros(1, np.int32), []
+    for some_config, some_weights in ((config, weights), (plain, arrays)):
+        program: Any = pd.device("cpu").load(pd.compile(Decoder(some_config, some_weights).all_scores(1, 16)))
+        scores.append(program.all_scores(tokens, zero, zero + 16, pages))
+    np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-4)
