@@ -5,7 +5,7 @@ Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3. SC 2011
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from running import Case, run
@@ -17,10 +17,16 @@ MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 INCREMENTS = 0x9E3779B9, 0xBB67AE85
 
 
-def product(a: Any, b: Any) -> Any:
-    """The high and the low word of a product of two words."""
+class Words(NamedTuple):
+    """The halves of a product of two words."""
+
+    high: Any
+    low: Any
+
+
+def product(a: Any, b: Any) -> Words:
     whole = pd.u64(a) * pd.u64(b)
-    return pd.u32(whole >> 32), pd.u32(whole)
+    return Words(pd.u32(whole >> 32), low=pd.u32(whole))
 
 
 @pd.kernel(workgroup=64)
@@ -32,7 +38,7 @@ def philox(seed: U32, stream: U32, words: Annotated[pd.View, pd.u32["n", 4]]) ->
     low, high = seed, stream
     for _ in range(10):
         first, second = product(a, MULTIPLIERS[0]), product(c, MULTIPLIERS[1])
-        a, b, c, d = second[0] ^ b ^ low, second[1], first[0] ^ d ^ high, first[1]
+        a, b, c, d = second.high ^ b ^ low, second.low, first.high ^ d ^ high, first.low
         low, high = low + INCREMENTS[0], high + INCREMENTS[1]
     words[i, 0], words[i, 1], words[i, 2], words[i, 3] = a, b, c, d
 

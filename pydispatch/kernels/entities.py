@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -30,9 +30,10 @@ class Literal:
 
 @dataclass(frozen=True)
 class TupleValue:
-    """Tuple of values."""
+    """Tuple of values. names: those of the items of a named tuple."""
 
     items: tuple[Entity, ...]
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,6 @@ def rebuilt(like: Entity, scalars: Sequence[Scalar]) -> Entity:
     left = iter(scalars)
 
     def build(part: Entity) -> Entity:
-        return TupleValue(tuple(map(build, part.items))) if isinstance(part, TupleValue) else next(left)
+        return replace(part, items=tuple(map(build, part.items))) if isinstance(part, TupleValue) else next(left)
 
     return build(like)

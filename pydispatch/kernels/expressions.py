@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -119,7 +120,12 @@ class Expressions(Subscripts):
                 return known(getattr(base.value, node.attr))
             except AttributeError as error:
                 raise self.error(node, str(error), "look for the name in its documentation") from None
-        raise self.error(node, f"{described(base)} has no '{node.attr}'", "numbers in kernels have no attributes")
+        if isinstance(base, TupleValue) and node.attr in base.names:
+            return base.items[base.names.index(node.attr)]
+        remedy = "numbers in kernels have no attributes"
+        if isinstance(base, TupleValue):
+            remedy = f"there are {', '.join(base.names)}" if base.names else "its items have indices: t[0]"
+        raise self.error(node, f"{described(base)} has no '{node.attr}'", remedy)
 
     def _tuple(self, node: ast.Tuple) -> Entity:
         return TupleValue(tuple(map(self.evaluate, node.elts)))
@@ -254,7 +260,7 @@ class Expressions(Subscripts):
         a, b = values
         if isinstance(a, TupleValue) and isinstance(b, TupleValue) and len(a.items) == len(b.items):
             pairs = [self.unified(node, writers, pair) for pair in zip(a.items, b.items, strict=True)]
-            return [TupleValue(tuple(pair[i] for pair in pairs)) for i in (0, 1)]
+            return [replace(a, items=tuple(pair[i] for pair in pairs)) for i in (0, 1)]
         if not isinstance(a, (Scalar, Literal)) or not isinstance(b, (Scalar, Literal)):
             raise self.error(
                 node,
@@ -278,7 +284,7 @@ class Expressions(Subscripts):
         function = called.value
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.error(node, "arguments with * are not a part of kernels", "give each argument")
-        remedy = calls.REMEDIES.get(function) if _is_hashable(function) else None
+        remedy = self.remedies.get(function) if _is_hashable(function) else None
         if remedy:
             raise self.error(node, f"{ast.unparse(node.func)} is not a part of kernels", remedy)
         if isinstance(function, DType):
@@ -290,6 +296,8 @@ class Expressions(Subscripts):
         arguments = [self.evaluate(argument) for argument in node.args]
         if handler is not None:
             return self.called(node, handler, arguments)
+        if inspect.isclass(function) and issubclass(function, tuple) and hasattr(function, "_fields"):
+            return self._named_tuple(node, function, arguments)
         if isinstance(function, ImportedSource):
             return self._imported(node, function, arguments)
         if inspect.isfunction(function) and (function.__module__ or "").partition(".")[0] not in _LIBRARIES:
@@ -302,6 +310,19 @@ class Expressions(Subscripts):
             if inspect.isfunction(inner)
             else "functions of Python that are written like kernels can, and those of pydispatch and math",
         )
+
+    def _named_tuple(self, node: ast.Call, kind: Any, arguments: list[Entity]) -> TupleValue:
+        """Return the tuple that a call of a subclass of NamedTuple gives. Raise CompileError for other arguments."""
+        names: tuple[str, ...] = kind._fields
+        values = {name: known(default) for name, default in kind._field_defaults.items()}
+        values |= dict(zip(names, arguments, strict=False))
+        values |= {keyword.arg or "**": self.evaluate(keyword.value) for keyword in node.keywords}
+        if len(arguments) > len(names) or values.keys() != set(names):
+            raise self.error(
+                node, f"'{kind.__name__}' has {', '.join(names)}, and this call does not give these",
+                "give each value once, in order or by its name",
+            )  # fmt: skip
+        return TupleValue(tuple(values[name] for name in names), names)
 
     def _imported(self, node: ast.Call, function: ImportedSource, arguments: list[Entity]) -> Scalar:
         """Emit a call of a function that is linked later, and return its result."""
@@ -317,6 +338,7 @@ class Expressions(Subscripts):
         return self.writer.value(call, function.result)
 
     handlers: Mapping[Any, calls.Handler] = HANDLERS
+    remedies: Mapping[Any, str] = calls.REMEDIES
 
     def called(self, node: ast.Call, handler: calls.Handler, arguments: list[Entity]) -> Entity:
         """Call one of the `handlers` with evaluated arguments, and return its result."""
@@ -337,7 +359,7 @@ def known(value: object) -> Entity:
     if isinstance(value, (bool, int, float)):
         return Literal(value)
     if isinstance(value, tuple):
-        return TupleValue(tuple(map(known, value)))
+        return TupleValue(tuple(map(known, value)), getattr(type(value), "_fields", ()))
     return Known(value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydispatch.errors import InvalidArgumentError
@@ -228,7 +229,7 @@ class Statements(Expressions):
         if isinstance(value, Literal):
             return cast(self.writer, value, default_type(value))
         if isinstance(value, TupleValue):
-            return TupleValue(tuple(self._with_default_types(node, item) for item in value.items))
+            return replace(value, items=tuple(self._with_default_types(node, item) for item in value.items))
         return value
 
     def _converted_like(self, node: ast.AST, old: Entity, value: Entity, what: str) -> Entity:
@@ -242,7 +243,7 @@ class Statements(Expressions):
                     node, f"{what} is {described(old)}, and this is {described(value)}", "use another variable"
                 )
             pairs = zip(old.items, value.items, strict=True)
-            return TupleValue(tuple(self._converted_like(node, *pair, f"a part of {what}") for pair in pairs))
+            return replace(old, items=tuple(self._converted_like(node, *pair, f"a part of {what}") for pair in pairs))
         assert isinstance(old, Scalar)
         return self.converted(node, value, old.type, what)
 

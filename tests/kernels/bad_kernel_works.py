@@ -16,7 +16,8 @@ PRELUDE = """\
 import math
 import numpy as np
 import pydispatch as pd
-T, D, N = (1, 2), {0: 1.0}, np.zeros(4)
+from collections import namedtuple
+T, D, N, P = (1, 2), {0: 1.0}, np.zeros(4), namedtuple("P", "x y")
 """
 ARGUMENTS = """\
 def k(x: pd.f32["n"], y: pd.f32["n"], z: pd.i32["n"], w: pd.f32["n", "m"], a: pd.f32, c: pd.i32):

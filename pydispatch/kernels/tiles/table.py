@@ -6,7 +6,7 @@ import ast
 from inspect import isfunction
 from typing import Any, cast
 
-from pydispatch.kernels import atomics, functions, handlers
+from pydispatch.kernels import atomics, calls, functions, handlers
 from pydispatch.kernels.arithmetic import binary
 from pydispatch.kernels.arithmetic import cast as converted
 from pydispatch.kernels.calls import TABLE, CallContext, Handler
@@ -231,6 +231,7 @@ FUNCTIONS = frozenset(function for function in TILE_HANDLERS if function.__modul
 """A kernel that calls one of them is one with tiles."""
 
 HANDLERS: dict[Any, Handler] = {**handlers.HANDLERS, **TILE_HANDLERS}
+REMEDIES = {**calls.REMEDIES, sum: "write pydispatch.sum(tile)"}
 TAKES_TILES = frozenset(TILE_HANDLERS.values())
 MIN_MAX = frozenset(TABLE[each] for each in (max, min))
 ATOMICS = frozenset(atomics.TABLE.values())

@@ -30,7 +30,7 @@ from pydispatch.kernels.source import Source
 from pydispatch.kernels.statements import RETURN
 from pydispatch.kernels.tiles.lifetimes import Lifetimes
 from pydispatch.kernels.tiles.slices import ViewSlice
-from pydispatch.kernels.tiles.table import ATOMICS, HANDLERS, MIN_MAX, TAKES_TILES
+from pydispatch.kernels.tiles.table import ATOMICS, HANDLERS, MIN_MAX, REMEDIES, TAKES_TILES
 from pydispatch.kernels.tiles.updates import Updates
 from pydispatch.kernels.tiles.values import OTHER_INDEX, SAME_INDEX
 from pydispatch.patterns.types import DType
@@ -59,6 +59,7 @@ class TileKernel(Updates):
         self._covered: dict[str, tuple[int, ...]] = {}
 
     handlers = HANDLERS
+    remedies = REMEDIES
 
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
         """Return the lines of the kernel's body, without what comes before it (`prologue`)."""
@@ -239,10 +240,11 @@ class TileKernel(Updates):
     def _assign_statement(self, node: ast.Assign) -> None:
         value = self.evaluate(node.value)
         if isinstance(value, TupleValue):  # all of it is known before any of it is assigned
-            value = TupleValue(
-                tuple(
+            value = replace(
+                value,
+                items=tuple(
                     self.materialized(node, _snapshot(item)) if isinstance(item, Tile) else item for item in value.items
-                )
+                ),
             )
         elif isinstance(value, Tile) and len(node.targets) > 1:
             value = self.materialized(node, _snapshot(value))
