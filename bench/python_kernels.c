@@ -83,3 +83,102 @@ void prefix_sums(const float* x, int64_t n, float* restrict y, int64_t same) {
   }
   (void)same;
 }
+
+void heat(const float* x, int64_t m, int64_t n, float* restrict y, int64_t m2, int64_t n2, float rate) {
+#pragma omp parallel for
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      float around = (i > 0 ? x[(i - 1) * n + j] : 0.0f) + (i + 1 < m ? x[(i + 1) * n + j] : 0.0f);
+      around += (j > 0 ? x[i * n + j - 1] : 0.0f) + (j + 1 < n ? x[i * n + j + 1] : 0.0f);
+      y[i * n + j] = x[i * n + j] + rate * (around - 4.0f * x[i * n + j]);
+    }
+  }
+  (void)m2, (void)n2;
+}
+
+void mandelbrot(int32_t* counts, int64_t m, int64_t n, float step) {
+#pragma omp parallel for schedule(dynamic, 8)
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      float x = (float)j * step - 2.0f, y = (float)i * step - 1.0f, a = 0.0f, b = 0.0f;
+      int32_t count = 0;
+      while (count < 40 && a * a + b * b <= 4.0f) {
+        float next = a * a - b * b + x;
+        b = 2.0f * a * b + y;
+        a = next;
+        ++count;
+      }
+      counts[i * n + j] = count;
+    }
+  }
+}
+
+void accelerations(const float* bodies, int64_t n, int64_t four, float* restrict result, int64_t n2, int64_t three) {
+#pragma omp parallel for
+  for (int64_t i = 0; i < n; ++i) {
+    float ax = 0.0f, ay = 0.0f, az = 0.0f;
+    for (int64_t j = 0; j < n; ++j) {
+      float dx = bodies[4 * j] - bodies[4 * i], dy = bodies[4 * j + 1] - bodies[4 * i + 1];
+      float dz = bodies[4 * j + 2] - bodies[4 * i + 2];
+      float near = 1.0f / sqrtf(dx * dx + dy * dy + dz * dz + 1e-2f);
+      float pull = bodies[4 * j + 3] * near * near * near;
+      ax += pull * dx, ay += pull * dy, az += pull * dz;
+    }
+    result[3 * i] = ax, result[3 * i + 1] = ay, result[3 * i + 2] = az;
+  }
+  (void)four, (void)n2, (void)three;
+}
+
+void nearest_centre(const float* points, int64_t n, int64_t size, const float* centres, int64_t count, int64_t size2,
+                    int32_t* restrict numbers, int64_t n2, float* restrict distances, int64_t n3) {
+#pragma omp parallel for
+  for (int64_t i = 0; i < n; ++i) {
+    float least = INFINITY;
+    int32_t best = 0;
+    for (int64_t c = 0; c < count; ++c) {
+      float distance = 0.0f;
+      for (int64_t k = 0; k < size; ++k) {
+        float apart = points[i * size + k] - centres[c * size + k];
+        distance += apart * apart;
+      }
+      if (distance < least) least = distance, best = (int32_t)c;
+    }
+    numbers[i] = best;
+    distances[i] = sqrtf(least);
+  }
+  (void)size2, (void)n2, (void)n3;
+}
+
+void int4_product(const uint8_t* w, int64_t m, int64_t bytes, const float* scales, int64_t m2, int64_t groups,
+                  const float* x, int64_t n, float* restrict y, int64_t m3) {
+#pragma omp parallel for
+  for (int64_t row = 0; row < m; ++row) {
+    float total = 0.0f;
+    for (int64_t g = 0; g < groups; ++g) {
+      float part = 0.0f;
+      for (int64_t at = 16 * g; at < 16 * (g + 1); ++at) {
+        int byte = w[row * bytes + at];
+        part += (float)((byte & 15) - 8) * x[2 * at] + (float)((byte >> 4) - 8) * x[2 * at + 1];
+      }
+      total += scales[row * groups + g] * part;
+    }
+    y[row] = total;
+  }
+  (void)m2, (void)n, (void)m3;
+}
+
+void cross_entropy(const float* x, int64_t m, int64_t n, const int32_t* labels, int64_t m2, float* restrict losses,
+                   int64_t m3, float* restrict dx, int64_t m4, int64_t n4) {
+#pragma omp parallel for
+  for (int64_t row = 0; row < m; ++row) {
+    const float* from = x + row * n;
+    float* to = dx + row * n;
+    int32_t label = labels[row];
+    float top = from[0], total = 0.0f;
+    for (int64_t j = 1; j < n; ++j) top = from[j] > top ? from[j] : top;
+    for (int64_t j = 0; j < n; ++j) total += to[j] = expf(from[j] - top);
+    for (int64_t j = 0; j < n; ++j) to[j] = label < 0 ? 0.0f : to[j] / total - (float)(j == label);
+    losses[row] = label < 0 ? 0.0f : top + logf(total) - from[label];
+  }
+  (void)m2, (void)m3, (void)m4, (void)n4;
+}
