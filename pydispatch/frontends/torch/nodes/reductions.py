@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydispatch.frontends.graph.dtypes import F32, I64, U8, DType
@@ -141,61 +141,38 @@ def _correction(unbiased: bool | None, correction: Number | None) -> int:
     return 0 if unbiased is False else 1
 
 
-def var_mean(
-    tracer: Tracer,
-    self: Tensor,
-    dim: int | Ints | bool | None = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: Number | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return the variance and the mean."""
-    if isinstance(dim, bool):  # the overload without axes
-        dim, unbiased = None, dim
-    axes = axes_of(tracer, self, dim)
-    average, variance = normalization.moments(tracer.b, self, axes, _correction(unbiased, correction))
-    results = [ew.convert(tracer.b, x, self.dtype) for x in (variance, average)]
-    if not keepdim:
-        results = [shapes.squeeze(tracer.b, x, axes) if axes else x for x in results]
-    return results[0], results[1]
+def _of_moments(results: Callable[[Tracer, Tensor, Tensor], Tensor | tuple[Tensor, Tensor]]) -> Conversion:
+    """Return the conversion of an operator whose results are a function of the variance and the mean."""
+
+    def convert(
+        tracer: Tracer,
+        self: Tensor,
+        dim: int | Ints | bool | None = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: Number | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        if isinstance(dim, bool):  # the overload without axes
+            dim, unbiased = None, dim
+        axes = axes_of(tracer, self, dim)
+        average, variance = normalization.moments(tracer.b, self, axes, _correction(unbiased, correction))
+        moments = [ew.convert(tracer.b, x, self.dtype) for x in (variance, average)]
+        if not keepdim:
+            moments = [shapes.squeeze(tracer.b, x, axes) if axes else x for x in moments]
+        return results(tracer, *moments)
+
+    return convert
 
 
-def var(
-    tracer: Tracer,
-    self: Tensor,
-    dim: int | Ints | bool | None = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: Number | None = None,
-) -> Tensor:
-    return var_mean(tracer, self, dim, unbiased, keepdim, correction=correction)[0]
+def _root(tracer: Tracer, x: Tensor) -> Tensor:
+    return ew.unary(tracer.b, "sqrt", x)
 
 
-def std(
-    tracer: Tracer,
-    self: Tensor,
-    dim: int | Ints | bool | None = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: Number | None = None,
-) -> Tensor:
-    return ew.unary(tracer.b, "sqrt", var(tracer, self, dim, unbiased, keepdim, correction=correction))
-
-
-def std_mean(
-    tracer: Tracer,
-    self: Tensor,
-    dim: int | Ints | bool | None = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: Number | None = None,
-) -> tuple[Tensor, Tensor]:
-    variance, average = var_mean(tracer, self, dim, unbiased, keepdim, correction=correction)
-    return ew.unary(tracer.b, "sqrt", variance), average
+var = _of_moments(lambda tracer, variance, average: variance)
+var_mean = _of_moments(lambda tracer, variance, average: (variance, average))
+std = _of_moments(lambda tracer, variance, average: _root(tracer, variance))
+std_mean = _of_moments(lambda tracer, variance, average: (_root(tracer, variance), average))
 
 
 def logsumexp(tracer: Tracer, self: Tensor, dim: int | Ints, keepdim: bool = False) -> Tensor:
