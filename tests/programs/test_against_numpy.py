@@ -66,6 +66,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "astype": (lambda x: x.astype(np.float16).astype(np.float32) + x.astype(np.int64), (F,)),
     **{f"{name} of axis {axis}": (lambda x, name=name, axis=axis: getattr(np, name)(x, axis=axis), (F,))
        for name in ("sum", "mean", "max", "min", "prod", "var", "std") for axis in (None, 0, 1)},
+    "variance by less than nothing": (lambda x: x.var(axis=0, ddof=4)[None] + x.std(axis=1, ddof=9)[:, None], (F,)),
     "sum of integers": (lambda x: x.sum(axis=0, keepdims=True), (I,)),
     "all and any": (lambda x: (x > 0).all(axis=1) | (x > 1).any(axis=1), (F,)),
     "argmax": (lambda x: np.argmax(x, axis=1) * 10 + np.argmin(x, axis=1), (F,)),
@@ -89,6 +90,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "pad at the edge": (lambda x: np.pad(x, ((1, 2), (2, 3)), mode="edge"), (F,)),
     "like": (lambda x: np.zeros_like(x) + np.ones_like(x) * 2 + np.full_like(x, 3), (F,)),
     "triangles": (lambda x: np.tril(x) - np.triu(x, 1), (F,)),
+    "triangles of a vector": (lambda x: np.tril(x, 1) - np.triu(x), (G,)),
     "matmul": (lambda x, y: x @ y.T, (F, F + 1)),
     "matmul with a vector": (lambda x, y: x @ y, (F, G)),
     "matmul with a constant": (lambda x: x @ np.eye(6, 5, dtype=np.float32), (F,)),
@@ -106,11 +108,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "argsort": (lambda x: np.argsort(x, axis=1), (F,)),
     "pd's functions": (lambda x: pd.exp(x) + pd.tanh(x) - pd.rsqrt(abs(x) + 1) + pd.erf(x), (F,)),
     "round": (np.round, (F * 4,)),
+    "round of conditions": (lambda x: np.round(x > 0), (F,)),
+    **{f"{name} of types {x} and {y}": (getattr(np, name), (J.astype(x), J[::-1].astype(y)))
+       for name, x, y in (("logaddexp", "int8", "uint8"), ("hypot", "bool", "int8"), ("arctan2", "int16", "uint8"))},
     "a constant of many elements": (lambda x: x + BIG, (F,)),
 }  # fmt: skip
 BIG = RANDOM.standard_normal((50, 1, 6)).astype(np.float32)
 
 
+@pytest.mark.filterwarnings("ignore:Degrees of freedom")
 @pytest.mark.parametrize("name", CASES)
 def test_is_as_numpy(name: str) -> None:
     function, args = CASES[name]

@@ -68,9 +68,9 @@ def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: b
     return result if keep else shapes.squeeze(builder, result, reduced_axes)
 
 
-def moments(builder: Builder, x: Tensor, axes: Sequence[int], less: int = 0) -> tuple[Tensor, Tensor]:
+def moments(builder: Builder, x: Tensor, axes: Sequence[int], less: float = 0) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance along axes, which keep size 1. The variance divides by the count
-    minus `less`.
+    minus `less`, at least 0.
     """
     values = ew.convert(builder, x, wide(x.dtype))
     return reductions.mean(builder, values, axes, keep=True), reductions.variance(

@@ -126,13 +126,21 @@ def mean(builder: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: b
 
 
 def variance(
-    builder: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False, less: int = 0
+    builder: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False, less: float = 0
 ) -> Tensor:
-    """Return the sum of squared distances to the mean, divided by the number of elements minus `less`."""
+    """Return the sum of squared distances to the mean, divided by the number of elements minus `less`, at least 0."""
     gone = axes_of(builder, axes, x.rank)
     deviations = ew.binary(builder, "sub", x, mean(builder, x, gone, True))
     total = reduce(builder, "add", ew.binary(builder, "mul", deviations, deviations), gone, keep)
-    return ew.binary(builder, "div", total, size_as(builder, count(x, gone) - less, x.dtype))
+    size = count(x, gone)
+    if not isinstance(size, Expr):
+        divisor = builder.constant(max(size - less, 0), x.dtype)
+    else:
+        divisor = size_as(builder, size, x.dtype)
+        if less:
+            divisor = ew.binary(builder, "sub", divisor, builder.constant(less, x.dtype))
+            divisor = ew.binary(builder, "max", divisor, builder.constant(0, x.dtype))
+    return ew.binary(builder, "div", total, divisor)
 
 
 def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = False, dtype: DType = I64,

@@ -80,13 +80,20 @@ def _holds(dtype: DType, value: int) -> bool:
 
 
 def floats(trace: Trace, *operands: Any) -> list[Tensor]:
-    """Return operands as tensors of one float type: of integers, the one that holds them in NumPy."""
-    tensors = promoted(trace, *operands)
-    if tensors[0].dtype.is_float or tensors[0].dtype.is_complex:
-        return tensors
-    bits = tensors[0].dtype.bits
-    dtype = F16 if bits <= 8 else F32 if bits <= 16 else F64
-    return [elementwise.convert(trace, tensor, dtype) for tensor in tensors]
+    """Return operands as tensors of one float type. NumPy takes the narrowest that holds each operand of its own type;
+    beside bare numbers, the one that holds the common integer type.
+    """
+    if not any(is_bare(operand) for operand in operands):
+        tensors = [trace.tensor_of(operand) for operand in operands]
+        return promoted(trace, *(Array(trace, _as_float(trace, tensor)) for tensor in tensors))
+    return [_as_float(trace, tensor) for tensor in promoted(trace, *operands)]
+
+
+def _as_float(trace: Trace, x: Tensor) -> Tensor:
+    """Convert integers and conditions to the float type that NumPy's functions compute them in."""
+    if x.dtype.is_float or x.dtype.is_complex:
+        return x
+    return elementwise.convert(trace, x, F16 if x.dtype.bits <= 8 else F32 if x.dtype.bits <= 16 else F64)
 
 
 def quotients(trace: Trace, *operands: Any) -> list[Tensor]:

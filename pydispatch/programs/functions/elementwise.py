@@ -178,7 +178,8 @@ def reciprocal(trace: Trace, a: Any, dtype: Any = None) -> Array:
 def around(trace: Trace, a: Any, decimals: int = 0) -> Array:
     if decimals:
         raise trace.fail("rounding to decimals is not a part of programs", "multiply, round and divide")
-    return _same_type("round_even")(trace, a)
+    is_condition = trace.tensor_of(a).dtype.is_bool
+    return (_unary("round_even") if is_condition else _same_type("round_even"))(trace, a)
 
 
 Array.UFUNCS |= {

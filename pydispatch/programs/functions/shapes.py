@@ -201,8 +201,9 @@ def full_like(trace: Trace, like: Any, value: Any, dtype: Any = None) -> Array:
 
 def triangle(trace: Trace, a: Any, k: int, keeps_lower: bool) -> Array:
     x = trace.tensor_of(a)
-    rows = shapes.iota(trace, x.shape[-2:], 0, I64)
-    columns = shapes.iota(trace, x.shape[-2:], 1, I64)
+    extents = (x.shape[-1], x.shape[-1]) if x.rank == 1 else x.shape[-2:]  # a vector is every row of a matrix
+    rows = shapes.iota(trace, extents, 0, I64)
+    columns = shapes.iota(trace, extents, 1, I64)
     inside = (
         Array(trace, columns) <= Array(trace, rows) + k
         if keeps_lower

@@ -108,7 +108,8 @@ add("reductions", lambda x, i, b: (
     x.sum(), x.sum(1), x.sum((0, 1), keepdim=True), x.mean(), x.mean(0), i.sum(), b.sum(0), x.prod(1), i.prod(),
     x.amax(1), x.amin((0, 1)), x.max(), *x.max(1), x.min(0, keepdim=True)[1], x.argmax(), x.argmin(1), x.any(),
     b.all(1), b.any(0), x.var(), x.std(1), x.var(0, unbiased=False), x.norm(), x.norm(dim=1), x.logsumexp(1),
-    *torch.var_mean(x, 1), x.norm(p=1, dim=0), (x > 0).count_nonzero()), X, I, B)  # fmt: skip
+    *torch.var_mean(x, 1), x.norm(p=1, dim=0), (x > 0).count_nonzero(), x.var(1, correction=0.5),
+    x.std(0, correction=9)), X, I, B)  # fmt: skip
 add("softmax", lambda x, h: (x.softmax(1), x.log_softmax(0), h.softmax(-1), F.normalize(x),
                              F.softmax(h, -1, dtype=torch.float32)), X, H)  # fmt: skip
 add("running", lambda x, i: (x.cumsum(1), i.cumsum(0), x.cumprod(1)), X, I)

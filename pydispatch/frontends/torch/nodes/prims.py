@@ -108,7 +108,7 @@ def var(
     output_dtype: DType | None = None,
 ) -> Tensor:
     axes = [axis_of(tracer, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
-    less = int(1 if correction is None else correction)  # type: ignore[arg-type]
+    less = float(1 if correction is None else correction)  # type: ignore[arg-type]
     spread = normalization.moments(tracer.b, inp, axes, less)[1]
     variance = ew.convert(tracer.b, spread, output_dtype or inp.dtype)
     return shapes.squeeze(tracer.b, variance, axes) if axes else variance

@@ -132,12 +132,12 @@ def _logical_reduction(name: str) -> Conversion:
     return convert
 
 
-def _correction(unbiased: bool | None, correction: Number | None) -> int:
+def _correction(unbiased: bool | None, correction: Number | None) -> float:
     """Return the number that is subtracted from the count in the divisor of a variance: 1 by default (Bessel's
     correction).
     """
     if correction is not None:
-        return int(correction)  # type: ignore[arg-type]
+        return float(correction)  # type: ignore[arg-type]
     return 0 if unbiased is False else 1
 
 
