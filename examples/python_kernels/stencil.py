@@ -20,17 +20,18 @@ def heat(x: Grid, y: Grid, rate: Annotated[float, pd.f32]) -> None:
     block = pd.shared((HALO, HALO), pd.f32)
     column, row = pd.local_id(0), pd.local_id(1)
     top, left = pd.group_id(1) * BLOCK - 1, pd.group_id(0) * BLOCK - 1
-    for at in range(row * BLOCK + column, HALO * HALO, BLOCK * BLOCK):
-        i, j = top + at // HALO, left + at % HALO
-        block[at // HALO, at % HALO] = x[i, j] if 0 <= i < x.shape[0] and 0 <= j < x.shape[1] else 0.0
+    for i in range(row, HALO, BLOCK):
+        for j in range(column, HALO, BLOCK):
+            is_inside = 0 <= top + i < x.shape[0] and 0 <= left + j < x.shape[1]
+            block[i, j] = x[top + i, left + j] if is_inside else 0.0
     pd.barrier()
-    i, j = pd.global_id(1), pd.global_id(0)
-    if i < y.shape[0] and j < y.shape[1]:
+    m, n = pd.global_id(1), pd.global_id(0)
+    if m < y.shape[0] and n < y.shape[1]:
         middle = block[row + 1, column + 1]
         around = (
             block[row, column + 1] + block[row + 2, column + 1] + block[row + 1, column] + block[row + 1, column + 2]
         )
-        y[i, j] = middle + rate * (around - 4 * middle)
+        y[m, n] = middle + rate * (around - 4 * middle)
 
 
 def cases(random: np.random.Generator) -> list[Case]:
