@@ -87,7 +87,7 @@ class PagePool:
         return pages
 
     def missing(self, keys: Iterable[bytes]) -> int:
-        """Return how many pages fewer would be available after `acquire(keys)` and the allocation of the others."""
+        """Return how many of the pages of these keys are not referenced, and so take an available page."""
         pages = (self._published.get(key) for key in keys)
         return sum(page is None or self._references[page] == 0 for page in pages)
 

@@ -53,6 +53,7 @@ class Scheduler:
         self._prefilling: list[TokenSequence] = []
         self._decoding: list[TokenSequence] = []
         self._free_rows = list(range(max_sequences - 1, -1, -1))
+        self._may_start = False  # whether the oldest waiting sequence might fit now
         self._next_deadline = _NEVER
         self._is_oldest_next = True
         self._wakeups = Wakeups()
@@ -75,6 +76,7 @@ class Scheduler:
     def add(self, sequence: TokenSequence) -> None:
         """Append a sequence to the queue."""
         self._waiting.append(sequence)
+        self._may_start = True
         self._next_deadline = min(self._next_deadline, sequence.deadline)
 
     def step(self) -> None:
@@ -85,7 +87,7 @@ class Scheduler:
         """
         if self._next_deadline != _NEVER:
             self._expire()
-        if self._waiting and self._free_rows:
+        if self._may_start:
             self._start()
         if self._prefilling:
             self._compute_chunk()
@@ -100,6 +102,7 @@ class Scheduler:
             self._suspend(sequence)
         elif sequence in self._waiting:
             self._waiting.remove(sequence)
+            self._may_start = True
         else:
             return
         sequence.output.finish(outcome, self._wakeups)
@@ -128,14 +131,15 @@ class Scheduler:
     def _start(self) -> None:
         """Give rows to the sequences that have waited longest, as far as there are rows and pages.
 
-        A sequence starts if its known tokens fit, with a page to spare for each running sequence; otherwise it might be
-        preempted at once. A sequence alone always fits.
+        A sequence starts if its known tokens fit beside those of running sequences, with a page to spare for each of
+        them; otherwise it might be preempted at once. A sequence alone always fits.
         """
+        self._may_start = False
+        promised = sum(map(self._missing_pages, self._prefilling))
         while self._waiting and self._free_rows:
             sequence = self._waiting[0]
-            keys = sequence.reusable_keys
-            needed = -(-sequence.length // self._page_size) - len(keys) + self.pool.missing(keys)
-            if self.running and needed + self.running > self.pool.available:
+            promised += self._missing_pages(sequence)
+            if self.running and promised + self.running > self.pool.available:
                 return
             self._waiting.popleft()
             sequence.row = self._free_rows.pop()
@@ -144,6 +148,14 @@ class Scheduler:
                 sequence.has_started = True
                 self._on_start(sequence)
 
+    def _missing_pages(self, sequence: TokenSequence) -> int:
+        """Return the number of available pages that a sequence takes for its known tokens."""
+        total = -(-sequence.length // self._page_size)
+        if sequence.pages:
+            return total - len(sequence.pages)
+        keys = sequence.reusable_keys
+        return total - len(keys) + self.pool.missing(keys)
+
     def _suspend(self, sequence: TokenSequence) -> None:
         """Take the row and the pages from a running sequence."""
         row, batch = sequence.row, self._decode
@@ -151,6 +163,7 @@ class Scheduler:
         batch.counts[row] = batch.starts[row] = batch.tokens[row, 0] = 0
         batch.pages[row] = SCRAP_PAGE
         self._free_rows.append(row)
+        self._may_start = True
         self.pool.release(sequence.pages)
         sequence.forget_pages()
 
@@ -246,6 +259,7 @@ class Scheduler:
         self._prefilling.remove(sequence)
         insort(self._decoding, sequence, key=_ORDER)
         sequence.is_decoding = True
+        self._may_start = True  # the pages of its prompt are published
         batch.set_sampling(row, sequence.sampling)
         batch.tokens[row, 0] = sequence.generated[sequence.computed - len(sequence.prompt)]
         batch.starts[row], batch.counts[row] = sequence.computed, 1

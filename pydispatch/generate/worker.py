@@ -28,6 +28,7 @@ class Worker:
     def __init__(
         self, program: GeneratingProgram, max_sequences: int, max_queue: int, clock: Callable[[], float]
     ) -> None:
+        self.scheduler = Scheduler(program, max_sequences, clock, self._leave_queue, self._forget)
         with _owning:
             if program.program in _owned:
                 raise InvalidArgumentError(
@@ -36,7 +37,6 @@ class Worker:
                 )
             _owned.add(program.program)
         self._program = program.program
-        self.scheduler = Scheduler(program, max_sequences, clock, self._leave_queue, self._forget)
         self._max_queue = max_queue
         self._is_closing = self._is_cancelling = False
         self._refusal: Error | None = None  # of later requests

@@ -49,9 +49,11 @@ class Function:
             self.calls += 1
             if self.program.gate is not None:
                 self.program.gate(self)
+            unused = args[2] == 0
+            assert self.program.failing or (args[3][unused] == SCRAP).all(), "an unused row has pages"
             for row in np.flatnonzero(args[2]):
                 out[row] = self.program.compute(*(argument[row] for argument in args))
-            out[args[2] == 0] = -12345  # what unused rows return means nothing
+            out[unused] = -12345  # what unused rows return means nothing
             return out
 
         return call
@@ -103,6 +105,7 @@ class FakeProgram:
         positions = np.arange(start, start + count)
         used = pages[: (start + count - 1) // self.page_size + 1]
         assert (used > SCRAP).all() and (used < self.page_count).all(), "a page table lacks a page"
+        assert (pages[len(used) :] == SCRAP).all(), "a page table has pages that are not used"
         if self.failing & {int(token) for token in tokens[:count]}:
             raise ValueError("a token that fails")
         self.cache[pages[positions // self.page_size], positions % self.page_size, 0] = tokens[:count]

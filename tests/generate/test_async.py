@@ -174,10 +174,10 @@ def _exit_code_of_the_child(engine: Engine[int], handle: Handle[int], program: F
             handle.result(10)
         with pytest.raises(pd.Error, match="created before this process was forked; create another one here"):
             engine.submit([1], max_new_tokens=1)
-        engine.close()
         program.gate = None
         with Engine(program) as own:
             assert list(own.submit([1], max_new_tokens=5)) == expected([1], 5)
+        engine.close()
     except BaseException:
         return 1
     return 0

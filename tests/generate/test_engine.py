@@ -18,6 +18,8 @@ from fake_program import VOCABULARY, FakeProgram, expected
 import pydispatch as pd
 from pydispatch.generate import Completion, DeadlineError, Engine, EngineStoppedError, QueueFullError
 from pydispatch.generate.engine import Statistics
+from pydispatch.generate.scheduler import Scheduler
+from pydispatch.generate.sequence import TokenSequence
 
 PROMPT = list(range(10))
 
@@ -27,7 +29,8 @@ def threads() -> list[threading.Thread]:
 
 
 def check_no_leaks(engine: Engine[Any], program: FakeProgram) -> None:
-    pool = engine._worker.scheduler.pool
+    pool, batch = engine._worker.scheduler.pool, engine._worker.scheduler._decode
+    assert not batch.counts.any() and not batch.starts.any() and not batch.pages.any()
     assert pool._references == [0] * program.page_count
     assert pool.available == program.page_count - 1
     assert sorted([*pool._free, *pool._retained]) == list(range(1, program.page_count))
@@ -211,6 +214,35 @@ def test_preempted_requests_give_the_same_answers() -> None:
     check_no_leaks(engine, program)
 
 
+def test_the_youngest_request_is_preempted_also_while_its_prompt_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    preempted: list[int] = []
+    preempt = Scheduler._preempt
+
+    def record(scheduler: Scheduler, sequence: TokenSequence) -> None:
+        preempted.append(sequence.order)
+        preempt(scheduler, sequence)
+
+    monkeypatch.setattr(Scheduler, "_preempt", record)
+    program = FakeProgram(page_count=9, table_pages=8, chunk=1)
+    with Engine(program) as engine:
+        first = engine.submit([1] * 4, max_new_tokens=24)
+        second = engine.submit([2] * 20, max_new_tokens=2)
+        assert list(first.result().tokens) == expected([1] * 4, 24)
+        assert list(second.result().tokens) == expected([2] * 20, 2)
+    assert preempted and set(preempted) == {1}
+    check_no_leaks(engine, program)
+
+
+def test_a_request_that_would_be_preempted_at_once_does_not_start() -> None:
+    program = FakeProgram(page_count=9, table_pages=8)
+    with Engine(program) as engine:
+        handles = [engine.submit([token] * 16, max_new_tokens=8) for token in range(3)]
+        for token, handle in enumerate(handles):
+            assert list(handle.result().tokens) == expected([token] * 16, 8)
+    assert engine.statistics().preemptions == 0
+    check_no_leaks(engine, program)
+
+
 def test_a_full_queue() -> None:
     program = FakeProgram(rows=1)
     with Engine(program, max_queue=2) as engine, gated(program) as gate:
@@ -234,6 +266,25 @@ def test_a_full_queue() -> None:
         assert list(running.result().tokens) == expected(PROMPT, 4)
     with pytest.raises(CancelledError):
         queued[0].result()
+    check_no_leaks(engine, program)
+
+
+def test_threads_that_submit_at_once_to_a_short_queue() -> None:
+    program = FakeProgram()
+    answers: dict[int, list[int]] = {}
+
+    def work(engine: Engine[int], first: int) -> None:
+        for token in range(first, first + 12):
+            answers[token] = list(engine.submit([token], max_new_tokens=3, wait=True))
+
+    with Engine(program, max_queue=2) as engine:
+        workers = [threading.Thread(target=work, args=(engine, 12 * index)) for index in range(8)]
+        for thread in workers:
+            thread.start()
+        for thread in workers:
+            thread.join(60)
+        assert engine._worker._queued == 0 and not engine._worker._overflow
+    assert answers == {token: expected([token], 3) for token in range(96)}
     check_no_leaks(engine, program)
 
 
