@@ -1,15 +1,13 @@
-"""Text of tokens: characters of several bytes, stop strings, and the tokenizers of Hugging Face."""
+"""Text of tokens: characters of several bytes, and stop strings."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from fake_program import FakeProgram, expected
 
-import pydispatch as pd
 from pydispatch.generate import Engine
 from pydispatch.generate.text import TextStream
 
@@ -127,25 +125,3 @@ def test_a_tokenizer_that_fails_ends_its_request_only() -> None:
             first.result()
         assert list(second.result().tokens) == expected([66], 3)
         assert engine.statistics().pages_used == 0
-
-
-def test_tokenizers_of_hugging_face(tmp_path: Path) -> None:
-    """A byte-level tokenizer that is trained here and read from its file."""
-    tokenizers = pytest.importorskip("tokenizers")
-    trained = tokenizers.ByteLevelBPETokenizer()
-    trained.train_from_iterator(["the cat sat on the mat, naïve café"] * 3, vocab_size=280)
-    trained.save(str(tmp_path / "tokenizer.json"))
-    for text in TEXTS:
-        tokens = trained.encode(text).ids
-        assert "".join(pieces(TextStream(trained.decode), tokens)) == trained.decode(tokens) == text
-    with Engine(FakeProgram(), tmp_path / "tokenizer.json") as engine:
-        handle = engine.submit("the cat", max_new_tokens=20)
-        assert "".join(handle) == trained.decode(list(handle.result().tokens))
-
-
-def test_files_that_are_no_tokenizers(tmp_path: Path) -> None:
-    pytest.importorskip("tokenizers")
-    (tmp_path / "wrong.json").write_text("{}")
-    for name in ("missing.json", "wrong.json"):
-        with pytest.raises(pd.InvalidArgumentError, match=rf"tokenizer: .*{name}: "):
-            Engine(FakeProgram(), tmp_path / name)

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+import server
 from clock import gated
 from fake_program import FakeProgram, expected
+from starlette import testclient
 from test_text import Bytes
 
 from pydispatch.generate import Engine
-
-pytest.importorskip("uvicorn")
-pytest.importorskip("tokenizers")
-pytest.importorskip("httpx")
-testclient = pytest.importorskip("starlette.testclient")
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "llm"))
-
-import server  # noqa: E402
 
 ANSWER = Bytes().decode(expected(list(b"Hello"), 8))
 
