@@ -68,11 +68,6 @@ class Scheduler:
         """Number of sequences that have a row."""
         return len(self._decoding) + len(self._prefilling)
 
-    @property
-    def waiting(self) -> int:
-        """Number of sequences without a row."""
-        return len(self._waiting)
-
     def add(self, sequence: TokenSequence) -> None:
         """Append a sequence to the queue."""
         self._waiting.append(sequence)
@@ -353,7 +348,12 @@ class Scheduler:
         """End a sequence with its completion."""
         output, text = sequence.output, None
         if sequence.text is not None:
-            if rest := sequence.text.finish():
+            try:
+                rest = sequence.text.finish()
+            except Exception as error:  # of the tokenizer
+                self.end(sequence, error)
+                return
+            if rest:
                 output.pieces.append(rest)
             text = "".join(map(str, output.pieces))
         tokens = tuple(sequence.generated)

@@ -125,3 +125,19 @@ def test_a_tokenizer_that_fails_ends_its_request_only() -> None:
             first.result()
         assert list(second.result().tokens) == expected([66], 3)
         assert engine.statistics().pages_used == 0
+
+
+def test_a_tokenizer_that_fails_for_the_end_of_a_text() -> None:
+    class Failing(Bytes):
+        calls = 0
+
+        def decode(self, tokens: Sequence[int]) -> str:
+            self.calls += 1
+            if self.calls > 2:  # two for the only token, more for the end
+                raise LookupError("no more texts")
+            return super().decode(tokens)
+
+    with Engine(FakeProgram(), Failing()) as engine:
+        with pytest.raises(LookupError, match="no more texts"):
+            engine.submit([65], max_new_tokens=1).result()
+        assert engine.statistics().pages_used == 0
