@@ -11,6 +11,7 @@ import numpy as np
 from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.integrations.complete_views import CompleteViews
 from pydispatch.kernels.kernel import Grid, KernelSource
+from pydispatch.kernels.prints import SYMBOL, PrintedLine
 from pydispatch.runtime.buffer import Buffer, HostMemory
 
 CHECKS = "checks=1"
@@ -39,6 +40,7 @@ class Kernel(KernelSource):
         self._count = len(self.passed)
         self._host: Loaded | None = None
         self._loaded: dict[tuple[str, bool], Loaded] = {}
+        self._printers: list[Any] = []
 
     def specialize(self, **statics: Any) -> Kernel:
         """Return the kernel with values for static parameters. Raise InvalidArgumentError for other names."""
@@ -182,10 +184,25 @@ class Kernel(KernelSource):
         has_stamps = bool(lowered.complete) and device.startswith("cpu")
         text = lowered.program(self.name, with_stamps=has_stamps)
         artifact = pydispatch.compile(text, **options_of(device))
-        function: Callable[..., Any] = pydispatch.device(device).load(artifact).functions[self.name]
+        opened = pydispatch.device(device)
+        if lowered.prints:
+            opened.add_import(SYMBOL, self._printer(device, lowered.prints))
+        function: Callable[..., Any] = opened.load(artifact).functions[self.name]
         if has_stamps:
             function = CompleteViews(function, lowered, self.source)
         return function, lowered.written[0] if len(lowered.written) == 1 else lowered.written
+
+    def _printer(self, device: str, lines: Sequence[PrintedLine]) -> Any:
+        """Return the function that prints for the kernel, which has to be kept as long as the kernel is loaded.
+
+        Raise InvalidArgumentError for a device other than a CPU.
+        """
+        from pydispatch.integrations.printed_values import printer
+
+        if not device.startswith("cpu"):
+            raise InvalidArgumentError(f"kernel '{self.name}' prints, which it does on CPUs only; got '{device}'")
+        self._printers.append(printer(lines))
+        return self._printers[-1]
 
 
 def are_traced(args: tuple[Any, ...]) -> bool:

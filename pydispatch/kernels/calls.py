@@ -35,6 +35,9 @@ class CallContext(Protocol):
     writer: Writer
     read: set[str]
     meeting_rule: str
+    checks: bool
+    imports: dict[str, str]
+    prints: list[Any]
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError: ...
     def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal: ...
@@ -318,7 +321,6 @@ REMEDIES: dict[Any, str] = {
     builtins.int: "write pydispatch.i32(...)",
     builtins.float: "write pydispatch.f32(...)",
     builtins.bool: "compare with 0",
-    builtins.print: "kernels print nothing: store the value into a view, or run the kernel by kernel.python(...)",
     builtins.breakpoint: "a debugger stops in a kernel that runs by kernel.python(...)",
     builtins.range: "range is for the head of a for",
     builtins.sum: "add in a loop, or use pydispatch.group_sum",

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydispatch.kernels import allocations, atomics, calls
+from pydispatch.kernels import allocations, atomics, calls, prints
 
-HANDLERS: dict[Any, calls.Handler] = {**calls.TABLE, **atomics.TABLE, **allocations.TABLE}
+HANDLERS: dict[Any, calls.Handler] = {**calls.TABLE, **atomics.TABLE, **allocations.TABLE, **prints.TABLE}

@@ -14,6 +14,7 @@ from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar, TupleValue
 from pydispatch.kernels.grids import covering, workgroup_counts
 from pydispatch.kernels.phases import Phases
+from pydispatch.kernels.prints import PrintedLine
 from pydispatch.kernels.races import STAMPS, stamps_name, stamps_type
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.style import has_tiles
@@ -39,6 +40,7 @@ class Lowered:
         stamps: Name and type of the race stamps of each such view, as values of the body.
         covering: Of an inferred grid, for each axis: a size, or the SSA name of one, and how many of its elements a
             workgroup covers.
+        prints: Lines that a checked kernel prints.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Lowered:
     complete: tuple[int, ...] = ()
     stamps: tuple[tuple[str, str], ...] = ()
     covering: tuple[tuple[str | int, int], ...] = ()
+    prints: tuple[PrintedLine, ...] = ()
 
     @property
     def text(self) -> str:
@@ -127,6 +130,7 @@ def lower(
         tuple(complete),
         tuple((_stamps_result(passed[index]), _stamps_type(passed[index])) for index in complete),
         tuple((size.name if isinstance(size, Scalar) else int(size.value), extent) for size, extent in covered),
+        tuple(phases.prints),
     )
 
 

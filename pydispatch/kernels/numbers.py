@@ -29,6 +29,7 @@ class Numbers:
         checks: Whether to check indices against sizes.
         watched: Views whose accesses are checked for races; None for none.
         imports: Declarations of functions that are linked later, by symbol.
+        prints: Lines that a checked kernel prints, `prints.PrintedLine`.
     """
 
     meeting_rule = "all invocations of a workgroup come to it together, not within conditions that differ between them"
@@ -45,6 +46,7 @@ class Numbers:
         self.watched: frozenset[str] | None = None
         self.asserts: dict[int, str] = {}
         self.imports: dict[str, str] = {}
+        self.prints: list[Any] = []
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
         return self.source.error(node, message, note)

@@ -385,6 +385,9 @@ class TileKernel(Updates):
     def _check_elementwise(self, node: ast.Call, handler: Handler, arguments: Sequence[Entity]) -> None:
         """Raise CompileError for functions that take numbers only, and for Python's max and min of one tile."""
         name = ast.unparse(node.func)
+        if handler is HANDLERS[print]:
+            tile = next(argument for argument in arguments if isinstance(argument, Tile))
+            raise self.error(node, f"{name} of {described(tile)}", "reduce it, or run the kernel by kernel.python(...)")
         if len(arguments) == 1 and handler in MIN_MAX:
             raise self.error(node, f"{name} of {described(arguments[0])}", f"write pydispatch.{name}(tile)")
 

@@ -1,0 +1,53 @@
+"""The function of the host that prints for checked kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from pydispatch.kernels.prints import PrintedLine
+
+
+class _Parameters(ctypes.Structure):
+    """Structure of the import `pydispatch_print`: its result and its arguments."""
+
+    _fields_ = [
+        ("result", ctypes.c_int32), ("line", ctypes.c_int32), ("position", ctypes.c_int32), ("value", ctypes.c_double),
+    ]  # fmt: skip
+
+
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(_Parameters), ctypes.c_void_p, ctypes.c_void_p)
+
+
+def printer(lines: Sequence[PrintedLine]) -> Any:
+    """Return a function for `Device.add_import` that prints a line when the last one of its numbers has come.
+
+    lines: those of one kernel. The caller keeps the function as long as programs may call it.
+    """
+    thread = threading.local()
+
+    def receive(parameters: Any, context: Any, reserved: Any) -> int:
+        passed = parameters.contents
+        line = lines[passed.line]
+        values: list[float] = [] if passed.position == 0 else thread.values
+        thread.values = values
+        values.append(passed.value)
+        if passed.position + 1 >= len(line.numbers):
+            print(*_shown(line, values))
+        return 0
+
+    return _FUNCTION(receive)
+
+
+def _shown(line: PrintedLine, values: Sequence[float]) -> list[str]:
+    """Return the texts and numbers of a line as text."""
+    shown = list(line.parts)
+    for position, value in zip(line.numbers, values, strict=False):
+        type = line.parts[position]
+        if type == "i1":
+            shown[position] = str(bool(value))
+        else:
+            shown[position] = f"{value:.9g}" if type.startswith(("f", "bf")) else str(int(value))
+    return shown

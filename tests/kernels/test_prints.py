@@ -1,0 +1,39 @@
+"""`print` in checked kernels."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+Vector = Annotated[pd.View, pd.f32["n"]]
+
+
+@pd.kernel(workgroup=2, grid=1)
+def shown(x: Vector) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        print("element", i, "is", x[i], x[i] > 1, -3)
+        x[i] = 2 * x[i]
+    if i == 0:
+        print("done")
+
+
+def test_lines_of_a_checked_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = ["element 0 is 1.5 True -3", "done", "element 1 is -0.25 False -3"]
+    x = np.array([1.5, -0.25], np.float32)
+    shown.checked()(x)
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(expected)
+    assert x.tolist() == [3, -0.5]
+    x = np.array([1.5, -0.25], np.float32)
+    shown.python(x)
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_other_devices_print_nothing() -> None:
+    device = pd.device("ptx-interpreter")
+    with pytest.raises(pd.InvalidArgumentError, match="kernel 'shown' prints, which it does on CPUs only"):
+        shown.checked()(device.upload(np.zeros(2, np.float32)))
