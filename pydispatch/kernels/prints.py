@@ -19,7 +19,7 @@ _DECLARATION = f'func.func private @import.{SYMBOL}(i32, i32, f64) -> i32 attrib
 
 @dataclass(frozen=True)
 class PrintedLine:
-    """Call of `print`. parts: texts, and types of the numbers between them; the latter are at the positions `numbers`."""
+    """Call of `print`. parts: texts, and types of the numbers between them; numbers: positions of the types."""
 
     parts: tuple[str, ...]
     numbers: tuple[int, ...]
