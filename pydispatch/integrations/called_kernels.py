@@ -74,8 +74,11 @@ class Kernel(KernelSource):
     def python(self, *args: Any) -> None:
         """Run the function itself under plain Python, so that a debugger stops in it and `print` prints.
 
-        Invocations run one after the other, in turns between barriers. Views are arrays of NumPy, changed in place;
-        numbers are those of NumPy, in which a type that a kernel refuses may be computed. It is meant for small sizes.
+        Invocations run one after the other, in turns between barriers. It is meant for small arrays. Operations that a
+        kernel refuses, such as sums of f32 and i32, are computed as NumPy does.
+
+        Args:
+            args: Arrays of NumPy, of which those that the kernel writes are changed in place, and numbers.
 
         Raises:
             InvalidArgumentError: The number of arguments is not that of the parameters.

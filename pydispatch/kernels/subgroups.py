@@ -142,9 +142,13 @@ class Subgroups(Coverage):
         """Return the call of an operation on a subgroup that a statement assigns. Raise CompileError for others."""
         call = getattr(node, "value", None)
         if not isinstance(node, ast.Assign) or not isinstance(call, ast.Call):
-            raise self.error(node, "the result of an operation on a subgroup is assigned", "write x = pydispatch...")
+            raise self.error(
+                node,
+                "the result of an operation on a subgroup is assigned",
+                "write total = pydispatch.subgroup_sum(value)",
+            )
         is_shuffle = isinstance(called := self.evaluate(call.func), Known) and (
             called.value is functions.subgroup_shuffle
         )
-        count_of(self, call, [Literal(0)] * len(call.args), 2 if is_shuffle else 1)
+        count_of(self, call, [Known(argument) for argument in call.args], 2 if is_shuffle else 1)
         return call

@@ -23,16 +23,14 @@ if TYPE_CHECKING:
 def launch(kernel: KernelSource, args: Sequence[Any]) -> None:
     """Run a kernel under plain Python, workgroup by workgroup, on arrays that it changes in place.
 
-    args: one for each parameter that is passed at run time. Raises as `KernelSource.python`.
+    args: one for each parameter that is passed at run time. Raises as `Kernel.python`.
     """
     values = _arguments(kernel, args)
     counts = _counts(kernel, args, values)
     extents = (*kernel.workgroup, 1, 1)[:3]
     is_whole, meets = has_tiles(kernel.source), _has_collectives(kernel.source)
     for group in itertools.product(*map(range, reversed(counts))):
-        run_workgroup(
-            lambda: kernel.source.function(*values.values()), group[::-1], extents, counts, is_whole, meets
-        )  # fmt: skip
+        run_workgroup(lambda: kernel.source.function(*values.values()), group[::-1], extents, counts, is_whole, meets)
 
 
 def _arguments(kernel: KernelSource, args: Sequence[Any]) -> dict[str, Any]:
