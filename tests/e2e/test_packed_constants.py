@@ -204,17 +204,24 @@ def test_a_view_of_a_constant_is_packed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "k", "n", "options", "why"),
+    ("rows", "k", "n", "transposed", "options", "why"),
     [
-        (8, 100, 2080, {"targets": ["cpu", "sm_80"]}, "another target reads the constant too"),
-        (8, 300, 97, {"targets": "cpu"}, "few columns are no whole panels"),
-        (1, 100, 512, {"targets": "cpu"}, "the factor is in the cache"),
-        (8, 10, 1088, {"targets": "cpu"}, "the factor is small"),
-        (8, 100, 2080, {"targets": "cpu", "reassociate": False}, "products are plain loops"),
+        (8, 100, 2080, False, {"targets": ["cpu", "sm_80"]}, "another target reads the constant too"),
+        (8, 300, 97, False, {"targets": "cpu"}, "few columns are no whole panels"),
+        (1, 100, 512, False, {"targets": "cpu"}, "the factor is in the cache"),
+        (1, 100, 512, True, {"targets": "cpu"}, "the factor is in the cache"),
+        (8, 10, 1088, False, {"targets": "cpu"}, "the factor is small"),
+        (8, 100, 2080, False, {"targets": "cpu", "reassociate": False}, "products are plain loops"),
     ],
 )
-def test_what_stays_as_it_is(rows: int, k: int, n: int, options: dict[str, Any], why: str) -> None:
-    assert not is_packed(pd.compile(product(rows, k, n, "f32", False, True), **options)), why
+def test_what_stays_as_it_is(rows: int, k: int, n: int, transposed: bool, options: dict[str, Any], why: str) -> None:
+    assert not is_packed(pd.compile(product(rows, k, n, "f32", transposed, True), **options)), why
+
+
+@pytest.mark.parametrize(("rows", "k", "n"), [(1, 2048, 1024), (2, 100, 512)])
+def test_weights_of_linear_layers_are_packed_for_few_rows(rows: int, k: int, n: int) -> None:
+    """One row reads a matrix in place only if that is in the cache; from two rows on panels are faster there too."""
+    assert is_packed(pd.compile(product(rows, k, n, "f32", True, True), targets="cpu"))
 
 
 def test_a_constant_that_two_products_read_is_packed_once() -> None:
