@@ -1,6 +1,6 @@
 """Choice of the next token inside the program: temperature, top-k, top-p, and random numbers of a seed and a position.
 
-Thresholds are found by bisection over the bits of the scores, which is exact and needs no sort. Probabilities become
+Thresholds are found bit by bit, in passes over the scores: they are exact, and there is no sort. Probabilities become
 integers, whose sums are exact in every order: a draw is the same on every device for the same scores.
 """
 
@@ -10,8 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-import pydispatch as pd
 
 Array = Any
 
@@ -40,14 +38,19 @@ def sample(scores: Array, positions: Array, temperature: Array, top_k: Array, to
     scaled = scores / np.maximum(temperature, np.float32(SMALLEST_TEMPERATURE))[:, None]
     order = ordered(scaled)
     wanted = np.where(top_k > 0, np.minimum(top_k, count), count)
-    best = order >= threshold(order, lambda bound: (order >= bound).sum(axis=-1, dtype=np.int32) >= wanted)
+
+    def is_enough(bounds: Array) -> Array:
+        return (order[:, None] >= bounds[..., None]).sum(axis=-1, dtype=np.int32) >= wanted[:, None]
+
+    best = order >= threshold(order, is_enough)
     powers = np.where(best, np.exp(scaled - scaled.max(axis=-1, keepdims=True)), np.float32(0))
     shares = (powers * (UNITS / powers.sum(axis=-1, keepdims=True))).astype(np.int32)
     total = shares.sum(axis=-1, dtype=np.int32)
     mass = np.where(top_p < 1, np.minimum((total.astype(np.float32) * top_p).astype(np.int32), total), total)
 
-    def has_mass(bound: Array) -> Array:
-        return np.where(order >= bound, shares, 0).sum(axis=-1, dtype=np.int32) >= mass
+    def has_mass(bounds: Array) -> Array:
+        above = np.where(order[:, None] >= bounds[..., None], shares[:, None], 0)
+        return above.sum(axis=-1, dtype=np.int32) >= mass[:, None]
 
     shares = np.where(order >= threshold(order, has_mass), shares, 0)
     total = shares.sum(axis=-1, dtype=np.int32)
@@ -56,23 +59,21 @@ def sample(scores: Array, positions: Array, temperature: Array, top_k: Array, to
 
 
 def ordered(x: Array) -> Array:
-    """Return integers, i32, in the order of floats f32."""
+    """Return integers, u32, in the order of floats f32."""
     bits = x.view(np.int32)
-    return np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits)
+    return bits.view(np.uint32) ^ np.where(bits < 0, np.uint32(0xFFFFFFFF), np.uint32(0x80000000))
 
 
-def threshold(order: Array, has_enough: Callable[[Array], Array]) -> Array:
-    """Return for each row the largest bound [s, 1] with which `has_enough(bound)`, bool[s], is true.
+def threshold(order: Array, is_low: Callable[[Array], Array]) -> Array:
+    """Return for each row of `order`, u32[s, vocabulary], the largest bound, u32[s, 1], for which a condition holds.
 
-    It must be true for the smallest integer, and false above the bounds for which it is true.
+    is_low: the condition, of bounds u32[s, 15]. It holds for 0, and for every bound below one for which it holds.
     """
-
-    def halve(_: Any, low: Array, high: Array) -> tuple[Array, Array]:
-        middle = (low >> 1) + (high >> 1) + ((low | high) & 1)  # the mean, rounded up, without overflow
-        enough = has_enough(middle)[:, None]
-        return np.where(enough, middle, low), np.where(enough, high, middle - 1)
-
-    return pd.loop(32, halve, order.min(axis=-1, keepdims=True), order.max(axis=-1, keepdims=True))[0]
+    bound = np.zeros_like(order[:, :1])
+    for shift in range(28, -1, -4):  # four bits at a time
+        bounds = bound + (np.arange(1, 16, dtype=np.uint32) << np.uint32(shift))
+        bound = bound + (is_low(bounds).sum(axis=-1, keepdims=True).astype(np.uint32) << np.uint32(shift))
+    return bound
 
 
 def below(totals: Array, seeds: Array, positions: Array) -> Array:
