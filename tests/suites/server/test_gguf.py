@@ -1,52 +1,21 @@
-"""GGUF files and block-scaled weights of `examples/llm`, against what the `gguf` package and NumPy make of them."""
+"""GGUF files that `examples/llm` reads, against the weights that the `gguf` package dequantizes."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
+import gguf
 import numpy as np
 import pytest
-from blocks import Blocks
 from config import Config, Rotary
-from layers import embed, linear
+from gguf_file import read_gguf
 from model import Decoder
 
 import pydispatch as pd
-from pydispatch.compiler.driver.pipeline import compile_to
 
 RNG = np.random.default_rng(0)
 Array = np.ndarray[Any, Any]
-
-
-def blocks_of(kind: str, rows: int, count: int) -> tuple[Blocks, Array]:
-    """Return random blocks, and their weights."""
-    integers = RNG.integers(-8, 8, (rows, count, 32)) if kind == "Q4_0" else RNG.integers(-127, 128, (rows, count, 32))
-    scales = RNG.uniform(0.01, 0.1, (rows, count)).astype(np.float16)
-    stored = integers.astype(np.int8)
-    if kind == "Q4_0":
-        low, high = np.split((integers + 8).astype(np.uint8), 2, axis=-1)
-        stored = low | high << 4
-    return Blocks(stored, scales), (integers * scales[..., None].astype(np.float32)).reshape(rows, -1).astype(
-        np.float32
-    )
-
-
-@pytest.mark.parametrize("kind", ["Q4_0", "Q8_0"])
-def test_products_and_rows(kind: str) -> None:
-    blocks, weights = blocks_of(kind, 24, 3)
-    assert blocks.shape == weights.shape
-
-    @pd.program
-    def both(x: Annotated[Any, pd.f32[1, 2, 96]], tokens: Annotated[Any, pd.i32[1, 4]]) -> Any:
-        return linear(x, blocks), embed(blocks, tokens)
-
-    x, tokens = RNG.standard_normal((1, 2, 96)).astype(np.float32), np.array([[3, 0, 23, 3]], np.int32)
-    products, rows = both(x, tokens)
-    np.testing.assert_allclose(products, x @ weights.T, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(rows, weights[tokens])
-    formed = compile_to("dispatches", both, targets="cpu")
-    assert "tensor<24x96xf32>" not in formed, "weights are widened in registers"
 
 
 def permuted(weight: Array, heads: int) -> Array:
@@ -56,9 +25,6 @@ def permuted(weight: Array, heads: int) -> Array:
 
 def test_a_model_of_blocks(tmp_path: Path) -> None:
     """The scores are those of the weights that gguf dequantizes, in the order of `transformers`."""
-    gguf = pytest.importorskip("gguf")
-    from gguf_file import read_gguf
-
     width, hidden, words, heads = 32, 64, 48, 4
     writer = gguf.GGUFWriter(tmp_path / "model.gguf", "llama")
     for add, value in (
@@ -99,3 +65,23 @@ def test_a_model_of_blocks(tmp_path: Path) -> None:
         program: Any = pd.device("cpu").load(pd.compile(Decoder(some_config, some_weights).all_scores(1, 16)))
         scores.append(program.all_scores(tokens, zero, zero + 16, pages))
     np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "tensor", "kind", "message"),
+    [
+        ("mamba", "output_norm.weight", "F32", "architecture 'mamba' is not one of llama, qwen2, qwen3"),
+        ("llama", "rope_freqs.weight", "F32", "tensor 'rope_freqs.weight' is not part of a Llama or Qwen model"),
+        ("llama", "output_norm.weight", "Q5_0", "tensor 'output_norm.weight' is Q5_0; of quantized types, Q4_0"),
+    ],
+)
+def test_files_that_are_not_read(tmp_path: Path, architecture: str, tensor: str, kind: str, message: str) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "model.gguf", architecture)
+    type_ = gguf.GGMLQuantizationType[kind]
+    writer.add_tensor(tensor, gguf.quants.quantize(np.ones((1, 32), np.float32), type_), raw_dtype=type_)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(ValueError, match=message):
+        read_gguf(tmp_path / "model.gguf")
