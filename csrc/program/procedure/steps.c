@@ -188,30 +188,38 @@ static pyd_status_t view(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-// SAVE: saves rows of the value of a slot, and stores a value over the same memory in which they may be overwritten.
-// Where the memory cannot be updated in place, the slots share the value, and updates copy it.
+// Returns in |out_tensor| a tensor with the value of |source| in which updates may overwrite the rows at |positions|:
+// over the same memory if no other reference has it, or after |saved| was noted for the only other one, a global; else
+// a copy. |is_last|: the slot of |source| is not read again.
+static pyd_status_t save_rows(const pyd_frame_t* frame, pyd_tensor_t* source, bool is_last, pyd_tensor_t* positions,
+                              pyd_tensor_t* saved, pyd_tensor_t** out_tensor) {
+  *out_tensor = NULL;
+  if (is_last && pyd_tensor_is_alone(source)) {
+    *out_tensor = pyd_tensor_retain(source);
+    return PYD_STATUS_OK;
+  }
+  pyd_status_t status = PYD_STATUS_OK;
+  if (is_last && frame->p->has_stores) status = pyd_state_save_rows(frame->state, source, positions, saved, out_tensor);
+  if (!pyd_ok(status) || *out_tensor) return status;
+  return pyd_tensor_copy(frame->state->memory, source, out_tensor);
+}
+
+// SAVE: stores a value in a slot whose rows may be overwritten in place.
 static pyd_status_t save(pyd_frame_t* frame, const pyd_step_t* step) {
   const uint32_t* slots = frame->p->pool + step->c;
-  pyd_cell_t *source, *positions, *saved, value = {NULL, 0, false};
+  pyd_cell_t *source, *positions, *saved;
   pyd_status_t status = pyd_frame_read(frame, step->b & ~PYD_LAST_USE, &source);
   if (pyd_ok(status)) status = pyd_frame_read(frame, slots[0] & ~PYD_LAST_USE, &positions);
   if (pyd_ok(status)) status = pyd_frame_read(frame, slots[1] & ~PYD_LAST_USE, &saved);
-  pyd_tensor_t* tensor = NULL;
-  if (pyd_ok(status) && frame->p->has_stores && step->b & PYD_LAST_USE) {
-    status = pyd_state_save_rows(frame->state, source->tensor, positions->tensor, saved->tensor, &tensor);
-  }
   if (!pyd_ok(status)) return status;
-  if (tensor) {
-    value = (pyd_cell_t){tensor, 0, true};
-  } else {
-    pyd_cell_share(source, &value);
-  }
+  pyd_tensor_t* tensor;
+  status = save_rows(frame, source->tensor, step->b & PYD_LAST_USE, positions->tensor, saved->tensor, &tensor);
+  if (!pyd_ok(status)) return status;
   if (step->b & PYD_LAST_USE) pyd_cell_clear(source);
   for (uint32_t i = 0; i < 2; ++i) {
     if (slots[i] & PYD_LAST_USE) pyd_cell_clear(&frame->slots[slots[i] & ~PYD_LAST_USE]);
   }
-  pyd_cell_clear(&frame->slots[step->a]);
-  frame->slots[step->a] = value;
+  pyd_cell_set_tensor(&frame->slots[step->a], tensor);
   return status;
 }
 

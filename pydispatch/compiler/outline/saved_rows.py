@@ -12,13 +12,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntegerType, TensorType, i64
+from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.analysis.in_place import BARRIER, destination_operand
 from pydispatch.compiler.analysis.kinds import inputs_of, is_pure, is_view
 from pydispatch.compiler.flatten.globals import name_of
+from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.compiler.normalize.build import Build
 from pydispatch.compiler.normalize.generics import generic
 from pydispatch.compiler.normalize.linalg_ext.code import LoopBody
@@ -113,8 +114,7 @@ def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
 
 def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operation]:
     """Return the updates that lead from a load of a global to a store, in order; none if anything else may write."""
-    bits = type_.element_type.width.data if isinstance(type_.element_type, IntegerType) else 8
-    if not type_.has_static_shape() or bits % 8 or 0 in type_.get_shape():
+    if not type_.has_static_shape() or (bit_width(type_.element_type) or 8) % 8 or 0 in type_.get_shape():
         return []
     updates: list[Operation] = []
     value: SSAValue = load.result
@@ -172,12 +172,17 @@ def _hoist(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operatio
             needed.add(value.op)
             pending += inputs_of(value.op)
     late: list[Operation] = []
+    stored: set[str] = set()
     op = load.next_op
     while op is not None:
+        if isinstance(op, GlobalStoreOp):
+            stored.add(name_of(op))
         if op in needed:
+            if not is_pure(op) and not (isinstance(op, GlobalLoadOp) and name_of(op) not in stored):
+                return None
             late.append(op)
         op = op.next_op
-    if load in needed or not needed.isdisjoint(updates) or not all(map(is_pure, late)):
+    if load in needed or not needed.isdisjoint(updates):
         return None
     last: Operation = load
     for op in late:
