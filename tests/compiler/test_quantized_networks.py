@@ -87,6 +87,14 @@ class Network:
     def plus(self, name: str, other: Array) -> None:
         self.name, self.value = self.add("Add", self.name, name), self.value + other
 
+    def concat(self, name: str, other: Array) -> None:
+        self.name, self.value = self.add("Concat", self.name, name, axis=1), np.concatenate([self.value, other], 1)
+
+    def enlarge(self) -> None:
+        """Repeat each element along both axes of the image."""
+        self.name = self.add("Resize", self.name, "", self.constant(np.float32([1, 1, 2, 2])))
+        self.value = self.value.repeat(2, 2).repeat(2, 3)
+
     def pool(self, op: str, window: int, stride: int, pad: int) -> None:
         self.name = self.add(op, self.name, kernel_shape=[window] * 2, strides=[stride] * 2, pads=[pad] * 4)
         edge = -np.inf if op == "MaxPool" else 0.0
@@ -191,6 +199,30 @@ def test_only_bytes_are_between_the_dispatches_of_a_network(
     program = pd.device("cpu").load(pd.compile(network.write(tmp_path), **options))
     apart = np.abs(np.asarray(program.main(network.x)) - network.value) / network.scale
     assert apart.max() < 2.5  # a step of each layer before may differ, too
+
+
+@pytest.mark.parametrize("move", ["concat", "resize"])
+@pytest.mark.parametrize("zero", [np.uint8(117), np.int8(5)])
+def test_bytes_are_joined_and_enlarged(zero: Any, move: str, tmp_path: Path) -> None:
+    network = Network(image(16, 11), 7)
+    network.quantized(zero, 0.02)
+    name, before = network.name, network.value
+    network.conv(16, 3, pad=1)
+    if move == "concat":
+        network.concat(name, before)
+    else:
+        network.enlarge()
+    network.quantized(zero)
+    network.conv(16, 3, pad=1)
+    network.quantized(zero)
+    options: Any = {"targets": "cpu", "cpu": "generic"}
+    formed = compile_to("dispatches", network.write(tmp_path), **options)
+    host = formed[formed.index("func.func @main(") :].partition("func.return")[0]
+    results = re.findall(r"= flow\.dispatch .*-> (.*)", host)
+    assert len(results) > 3 and not [text for text in results[:-2] if "f32" in text], results  # before the last layer
+    program = pd.device("cpu").load(pd.compile(network.write(tmp_path), **options))
+    apart = np.abs(np.asarray(program.main(network.x)) - network.value) / network.scale
+    assert apart.max() < 2.5 and np.mean(apart > 0.5) < 0.05  # a step of the first layer may differ, too
 
 
 @pytest.mark.parametrize(("channels", "padded"), [(3, 4), (6, 8), (1, 1), (5, 5), (16, 16)])

@@ -32,6 +32,7 @@ from pydispatch.compiler.driver.sources import load_source, lower_input
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
 from pydispatch.compiler.fusion.legality import Legality
 from pydispatch.compiler.fusion.quantized.block_products import multiply_block_scaled
+from pydispatch.compiler.fusion.quantized.moves import quantize_before_moves
 from pydispatch.compiler.fusion.quantized.pooling import pool_integers
 from pydispatch.compiler.fusion.quantized.products import multiply_integers
 from pydispatch.compiler.fusion.quantized.requantize import requantize
@@ -206,6 +207,7 @@ class Pipeline:
         if levels := self._levels:
             products, *others = {level.byte_products for level in levels}
             for function in host_functions(self.module):
+                quantize_before_moves(function)
                 pool_integers(function)
                 multiply_integers(function, "" if others else products)
                 requantize(function)

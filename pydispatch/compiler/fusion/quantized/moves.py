@@ -1,0 +1,149 @@
+"""Quantization before concatenations and gathers: they move bytes in place of floats.
+
+A chain of elementwise operations that ends in integers of 8 bits is applied to what a concatenation or a gather reads,
+where nothing else reads the result of that. Each part of a concatenation is then quantized with what computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import cast
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+
+from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types
+from pydispatch.compiler.fusion.quantized.dequantized import element_of
+from pydispatch.compiler.fusion.simplify import erase_unused
+from pydispatch.ir.core.rewriting import erase_op
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.structured import GENERIC, structured
+from pydispatch.ir.values import shape_of
+
+BYTE = 8
+
+
+def quantize_before_moves(function: Operation) -> None:
+    """Rewrite the concatenations and gathers of a host function whose results alone are quantized, in place."""
+    changed = False
+    for op in reversed(list(walk(function))):
+        if isinstance(op, tensor.ConcatOp):
+            changed = _rewrite_concat(op) or changed
+        elif op.name == GENERIC and (extract := _extract_of(cast(GenericOp, op))) is not None:
+            changed = _rewrite_gather(cast(GenericOp, op), extract) or changed
+    if changed:
+        erase_unused(function)
+
+
+def _rewrite_concat(op: tensor.ConcatOp) -> bool:
+    chain = _chain_after(op.results[0])
+    if not chain or not all(_is_static(value) for value in op.operands):
+        return False
+    parts = [_applied(chain, value, op) for value in op.operands]
+    type_ = TensorType(element_of(parts[0]), shape_of(op.results[0]))
+    concat = tensor.ConcatOp.build(operands=[parts], result_types=[type_], properties=op.properties)
+    _replace(op, chain, before(concat, op))
+    return True
+
+
+def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
+    """Rewrite a gather that reads a tensor with no more elements than its result has."""
+    source, result = extract.tensor, op.results[0]
+    chain = _chain_after(result)
+    if not chain or not _is_static(source) or prod(shape_of(source)) > prod(shape_of(result)):
+        return False
+    quantized = _applied(chain, source, op)
+    element = element_of(quantized)
+    type_ = TensorType(element, shape_of(result))
+    body = op.body.clone()
+    block = body.block
+    output = block.args[len(op.inputs)]
+    renewed = block.insert_arg(element, output.index)
+    output.replace_all_uses_with(renewed)
+    block.erase_arg(output)
+    old = next(inner for inner in block.ops if isinstance(inner, tensor.ExtractOp))
+    new = tensor.ExtractOp(quantized, old.indices, element)
+    block.insert_op_before(new, old)
+    old.result.replace_all_uses_with(new.result)
+    erase_op(old)
+    empty = before(tensor.EmptyOp([], type_), op)
+    gather = GenericOp(op.inputs, [empty], body, op.indexing_maps, op.iterator_types, [type_])
+    _replace(op, chain, before(gather, op))
+    return True
+
+
+def _replace(op: Operation, chain: Sequence[GenericOp], value: SSAValue) -> None:
+    """Replace the result of the chain after an operation, and erase both."""
+    chain[-1].results[0].replace_all_uses_with(value)
+    for unused in (*reversed(chain), op):
+        erase_op(unused)
+
+
+def _extract_of(op: GenericOp) -> tensor.ExtractOp | None:
+    """Return the element of a tensor that a generic yields at a computed position; None for another generic."""
+    end = op.body.block.last_op
+    if end is None or len(end.operands) != 1 or not isinstance(end.operands[0], OpResult):
+        return None
+    extract = end.operands[0].op
+    alone = sum(isinstance(inner, tensor.ExtractOp) for inner in op.body.block.ops) == 1
+    is_gather = alone and isinstance(extract, tensor.ExtractOp) and extract.tensor.owner is not op.body.block
+    return extract if is_gather and structured(op).is_parallel and _is_static(op.results[0]) else None
+
+
+def _chain_after(value: SSAValue) -> list[GenericOp]:
+    """Return the elementwise operations that lead from a tensor of wider elements to bytes, each the only reader of the
+    one before; none if there are no such.
+    """
+    chain: list[GenericOp] = []
+    while value.uses.get_length() == 1 and _is_static(value):
+        (use,) = value.uses
+        op = use.operation
+        if not isinstance(op, GenericOp) or not _is_unary(op):
+            break
+        chain.append(op)
+        value = op.results[0]
+        if isinstance(element := element_of(value), IntegerType) and element.width.data == BYTE:
+            return chain
+    return []
+
+
+def _is_unary(op: GenericOp) -> bool:
+    """Return whether a generic computes each element from the one of its only input at the same index."""
+    if len(op.inputs) != 1 or len(op.results) != 1 or not structured(op).is_parallel:
+        return False
+    if op.body.block.args[1].uses.get_length() or any(inner.name == "linalg.index" for inner in op.body.block.ops):
+        return False
+    captured = {v for inner in op.body.block.ops for v in inner.operands if isinstance(v.type, TensorType)}
+    shape = shape_of(op.results[0])
+    maps = [attribute.data for attribute in op.indexing_maps.data]
+    return not captured and shape_of(op.inputs[0]) == shape and all(_is_identity(m, shape) for m in maps)
+
+
+def _is_identity(index: AffineMap, shape: Sequence[int]) -> bool:
+    """Return whether a map is the identity, but for dimensions of size 1, whose index is 0."""
+    return len(index.results) == len(shape) and all(
+        (isinstance(r, AffineDimExpr) and r.position == d)
+        or (isinstance(r, AffineConstantExpr) and r.value == 0 and shape[d] == 1)
+        for d, r in enumerate(index.results)
+    )
+
+
+def _is_static(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType) and value.type.has_static_shape()
+
+
+def _applied(chain: Sequence[GenericOp], value: SSAValue, place: Operation) -> SSAValue:
+    """Insert a chain of elementwise operations on a tensor before `place`; return the result."""
+    whole = AffineMap.identity(len(shape_of(value)))
+    for op in chain:
+        shaped = TensorType(element_of(op.results[0]), shape_of(value))
+        empty = before(tensor.EmptyOp([], shaped), place)
+        kinds = iterator_types(["parallel"] * len(shape_of(value)))
+        maps = affine_maps([whole, whole])
+        value = before(GenericOp([value], [empty], op.body.clone(), maps, kinds, [shaped]), place)
+    return value
