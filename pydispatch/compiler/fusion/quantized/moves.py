@@ -90,9 +90,10 @@ def _extract_of(op: GenericOp) -> tensor.ExtractOp | None:
     if end is None or len(end.operands) != 1 or not isinstance(end.operands[0], OpResult):
         return None
     extract = end.operands[0].op
-    alone = sum(isinstance(inner, tensor.ExtractOp) for inner in op.body.block.ops) == 1
-    is_gather = alone and isinstance(extract, tensor.ExtractOp) and extract.tensor.owner is not op.body.block
-    return extract if is_gather and structured(op).is_parallel and _is_static(op.results[0]) else None
+    if not isinstance(extract, tensor.ExtractOp) or extract.tensor.owner is op.body.block:
+        return None
+    is_alone = sum(isinstance(inner, tensor.ExtractOp) for inner in op.body.block.ops) == 1
+    return extract if is_alone and structured(op).is_parallel and _is_static(op.results[0]) else None
 
 
 def _chain_after(value: SSAValue) -> list[GenericOp]:
