@@ -12,6 +12,7 @@ from config import Config, Rotary
 from model import Decoder
 
 import pydispatch as pd
+from pydispatch.generate import Engine
 
 CHECKPOINTS = Path(__file__).resolve().parent / "checkpoints"
 PAGES = np.array([[5, 2, 7, 1, 6, 3, 8, 4, 9, 10, 11, 12]], np.int32)
@@ -114,3 +115,24 @@ def test_models_that_are_none_of_these(tmp_path: Path, changes: dict[str, Any], 
 def test_rotary_embeddings_that_are_none_of_these() -> None:
     with pytest.raises(ValueError, match="rope_type 'yarn' is not one of default, linear, llama3"):
         Rotary(8, scaling=(("rope_type", "yarn"),)).frequencies()
+
+
+def test_an_engine_gives_each_request_the_tokens_that_it_gets_alone(program: Any) -> None:
+    """Three rows share 25 pages, too few for their longest sequences; prompts have common beginnings."""
+    tokens, scores = reference_of("llama")
+    draw = np.random.default_rng(0)
+    requests: list[tuple[Any, dict[str, Any]]] = []
+    for index in range(9):
+        prompt = np.concatenate([tokens[: draw.integers(1, 41)], draw.integers(0, 20, draw.integers(4))])
+        sampling = {"temperature": 0.8, "top_k": 20, "top_p": 0.9, "seed": index} if index % 3 else {}
+        requests.append((prompt, {"max_new_tokens": 96 - len(prompt) if index < 6 else 5, **sampling}))
+    alone = []
+    for prompt, options in requests:
+        with Engine(program.session()) as engine:
+            alone.append(engine.submit(prompt, **options).result().tokens)
+    with Engine(program.session()) as engine:
+        handles = [engine.submit(prompt, **options) for prompt, options in requests]
+        assert [handle.result().tokens for handle in handles] == alone
+        assert engine.statistics().preemptions > 0 and engine.statistics().pages_used == 0
+        assert engine.submit(tokens[:40], max_new_tokens=1).result().tokens == (scores[39].argmax(),)
+        assert engine.submit(tokens[:60], max_new_tokens=1).result().tokens == (scores[59].argmax(),)
