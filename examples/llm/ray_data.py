@@ -47,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prompts", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--model", type=Path, default=HERE / "small", help="folder of config.json, *.safetensors, ...")
+    parser.add_argument("--model", type=Path, default=HERE / "small", help="folder, or a GGUF file")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--tokens", type=int, default=50, help="longest answer")
     arguments = parser.parse_args()

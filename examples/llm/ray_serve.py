@@ -40,7 +40,7 @@ def deployment(served: Served, name: str, replicas: int, sequences: int) -> serv
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, default=HERE / "small", help="folder of config.json, *.safetensors, ...")
+    parser.add_argument("--model", type=Path, default=HERE / "small", help="folder, or a GGUF file")
     parser.add_argument("--replicas", type=int, default=1)
     parser.add_argument("--sequences", type=int, default=8, help="requests that a replica generates at once")
     arguments = parser.parse_args()

@@ -174,7 +174,7 @@ def failure(error: Exception) -> Response:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, default=HERE / "small", help="folder of config.json, *.safetensors, ...")
+    parser.add_argument("--model", type=Path, default=HERE / "small", help="folder, or a GGUF file")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--sequences", type=int, default=8, help="requests that are generated at once")
     parser.add_argument("--max-tokens", type=int, default=512, help="longest prompt and answer together")
