@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import func
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from pydispatch.compiler.analysis.kinds import is_view
+from pydispatch.compiler.analysis.kinds import is_constant, is_fill, is_view
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.ir.dialects.flow.base import ShapedCall
@@ -42,13 +42,19 @@ def _behind_barriers(value: SSAValue) -> SSAValue:
     return value
 
 
+def _is_filled(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and is_fill(value.op)
+
+
 def other_readers(op: Operation) -> list[Operation]:
     """Return the operations that read a tensor that `op` overwrites, also through views and inside regions.
 
-    Where they run before `op`, it is overwritten in place; otherwise it is copied.
+    Where they run before `op`, it is overwritten in place; otherwise it is copied. Constants are copied in any case,
+    and each reader of a tensor without memory has its own.
     """
     readers: dict[Operation, None] = {}
-    pending = [use.operation for value in overwritten_values(op) for use in value.uses]
+    values = [v for v in overwritten_values(op) if not is_constant(v) and not _is_filled(v)]
+    pending = [use.operation for value in values for use in value.uses]
     while pending:
         reader = pending.pop()
         if reader.name != BARRIER and reader is not op and reader not in readers:
