@@ -49,8 +49,9 @@ class Decoder:
         self.pages_per_sequence = -(-min(max_tokens or config.max_positions, config.max_positions) // page_size)
         self.num_pages = num_pages or 1 + max_sequences * self.pages_per_sequence
         shape = (self.num_pages, page_size, config.kv_heads, config.head_size)
-        self.keys = [pd.state(np.zeros(shape, cache_dtype)) for _ in range(config.layers)]
-        self.values = [pd.state(np.zeros(shape, cache_dtype)) for _ in range(config.layers)]
+        zeros = np.zeros(shape, cache_dtype)
+        zeros.flags.writeable = False  # all states begin with this array, and do not copy it
+        self.keys, self.values = ([pd.state(zeros) for _ in range(config.layers)] for _ in range(2))
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> "Decoder":

@@ -11,7 +11,7 @@ from pydispatch.frontends.graph.dtypes import dtype_of_numpy
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise
 from pydispatch.programs.array import Array
-from pydispatch.programs.trace import Trace, current
+from pydispatch.programs.trace import Trace, current, is_frozen
 
 
 class State:
@@ -21,14 +21,19 @@ class State:
     """
 
     def __init__(self, first: Any) -> None:
-        self.first = np.array(first)
-        self._untraced = self.first.copy()
+        array = np.asarray(first)
+        self.first = array.view() if is_frozen(array) else array.copy()  # an object of its own, also for one array
+        self._untraced: np.ndarray[Any, Any] | None = None
 
     @property
     def value(self) -> Any:
         """Current array: a traced one inside a program, else the NumPy array that `program.python` changes."""
         trace = current()
-        return self._untraced if trace is None else states_of(trace).now(self)
+        if trace is not None:
+            return states_of(trace).now(self)
+        if self._untraced is None:
+            self._untraced = self.first.copy()
+        return self._untraced
 
     @value.setter
     def value(self, new: Any) -> None:
@@ -98,5 +103,9 @@ def states_of(trace: Trace) -> States:
 
 
 def state(first: Any) -> State:
-    """Create state of programs. first: its array when a program is loaded; its type and shape stay."""
+    """Create state of programs.
+
+    Args:
+        first: Its array when a program is loaded; its type and shape stay. A read-only array is not copied.
+    """
     return State(first)

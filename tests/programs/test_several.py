@@ -46,8 +46,10 @@ def test_functions_of_one_artifact() -> None:
     np.testing.assert_array_equal(program.both(x), -2 * x)
 
 
-KEYS, VALUES = (pd.state(np.zeros(4, np.float32)) for _ in range(2))
-"""Two states that only their identity tells apart."""
+ZEROS = np.zeros(4, np.float32)
+ZEROS.flags.writeable = False
+KEYS, VALUES = (pd.state(ZEROS) for _ in range(2))
+"""Two states of one array that only their identity tells apart."""
 
 
 @pd.program
