@@ -152,15 +152,16 @@ pyd_status_t pyd_state_change_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd
   return is_possible ? pyd_tensor_view(tensor, 0, true, shape, out_tensor) : PYD_STATUS_OK;
 }
 
-// Reads the positions of the rows of |change| into |out_rows|.
-static pyd_status_t read_positions(const pyd_state_t* state, const pyd_change_t* change, int64_t* out_rows) {
-  const pyd_memory_t process = {.pool = state->memory.pool};
-  pyd_tensor_t* copy;
-  pyd_status_t status = pyd_tensor_copy(process, change->positions, &copy);
-  if (!pyd_ok(status)) return status;
-  memcpy(out_rows, copy->block, change->positions->bytes);
-  pyd_tensor_release(copy);
-  return status;
+// Reads the positions of the rows of |change| into |out_rows|. In memory of this process that allocates nothing, since
+// a forked child undoes the changes of a call that it does not have.
+static pyd_status_t read_positions(const pyd_change_t* change, int64_t* out_rows) {
+  const pyd_tensor_t* positions = change->positions;
+  const pyd_device_memory_t* device = positions->memory.device;
+  if (device)
+    return device->read(device->self, pyd_tensor_owner(positions)->block, positions->offset, out_rows,
+                        positions->bytes);
+  memcpy(out_rows, positions->data, positions->bytes);
+  return PYD_STATUS_OK;
 }
 
 // Returns the number of ranges of bytes that |change| has saved.
@@ -170,15 +171,16 @@ static uint64_t count_ranges(const pyd_change_t* change) {
 
 // Lists the ranges of bytes that |change| has saved, in the order of their bytes in |change->saved|. Rows outside of
 // the block, where updates write nothing, have no bytes.
-static pyd_status_t list_ranges(const pyd_state_t* state, const pyd_change_t* change, pyd_range_t* out_ranges) {
+static pyd_status_t list_ranges(const pyd_change_t* change, pyd_range_t* out_ranges) {
   if (!change->positions) {
     *out_ranges = (pyd_range_t){change->offset, change->saved->bytes};
     return PYD_STATUS_OK;
   }
   uint64_t count = count_positions(change->positions), row_bytes = count ? change->saved->bytes / count : 0;
-  int64_t* rows = malloc((size_t)count * sizeof(*rows) + 1);
+  if (!count) return PYD_STATUS_OK;
+  int64_t* rows = malloc((size_t)count * sizeof(*rows));
   if (!rows) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu positions", (unsigned long long)count);
-  pyd_status_t status = read_positions(state, change, rows);
+  pyd_status_t status = read_positions(change, rows);
   for (uint64_t i = 0; i < count && pyd_ok(status); ++i) {
     bool is_inside = rows[i] >= 0 && (uint64_t)rows[i] < change->owner->bytes / row_bytes;
     out_ranges[i] = is_inside ? (pyd_range_t){(uint64_t)rows[i] * row_bytes, row_bytes} : (pyd_range_t){0, 0};
@@ -197,12 +199,12 @@ static pyd_range_t* allocate_ranges(uint64_t count, pyd_status_t* out_status) {
 }
 
 // Writes what |change| has saved to |target|, whose bytes are those of the changed block.
-static pyd_status_t restore(const pyd_state_t* state, const pyd_change_t* change, const pyd_tensor_t* target) {
+static pyd_status_t restore(const pyd_change_t* change, const pyd_tensor_t* target) {
   pyd_status_t status;
   uint64_t count = count_ranges(change), size = count ? change->saved->bytes / count : 0;
   pyd_range_t* ranges = allocate_ranges(count, &status);
   if (!ranges) return status;
-  status = list_ranges(state, change, ranges);
+  status = list_ranges(change, ranges);
   for (uint64_t i = 0; i < count && pyd_ok(status); ++i) {
     status = pyd_tensor_move(change->saved, i * size, target, ranges[i].offset, ranges[i].bytes);
   }
@@ -227,7 +229,7 @@ static pyd_status_t list_changes(const pyd_state_t* state, const pyd_tensor_t* s
   pyd_range_t* ranges = allocate_ranges(count, &status);
   for (const pyd_change_t* change = state->changes; change && pyd_ok(status); change = change->next) {
     if (change->owner != owner) continue;
-    status = list_ranges(state, change, ranges + listed);
+    status = list_ranges(change, ranges + listed);
     listed += count_ranges(change);
   }
   if (!pyd_ok(status)) {
@@ -263,7 +265,7 @@ pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell) {
   if (!pyd_ok(status)) return status;
   status = copy_unchanged(state, source, copy);
   for (const pyd_change_t* change = state->changes; change && pyd_ok(status); change = change->next) {
-    if (change->owner == pyd_tensor_owner(source)) status = restore(state, change, copy);
+    if (change->owner == pyd_tensor_owner(source)) status = restore(change, copy);
   }
   if (pyd_ok(status)) {
     pyd_cell_set_tensor(cell, copy);
@@ -289,7 +291,7 @@ void pyd_state_keep_changes(pyd_state_t* state) { drop_changes(state); }
 
 void pyd_state_undo_changes(pyd_state_t* state) {
   for (const pyd_change_t* change = state->changes; change; change = change->next) {
-    pyd_status_t status = restore(state, change, change->owner);
+    pyd_status_t status = restore(change, change->owner);
     if (pyd_ok(status)) continue;
     pyd_status_free(status);  // the device is lost: the values are, too
     for (uint32_t i = 0; i < state->program->global_count; ++i) {
