@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import threading
@@ -72,6 +73,10 @@ class Worker:
         with self._changed:
             if self._refusal is not None:
                 raise _copy(self._refusal)
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="pydispatch-generate", daemon=True)
+                thread.start()  # it waits for the lock
+                self._thread = thread
             if self._queued >= self._max_queue:
                 if not may_wait:
                     raise QueueFullError(
@@ -84,9 +89,6 @@ class Worker:
             sequence.order = next(self._orders)
             self._unfinished[sequence] = None
             self._added.append(sequence)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="pydispatch-generate", daemon=True)
-                self._thread.start()
             self._changed.notify()
         return sequence.accepted
 
@@ -210,6 +212,14 @@ _owning = threading.Lock()
 """Programs whose caches belong to engines, and the lock of a change."""
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+@atexit.register
+def _at_exit() -> None:
+    """End the threads of engines that are not closed, before the interpreter is taken down under them."""
+    for worker in list(_workers):
+        worker.close(cancel=True)
+        worker.join()
 
 
 def _after_fork() -> None:

@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import gc
 import random
+import subprocess
+import sys
 import threading
 import time
 import weakref
 from concurrent.futures import CancelledError
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from clock import Clock, gated
 from fake_program import VOCABULARY, FakeProgram, expected
+from leaks import check_no_leaks, threads
 
 import pydispatch as pd
 from pydispatch.generate import Completion, DeadlineError, Engine, EngineStoppedError, QueueFullError
 from pydispatch.generate.engine import Statistics
-from pydispatch.generate.scheduler import Scheduler
-from pydispatch.generate.sequence import TokenSequence
 
 PROMPT = list(range(10))
-
-
-def threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "pydispatch-generate"]
-
-
-def check_no_leaks(engine: Engine[Any], program: FakeProgram) -> None:
-    pool, batch = engine._worker.scheduler.pool, engine._worker.scheduler._decode
-    assert not batch.counts.any() and not batch.starts.any() and not batch.pages.any()
-    assert pool._references == [0] * program.page_count
-    assert pool.available == program.page_count - 1
-    assert sorted([*pool._free, *pool._retained]) == list(range(1, program.page_count))
-    assert threads() == []
 
 
 def request(seed: int) -> tuple[list[int], dict[str, Any]]:
@@ -148,99 +136,6 @@ def test_a_long_prompt_stalls_neither_answers_nor_short_prompts() -> None:
         gate.open()
     assert calls >= 10
     assert list(running.tokens) == expected([1], 30)
-
-
-def test_equal_prefixes_share_pages() -> None:
-    program = FakeProgram()
-    with Engine(program) as engine:
-        prompt = [9] * 21
-        assert engine.submit(prompt, max_new_tokens=2).result().reused_tokens == 0
-        prefills = engine.statistics().prefills
-        again = engine.submit(prompt, max_new_tokens=3).result()
-        assert again.reused_tokens == 20 and list(again.tokens) == expected(prompt, 3)
-        assert engine.statistics().prefills == prefills + 1
-        longer = engine.submit([*prompt[:14], 1, 2, 3], max_new_tokens=3).result()
-        assert longer.reused_tokens == 12 and longer.prompt_tokens == 17
-        whole = engine.submit(prompt[:20], max_new_tokens=3).result()
-        assert whole.reused_tokens == 16, "the last token of a prompt is computed"
-        assert engine.submit([8, *prompt], max_new_tokens=1).result().reused_tokens == 0
-        other = engine.submit([9, 9, 9, 1, *prompt], max_new_tokens=2).result()
-        assert other.reused_tokens == 0, "equal pages after other pages are not equal"
-    check_no_leaks(engine, program)
-
-
-def test_requests_that_run_at_once_share_pages() -> None:
-    program = FakeProgram(rows=3, page_count=14, table_pages=13)
-    prompt = [4] * 33  # 9 pages: two of them would not fit without sharing
-    with Engine(program) as engine, gated(program) as gate:
-        handles = [engine.submit([*prompt, tail], max_new_tokens=3) for tail in range(3)]
-        gate.wait()
-        gate.let(10)
-        gate.open()
-        for tail, handle in enumerate(handles):
-            assert list(handle.result().tokens) == expected([*prompt, tail], 3)
-    assert [handle.result().reused_tokens for handle in handles] == [0, 32, 32]
-    check_no_leaks(engine, program)
-
-
-def test_the_least_recently_used_pages_are_evicted() -> None:
-    program = FakeProgram(page_count=7, table_pages=6)
-    with Engine(program) as engine:
-        for token in (1, 2, 1, 3):  # 3 pages each, two of which are full; there are 6
-            engine.submit([token] * 9, max_new_tokens=1).result()
-        assert engine.submit([1] * 9, max_new_tokens=1).result().reused_tokens == 8
-        assert engine.submit([2] * 9, max_new_tokens=1).result().reused_tokens == 4
-    check_no_leaks(engine, program)
-
-
-def test_pages_of_answers_are_reused_by_the_request_itself_only() -> None:
-    """decode may round differently than prefill: an answer in a later prompt is computed by prefill."""
-    program = FakeProgram()
-    with Engine(program) as engine:
-        answer = engine.submit([1] * 8, max_new_tokens=9).result()
-        turn = [*[1] * 8, *answer.tokens, 5]
-        assert engine.submit(turn, max_new_tokens=1).result().reused_tokens == 8
-        assert engine.submit(turn, max_new_tokens=1).result().reused_tokens == 16
-
-
-def test_preempted_requests_give_the_same_answers() -> None:
-    program = FakeProgram(rows=4, page_count=11, table_pages=10)
-    requests = [([token] * 5, {"max_new_tokens": 30, "temperature": 1.0, "seed": token}) for token in range(6)]
-    with Engine(program) as engine:
-        handles = [engine.submit(prompt, **arguments) for prompt, arguments in requests]
-        for (prompt, arguments), handle in zip(requests, handles, strict=True):
-            assert list(handle.result().tokens) == expected(prompt, **arguments) == list(handle)
-    assert engine.statistics().preemptions >= 3
-    check_no_leaks(engine, program)
-
-
-def test_the_youngest_request_is_preempted_also_while_its_prompt_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    preempted: list[int] = []
-    preempt = Scheduler._preempt
-
-    def record(scheduler: Scheduler, sequence: TokenSequence) -> None:
-        preempted.append(sequence.order)
-        preempt(scheduler, sequence)
-
-    monkeypatch.setattr(Scheduler, "_preempt", record)
-    program = FakeProgram(page_count=9, table_pages=8, chunk=1)
-    with Engine(program) as engine:
-        first = engine.submit([1] * 4, max_new_tokens=24)
-        second = engine.submit([2] * 20, max_new_tokens=2)
-        assert list(first.result().tokens) == expected([1] * 4, 24)
-        assert list(second.result().tokens) == expected([2] * 20, 2)
-    assert preempted and set(preempted) == {1}
-    check_no_leaks(engine, program)
-
-
-def test_a_request_that_would_be_preempted_at_once_does_not_start() -> None:
-    program = FakeProgram(page_count=9, table_pages=8)
-    with Engine(program) as engine:
-        handles = [engine.submit([token] * 16, max_new_tokens=8) for token in range(3)]
-        for token, handle in enumerate(handles):
-            assert list(handle.result().tokens) == expected([token] * 16, 8)
-    assert engine.statistics().preemptions == 0
-    check_no_leaks(engine, program)
 
 
 def test_a_full_queue() -> None:
@@ -448,83 +343,21 @@ def test_results_and_iterations_wait_with_a_timeout() -> None:
         assert state == Statistics(0, 0, state.steps, 1, 0, 0, state.pages_retained, 32)
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"prompt": []}, r"prompt: expected one token or more, as integers in one dimension, got \[\]"),
-    ({"prompt": [1.5]}, "prompt: expected one token or more"),
-    ({"prompt": [[1], [2, 3]]}, "prompt: expected one token or more"),
-    ({"prompt": "text"}, "prompt: text needs a tokenizer; create the engine with tokenizer="),
-    ({"prompt": [1, -1]}, "prompt: expected tokens from 0 to 2147483647, got -1"),
-    ({"prompt": [2**31]}, "got 2147483648"),
-    ({"max_new_tokens": 0}, "max_new_tokens: expected a number, at least 1, got 0"),
-    ({"max_new_tokens": 64}, "a prompt of 1 tokens and max_new_tokens=64 exceed the limit of 64 tokens"),
-    ({"temperature": -1}, "temperature: expected a number, at least 0, got -1"),
-    ({"temperature": float("nan")}, "temperature: expected a number, at least 0, got nan"),
-    ({"top_k": -1}, "top_k: expected a number of tokens, or 0 for all, got -1"),
-    ({"top_k": 1.5}, "top_k: expected a number of tokens"),
-    ({"top_p": 0}, "top_p: expected a probability above 0, up to 1, got 0"),
-    ({"seed": 2**31}, "seed: expected an integer of 32 bits, got 2147483648"),
-    ({"stop": "end"}, "stop: 'end' needs a tokenizer"),
-    ({"stop": [""]}, "stop: expected tokens and strings that are not empty, got ''"),
-    ({"stop": 1.5}, "stop: expected tokens and strings that are not empty, got 1.5"),
-    ({"stop": [1.5]}, "stop: expected tokens and strings that are not empty, got 1.5"),
-    ({"deadline": -1}, "deadline: expected seconds, at least 0, got -1"),
-])  # fmt: skip
-def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
-    with Engine(FakeProgram()) as engine, pytest.raises(pd.InvalidArgumentError, match=message):
-        engine.submit(**{"prompt": [1], "max_new_tokens": 1, **arguments})
+EXIT = """
+import atexit, sys, threading
+atexit.register(lambda: print([thread.name for thread in threading.enumerate()]))
+sys.path.insert(0, sys.argv[1])
+from fake_program import FakeProgram
+from pydispatch.generate import Engine
+engine = Engine(FakeProgram())
+handle = engine.submit([1], max_new_tokens=60)
+next(iter(handle))
+"""
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"max_sequences": 5}, "max_sequences: the program takes at most 4, got 5"),
-    ({"max_sequences": 0}, "max_sequences: expected a number, at least 1, got 0"),
-    ({"max_tokens": 65}, "max_tokens: the program takes at most 64, got 65"),
-    ({"max_queue": 0}, "max_queue: expected a number, at least 1, got 0"),
-])  # fmt: skip
-def test_wrong_limits(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(pd.InvalidArgumentError, match=message):
-        Engine(FakeProgram(), **arguments)
-
-
-def test_limits_below_those_of_the_program() -> None:
-    program = FakeProgram()
-    with Engine(program, max_sequences=1, max_tokens=8) as engine, gated(program) as gate:
-        handles = [engine.submit([1], max_new_tokens=7) for _ in range(3)]
-        gate.wait()
-        gate.let(2)
-        assert engine.statistics().running == 1 and engine.statistics().waiting == 2
-        with pytest.raises(pd.InvalidArgumentError, match="exceed the limit of 8 tokens"):
-            engine.submit([1], max_new_tokens=8)
-        gate.open()
-        assert {handle.result().tokens for handle in handles} == {tuple(expected([1], 7))}
-
-
-def test_programs_that_do_not_fit() -> None:
-    def refused(message: str, **functions: Any) -> None:
-        program = FakeProgram()
-        program.functions.update(functions)
-        program.functions = {name: value for name, value in program.functions.items() if value is not None}
-        with pytest.raises(pd.InvalidArgumentError, match=message):
-            Engine(program)
-
-    refused("the program has no function 'prefill'; an engine needs prefill, decode and cache_shape", prefill=None)
-    refused(
-        r"prefill with tokens\[1, T\], decode with tokens\[S, 1\].*got .*tokens\[4, 1\]",
-        prefill=FakeProgram()["decode"],
-    )
-    refused("page tables of equal width", decode=FakeProgram(table_pages=3)["decode"])
-    refused(r"@cache_shape: expected two integers.*got int64\[1, 4\]", cache_shape=lambda: np.array([1, 4]))
-
-    class Wrong:
-        inputs = FakeProgram()["decode"].inputs
-
-    wrong = Wrong()
-    wrong.inputs[4].dtype = np.dtype(np.float64)
-    refused("@decode: temperature: expected float32 of rank 1 with static sizes, got float64", decode=wrong)
-    wrong.inputs = FakeProgram()["decode"].inputs
-    wrong.inputs[0].shape = ("s", 1)
-    refused(r"@decode: tokens: expected int32 of rank 2 with static sizes, got int32\['s', 1\]", decode=wrong)
-    wrong.inputs = FakeProgram()["decode"].inputs[:7]
-    refused("@decode: expected 8 arguments: tokens: int32.*; got 7", decode=wrong)
-    wrong.inputs = FakeProgram()["decode"].inputs
-    wrong.inputs[1].shape = (3,)
-    refused("@decode: expected an equal number of rows in all arguments", decode=wrong)
+def test_a_process_that_ends_does_not_wait_for_requests() -> None:
+    """The exit function that is registered first runs last: the thread has ended by then."""
+    words = [sys.executable, "-c", EXIT, str(Path(__file__).parent)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "['MainThread']\n"
