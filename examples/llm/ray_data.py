@@ -3,8 +3,9 @@
     pip install 'pydispatch[compiler,llm]' 'ray[data]'
 
 OUT becomes a folder of Parquet files with the columns `text` (the prompt), `answer` and `tokens` (their number). Each
-worker has an engine that generates the prompts of a block together. The model is compiled once. It was run with Ray 2.60 on
-one machine.
+worker has an engine that generates the prompts of a block together. The model is compiled once.
+
+This example was run with Ray 2.60 on one machine.
 """
 
 from __future__ import annotations
