@@ -46,13 +46,13 @@ def paged() -> dict[str, Any]:
 
     @pd.program
     def layers(k: Rows, pages: Index, offsets: Index) -> Any:
-        """Store rows that depend on what a layer reads, layer by layer, as a decoder does."""
+        """Store rows that depend on what a layer reads, layer by layer, and end with a loop, as a decoder does."""
         c = cache.value.copy()
         for layer in range(LAYERS):
             c[layer, pages, offsets] = k
             k = k + c[layer, pages].sum(axis=1)
         cache.value = c
-        return k
+        return pd.loop(3, lambda i, v: v + i, k)
 
     @pd.program
     def append(k: Column) -> Any:
@@ -110,7 +110,7 @@ def test_as_numpy(name: str, artifact: Any) -> None:
             for layer in range(LAYERS):
                 model.store(layer, k, pages, offsets)
                 k = k + model.cache[layer, inside].sum(axis=1)
-            assert np.array_equal(np.asarray(loaded.layers(*arguments)), k)
+            assert np.array_equal(np.asarray(loaded.layers(*arguments)), k + 3)
         elif step % 3 == 1:
             before = model.cache.copy()
             model.store(1, *arguments)
@@ -133,7 +133,7 @@ def test_the_cache_is_not_copied(name: str, artifact: Any) -> None:
     for arguments in calls(3, 3):
         loaded.layers(*arguments)
     grown = {name: device.memory()[name] - before[name] for name in ("live_bytes", "peak_bytes")}
-    assert max(grown.values()) < CACHE_BYTES / 4  # the first call copied the initial value, the others nothing
+    assert max(grown.values()) < CACHE_BYTES / 2  # the first call copied the initial value, the others nothing
 
 
 def test_a_position_that_is_state(artifact: Any) -> None:

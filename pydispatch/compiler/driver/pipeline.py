@@ -42,6 +42,7 @@ from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.outline.asserts import report_asserts
+from pydispatch.compiler.outline.early_stores import store_early
 from pydispatch.compiler.outline.executables import Selection, expand_executables
 from pydispatch.compiler.outline.explain import FusionReport, listing
 from pydispatch.compiler.outline.extern import outline_externs
@@ -202,6 +203,7 @@ class Pipeline:
     def _form(self) -> None:
         """Derive constants and form the dispatches of the host functions."""
         for function in host_functions(self.module):
+            store_early(function)
             save_updated_rows(function)
         functions = DerivedFunctions(self.module)
         if levels := self._levels:

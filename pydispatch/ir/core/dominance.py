@@ -49,7 +49,7 @@ def _immediate_dominators(region: Region) -> dict[Block, Block]:
     position = {block: index for index, block in enumerate(order)}
     predecessors: dict[Block, list[Block]] = {block: [] for block in order}
     for block in order:
-        for successor in _successors(block):
+        for successor in successors(block):
             predecessors[successor].append(block)
     parents = {entry: entry}
     is_changed = True
@@ -77,7 +77,8 @@ def _nearest_common_dominator(
     return first
 
 
-def _successors(block: Block) -> tuple[Block, ...]:
+def successors(block: Block) -> tuple[Block, ...]:
+    """Return the blocks to which the last operation of a block may branch; none at the end of a function."""
     last = block.last_op
     return tuple(last.successors) if last is not None else ()
 
@@ -85,13 +86,13 @@ def _successors(block: Block) -> tuple[Block, ...]:
 def _postorder(entry: Block) -> Iterator[Block]:
     """Yield the blocks reachable from the entry in postorder of a depth-first search."""
     seen = {entry}
-    pending = [(entry, iter(_successors(entry)))]
+    pending = [(entry, iter(successors(entry)))]
     while pending:
-        block, successors = pending[-1]
-        following = next((other for other in successors if other not in seen), None)
+        block, rest = pending[-1]
+        following = next((other for other in rest if other not in seen), None)
         if following is None:
             pending.pop()
             yield block
         else:
             seen.add(following)
-            pending.append((following, iter(_successors(following))))
+            pending.append((following, iter(successors(following))))

@@ -102,17 +102,18 @@ def arange_step(tracer: Tracer, start: Number, end: Number, step: Number = 1, *,
 
     The length of a range with a dynamic size is computed with integers, hence its other bounds must be integral.
     """
-    bounds = [int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step)]
     is_integer = not any(isinstance(n, float) for n in (start, end, step))
-    if is_integer or (any(isinstance(n, Expr) for n in bounds) and all(isinstance(n, (int, Expr)) for n in bounds)):
-        return _integer_range(tracer, *bounds, dtype or (I64 if is_integer else F32))
-    if any(isinstance(n, Expr) for n in bounds) or not step:
+    is_dynamic = any(isinstance(n, Expr) for n in (start, end, step))
+    low, high, by = (int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step))
+    if is_integer or (is_dynamic and all(isinstance(n, (int, Expr)) for n in (low, high, by))):
+        return _integer_range(tracer, low, high, by, dtype or (I64 if is_integer else F32))
+    if is_dynamic or not step:
         raise tracer.b.fail(
             f"arange with the step {step} between {start} and {end}: with dynamic sizes all three must be whole numbers"
         )
-    first, last, by = float(start), float(end), float(step)  # type: ignore[arg-type]
-    positions = shapes.iota(tracer.b, [max(0, math.ceil((last - first) / by))], 0, I64)
-    values = formula(tracer.b, lambda e: e.to(F64) * by + first, positions)
+    first, last, interval = float(start), float(end), float(step)  # type: ignore[arg-type]
+    positions = shapes.iota(tracer.b, [max(0, math.ceil((last - first) / interval))], 0, I64)
+    values = formula(tracer.b, lambda e: e.to(F64) * interval + first, positions)
     return ew.convert(tracer.b, values, dtype or F32)
 
 

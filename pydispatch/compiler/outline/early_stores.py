@@ -1,0 +1,72 @@
+"""Stores of globals at the end of a function move to where their values are computed.
+
+Programs in Python and models store state when everything else is done, often behind loops and branches. A global whose
+load, update and store are in one block is updated in place (`saved_rows.py`); otherwise it is copied.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from xdsl.ir import Block, Operation, OpResult
+
+from pydispatch.compiler.flatten.globals import name_of
+from pydispatch.ir.core.dominance import successors
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalStoreOp
+
+
+def store_early(function: Operation) -> None:
+    """Move each store to behind the operation that computes its value, in an earlier block.
+
+    A store stays where it is if some path from its value to the end avoids it, or if anything in between accesses the
+    global: then others would see the value too early.
+    """
+    accesses: dict[str, list[Operation]] = defaultdict(list)
+    for op in walk(function):
+        if isinstance(op, GlobalLoadOp | GlobalStoreOp):
+            accesses[name_of(op)].append(op)
+    for ops in accesses.values():
+        for store in [op for op in ops if isinstance(op, GlobalStoreOp)]:
+            value, block = store.value, store.parent
+            if not isinstance(value, OpResult) or value.op.parent is block:
+                continue
+            origin = value.op
+            others = [op for op in ops if op is not store]
+            if _is_always_reached(origin, store) and not any(_may_follow(op, origin) for op in others):
+                _move_behind(store, origin)
+
+
+def _move_behind(op: Operation, origin: Operation) -> None:
+    block = origin.parent
+    assert block is not None
+    op.detach()
+    block.insert_op_after(op, origin)
+
+
+def _reachable(start: Block, without: Block | None = None) -> set[Block]:
+    """Return the blocks that are entered on paths from the end of `start`, without passing the block `without`."""
+    seen: set[Block] = set()
+    pending = [*successors(start)]
+    while pending:
+        block = pending.pop()
+        if block is not without and block not in seen:
+            seen.add(block)
+            pending += successors(block)
+    return seen
+
+
+def _is_always_reached(origin: Operation, store: Operation) -> bool:
+    """Return whether every path from `origin` to the end of the function passes the block of `store`."""
+    start = origin.parent
+    assert start is not None
+    return bool(successors(start)) and all(successors(block) for block in _reachable(start, without=store.parent))
+
+
+def _may_follow(op: Operation, origin: Operation) -> bool:
+    """Return whether an operation may run after `origin`."""
+    block, start = op.parent, origin.parent
+    assert block is not None and start is not None
+    if block is start and origin.is_before_in_block(op):
+        return True
+    return block.parent is not start.parent or block in _reachable(start)
