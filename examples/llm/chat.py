@@ -8,6 +8,7 @@ and `tokenizer.json`, or a GGUF file beside a `tokenizer.json`; by default it is
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 def loaded(path: Path, device: str, max_tokens: int) -> tuple[pd.Program, Config]:
     """Compile a model for one conversation, and load it on a device."""
     decoder = Decoder.read(path, max_sequences=1, max_tokens=max_tokens)
-    return pd.device(device).load(pd.compile(decoder.programs(), targets=device.partition(":")[0])), decoder.config
+    return pd.device(device).load(pd.compile(decoder.programs(), targets=re.split("[:?]", device)[0])), decoder.config
 
 
 def lines_of(stream: Iterable[str]) -> Iterable[str]:

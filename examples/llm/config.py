@@ -9,6 +9,12 @@ from typing import Any
 
 import numpy as np
 
+DEFAULTS: dict[str, Any] = {
+    "use_sliding_window": False, "partial_rotary_factor": 1.0, "scale_attn_by_inverse_layer_idx": False,
+    "scale_attn_weights": True, "add_cross_attention": False, "quantization_config": None,
+}  # fmt: skip
+"""Fields that these decoders have one value of."""
+
 
 @dataclass(frozen=True)
 class Rotary:
@@ -66,7 +72,7 @@ class Config:
         """Read `config.json` of a folder.
 
         Raises:
-            ValueError: The architecture, the activation or a type of rotary embedding is none of these here.
+            ValueError: The architecture, the activation or another field has a value that decoders here lack.
         """
         path = Path(folder) / "config.json"
         fields = json.loads(path.read_text("utf-8"))
@@ -77,6 +83,10 @@ class Config:
         expected = "gelu_new" if architecture == "gpt2" else "silu"
         if activation not in ("", expected):
             raise ValueError(f"{path}: activation {activation!r} of a {architecture} model: expected {expected!r}")
+        stated = fields | (fields.get("rope_parameters") or {})
+        for name, value in DEFAULTS.items():
+            if stated.get(name, value) != value:
+                raise ValueError(f"{path}: {name} is {stated[name]!r}; decoders of examples/llm have {value!r}")
         end = fields.get("eos_token_id")
         end_tokens = tuple(end if isinstance(end, list) else [] if end is None else [end])
         return (_of_gpt2 if architecture == "gpt2" else _of_llama)(fields, architecture, end_tokens)

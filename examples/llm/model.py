@@ -119,16 +119,16 @@ class Decoder:
         rows, length = tokens.shape
         offsets = np.arange(length, dtype=np.int32)[None]
         positions = starts[:, None] + offsets
-        number = np.minimum(positions // self.page_size, self.pages_per_sequence - 1)
-        page = np.where(offsets < counts[:, None], np.take_along_axis(pages, number, axis=1), SCRAP_PAGE)
+        column = np.minimum(positions // self.page_size, self.pages_per_sequence - 1)
+        page = np.where(offsets < counts[:, None], np.take_along_axis(pages, column, axis=1), SCRAP_PAGE)
         slot = positions % self.page_size
         x = self.architecture.embed(tokens, positions)
         for layer, (keys, values) in enumerate(zip(self.keys, self.values, strict=True)):
             queries, *new = self.architecture.projections(layer, x, positions)
             cached = []
-            for state, rows_of_it in zip((keys, values), new, strict=True):
-                state[page, slot] = rows_of_it
-                cached.append(state[pages].reshape(rows, -1, *rows_of_it.shape[2:]))
+            for state, added in zip((keys, values), new, strict=True):
+                state[page, slot] = added
+                cached.append(state[pages].reshape(rows, -1, *added.shape[2:]))
             x = x + self.architecture.output(layer, attend(queries, *cached, positions))
             x = x + self.architecture.mlp(layer, x)
         return x

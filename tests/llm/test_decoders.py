@@ -102,6 +102,8 @@ def test_a_row_does_not_depend_on_others(program: Any) -> None:
     ("changes", "message"),
     [
         ({"model_type": "mamba"}, "model_type 'mamba' is not one of gpt2, llama, qwen2, qwen3"),
+        ({"use_sliding_window": True}, "use_sliding_window is True; decoders of examples/llm have False"),
+        ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5; decoders"),
         ({"hidden_act": "relu"}, "activation 'relu' of a llama model: expected 'silu'"),
     ],
 )
