@@ -42,60 +42,31 @@ def test_each_checkpoint_has_a_device() -> None:
 @pytest.mark.parametrize("name", DEVICES)
 def test_scores_are_those_of_transformers(name: str) -> None:
     device = DEVICES[name]
-    program: Any = pd.device(device).load(pd.compile(decoder_of(name).all_scores(1, 32), targets=device))
+    program: Any = pd.device(device).load(pd.compile(decoder_of(name).all_scores(1, 48), targets=device))
     tokens, expected = reference_of(name)
-    scores = np.concatenate([
-        np.asarray(program.all_scores(tokens[None, start : start + 32], i32(start), i32(32), PAGES))[0]
-        for start in (0, 32)
-    ])  # fmt: skip
-    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-4)
+    scores = []
+    for start, count in ((0, 48), (48, 16)):
+        chunk = np.zeros((1, 48), np.int32)
+        chunk[0, :count] = tokens[start : start + count]
+        scores.append(np.asarray(program.all_scores(chunk, i32(start), i32(count), PAGES))[0, :count])
+    np.testing.assert_allclose(np.concatenate(scores), expected, rtol=0, atol=1e-4)
 
 
-GREEDY = np.zeros(1, np.float32), i32(0), np.ones(1, np.float32), i32(0)
-"""temperature, top_k, top_p, seeds of one row"""
-
-
-@pytest.fixture(scope="module")
-def program() -> Any:
-    decoder = decoder_of("llama", chunk=16, max_sequences=3)
-    return pd.device("cpu").load(pd.compile({**decoder.programs(), "row": decoder.all_scores(3, 1)}, targets="cpu"))
-
-
-def prefilled(session: Any, tokens: np.ndarray[Any, Any], count: int) -> list[int]:
-    """Add tokens to the cache in chunks, and return the token that is drawn after each chunk."""
-    drawn = []
-    for start in range(0, count, 16):
-        part = tokens[start : min(start + 16, count)]
-        chunk = np.zeros((1, 16), np.int32)
-        chunk[0, : len(part)] = part
-        drawn.append(int(session.prefill(chunk, i32(start), i32(len(part)), PAGES, *GREEDY)[0]))
-    return drawn
-
-
-def test_prefill_and_decode(program: Any) -> None:
-    """Row 1 decodes; the others are unused, or another sequence, with other pages."""
-    tokens, scores = reference_of("llama")
-    best, session = scores.argmax(axis=1), program.session()
-    assert session.cache_shape().tolist() == [26, 8]
-    assert prefilled(session, tokens, 40) == best[[15, 31, 39]].tolist()
-    pages = np.concatenate([PAGES + 12, PAGES, PAGES])  # an unused row may name pages of others
-    arguments = [np.repeat(argument, 3) for argument in GREEDY]
-    for position in range(40, 64):
-        ids = i32(3, tokens[position], 5)[:, None]
-        row = session.decode(ids, i32(position - 40, position, 0), i32(1, 1, 0), pages, *arguments)
-        assert row[1] == best[position]
-
-
-def test_a_row_does_not_depend_on_others(program: Any) -> None:
-    tokens, _ = reference_of("llama")
-    results = []
+def test_a_row_does_not_depend_on_others() -> None:
+    """Row 1 is the tested sequence, token by token; row 0 is another, or unused; row 2 is unused, but names pages."""
+    program: Any = pd.device("cpu").load(pd.compile(decoder_of("llama").all_scores(3, 1), targets="cpu"))
+    tokens, expected = reference_of("llama")
+    pages = np.concatenate([PAGES + 12, PAGES, PAGES])
+    scores = []
     for others in (0, 1):
         session = program.session()
-        prefilled(session, tokens, 40)
-        pages = np.concatenate([PAGES + 12, PAGES, PAGES + 12])
-        ids = i32(7, tokens[40], 9)[:, None]
-        results.append(session.row(ids, i32(others, 40, 0), i32(others, 1, 0), pages)[1])
-    np.testing.assert_array_equal(results[0].view(np.int32), results[1].view(np.int32))
+        rows = [
+            session.all_scores(i32(7 * others, token, 9)[:, None], i32(others * n, n, 0), i32(others, 1, 0), pages)[1]
+            for n, token in enumerate(tokens)
+        ]
+        scores.append(np.concatenate(rows))
+    np.testing.assert_array_equal(scores[0].view(np.int32), scores[1].view(np.int32))
+    np.testing.assert_allclose(scores[1], expected, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -119,8 +90,10 @@ def test_rotary_embeddings_that_are_none_of_these() -> None:
         Rotary(8, scaling=(("rope_type", "yarn"),)).frequencies()
 
 
-def test_an_engine_gives_each_request_the_tokens_that_it_gets_alone(program: Any) -> None:
+def test_an_engine_gives_each_request_the_tokens_that_it_gets_alone() -> None:
     """Three rows share 25 pages, too few for their longest sequences; prompts have common beginnings."""
+    decoder = decoder_of("llama", chunk=16, max_sequences=3)
+    program = pd.device("cpu").load(pd.compile(decoder.programs(), targets="cpu"))
     tokens, scores = reference_of("llama")
     draw = np.random.default_rng(0)
     requests: list[tuple[Any, dict[str, Any]]] = []
