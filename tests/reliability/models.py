@@ -1,13 +1,13 @@
 """Random models of each frontend on the CPU, against NumPy, PyTorch and JAX.
 
-ONNX graphs and StableHLO programs are compared with NumPy, functions of PyTorch and JAX with these. Where onnxruntime
-is installed, it runs the graphs too: the finding "reference" says that NumPy's result is another.
+ONNX graphs, StableHLO programs and programs in Python are compared with NumPy, functions of PyTorch and JAX with these.
+Where onnxruntime is installed, it runs the graphs too: the finding "reference" says that NumPy's result is another.
 
 Programs come from `generated`; PyTorch and JAX are left out where they are not installed. A wrong element, an exception
 that is no error of pydispatch, a refusal at the call, a dead process or one that needs more than SLOW_CPU_SECONDS is a
 finding; it is printed with its seed and a program that was made smaller.
 
-    python tests/reliability/models.py [--seconds 60 | --count N] [--seed S] [--kinds onnx,stablehlo,torch,jax]
+    python tests/reliability/models.py [--seconds 60 | --count N] [--seed S] [--kinds onnx,stablehlo,numpy,...]
 
 The last line is one JSON object, as run.py reads it.
 """
@@ -34,6 +34,7 @@ sys.path[:0] = [str(HERE / "generated")]
 KINDS = {
     "onnx": ("onnx_graphs", "OnnxGraphs", ()),
     "stablehlo": ("stablehlo_programs", "StableHloPrograms", ()),
+    "numpy": ("numpy_programs", "NumpyPrograms", ()),
     "torch": ("torch_modules", "TorchModules", ("torch",)),
     "jax": ("jax_functions", "JaxFunctions", ("jax",)),
 }

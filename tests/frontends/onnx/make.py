@@ -54,6 +54,9 @@ CASES: dict[str, tuple] = {
             y = AveragePool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], ceil_mode=1>(x)
             z, i = MaxPool<kernel_shape=[3,2], strides=[2,1], dilations=[1,2], pads=[1,0,1,1]>(x) }""",
         {}, {"x": f32(1, 2, 7, 8)}),
+    "power": (
+        15, "(int64[4] x, float[4] y, int32[4] z) => (int64[4] a, int32[4] b) { a = Pow(x, y) b = Pow(z, y) }",
+        {}, {"x": i64(11, -11, 2, 3), "y": np.array([7, 7, 2, 0.5], np.float32), "z": np.array([11, 11, -7, 9], np.int32)}),
     "softmax_before_13": (
         11, "(float[2, 3, 4] x) => (float[2, 3, 4] y, float[2, 3, 4] z) { y = Softmax(x) z = LogSoftmax<axis=2>(x) }",
         {}, {"x": f32(2, 3, 4)}),

@@ -58,7 +58,12 @@ class Program:
 
 
 class Kind(Protocol):
-    """A frontend: how programs are made, evaluated and compiled."""
+    """A frontend: how programs are made, evaluated and compiled.
+
+    has_types: whether results of the reference that is not exact have the element types of the frontend.
+    """
+
+    has_types: bool
 
     def generate(self, rng: random.Random) -> Program:
         """Return a random program."""
@@ -86,12 +91,13 @@ TOLERANCE = 2e-4
 
 def check(kind: Kind, program: Program) -> Finding | None:
     """Compare a program with its reference: a finding, REFUSED, UNSTABLE or None."""
-    wanted = []
+    wanted, types = [], {}
     for number in range(len(program.sets)):
         plain, exact = (kind.reference(program, number, wide) for wide in (False, True))
         if any(not is_close(plain[name], exact[name], TOLERANCE / 4) for name in program.results):
             return UNSTABLE
         wanted.append(exact)
+        types = {name: plain[name].dtype for name in program.results}
     try:
         function = kind.compiled(program)
         for given, values in zip(program.sets, wanted, strict=True):
@@ -99,6 +105,8 @@ def check(kind: Kind, program: Program) -> Finding | None:
             found = list(found) if isinstance(found, (tuple, list)) else [found]
             for name, result in zip(program.results, found, strict=True):
                 got, want = np.asarray(result), values[name]
+                if kind.has_types and got.dtype != types[name]:
+                    return Finding("wrong", f"{name} has the type {got.dtype}, expected {types[name]}")
                 if got.shape != want.shape:
                     return Finding("wrong", f"{name} has shape {got.shape}, expected {want.shape}")
                 if not is_close(got, want, TOLERANCE):

@@ -75,6 +75,8 @@ def _node(node: Node, attributes: list[bytes]) -> bytes:
 class OnnxGraphs:
     """Random graphs, given to the reader of ONNX as bytes."""
 
+    has_types = False
+
     def generate(self, rng: random.Random) -> Program:
         g = Graph(rng)
         batch = rng.randint(1, 3)

@@ -34,6 +34,8 @@ def evaluated(node: Node, given: Sequence[Array], exact: bool = False) -> Array:
 class StableHloPrograms:
     """Random programs; where sizes are dynamic, the first axis of each value is the calls'."""
 
+    has_types = False
+
     def generate(self, rng: random.Random) -> Program:
         is_open = rng.random() < 0.4
         numbers = np.random.default_rng(rng.randrange(1 << 30))

@@ -131,6 +131,7 @@ class Functions(ABC):
     names: Mapping[str, Any]
     refusals: tuple[type[Exception], ...]
     has_dynamic_sizes: bool
+    has_types = True
 
     @abstractmethod
     def shapes(self, rng: random.Random) -> list[tuple[int, ...]]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from functools import reduce
 
-from pydispatch.frontends.graph.dtypes import BOOL, F32, I8, I32, U8, U32, DType, Kind
+from pydispatch.frontends.graph.dtypes import BOOL, F32, F64, I8, I32, U8, U32, DType, Kind
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
@@ -101,8 +101,8 @@ def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _pow(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-    """Return x to the power of y in the type of x. It is computed in floats unless both operands are integers; constant
-    exponents 1, 2 and 3 become multiplications.
+    """Return x to the power of y in the type of x. It is computed in floats unless both operands are integers, in f64 for
+    integers that f32 does not hold. Constant exponents 1, 2 and 3 of floats become multiplications.
     """
     if x.dtype.is_integer and y.dtype.is_integer:
         return ops.binary(call.b, "pow", x, ops.convert(call.b, y, x.dtype))
@@ -110,7 +110,7 @@ def _pow(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
         exponent = float(y.numbers.reshape(-1)[0])
         if exponent in (1.0, 2.0, 3.0) and y.rank <= x.rank:
             return formula(call.b, lambda v: reduce(lambda p, q: p * q, [v] * int(exponent)), x)
-    inner = x.dtype if x.dtype.is_float else y.dtype
+    inner = x.dtype if x.dtype.is_float else F64 if x.dtype.bits > 16 else y.dtype
     power = ops.binary(call.b, "pow", ops.convert(call.b, x, inner), ops.convert(call.b, y, inner))
     return ops.convert(call.b, power, x.dtype)
 
