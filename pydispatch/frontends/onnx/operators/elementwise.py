@@ -101,8 +101,8 @@ def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _pow(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-    """Return x to the power of y in the type of x. It is computed in floats unless both operands are integers, in f64 for
-    integers that f32 does not hold. Constant exponents 1, 2 and 3 of floats become multiplications.
+    """Return x to the power of y in the type of x. It is computed in floats unless both operands are integers, in f64
+    for integers that f32 does not hold. Constant exponents 1, 2 and 3 of floats become multiplications.
     """
     if x.dtype.is_integer and y.dtype.is_integer:
         return ops.binary(call.b, "pow", x, ops.convert(call.b, y, x.dtype))
