@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from attentions import BODIES, Letters, attention, one, online, scores
 from harness import Body, examples, refused, run
 from hypothesis import given
 from hypothesis import strategies as st
+
+import pydispatch as pd
 
 SEEDS = st.integers(0, 2**32 - 1)
 ELEMENTS = st.sampled_from([("f32", "f32"), ("f16", "f16"), ("bf16", "f32"), ("f64", "f64"), ("f32", "f16")])
@@ -110,6 +113,22 @@ def program(maps: list[str] = MAPS, values: str = "%q, %k, %v, %s, %m", types: d
   }} -> {out}
   return %r : {out}
 }}"""
+
+
+def test_rows_of_a_fused_attention_that_are_masked_as_a_whole():
+    """All operations are one kernel for these sizes."""
+    types = {"%q": "tensor<2x64x32xf32>", "%k": "tensor<2x64x32xf32>", "%v": "tensor<2x64x16xf32>",
+             "%m": "tensor<64x64xf32>", "%o": "tensor<2x64x16xf32>"}  # fmt: skip
+    rng = np.random.default_rng(11)
+    query, key, value = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 64, 32),) * 2 + ((2, 64, 16),))
+    mask = np.where(rng.random((64, 64)) < 0.3, -np.inf, 0).astype(np.float32)
+    mask[5] = -np.inf
+    loaded = pd.device("cpu").load(pd.compile(program(types=types)))
+    found = loaded.f(query, key, value, np.float32(0.2), mask, np.zeros((2, 64, 16), np.float32))
+    names = Letters("bmd", "bkd", "bkn", "bmn", "mk")
+    wanted = attention(names, scores(names, query, key, np.float32(0.2), mask, "same"), value)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=2e-5)
+    assert not wanted[:, 5].any()
 
 
 def changed(number: int, map: str) -> list[str]:

@@ -26,9 +26,6 @@ NaN all the same, and so are the sum and the quotients."""
 LOWEST = {f32: -3.4028234663852886e38, f64: -1.7976931348623157e308}
 """The finite number that is lowest."""
 
-SMALLEST = {f32: 2.0**-126, f64: 2.0**-1022}
-"""The positive normal number that is smallest."""
-
 
 def softmax(
     build: Build, source: SSAValue, output: SSAValue, along: Sequence[int], is_masked: bool = False
@@ -62,21 +59,26 @@ def softmax(
         return rows
 
     everywhere = Structure((whole, row, whole), (True,) * rank)
-    largest = reduce(source, LOWEST[source_type.element_type] if is_masked else float("-inf"), arith.MaxnumfOp)
-    (powers,) = computed(build, everywhere, [source, largest], [output], _exp_of_difference)
-    # Sums of other rows are at least 1, so that this initial value changes only the sum of a row of -inf.
-    sums = reduce(powers, SMALLEST[source_type.element_type] if is_masked else 0.0, arith.AddfOp)
-    (quotients,) = computed(build, everywhere, [powers, sums], [output], _quotient)
+    element = source_type.element_type
+    # A row of -inf has the sum 0; sums of other rows are at least 1.
+    lowest, one = (build.scalar(n, element) for n in (LOWEST[element], 1.0)) if is_masked else (None, None)
+
+    def at_least(body: BodyBuilder, x: SSAValue, bound: SSAValue | None) -> SSAValue:
+        return x if bound is None else body.add(arith.MaximumfOp(x, bound))
+
+    def power(body: BodyBuilder, x: SSAValue, most: SSAValue, _: SSAValue) -> list[SSAValue]:
+        return [body.add(math.ExpOp(body.add(arith.SubfOp(x, at_least(body, most, lowest)))))]
+
+    def quotient(body: BodyBuilder, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
+        # The reciprocal of a sum neither overflows nor loses digits, so that one division a row is sufficient.
+        allowed = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])
+        return [body.add(arith.DivfOp(x, at_least(body, total, one), allowed))]
+
+    largest = reduce(source, float("-inf"), arith.MaxnumfOp)
+    (powers,) = computed(build, everywhere, [source, largest], [output], power)
+    sums = reduce(powers, 0.0, arith.AddfOp)
+    (quotients,) = computed(build, everywhere, [powers, sums], [output], quotient)
     return quotients
-
-
-def _exp_of_difference(body: BodyBuilder, x: SSAValue, most: SSAValue, _: SSAValue) -> list[SSAValue]:
-    return [body.add(math.ExpOp(body.add(arith.SubfOp(x, most))))]
-
-
-def _quotient(body: BodyBuilder, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
-    # The reciprocal of a sum neither overflows nor loses digits, so that one division for each row is sufficient.
-    return [body.add(arith.DivfOp(x, total, arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])))]
 
 
 def _softmax(op: Operation, build: Build) -> None:
