@@ -1,7 +1,8 @@
 """Choice of the next token inside the program: temperature, top-k, top-p, and random numbers of a seed and a position.
 
-Thresholds are found bit by bit, in passes over the scores: they are exact, and there is no sort. Probabilities become
-integers, whose sums are exact in every order: a draw is the same on every device for the same scores.
+Thresholds are found bit by bit, in passes over the scores: they are exact, and there is no sort. A call without limits,
+or with temperature 0 in all rows, leaves these passes out. Probabilities become integers, whose sums are exact in every
+order: a draw is the same on every device for the same scores.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+import pydispatch as pd
 
 Array = Any
 
@@ -34,28 +37,52 @@ def sample(scores: Array, positions: Array, temperature: Array, top_k: Array, to
     Returns:
         i32[s]
     """
-    count = scores.shape[-1]
     scaled = scores / np.maximum(temperature, np.float32(SMALLEST_TEMPERATURE))[:, None]
+
+    def drawn() -> Array:
+        shares = integers(np.exp(scaled - highest(scaled)))
+        is_limited = (top_k > 0) | (top_p < 1)
+        shares = pd.cond(is_limited.any(), lambda: limited(scaled, shares, top_k, top_p), lambda: shares)
+        total = shares.sum(axis=-1, dtype=np.int32)
+        bound = below(total, seeds, positions)
+        return (np.cumsum(shares, axis=-1, dtype=np.int32) <= bound[:, None]).sum(axis=-1, dtype=np.int32)
+
+    best = scores.argmax(axis=-1).astype(np.int32)
+    return pd.cond((temperature > 0).any(), lambda: np.where(temperature > 0, drawn(), best), lambda: best)
+
+
+def limited(scaled: Array, shares: Array, top_k: Array, top_p: Array) -> Array:
+    """Return integer probabilities, i32[s, vocabulary], with 0 for what the limits of a row exclude.
+
+    shares: those without limits, which rows without limits keep bit by bit.
+    """
     order = ordered(scaled)
-    wanted = np.where(top_k > 0, np.minimum(top_k, count), count)
 
     def is_enough(bounds: Array) -> Array:
-        return (order[:, None] >= bounds[..., None]).sum(axis=-1, dtype=np.int32) >= wanted[:, None]
+        return (order[:, None] >= bounds[..., None]).sum(axis=-1, dtype=np.int32) >= top_k[:, None]
 
     best = order >= threshold(order, is_enough)
-    powers = np.where(best, np.exp(scaled - scaled.max(axis=-1, keepdims=True)), np.float32(0))
-    shares = (powers * (UNITS / powers.sum(axis=-1, keepdims=True))).astype(np.int32)
+    of_best = integers(np.where(best, np.exp(scaled - highest(scaled)), np.float32(0)))
+    shares = np.where(top_k[:, None] > 0, of_best, shares)
     total = shares.sum(axis=-1, dtype=np.int32)
-    mass = np.where(top_p < 1, np.minimum((total.astype(np.float32) * top_p).astype(np.int32), total), total)
+    mass = np.minimum((total.astype(np.float32) * top_p).astype(np.int32), total)
 
     def has_mass(bounds: Array) -> Array:
         above = np.where(order[:, None] >= bounds[..., None], shares[:, None], 0)
         return above.sum(axis=-1, dtype=np.int32) >= mass[:, None]
 
-    shares = np.where(order >= threshold(order, has_mass), shares, 0)
-    total = shares.sum(axis=-1, dtype=np.int32)
-    drawn = (np.cumsum(shares, axis=-1, dtype=np.int32) <= below(total, seeds, positions)[:, None]).sum(axis=-1)
-    return np.where(temperature > 0, drawn, scores.argmax(axis=-1)).astype(np.int32)
+    heaviest = np.where(order >= threshold(order, has_mass), shares, 0)
+    return np.where(top_p[:, None] < 1, heaviest, shares)
+
+
+def highest(x: Array) -> Array:
+    """Return the highest element of each row, as a column."""
+    return x.max(axis=-1, keepdims=True)
+
+
+def integers(powers: Array) -> Array:
+    """Return integers in proportion to `powers`, with the sum UNITS at most in each row."""
+    return (powers * (UNITS / powers.sum(axis=-1, keepdims=True))).astype(np.int32)
 
 
 def ordered(x: Array) -> Array:

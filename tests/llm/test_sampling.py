@@ -75,6 +75,21 @@ def test_a_draw_depends_on_seed_and_position_alone(drawn: Any) -> None:
     assert len(set(together.tolist())) > 3
 
 
+def test_a_draw_is_the_same_beside_rows_with_limits() -> None:
+    """A call whose rows have no limits leaves out the passes that find them."""
+    program: Any = pd.device("cpu").load(pd.compile(draw, targets="cpu"))
+    rows, zero, one = 64, np.zeros(64, np.int32), np.ones(64, np.float32)
+    scores = np.random.default_rng(3).standard_normal((rows, WORDS)).astype(np.float32) * 3
+    seeds, is_other = np.arange(rows, dtype=np.int32), np.arange(rows) % 2 == 1
+    alone = program.draw(scores, zero, one, zero, one, seeds)
+    greedy = program.draw(scores, zero, 0 * one, zero, one, seeds)
+    top_k, top_p = np.where(is_other, 500, 0).astype(np.int32), np.where(is_other, 0.4, 1).astype(np.float32)
+    beside = program.draw(scores, zero, np.where(seeds % 4 == 2, 0, one).astype(np.float32), top_k, top_p, seeds)
+    assert (beside[seeds % 4 == 0] == alone[seeds % 4 == 0]).all()
+    assert (beside[seeds % 4 == 2] == greedy[seeds % 4 == 2]).all()
+    assert (greedy == scores.argmax(axis=1)).all() and (alone != greedy).any()
+
+
 def test_temperature_0_is_the_best_score(drawn: Any) -> None:
     assert (drawn(0.0, 3, 0.5, [1, 2, 3]) == SCORES.argmax()).all()
 
