@@ -22,8 +22,8 @@ STYLE = (
     ".plot .axis{stroke:currentColor;fill:none}.plot .line{fill:none;stroke-width:1.5}.plot .one{stroke:currentColor;"
     "stroke-width:1.5;stroke-dasharray:1 2}.plot .title{font-weight:600}"
     + "".join(
-        f".plot .s{number}{{stroke:{light};fill:{light}}}"
-        for number, light in enumerate(("#111", "#0b5394", "#a64d00", "#2d6b1c", "#7a0f4b", "#666"))
+        f".plot .s{index}{{stroke:{light};fill:{light}}}"
+        for index, light in enumerate(("#111", "#0b5394", "#a64d00", "#2d6b1c", "#7a0f4b", "#666"))
     )
 )
 """Colours and fonts; a page may have others for the same classes."""

@@ -76,13 +76,13 @@ def _objects(arch: str, cpu: str, features: tuple[str, ...]) -> tuple[bytes, ...
     if arch not in tools.ARCHES:
         raise ValueError(f"arch {arch!r}: expected one of {', '.join(tools.ARCHES)}")
 
-    def made(stem: str) -> bytes:
+    def compiled(stem: str) -> bytes:
         if stem in prebuilt.OBJECTS:
             return prebuilt.module(stem, arch, cpu, features)
         return llvm_process.call(object_of, prebuilt.module(stem, arch, cpu, features), arch, cpu, features)
 
     def missing(stem: str) -> bytes:
-        return _kept(lambda: made(stem), "object", arch, cpu, features, stem)
+        return _kept(lambda: compiled(stem), "object", arch, cpu, features, stem)
 
     with ThreadPoolExecutor() as pool:
         return tuple(pool.map(missing, SYMBOLS))
@@ -90,12 +90,12 @@ def _objects(arch: str, cpu: str, features: tuple[str, ...]) -> tuple[bytes, ...
 
 @functools.lru_cache(maxsize=64)
 def _bitcode(arch: str, cpu: str, features: tuple[str, ...], stems: tuple[str, ...]) -> bytes:
-    def made() -> bytes:
+    def compiled() -> bytes:
         with ThreadPoolExecutor() as pool:
             modules = list(pool.map(lambda stem: prebuilt.module(stem, arch, cpu, features), stems))
         return llvm_process.call(joined, list(zip(stems, modules, strict=True)))
 
-    return _kept(made, "bitcode", arch, cpu, features, stems)
+    return _kept(compiled, "bitcode", arch, cpu, features, stems)
 
 
 def _kept(make: Callable[[], bytes], *what: object) -> bytes:

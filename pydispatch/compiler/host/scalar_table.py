@@ -66,7 +66,7 @@ UNARY = {
     "math.cttz": Opcode.CTTZ,
 }
 
-MATH = {f"math.{name}": number for number, name in enumerate(MATH_FUNCTIONS)}
+MATH = {f"math.{name}": index for index, name in enumerate(MATH_FUNCTIONS)}
 """Operations that are functions of the instruction FMATH, and their numbers."""
 
 AFFINE = {

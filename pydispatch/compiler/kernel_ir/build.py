@@ -21,7 +21,7 @@ Index: TypeAlias = int | SSAValue
 
 INDEX, WORD, TRUTH = IndexType(), IntegerType(32), IntegerType(1)
 _NSW = {"overflowFlags": arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])}
-_PREDICATES = {name: {"predicate": IntegerAttr(number, 64)} for number, name in enumerate(INT_PREDICATES)}
+_PREDICATES = {name: {"predicate": IntegerAttr(index, 64)} for index, name in enumerate(INT_PREDICATES)}
 
 
 def known(value: SSAValue) -> Index:

@@ -31,22 +31,22 @@ def shape_of_code(op: Operation) -> Hashable:
     """
     numbers: dict[SSAValue | Block, int] = {}
 
-    def number(value: SSAValue | Block) -> int:
+    def number_of(value: SSAValue | Block) -> int:
         return numbers.setdefault(value, len(numbers))
 
     def block(block: Block) -> Hashable:
         return (
-            number(block),
-            tuple((number(a), a.type) for a in block.args),
+            number_of(block),
+            tuple((number_of(a), a.type) for a in block.args),
             tuple(of(o) for o in _in_order_of_use(block)),
         )
 
     def of(op: Operation) -> Hashable:
-        operands = tuple(number(v) for v in op.operands)
+        operands = tuple(number_of(v) for v in op.operands)
         regions = tuple(tuple(block(b) for b in region.blocks) for region in op.regions)
-        results = tuple((number(r), r.type) for r in op.results)
+        results = tuple((number_of(r), r.type) for r in op.results)
         stated = frozenset((k, v) for k, v in (*op.properties.items(), *op.attributes.items()) if k != "sym_name")
-        return op.name, operands, tuple(number(b) for b in op.successors), results, stated, regions
+        return op.name, operands, tuple(number_of(b) for b in op.successors), results, stated, regions
 
     return of(op)
 

@@ -17,7 +17,7 @@ ARCHITECTURES = {
 }  # fmt: skip
 """Compute capability, 75 for 7.5 → the `.version` that has it first."""
 
-NAMES = tuple(f"sm_{number}" for number in ARCHITECTURES)
+NAMES = tuple(f"sm_{version}" for version in ARCHITECTURES)
 
 MAX_THREADS, MAX_BLOCK = 1024, (1024, 1024, 64)
 MAX_SHARED = 232448

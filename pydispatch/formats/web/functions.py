@@ -75,11 +75,11 @@ class WebProgram(ProgramText):
         The first computes the constants. The others, one per variant, return whether the variant supports the device.
         """
 
-        def number(word: int) -> int | None:
+        def value_of(word: int) -> int | None:
             return None if word == NONE else word
 
         return [
-            (number(e[2]), [number(c) for (c,) in self.table(e[3], e[4], 1)])
+            (value_of(e[2]), [value_of(c) for (c,) in self.table(e[3], e[4], 1)])
             for e in self.table(self.words[5], self.words[6], 6)
         ]
 

@@ -233,5 +233,5 @@ FUNCTIONS = frozenset(function for function in TILE_HANDLERS if function.__modul
 HANDLERS: dict[Any, Handler] = {**handlers.HANDLERS, **TILE_HANDLERS}
 REMEDIES = {**calls.REMEDIES, sum: "write pydispatch.sum(tile)"}
 TAKES_TILES = frozenset(TILE_HANDLERS.values())
-MIN_MAX = frozenset(TABLE[each] for each in (max, min))
+MIN_MAX = frozenset(TABLE[function] for function in (max, min))
 ATOMICS = frozenset(atomics.TABLE.values())

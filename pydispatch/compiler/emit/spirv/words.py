@@ -33,7 +33,7 @@ GLSL = {
 }  # fmt: skip
 """Instructions of GLSL.std.450."""
 
-CAPABILITY = {name: number for number, name in CAPABILITIES.items()}
+CAPABILITY = {name: code for code, name in CAPABILITIES.items()}
 
 EXTENSION_OF = {"StorageBuffer8BitAccess": "SPV_KHR_8bit_storage"}
 """Extensions that a capability needs in SPIR-V 1.3."""

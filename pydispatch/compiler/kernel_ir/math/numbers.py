@@ -28,8 +28,8 @@ from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, INT_PREDICAT
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 TRUTH = IntegerType(1)
-_OF_WORDS = {name: IntegerAttr(number, i64) for number, name in enumerate(INT_PREDICATES)}
-_OF_FLOATS = {name: IntegerAttr(number, i64) for number, name in enumerate(FLOAT_PREDICATES)}
+_OF_WORDS = {name: IntegerAttr(index, i64) for index, name in enumerate(INT_PREDICATES)}
+_OF_FLOATS = {name: IntegerAttr(index, i64) for index, name in enumerate(FLOAT_PREDICATES)}
 _FLOATS: dict[int, Attribute] = {32: Float32Type(), 64: Float64Type()}
 _WORDS = {bits: IntegerType(bits) for bits in (4, 6, 8, 16, 32, 64, 128)}
 

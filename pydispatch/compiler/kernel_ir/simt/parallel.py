@@ -37,10 +37,10 @@ def bounds_of(op: Operation) -> list[Range]:
             "its results are tensors: write into memrefs instead",
         )  # fmt: skip
 
-    def number(bound: int | SSAValue) -> Index:
+    def as_index(bound: int | SSAValue) -> Index:
         return bound if isinstance(bound, int) else known(bound)
 
-    sides = [[number(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
+    sides = [[as_index(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
     return list(zip(*sides, strict=True))
 
 

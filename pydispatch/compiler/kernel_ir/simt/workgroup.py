@@ -315,7 +315,7 @@ class Workgroup:
             loop.barred = before
 
 
-_DIMENSIONS = {each.value: gpu.DimensionAttr(each) for each in gpu.DimensionEnum}
+_DIMENSIONS = {axis.value: gpu.DimensionAttr(axis) for axis in gpu.DimensionEnum}
 
 
 def _thread(build: Build, dimension: str) -> SSAValue:

@@ -84,7 +84,7 @@ class Positions(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         numbers: Sequence[int] = ()
 
-        def number() -> int:
+        def parse_number() -> int:
             return parser.parse_integer(allow_boolean=False)
 
         with parser.in_square_brackets():
@@ -92,9 +92,9 @@ class Positions(CustomDirective):
                 self.is_all.set(state, UnitAttr())
             elif parser.parse_optional_keyword("except") is not None:
                 self.is_inverted.set(state, UnitAttr())
-                numbers = parser.parse_comma_separated_list(parser.Delimiter.PAREN, number)
+                numbers = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_number)
             else:
-                numbers = parser.parse_comma_separated_list(parser.Delimiter.NONE, number)
+                numbers = parser.parse_comma_separated_list(parser.Delimiter.NONE, parse_number)
         self.numbers.set(state, DenseArrayBase.from_list(i64, numbers))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -35,7 +35,7 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 
 CPU_ALONE = (contract, parallel, transpose)
-SUBJECTS = (*(each for each in COMMON if each not in CPU_ALONE), simt, mma)
+SUBJECTS = (*(subject for subject in COMMON if subject not in CPU_ALONE), simt, mma)
 
 STATIC_SHARED = 48 * 1024
 """Bytes of workgroup memory of fixed size that a kernel may have; beyond that it is given when it is launched."""

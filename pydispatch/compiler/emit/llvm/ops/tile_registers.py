@@ -106,14 +106,14 @@ def multiply_tiles(
     def level(at: tuple[Index, ...]) -> None:
         last = len(at) == dims - 1
 
-        def each(index: Index, values: list[str]) -> list[str]:
+        def step(index: Index, values: list[str]) -> list[str]:
             if last:
                 multiply((*at, emitter.body.times(index, steps)))
             else:
                 level((*at, index))
             return values
 
-        run_steps(emitter, count if last else sizes[len(at)], [], [], 2 if last else 1, each)
+        run_steps(emitter, count if last else sizes[len(at)], [], [], 2 if last else 1, step)
 
     level(())
     for i, j in places:

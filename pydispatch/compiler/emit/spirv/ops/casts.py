@@ -35,16 +35,16 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
         least = -(1 << (bits - 1)) if is_signed else 0
         most = (1 << (bits - 1)) - 1 if is_signed else (1 << bits) - 1
 
-        def number(n: float) -> Id:
+        def constant(n: float) -> Id:
             return m.number(double_bits(n), 64) if is_double else m.number(single_bits(n), 32)
 
         type_ = m.int(width)
         # Only numbers in range are converted; the limits are chosen.
-        too_low = let("FOrdLessThanEqual", m.bool(), value, number(float(least)))
-        too_high = let("FOrdGreaterThanEqual", m.bool(), value, number(float(most + 1)))
+        too_low = let("FOrdLessThanEqual", m.bool(), value, constant(float(least)))
+        too_high = let("FOrdGreaterThanEqual", m.bool(), value, constant(float(most + 1)))
         is_nan = let("IsNan", m.bool(), value)
         unsafe = let("LogicalOr", m.bool(), let("LogicalOr", m.bool(), too_low, too_high), is_nan)
-        safe = let("Select", emitter.type(source), unsafe, number(0.0), value)
+        safe = let("Select", emitter.type(source), unsafe, constant(0.0), value)
         result = let("ConvertFToS" if is_signed or bits < width else "ConvertFToU", type_, safe)
         result = let("Select", type_, too_low, m.integer(least, width), result)
         result = let("Select", type_, too_high, m.integer(most, width), result)
