@@ -68,16 +68,15 @@ def test_state_is_what_the_text_says(name: str) -> None:
         state = 2 * state if stores else state
 
 
-def test_a_loop_that_reads_the_global() -> None:
-    """A value that is computed in a loop is stored behind it: the next round reads the old one."""
-    text = """
+LOOP = """
 util.global private mutable @state = dense<1> : tensor<2xi32>
 func.func @f(%n: index) -> tensor<2xi32> {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
+  BEFORE
   cf.br ^round(%zero : index)
 ^round(%i: index):
-  %old = util.global.load @state : tensor<2xi32>
+  INSIDE
   %new = arith.addi %old, %old : tensor<2xi32>
   %next = arith.addi %i, %one : index
   %more = arith.cmpi ult, %next, %n : index
@@ -87,5 +86,15 @@ func.func @f(%n: index) -> tensor<2xi32> {
   return %new : tensor<2xi32>
 }
 """
+
+
+@pytest.mark.parametrize("place", ["BEFORE", "INSIDE"])
+def test_a_value_of_a_loop_is_stored_behind_it(place: str) -> None:
+    text = LOOP.replace(place, "%old = util.global.load @state : tensor<2xi32>")
+    text = text.replace("BEFORE", "").replace("INSIDE", "")
+    module = ir.parse(text, "f.mlir")
+    (function,) = (op for op in module.body.block.ops if op.name == "func.func")
+    store_early(function)
+    assert any(isinstance(op, GlobalStoreOp) for op in function.regions[0].blocks[-1].ops)
     program = pd.device("cpu").load(pd.compile(text))
     assert [program.f(3).tolist() for _ in range(2)] == [[2, 2], [4, 4]]

@@ -19,8 +19,8 @@ from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalStoreOp
 def store_early(function: Operation) -> None:
     """Move each store to behind the operation that computes its value, in an earlier block.
 
-    A store stays where it is if some path from its value to the end avoids it, or if anything in between accesses the
-    global: then others would see the value too early.
+    A store stays where it is if some path from its value to the end avoids it, if a loop computes the value, and would
+    store it in each round, or if anything in between accesses the global and would see the value too early.
     """
     accesses: dict[str, list[Operation]] = defaultdict(list)
     for op in walk(function):
@@ -33,7 +33,7 @@ def store_early(function: Operation) -> None:
                 continue
             origin = value.op
             others = [op for op in ops if op is not store]
-            if _is_always_reached(origin, store) and not any(_may_follow(op, origin) for op in others):
+            if _is_reached_once(origin, store) and not any(_may_follow(op, origin) for op in others):
                 _move_behind(store, origin)
 
 
@@ -56,11 +56,12 @@ def _reachable(start: Block, without: Block | None = None) -> set[Block]:
     return seen
 
 
-def _is_always_reached(origin: Operation, store: Operation) -> bool:
-    """Return whether every path from `origin` to the end of the function passes the block of `store`."""
+def _is_reached_once(origin: Operation, store: Operation) -> bool:
+    """Return whether every path from `origin` leads to the block of `store`, without passing `origin` again."""
     start = origin.parent
     assert start is not None
-    return bool(successors(start)) and all(successors(block) for block in _reachable(start, without=store.parent))
+    between = _reachable(start, without=store.parent)
+    return start not in between and all(successors(block) for block in (start, *between))
 
 
 def _may_follow(op: Operation, origin: Operation) -> bool:
