@@ -113,8 +113,9 @@ tools:
 test-ops: $(VENV)/.test  ## The properties of operations over many more random programs: OPS_EXAMPLES=, OPS_DEVICE=ptx-interpreter.
 	PYDISPATCH_EXAMPLES=$(or $(OPS_EXAMPLES),200) PYDISPATCH_OPS_DEVICE=$(OPS_DEVICE) $(call watch,operations) $(BIN)/python -m pytest tests/ops
 
+# One process more than two processors: some tests wait for others, for devices or for files.
 test-python: tools $(VENV)/.test
-	$(call watch,Python tests) $(BIN)/python -m pytest -n 2 --dist worksteal tests
+	$(call watch,Python tests) $(BIN)/python -m pytest -n 3 --dist worksteal tests
 
 wheels: tools $(VENV)/.demo  ## dist/: the sdist, and wheels for any Linux with glibc 2.28, x86_64 and aarch64, each used once.
 	$(call watch,packages to build with) $(BIN)/pip $(PIP) build
