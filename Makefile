@@ -132,7 +132,7 @@ test-changed: $(VENV)/.test
 	$(BIN)/python tests/changed.py $(CHANGED)
 
 test-thorough: tools $(VENV)/.test  ## The Python tests with every case of every table, and ten times as many examples of properties.
-	PYDISPATCH_TEST_THOROUGH=1 $(call watch,Python tests) $(BIN)/python -m pytest -n 2 --dist worksteal tests
+	PYDISPATCH_TEST_THOROUGH=1 $(call watch,Python tests) $(BIN)/python -m pytest -n 3 --dist worksteal tests
 
 # A suite is a folder of tests/suites, found by its name.
 test-%:

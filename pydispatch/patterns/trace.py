@@ -211,11 +211,11 @@ def _axis(what: str, x: object, axis: object) -> int:
 
 def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
     """Return the maximum along an axis, and the index of its first occurrence."""
-    if is_array(x):
-        return numpy_function("max", x, axis), numpy_function("argmax", x, axis).astype(f"int{index[1:]}")
-    axis = _axis("argmax", x, axis)
     if index not in ("i32", "i64"):
         raise InvalidArgumentError(f"argmax: index: expected 'i32' or 'i64', got {index!r}")
+    if is_array(x) and getattr(x, "ndim", 0):  # a number has no axis
+        return numpy_function("max", x, axis), numpy_function("argmax", x, axis).astype(f"int{index[1:]}")
+    axis = _axis("argmax", x, axis)
     shape = x.shape[:axis] + x.shape[axis + 1 :]
     best = Value("argmax", TensorType(x.type.dtype, shape), (x,), (axis, index))
     return best, Value("argmax", TensorType(index, shape), (x,), (axis, index, best), 1)
