@@ -205,7 +205,7 @@ def test_patterns(wrong: list[Any]) -> None:
     no_arrays = [value for value in wrong if not getattr(value, "ndim", 0)]
     assert try_all(no_arrays, pd.argmax) == len(no_arrays)
     for operation in (pd.maximum, pd.minimum):
-        assert try_all(wrong, lambda value, operation=operation: operation(value, value)) == len(wrong)
+        assert try_all(no_numbers, lambda value, operation=operation: operation(value, value)) == len(no_numbers)
     assert try_all(wrong, lambda value: pd.reduce("add", value)) == len(wrong)
 
 
