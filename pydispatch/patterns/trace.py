@@ -213,7 +213,7 @@ def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
     """Return the maximum along an axis, and the index of its first occurrence."""
     if index not in ("i32", "i64"):
         raise InvalidArgumentError(f"argmax: index: expected 'i32' or 'i64', got {index!r}")
-    if is_array(x) and getattr(x, "ndim", 0):  # a number has no axis
+    if is_array(x) and getattr(x, "ndim", False):  # a number has no axis
         return numpy_function("max", x, axis), numpy_function("argmax", x, axis).astype(f"int{index[1:]}")
     axis = _axis("argmax", x, axis)
     shape = x.shape[:axis] + x.shape[axis + 1 :]
