@@ -13,6 +13,7 @@ from pydispatch.generate.sequence import Sampling
 from pydispatch.packages import importing
 
 _INT32 = np.iinfo(np.int32)
+_FLOAT32 = np.finfo(np.float32)
 
 Prompt = str | Sequence[int] | np.ndarray
 Stop = int | str | Iterable[int | str]
@@ -64,11 +65,12 @@ def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer | None) -> np.ndarray:
 
 
 def sampling(temperature: float, top_k: int, top_p: float, seed: int) -> Sampling:
-    """Return checked parameters of sampling."""
+    """Return checked parameters of sampling, which are in the range of the program's f32."""
     _check("temperature", temperature, (int, float), lambda value: 0 <= value < float("inf"), "a number, at least 0")
     _check("top_k", top_k, int, lambda value: 0 <= value <= _INT32.max, "a number of tokens, or 0 for all")
     _check("top_p", top_p, (int, float), lambda value: 0 < value <= 1, "a probability above 0, up to 1")
     _check("seed", seed, int, lambda value: _INT32.min <= value <= _INT32.max, "an integer of 32 bits")
+    temperature, top_p = min(temperature, float(_FLOAT32.max)), max(top_p, float(_FLOAT32.tiny))
     return Sampling(float(temperature), int(top_k), float(top_p), int(seed))
 
 

@@ -14,6 +14,7 @@ class CallArrays:
 
     Attributes:
         tokens: i32[rows, width].
+        first_tokens: i32[rows], a view of the first column of `tokens`.
         starts: i32[rows], the position of the first token of each row.
         counts: i32[rows], the valid tokens of each row.
         pages: i32[rows, table_pages].
@@ -22,6 +23,7 @@ class CallArrays:
 
     def __init__(self, function: StepFunction, rows: int, width: int, table_pages: int) -> None:
         self.tokens = np.zeros((rows, width), np.int32)
+        self.first_tokens = self.tokens[:, 0]
         self.starts = np.zeros(rows, np.int32)
         self.counts = np.zeros(rows, np.int32)
         self.pages = np.full((rows, table_pages), SCRAP_PAGE, np.int32)

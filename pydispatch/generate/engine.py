@@ -202,10 +202,11 @@ class Engine(Generic[Piece]):
     def statistics(self) -> Statistics:
         """Return the numbers of requests, steps and pages at this moment."""
         worker, scheduler = self._worker, self._worker.scheduler
-        pool = scheduler.pool
+        pool, unfinished = scheduler.pool, worker.unfinished
+        running = min(scheduler.running, unfinished)  # an engine that has stopped runs none
         return Statistics(
-            running=scheduler.running,
-            waiting=max(0, worker.unfinished - scheduler.running),
+            running=running,
+            waiting=unfinished - running,
             steps=scheduler.steps,
             prefills=scheduler.prefills,
             preemptions=scheduler.preemptions,

@@ -17,7 +17,7 @@ class Completion:
     """The result of a request.
 
     Attributes:
-        tokens: The generated tokens, without the token that ended the request.
+        tokens: The generated tokens, without a stop token; those of a stop string are among them.
         text: Their text, up to a stop string; None for an engine without a tokenizer.
         finish_reason: "stop" after a stop token or a stop string, "length" after `max_new_tokens`.
         prompt_tokens: Number of tokens of the prompt.
@@ -102,6 +102,7 @@ class Output:
         while not self._is_ready(index):
             event = threading.Event()
             if self._enroll(index, event) and not event.wait(None if end is None else end - time.monotonic()):
+                self._withdraw(index, event)
                 return False
         return True
 
@@ -110,7 +111,11 @@ class Output:
         while not self._is_ready(index):
             future = asyncio.get_running_loop().create_future()
             if self._enroll(index, future):
-                await future
+                try:
+                    await future
+                except asyncio.CancelledError:
+                    self._withdraw(index, future)
+                    raise
 
     def _is_ready(self, index: int | None) -> bool:
         return self.outcome is not None or (index is not None and index < len(self.pieces))
@@ -121,12 +126,21 @@ class Output:
         The writer appends a piece first and looks for waiters afterwards, so that a waiter misses no piece.
         """
         with self._lock:
-            waiters = self._end_waiters if index is None else self.piece_waiters
+            waiters = self._waiters(index)
             waiters.append(waiter)
             if not self._is_ready(index):
                 return True
             waiters.remove(waiter)
             return False
+
+    def _withdraw(self, index: int | None, waiter: Waiter) -> None:
+        """Remove a waiter that has given up, unless it was woken meanwhile."""
+        with self._lock:
+            if waiter in (waiters := self._waiters(index)):
+                waiters.remove(waiter)
+
+    def _waiters(self, index: int | None) -> list[Waiter]:
+        return self._end_waiters if index is None else self.piece_waiters
 
 
 class Wakeups:

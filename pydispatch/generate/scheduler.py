@@ -269,7 +269,7 @@ class Scheduler:
         if not self._decoding:
             return
         sampled = self._run_decode()
-        batch.tokens[:, 0] = sampled
+        np.multiply(sampled, batch.counts, out=batch.first_tokens)  # unused rows return anything, and take 0
         batch.starts += batch.counts
         tokens = sampled.tolist()
         for sequence in list(self._decoding):

@@ -37,6 +37,7 @@ class Worker:
                     "this one"
                 )
             _owned.add(program.program)
+        self._is_owner = True
         self._program = program.program
         self._max_queue = max_queue
         self._is_closing = self._is_cancelling = False
@@ -112,7 +113,7 @@ class Worker:
                 self._refusal = Error("the engine is closed; create another one")
             self._changed.notify()
             if self._thread is None:
-                _owned.discard(self._program)
+                self._release_program()
 
     def join(self) -> None:
         """Wait for the end of the thread."""
@@ -128,6 +129,12 @@ class Worker:
         except BaseException as error:
             self._stop(error)
         finally:
+            self._release_program()
+
+    def _release_program(self) -> None:
+        """Let another engine have the program; once, because a later call would take it from that engine."""
+        if self._is_owner:
+            self._is_owner = False
             _owned.discard(self._program)
 
     def _take_requests(self) -> bool:
@@ -190,7 +197,7 @@ class Worker:
         for sequence in self._unfinished:
             sequence.output.abandon(CancelledError("the process was forked"))
         self._unfinished = {}
-        _owned.discard(self._program)
+        self._release_program()
 
 
 def _accept(sequence: TokenSequence) -> None:

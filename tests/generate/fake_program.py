@@ -51,6 +51,7 @@ class Function:
                 self.program.gate(self)
             unused = args[2] == 0
             assert self.program.failing or (args[3][unused] == SCRAP).all(), "an unused row has pages"
+            assert (args[0] >= 0).all(), "programs may look up tokens of unused rows too"
             for row in np.flatnonzero(args[2]):
                 out[row] = self.program.compute(*(argument[row] for argument in args))
             out[unused] = -12345  # what unused rows return means nothing

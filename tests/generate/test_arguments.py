@@ -11,6 +11,7 @@ from fake_program import FakeProgram, expected
 
 import pydispatch as pd
 from pydispatch.generate import Engine
+from pydispatch.generate.arguments import sampling
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
@@ -48,6 +49,12 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
 def test_wrong_limits(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(pd.InvalidArgumentError, match=message):
         Engine(FakeProgram(), **arguments)
+
+
+def test_sampling_is_in_the_range_of_f32() -> None:
+    hot, narrow = sampling(10**400, 0, 1e-300, 0), sampling(0, 0, 1, 0)
+    assert np.float32(hot.temperature) == np.finfo(np.float32).max and np.float32(hot.top_p) > 0
+    assert (narrow.temperature, narrow.top_p) == (0, 1)
 
 
 def test_limits_below_those_of_the_program() -> None:

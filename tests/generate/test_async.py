@@ -149,6 +149,10 @@ def test_a_loop_that_is_closed_disturbs_no_other_reader() -> None:
                 await asyncio.wait_for(anext(aiter(handle)), 0.001)
 
         asyncio.run(leave())
+        assert not handle._output.piece_waiters
+        loop = asyncio.new_event_loop()
+        assert handle._output._enroll(0, loop.create_future())
+        loop.close()
         gate.open()
         assert list(handle) == expected([1], 5)
 

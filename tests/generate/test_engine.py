@@ -260,6 +260,7 @@ def test_a_lost_device_stops_the_engine() -> None:
         engine._worker.join()
         with pytest.raises(EngineStoppedError, match="the device is lost"):
             engine.submit([1], max_new_tokens=1)
+        assert repr(engine) == "<Engine: 0 requests run, 0 wait>"
     program.gate = None
     with Engine(program) as engine:  # the program is free for another one
         assert engine.submit([1], max_new_tokens=1).result()
@@ -289,6 +290,16 @@ def test_close() -> None:
         with pytest.raises(CancelledError, match="the engine was closed"):
             handle.result(0)
     check_no_leaks(engine, program)
+
+
+def test_closing_again_does_not_free_the_program_of_a_later_engine() -> None:
+    program = FakeProgram()
+    first = Engine(program)
+    first.close()
+    with Engine(program):
+        first.close()
+        with pytest.raises(pd.InvalidArgumentError, match="another engine uses the cache"):
+            Engine(program)
 
 
 def test_an_error_in_the_block_cancels_requests() -> None:
@@ -334,6 +345,7 @@ def test_results_and_iterations_wait_with_a_timeout() -> None:
         handle = engine.submit([1], max_new_tokens=3)
         with pytest.raises(TimeoutError, match="the request has not ended after 0 seconds"):
             handle.result(0)
+        assert not handle._output._end_waiters
         assert repr(handle) == "<Handle: submitted, 0 tokens>" and not handle.done()
         gate.open()
         assert list(handle) == list(handle) == expected([1], 3)
