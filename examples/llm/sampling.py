@@ -65,7 +65,7 @@ def limited(scaled: Array, shares: Array, top_k: Array, top_p: Array) -> Array:
     of_best = integers(np.where(best, np.exp(scaled - highest(scaled)), np.float32(0)))
     shares = np.where(top_k[:, None] > 0, of_best, shares)
     total = shares.sum(axis=-1, dtype=np.int32)
-    mass = np.minimum((total.astype(np.float32) * top_p).astype(np.int32), total)
+    mass = np.clip((total.astype(np.float32) * top_p).astype(np.int32), 1, total)  # the best token remains
 
     def has_mass(bounds: Array) -> Array:
         above = np.where(order[:, None] >= bounds[..., None], shares[:, None], 0)
