@@ -42,7 +42,7 @@ class State:
             with trace.here():
                 states_of(trace).change(self, new)
             return
-        array = np.asarray(new, self.first.dtype)
+        array = np.array(new, self.first.dtype)  # a copy, as in a trace: its elements may be assigned
         if array.shape != self.first.shape:
             raise InvalidArgumentError(f"state: expected shape {self.first.shape}, got {array.shape}")
         self._untraced = array

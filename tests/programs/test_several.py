@@ -80,6 +80,13 @@ def test_programs_of_one_artifact_share_their_states(source: Any) -> None:
     np.testing.assert_array_equal(program.session().reads(x)[1], np.zeros(4))
 
 
+def test_a_state_does_not_change_the_array_that_it_is_set_to() -> None:
+    state, x = pd.state(np.zeros(3, np.float32)), np.ones(3, np.float32)
+    state.value = x
+    state[0] = 5
+    assert (state.value.tolist(), x.tolist()) == ([5, 1, 1], [1, 1, 1])
+
+
 @pytest.mark.parametrize("source", [both, [doubled, both], both.mlir()], ids=["program", "list", "text"])
 @pytest.mark.parametrize("options", [{"constants": {"x": np.ones(4, np.float32)}}, {"inputs": {"x": (4,)}}])
 def test_options_for_models_of_onnx(source: Any, options: Any) -> None:
