@@ -20,6 +20,7 @@ struct pyd_change_s {
   uint64_t offset;            // of the range, into the block
   pyd_tensor_t* saved;
   pyd_tensor_t* positions;  // of the rows; NULL for a range
+  uint64_t bytes;           // of the tensor that has the rows
 };
 
 bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor) {
@@ -126,7 +127,8 @@ pyd_status_t pyd_state_save_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_t
   if (is_possible && pyd_ok(status)) {
     const pyd_change_t change = {.owner = pyd_tensor_owner(tensor),
                                  .saved = pyd_tensor_retain(saved),
-                                 .positions = pyd_tensor_retain(positions)};
+                                 .positions = pyd_tensor_retain(positions),
+                                 .bytes = tensor->bytes};
     status = add_change(state, change);
     if (!pyd_ok(status)) {
       pyd_tensor_release(saved);
@@ -152,8 +154,7 @@ pyd_status_t pyd_state_change_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd
   return is_possible ? pyd_tensor_view(tensor, 0, true, shape, out_tensor) : PYD_STATUS_OK;
 }
 
-// Reads the positions of the rows of |change| into |out_rows|. In memory of this process that allocates nothing, since
-// a forked child undoes the changes of a call that it does not have.
+// Reads the positions of the rows of |change| into |out_rows|.
 static pyd_status_t read_positions(const pyd_change_t* change, int64_t* out_rows) {
   const pyd_tensor_t* positions = change->positions;
   const pyd_device_memory_t* device = positions->memory.device;
@@ -170,7 +171,7 @@ static uint64_t count_ranges(const pyd_change_t* change) {
 }
 
 // Lists the ranges of bytes that |change| has saved, in the order of their bytes in |change->saved|. Rows outside of
-// the block, where updates write nothing, have no bytes.
+// the tensor, where updates write nothing, have no bytes.
 static pyd_status_t list_ranges(const pyd_change_t* change, pyd_range_t* out_ranges) {
   if (!change->positions) {
     *out_ranges = (pyd_range_t){change->offset, change->saved->bytes};
@@ -182,7 +183,7 @@ static pyd_status_t list_ranges(const pyd_change_t* change, pyd_range_t* out_ran
   if (!rows) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu positions", (unsigned long long)count);
   pyd_status_t status = read_positions(change, rows);
   for (uint64_t i = 0; i < count && pyd_ok(status); ++i) {
-    bool is_inside = rows[i] >= 0 && (uint64_t)rows[i] < change->owner->bytes / row_bytes;
+    bool is_inside = rows[i] >= 0 && (uint64_t)rows[i] < change->bytes / row_bytes;
     out_ranges[i] = is_inside ? (pyd_range_t){(uint64_t)rows[i] * row_bytes, row_bytes} : (pyd_range_t){0, 0};
   }
   free(rows);
@@ -293,7 +294,7 @@ void pyd_state_undo_changes(pyd_state_t* state) {
   for (const pyd_change_t* change = state->changes; change; change = change->next) {
     pyd_status_t status = restore(change, change->owner);
     if (pyd_ok(status)) continue;
-    pyd_status_free(status);  // the device is lost: the values are, too
+    pyd_status_free(status);  // the device is lost, or there is no memory: the values are lost, too
     for (uint32_t i = 0; i < state->program->global_count; ++i) {
       if (pyd_state_has_changed(state, state->globals[i].tensor)) pyd_cell_clear(&state->globals[i]);
     }
