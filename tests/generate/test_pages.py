@@ -69,7 +69,8 @@ def test_preempted_requests_give_the_same_answers() -> None:
     program = FakeProgram(rows=4, page_count=11, table_pages=10)
     requests = [([token] * 5, {"max_new_tokens": 30, "temperature": 1.0, "seed": token}) for token in range(6)]
     with Engine(program) as engine:
-        handles = [engine.submit(prompt, **arguments) for prompt, arguments in requests]
+        with gated(program):  # none ends before the last one is submitted
+            handles = [engine.submit(prompt, **arguments) for prompt, arguments in requests]
         for (prompt, arguments), handle in zip(requests, handles, strict=True):
             assert list(handle.result().tokens) == expected(prompt, **arguments) == list(handle)
     assert engine.statistics().preemptions >= 3
@@ -87,8 +88,10 @@ def test_the_youngest_request_is_preempted_also_while_its_prompt_is_computed(mon
     monkeypatch.setattr(Scheduler, "_preempt", record)
     program = FakeProgram(page_count=9, table_pages=8, chunk=1)
     with Engine(program) as engine:
-        first = engine.submit([1] * 4, max_new_tokens=24)
-        second = engine.submit([2] * 20, max_new_tokens=2)
+        with gated(program) as gate:
+            first = engine.submit([1] * 4, max_new_tokens=24)
+            gate.wait()
+            second = engine.submit([2] * 20, max_new_tokens=2)
         assert list(first.result().tokens) == expected([1] * 4, 24)
         assert list(second.result().tokens) == expected([2] * 20, 2)
     assert preempted and set(preempted) == {1}
