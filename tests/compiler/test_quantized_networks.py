@@ -225,6 +225,27 @@ def test_bytes_are_joined_and_enlarged(zero: Any, move: str, tmp_path: Path) -> 
     assert apart.max() < 2.5 and np.mean(apart > 0.5) < 0.05  # a step of the first layer may differ, too
 
 
+def test_a_scale_that_is_computed_after_a_concatenation() -> None:
+    text = """func.func @main(%x: tensor<2x3xf32>, %scale: tensor<f32>) -> tensor<4x3xi8> {
+  %c = tensor.concat dim(0) %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  %s = tensor.extract %scale[] : tensor<f32>
+  %e = tensor.empty() : tensor<4x3xi8>
+  %r = linalg.generic {
+      indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>],
+      iterator_types = ["parallel", "parallel"]
+    } ins(%c : tensor<4x3xf32>) outs(%e : tensor<4x3xi8>) {
+  ^bb0(%v: f32, %o: i8):
+    %m = arith.mulf %v, %s : f32
+    %q = arith.fptosi %m : f32 to i8
+    linalg.yield %q : i8
+  } -> tensor<4x3xi8>
+  return %r : tensor<4x3xi8>
+}"""
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    result = pd.device("cpu").load(pd.compile(text, targets="cpu")).main(x, np.float32(3))
+    np.testing.assert_array_equal(result, np.concatenate([3 * x, 3 * x]))
+
+
 @pytest.mark.parametrize(("channels", "padded"), [(3, 4), (6, 8), (1, 1), (5, 5), (16, 16)])
 def test_channels_are_padded_to_groups_where_few_are_added(channels: int, padded: int, tmp_path: Path) -> None:
     network = Network(image(channels, 11), 3)

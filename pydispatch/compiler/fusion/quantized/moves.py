@@ -17,6 +17,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types
 from pydispatch.compiler.fusion.quantized.dequantized import element_of
 from pydispatch.compiler.fusion.simplify import erase_unused
@@ -41,7 +42,7 @@ def quantize_before_moves(function: Operation) -> None:
 
 
 def _rewrite_concat(op: tensor.ConcatOp) -> bool:
-    chain = _chain_after(op.results[0])
+    chain = _chain_after(op)
     if not chain or not all(_is_static(value) for value in op.operands):
         return False
     parts = [_applied(chain, value, op) for value in op.operands]
@@ -54,7 +55,7 @@ def _rewrite_concat(op: tensor.ConcatOp) -> bool:
 def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     """Rewrite a gather that reads a tensor with no more elements than its result has."""
     source, result = extract.tensor, op.results[0]
-    chain = _chain_after(result)
+    chain = _chain_after(op)
     if not chain or not _is_static(source) or prod(shape_of(source)) > prod(shape_of(result)):
         return False
     quantized = _applied(chain, source, op)
@@ -96,15 +97,16 @@ def _extract_of(op: GenericOp) -> tensor.ExtractOp | None:
     return extract if is_alone and structured(op).is_parallel and _is_static(op.results[0]) else None
 
 
-def _chain_after(value: SSAValue) -> list[GenericOp]:
-    """Return the elementwise operations that lead from a tensor of wider elements to bytes, each the only reader of the
-    one before; none if there are no such.
+def _chain_after(move: Operation) -> list[GenericOp]:
+    """Return the elementwise operations that lead from the result of a concatenation or gather to bytes, each the only
+    reader of the one before; none if there are no such, or they cannot be before it.
     """
     chain: list[GenericOp] = []
+    value: SSAValue = move.results[0]
     while value.uses.get_length() == 1 and _is_static(value):
         (use,) = value.uses
         op = use.operation
-        if not isinstance(op, GenericOp) or not _is_unary(op):
+        if not isinstance(op, GenericOp) or not _is_unary(op) or not _can_precede(op, move):
             break
         chain.append(op)
         value = op.results[0]
@@ -119,10 +121,20 @@ def _is_unary(op: GenericOp) -> bool:
         return False
     if op.body.block.args[1].uses.get_length() or any(inner.name == "linalg.index" for inner in op.body.block.ops):
         return False
-    captured = {v for inner in op.body.block.ops for v in inner.operands if isinstance(v.type, TensorType)}
     shape = shape_of(op.results[0])
     maps = [attribute.data for attribute in op.indexing_maps.data]
-    return not captured and shape_of(op.inputs[0]) == shape and all(_is_identity(m, shape) for m in maps)
+    return shape_of(op.inputs[0]) == shape and all(_is_identity(m, shape) for m in maps)
+
+
+def _can_precede(op: GenericOp, move: Operation) -> bool:
+    """Return whether an operation of the same block captures no tensors, and only values that are defined before."""
+    body = op.body.block
+    captured = {v for v in inputs_of(op)[len(op.operands) :] if v.owner is not body and v.owner.parent is not body}
+    return op.parent is move.parent and not any(
+        isinstance(v.type, TensorType)
+        or (isinstance(v, OpResult) and v.op.parent is move.parent and not v.op.is_before_in_block(move))
+        for v in captured
+    )
 
 
 def _is_identity(index: AffineMap, shape: Sequence[int]) -> bool:
