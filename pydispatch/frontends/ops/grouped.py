@@ -32,7 +32,7 @@ def by_groups_of_rows(builder: Builder, rows: Tensor, matrices: Tensor, ends: Te
 def by_groups_of_sums(builder: Builder, x: Tensor, y: Tensor, ends: Tensor, dtype: DType) -> Tensor:
     """Return for each group g the product of [m, k] and [k, n] over its part of k: [groups, m, n], summed as `dtype`.
 
-    Index i of k is in the first group g with i < ends[g]; ends are ascending.
+    Index i of k is in the first group g with i < ends[g]; ends are ascending. Elements in no group may be NaN.
     """
     groups, depth = ends.shape[0], x.shape[1]
     index = iota(builder, (groups, depth), 1, I64)
@@ -41,4 +41,5 @@ def by_groups_of_sums(builder: Builder, x: Tensor, y: Tensor, ends: Tensor, dtyp
     is_member = ew.compare(builder, "eq", group, iota(builder, (groups, 1), 0, I64))
     zero = builder.constant(0, x.dtype)
     parts = ew.select(builder, expand_dims(builder, is_member, [1]), expand_dims(builder, x, [0]), zero)
-    return dot_general(builder, parts, y, [], [(2, 0)], dtype)
+    is_listed = expand_dims(builder, reduce(builder, "or", is_member, [0]), [1])
+    return dot_general(builder, parts, ew.select(builder, is_listed, y, zero), [], [(2, 0)], dtype)
