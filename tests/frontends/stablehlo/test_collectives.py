@@ -87,6 +87,7 @@ REFUSED = [
     (collective("all_reduce", OTHERS, SUM), "participant 1, 2, 3 in its replica_groups.*one device"),
     (collective("collective_permute", PAIRS.format("[[0, 1]]", 1)),
      "participant 1 in its source_target_pairs.*one device"),
+    (collective("collective_permute", PAIRS.format("[[0, -1]]", 1)), "participant -1 in its source_target_pairs"),
     (collective("all_gather", "all_gather_dim = 0 : i64, replica_groups = dense<0> : tensor<2x1xi64>"),
      "participant 0 in its replica_groups 2 times"),
     (collective("all_gather", f"{NOBODY}, all_gather_dim = 0 : i64"), "without participant 0"),

@@ -28,7 +28,7 @@ def _participants(tracer: StablehloTracer, op: Operation, name: str) -> list[int
         return []
     if not isinstance(listed, DenseIntOrFPElementsAttr):
         raise tracer.b.fail(f"'{op.name}': {name} must be a list of numbers, got {listed.name}")
-    numbers = [int(n) for n in listed.get_values() if n != _PADDING]
+    numbers = [int(n) for n in listed.get_values() if n != _PADDING or name != "replica_groups"]
     if others := sorted(set(numbers) - {0}):
         named = ", ".join(map(str, others))
         raise tracer.b.fail(f"'{op.name}' is not supported with participant {named} in its {name}", ONE_DEVICE)
