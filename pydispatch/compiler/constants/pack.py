@@ -59,8 +59,9 @@ f32, one worker of an AVX-512 EPYC, time with panels / without: 1x512x512 1.10, 
 4x768x768 0.65, 8x768x768 0.62, 16x768x768 0.98, 64x768x768 1.00; 8x768x3072 0.48, 32x768x3072 0.73, 128x768x3072 0.93;
 4x512x512 0.88, 16x512x512 0.86, 64x512x512 0.78, 512x512x512 0.95; 256x256: 0.69 to 1.01.
 
-A transposed factor is left unpacked for one row alone, in the L2 cache too: in place, several rows of it are read at a
-time, each a stream of its own. Time with / without panels (AMD EPYC Zen 4, one worker, weights of 120 MB in all):
+A transposed factor is left unpacked only for a single row, and only if it fits into the L2 cache: in place, several of
+its rows are read at a time, each a stream of its own. Time with / without panels (AMD EPYC Zen 4, one worker, weights
+of 120 MB in all):
 1x768x2048 0.63, 2x768x2048 0.48, 4x768x2048 0.37, 1x4096x4096 0.86, 4x4096x4096 0.56; in the L2 cache 1x512x512 1.19,
 1x128x128 1.04, 2x512x512 1.06, 2x128x128 0.88, 4x256x256 0.96.
 """
