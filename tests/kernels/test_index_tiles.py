@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -23,6 +23,8 @@ def parts(
     last: Annotated[pd.View, pd.f32[2, N]],
     other: Annotated[pd.View, pd.f32[N]],
     stored: Annotated[pd.View, pd.f32["b", "c"]],
+    order: Annotated[pd.View, pd.i32[N]],
+    counts: Annotated[pd.View, pd.i32[N]],
 ) -> None:
     s, u = short[:], unsigned[:]
     first[:, :] = q[s, 3:5, 2]
@@ -33,20 +35,24 @@ def parts(
     stored[u, pd.i32(u) + 2] += 10.0
     rows = stored[u, :6]
     stored[u, 0:6] = rows + 1.0
+    order[order[order[:]]] = pd.cumsum(order[:])
+    counts[counts[:] % 2] += 1
+    pd.atomic_add(counts, counts[:] - 1, counts[:])
 
 
 @pytest.mark.parametrize("device", [*DEVICES, "python"])
 def test_parts(device: str) -> None:
     q = np.random.default_rng(5).standard_normal((A, B, C)).astype(np.float32)
     short, unsigned = np.array([2, 0, 1, 4], np.int8), np.array([3, 1, 0, 4], np.uint32)
-    results = [np.zeros(shape, np.float32) for shape in ((N, 2), (N, N), (2, N), N, (B, C))]
+    results: list[Any] = [np.zeros(shape, np.float32) for shape in ((N, 2), (N, N), (2, N), N, (B, C))]
+    results += [np.array([3, 0, 1, 2], np.int32), np.array([4, 1, 2, 1], np.int32)]
     if device == "python":
         parts.python(q, short, unsigned, *results)
     else:
         artifact = pd.compile(parts, targets={"ptx-interpreter": "cuda"}.get(device, device))
         results = [*map(np.asarray, pd.device(device).load(artifact).parts(q, short, unsigned, *results))]
     s, u = short.astype(int), unsigned.astype(int)
-    first, square, last, other, stored = results
+    first, square, last, other, stored, order, counts = results
     inside = s < A
     np.testing.assert_array_equal(first, np.where(inside[:, None], q[np.minimum(s, A - 1), 3:5, 2], 0))
     np.testing.assert_array_equal(square, q[1, s[:, None], u])
@@ -57,3 +63,5 @@ def test_parts(device: str) -> None:
     expected[u[:3], u[:3] + 2] += 10  # the last one is outside
     expected[u] += 1
     np.testing.assert_array_equal(stored, expected)
+    np.testing.assert_array_equal(order, [4, 6, 3, 3])  # at 2, 3, 0 and 1
+    np.testing.assert_array_equal(counts, [6, 6, 2, 1])  # after 5, 2, 2 and 1; the first addition is outside

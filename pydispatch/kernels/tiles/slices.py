@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pydispatch.kernels.arithmetic import binary, cast
 from pydispatch.kernels.entities import INTEGERS, Entity, Literal, MemoryRef, Scalar, Tile, described
 from pydispatch.kernels.tiles.scans import Scans
-from pydispatch.kernels.tiles.values import MAX_DIMENSIONS, Shape
+from pydispatch.kernels.tiles.values import MAX_DIMENSIONS, OTHER_INDEX, Shape
 
 EXAMPLE = "write x[i:i + 16]: its size is known when the kernel is compiled"
 
@@ -191,22 +191,14 @@ class Slices(Scans):
 
     def _compile_time_int(self, node: ast.expr) -> int | None:
         """Return the value of an expression that is an integer at compile time, else None. No operation is emitted."""
-        value = self._previewed(node)
+        outer, saved = self.writer, self.environment
+        self.writer, self.environment = outer.nested(), dict(saved)
+        try:
+            value = self.evaluate(node)
+        finally:
+            self.writer, self.environment = outer, saved
         is_known = isinstance(value, Literal) and isinstance(value.value, int) and not isinstance(value.value, bool)
         return value.value if is_known and isinstance(value, Literal) else None  # type: ignore[return-value]
-
-    def has_tile_index(self, node: ast.Subscript) -> bool:
-        """Return whether a subscript of a view denotes a tile: it has a slice or a tile among its indices."""
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return any(isinstance(part, ast.Slice) or isinstance(self._previewed(part), Tile) for part in parts)
-
-    def _previewed(self, node: ast.expr) -> Entity:
-        """Return the value of an expression of which nothing is emitted."""
-        outer, self.writer = self.writer, self.writer.nested()
-        try:
-            return self.evaluate(node)
-        finally:
-            self.writer = outer
 
     # ---- accesses
 
@@ -264,12 +256,13 @@ class Slices(Scans):
             return value
 
         tile = self.lazy(node, part.shape, memory.dtype, part.index_tiles, element, moved=True)
-        reads = {**tile.reads, memory.name: part.origin}
+        reads = {**tile.reads, memory.name: OTHER_INDEX if part.index_tiles else part.origin}
         return Tile(tile.shape, tile.dtype, tile.element, reads, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
         """Store a tile, or one number, into a slice of a view."""
         memory, what = part.memory, f"an element of '{ast.unparse(node.value)}'"
+        part = replace(part, ranges=tuple(self._unaffected(node, range_, memory) for range_ in part.ranges))
         if isinstance(value, Tile):
             tile = self.computed(origin, value)
             padded = (1,) * (len(part.shape) - len(tile.shape)) + tile.shape
@@ -307,6 +300,12 @@ class Slices(Scans):
 
         self.over(part.shape, store, bounds=self._bounds(axis) if is_bounded and axis is not None else None)
         self._within_bounds = None
+
+    def _unaffected(self, node: ast.AST, range_: Range | IndexTile, memory: MemoryRef) -> Range | IndexTile:
+        """Return indices that stores to a memory do not change: those that are read from it are stored first."""
+        if isinstance(range_, IndexTile) and memory.name in range_.start.reads:
+            return replace(range_, start=self.materialized(node, range_.start, is_temporary=True))
+        return range_
 
     def _bounds(self, axis: Range) -> tuple[Scalar, Scalar]:
         """Return the first index along an axis that exists in the view, and the end of the existing ones.

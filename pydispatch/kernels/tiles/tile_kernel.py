@@ -51,8 +51,8 @@ class TileKernel(Updates):
         self._statement: ast.stmt | None = None
         self._owners: dict[str, tuple[ast.FunctionDef, str]] = {}
         """The variable of which function has a buffer for itself."""
-        self._base: tuple[ast.expr, Entity] | None = None
-        """An expression that was evaluated to see whether it is a tile, and is asked for next."""
+        self._evaluated: dict[ast.expr, Entity] = {}
+        """Expressions that were evaluated to see whether they are tiles, and are asked for next."""
         self._depth = 0
         self._bound: dict[tuple[ast.FunctionDef, str], int] = {}
         """How many loops and conditions are around the first value of a variable, which gives it its shape."""
@@ -252,7 +252,7 @@ class TileKernel(Updates):
             self.assign(target, value, node.value)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
-        if isinstance(target, ast.Subscript) and self.has_tile_index(target):
+        if isinstance(target, ast.Subscript) and self._has_tile_index(target):
             self._write(target, self.part(target, self._memory(target)), value, origin)
             return
         super().assign(target, value, origin)
@@ -262,7 +262,7 @@ class TileKernel(Updates):
         super()._store(target, memory, indices, value, origin)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
-        if isinstance(node.target, ast.Subscript) and self.has_tile_index(node.target):
+        if isinstance(node.target, ast.Subscript) and self._has_tile_index(node.target):
             part = self.part(node.target, self._memory(node.target))
             self._write(node.target, part, self._combined(node, self.loaded(node.target, part)), node)
             return
@@ -291,16 +291,25 @@ class TileKernel(Updates):
 
     def _subscript(self, node: ast.Subscript) -> Entity:
         base = self.evaluate(node.value)
-        if isinstance(base, MemoryRef) and self.has_tile_index(node):
+        if isinstance(base, MemoryRef) and self._has_tile_index(node):
             return self.loaded(node, self.part(node, base))
         if isinstance(base, Tile):
             return self._with_axes(node, base)
-        self._base = node.value, base
+        self._evaluated[node.value] = base
         return super()._subscript(node)
 
+    def _has_tile_index(self, node: ast.Subscript) -> bool:
+        """Return whether a subscript of a view denotes a tile: it has a slice or a tile among its indices."""
+        for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+            if isinstance(part, ast.Slice):
+                return True
+            self._evaluated[part] = index = self.evaluate(part)
+            if isinstance(index, Tile):
+                return True
+        return False
+
     def evaluate(self, node: ast.expr) -> Entity:
-        known, self._base = self._base, None
-        return known[1] if known is not None and known[0] is node else super().evaluate(node)
+        return self._evaluated.pop(node) if node in self._evaluated else super().evaluate(node)
 
     def _with_axes(self, node: ast.Subscript, tile: Tile) -> Tile:
         """Return a tile with new axes of size 1, as in `t[:, None]`."""
@@ -332,7 +341,7 @@ class TileKernel(Updates):
     def _attribute(self, node: ast.Attribute) -> Entity:
         base = self.evaluate(node.value)
         if not isinstance(base, Tile):
-            self._base = node.value, base
+            self._evaluated[node.value] = base
             return super()._attribute(node)
         if node.attr not in ("shape", "ndim", "dtype", "T"):
             raise self.error(node, f"a tile has no '{node.attr}'", "there are shape, ndim, dtype and T")
@@ -393,11 +402,13 @@ class TileKernel(Updates):
 
     def _updated(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
         """Emit an atomic operation on an element, or on one for each element of tiles."""
-        if isinstance(arguments[0], MemoryRef):
-            name = arguments[0].name
+        memory = arguments[0] if len(arguments) > 1 else None
+        if isinstance(memory, MemoryRef):
+            name = memory.name
             self._materialize_readers(node, lambda tile: name in tile.reads)
-        if not self.update_elements(node, handler, arguments):
-            handler(self, node, arguments)
+            if self.update_elements(node, handler, memory, arguments[1], arguments[2:]):
+                return Known(None)
+        handler(self, node, arguments)
         return Known(None)
 
 

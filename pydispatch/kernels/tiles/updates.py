@@ -14,20 +14,25 @@ from pydispatch.kernels.tiles.products import Products
 class Updates(Products):
     """Code generator for atomic operations on tiles."""
 
-    def update_elements(self, node: ast.Call, handler: Handler, arguments: Sequence[Entity]) -> bool:
+    def update_elements(
+        self, node: ast.Call, handler: Handler, memory: MemoryRef, index: Entity, values: Sequence[Entity]
+    ) -> bool:
         """Emit an atomic operation for each element of the tiles among its arguments; return whether there are tiles.
 
         Tiles are broadcast to one shape. Elements whose index lies outside of the memory are left out.
         """
-        memory, index, *values = arguments if len(arguments) > 1 else (*arguments, TupleValue(()))
         parts = list(index.items) if isinstance(index, TupleValue) else [index]
         tiles = [part for part in (*parts, *values) if isinstance(part, Tile)]
-        if not tiles or not isinstance(memory, MemoryRef):
+        if not tiles:
             return False
         for part in parts:
             if isinstance(part, Tile) and part.dtype not in INTEGERS:
                 raise self.error(node.args[1], f"{described(part)} as indices", "convert it: pydispatch.i32(...)")
-        computed = {id(tile): self.computed(node, tile) for tile in tiles}
+        computed = {
+            id(tile): self.materialized(node, tile, is_temporary=True) if memory.name in tile.reads
+            else self.computed(node, tile)
+            for tile in tiles
+        }  # fmt: skip
         shape = self.broadcast(node, [tile.shape for tile in tiles])
 
         def update(at: list[Scalar]) -> None:
