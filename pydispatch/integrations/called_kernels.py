@@ -81,7 +81,7 @@ class Kernel(KernelSource):
             args: Arrays of NumPy, of which those that the kernel writes are changed in place, and numbers.
 
         Raises:
-            InvalidArgumentError: The number of arguments is not that of the parameters.
+            InvalidArgumentError: Arguments do not match the parameters.
             KernelError: An index is out of bounds, or invocations do not meet.
             CompileError: As `lowered`, for a kernel whose grid is inferred.
         """

@@ -64,6 +64,28 @@ def failing(x: Vector) -> None:
         x[i] = total
 
 
+@pd.kernel(workgroup=1, grid=1)
+def alone(x: Vector) -> None:
+    total = pd.group_sum(x[0])
+    x[0] = total + 1.0
+
+
+def test_a_workgroup_of_one_invocation() -> None:
+    x = np.ones(1, np.float32)
+    alone.python(x)
+    assert x[0] == 2
+
+
+def wait() -> None:
+    pd.barrier()
+
+
+@pd.kernel(workgroup=4, grid=1)
+def nested(x: Vector) -> None:
+    wait()
+    x[0] = 1.0
+
+
 def test_errors_are_those_of_python() -> None:
     x = np.zeros(3, np.float32)
     with pytest.raises(pd.KernelError, match="the index 3 is outside of dimension 0 of 'x', whose size is 3"):
@@ -74,5 +96,9 @@ def test_errors_are_those_of_python() -> None:
         failing.python(x)
     with pytest.raises(pd.InvalidArgumentError, match=r"kernel 'beyond' takes 1 arguments \(x\), got 2"):
         beyond.python(x, x)
+    with pytest.raises(pd.InvalidArgumentError, match=r"'x': expected a NumPy array f32\[n\], got one of int8"):
+        beyond.python(np.zeros(3, np.int8))
+    with pytest.raises(pd.KernelError, match=r"pydispatch\.barrier in a function that the kernel calls"):
+        nested.python(x)
     with pytest.raises(pd.InvalidArgumentError, match=r"pydispatch\.global_id is for functions under"):
         pd.global_id(0)

@@ -7,8 +7,12 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.collectives import COLLECTIVES
+from pydispatch.kernels.emulation.tile_functions import dtype_of
 from pydispatch.kernels.emulation.views import ArrayView
 from pydispatch.kernels.emulation.workgroups import run_workgroup
 from pydispatch.kernels.module import size_symbols
@@ -38,11 +42,23 @@ def _arguments(kernel: KernelSource, args: Sequence[Any]) -> dict[str, Any]:
     passed: dict[str, Any] = {}
     for parameter, argument in zip(kernel.passed, args, strict=True):
         assert parameter.type is not None
-        value = ArrayView(parameter.name, argument) if parameter.is_view else DType(parameter.type.dtype)(argument)
+        value = _view(kernel, parameter, argument) if parameter.is_view else DType(parameter.type.dtype)(argument)
         if parameter.group:
             value = (*passed.get(parameter.group, ()), value)
         passed[parameter.group or parameter.name] = value
     return {name: passed.get(name, kernel.statics.get(name)) for name in kernel.source.parameter_names}
+
+
+def _view(kernel: KernelSource, parameter: Parameter, argument: object) -> ArrayView:
+    """Return a view over an array. Raise InvalidArgumentError for anything but an array of the parameter's type."""
+    type_ = parameter.type
+    assert type_ is not None and type_.shape is not None
+    got = f"a {type(argument).__name__}"
+    if isinstance(argument, np.ndarray):
+        if argument.dtype == dtype_of(DType(type_.dtype)) and argument.ndim == len(type_.shape):
+            return ArrayView(parameter.name, argument)
+        got = f"one of {argument.dtype}{list(argument.shape)}"
+    raise InvalidArgumentError(f"kernel '{kernel.name}': '{parameter.name}': expected a NumPy array {type_}, got {got}")
 
 
 def _counts(kernel: KernelSource, args: Sequence[Any], values: Mapping[str, Any]) -> tuple[int, ...]:

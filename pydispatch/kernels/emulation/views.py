@@ -12,7 +12,7 @@ Index = Any
 
 
 class ArrayTile(np.ndarray):
-    """ArrayTile as an array. Assignments in place make a new value, since variables of kernels share no memory.
+    """Tile as an array. Assignments in place make a new value, since variables of kernels share no memory.
 
     missing: whether each element lies outside of the view that the tile is a part of; None if it is no part.
     """
@@ -45,7 +45,7 @@ def tile(array: Any) -> Any:
 
 
 class ArrayView:
-    """ArrayView of a kernel over an array. Parts outside of the array read as 0 and are not written."""
+    """View of a kernel over an array. Parts outside of the array read as 0 and are not written."""
 
     def __init__(self, name: str, array: Any) -> None:
         self.name, self.array = name, array
@@ -70,7 +70,8 @@ class ArrayView:
         if not self._is_part(indices):
             return self.array[self.element(indices)]
         places, inside = self.places(indices)
-        result = tile(np.where(inside, self.array[tuple(places)], np.zeros((), self.array.dtype)))
+        result = tile(np.zeros(inside.shape, self.array.dtype))
+        result[inside] = self.array[tuple(place[inside] for place in places)]
         result.missing = ~inside
         return result
 
@@ -120,7 +121,7 @@ class ArrayView:
                 place = np.asarray(index)
             place = np.broadcast_to(place, shape).astype(np.int64)
             inside &= (place >= 0) & (place < size)
-            places.append(np.clip(place, 0, max(size - 1, 0)))
+            places.append(place)
         return places, inside
 
     def _indices(self, index: Index) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -43,10 +43,26 @@ class _Turns:
         return self.results[invocation]
 
     def run(self, invocations: Sequence[Invocation], run: Run) -> None:
-        threads = [threading.Thread(target=self._body, args=(invocation, run)) for invocation in invocations]
+        """Run all invocations. An error of one of them, or KeyboardInterrupt of this thread, ends the others."""
+        threads = [
+            threading.Thread(target=self._body, args=(invocation, run), daemon=True) for invocation in invocations
+        ]
         self.own = {invocation: threading.Semaphore(0) for invocation in invocations}
         for thread in threads:
             thread.start()
+        try:
+            self._alternate(invocations)
+        except BaseException as error:
+            self.error = error
+        for invocation in invocations:
+            self.own[invocation].release()
+        for thread in threads:
+            thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _alternate(self, invocations: Sequence[Invocation]) -> None:
+        """Give the turn to each invocation up to its next collective, until all have ended or one has failed."""
         left = list(invocations)
         while left:
             self.waiting.clear()
@@ -54,20 +70,12 @@ class _Turns:
                 self.own[invocation].release()
                 self.main.acquire()
                 if self.error is not None:
-                    break
-            if self.error is None and self.waiting and len(self.waiting) < len(invocations):
-                self.error = KernelError("invocations of a workgroup have ended while others wait for all of them")
-            if self.error is not None:
-                break
+                    return
+            if self.waiting and len(self.waiting) < len(invocations):
+                raise KernelError("invocations of a workgroup have ended while others wait for all of them")
             left = list(self.waiting)
             if left:
                 self._complete(left)
-        for invocation in invocations:
-            self.own[invocation].release()
-        for thread in threads:
-            thread.join()
-        if self.error is not None:
-            raise self.error
 
     def _body(self, invocation: Invocation, run: Run) -> None:
         """Run one invocation in its thread."""
@@ -87,8 +95,7 @@ class _Turns:
         """Compute the results of a collective that all invocations have come to."""
         names = {self.waiting[invocation][0] for invocation in invocations}
         if len(names) > 1:
-            self.error = KernelError(f"invocations of a workgroup wait in different places: {', '.join(sorted(names))}")
-            return
+            raise KernelError(f"invocations of a workgroup wait in different places: {', '.join(sorted(names))}")
         arguments = [self.waiting[invocation][1] for invocation in invocations]
         self.results = dict(zip(invocations, results_of(names.pop(), arguments), strict=True))
 
@@ -116,6 +123,11 @@ def results_of(name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
     return results
 
 
+def _refuse_nested(invocation: Invocation, name: str, arguments: tuple[Any, ...]) -> NoReturn:
+    """Raise KernelError for a collective that no statement of the kernel itself calls."""
+    raise KernelError(f"pydispatch.{name} in a function that the kernel calls: call it in the kernel itself")
+
+
 def run_workgroup(
     run: Run, group: Sequence[int], extents: Sequence[int], counts: Sequence[int], is_whole: bool, meets: bool
 ) -> None:
@@ -129,10 +141,11 @@ def run_workgroup(
     """
     memory: list[ArrayView] = []
     turns = _Turns()
+    meet = turns.meet if meets else _refuse_nested
     indices = [index[::-1] for index in itertools.product(*map(range, reversed(extents)))]
     locals_: list[tuple[int, ...] | None] = [None] if is_whole else [*indices]
-    invocations = [Invocation(local, group, extents, counts, memory, turns.meet) for local in locals_]
-    if meets and len(invocations) > 1:
+    invocations = [Invocation(local, group, extents, counts, memory, meet) for local in locals_]
+    if meets:
         turns.run(invocations, run)
         return
     before = getattr(functions.running, "invocation", None)
