@@ -7,7 +7,13 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from pydispatch.kernels.arithmetic import is_float
 from pydispatch.kernels.prints import PrintedLine
+
+_FLOATS = {"f16": np.float16, "f32": np.float32}
+"""Types that print a number of their precision with no more digits than it needs."""
 
 
 class _Parameters(ctypes.Structure):
@@ -49,5 +55,5 @@ def _shown(line: PrintedLine, values: Sequence[float]) -> list[str]:
         if type == "i1":
             shown[position] = str(bool(value))
         else:
-            shown[position] = f"{value:.9g}" if type.startswith(("f", "bf")) else str(int(value))
+            shown[position] = str(_FLOATS.get(type, float)(value)) if is_float(type) else str(int(value))
     return shown
