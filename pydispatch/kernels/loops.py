@@ -103,11 +103,12 @@ class Loops(Statements):
                 node, f"'{left}' in a loop over a tuple, which is written once for each item",
                 "let a condition decide what is done",
             )  # fmt: skip
+        line = self.source.location(node).line
         for item in items:
             self._bind_item(node.target, item)
             self.block(node.body)
             for name in names_in(node.target):
-                self.environment.pop(name, None)
+                self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
 
     def _bind_item(self, target: ast.expr, item: Entity) -> None:
         """Bind the names of a loop over a tuple to an item as it is: a view, or a number without a type."""
@@ -140,7 +141,14 @@ class Loops(Statements):
 
     def _end_of_iteration(self, carried: Iterable[str], more: Sequence[Scalar] = ()) -> None:
         """Emit the scf.yield of one iteration: values of unnamed variables, then of the loop-carried variables."""
-        values = [*more, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]
+        values = list(more)
+        for name in carried:
+            if isinstance(entity := self.environment[name], Undefined):
+                raise self.error(
+                    self.writer.node, f"'{name}' {entity.reason}, and the loop around it passes it on",
+                    "give the variable of the inner loop another name",
+                )  # fmt: skip
+            values += flat(entity) or []
         if values:
             self.writer.line(f"scf.yield {', '.join(v.name for v in values)} : {', '.join(v.type for v in values)}")
 

@@ -103,7 +103,7 @@ class Phases(Subgroups):
                     return False
             elif isinstance(child, ast.Call):
                 called = self._named_object(child.func)
-                if not isinstance(called, DType) and called not in TABLE:
+                if not isinstance(called, DType) and (called not in TABLE or called in COLLECTIVES):
                     return False
         return True
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.allocations import WORKGROUP_MEMORY
-from pydispatch.kernels.arithmetic import binary, cast, compare
+from pydispatch.kernels.arithmetic import binary, cast
 from pydispatch.kernels.calls import count_of
 from pydispatch.kernels.collectives import SUBGROUP_REDUCTIONS
 from pydispatch.kernels.coverage import Coverage
-from pydispatch.kernels.entities import Entity, Known, Literal, MemoryRef, Scalar
+from pydispatch.kernels.entities import INTEGERS, Entity, Known, Literal, MemoryRef, Scalar, described
 from pydispatch.kernels.source import Source
 
 SUBGROUP_SIZE = 32
@@ -32,13 +32,11 @@ class Subgroups(Coverage):
 
     def publish(self, node: ast.Call, value: Scalar) -> None:
         """Emit the store of this invocation's value for a call, into memory that is allocated by its first store."""
-        if value.type == "i1":
-            value = cast(self.writer, value, "i32")
         memory = self._published.get(node)
         if memory is None or memory.dtype != value.type:
             count = math.prod(self.workgroup)
             type = f"memref<{count}x{value.type}, {WORKGROUP_MEMORY}>"
-            memory = MemoryRef(f"%exchanged{len(self._published)}_{value.type}", value.type, (Literal(count),), type)
+            memory = MemoryRef(f"%exchanged{self.writer.fresh()[1:]}", value.type, (Literal(count),), type)
             self._allocate(node, memory.name, type, count, value.type)
             self._published[node] = memory
         self.writer.line(f"memref.store {value.name}, {memory.name}[{self._linear_id().name}] : {memory.type}")
@@ -54,8 +52,8 @@ class Subgroups(Coverage):
         if function is functions.subgroup_shuffle:
             return self._shuffled(node, memory)
         if function is functions.subgroup_ballot:
-            return self._ballot(node, memory)
-        return self._reduced(memory, SUBGROUP_REDUCTIONS[function])
+            return self._ballot(memory)
+        return self._reduced(node, memory, SUBGROUP_REDUCTIONS[function])
 
     def _linear_id(self) -> Scalar:
         """Return the number of this invocation in its workgroup."""
@@ -77,8 +75,10 @@ class Subgroups(Coverage):
 
     def _shuffled(self, node: ast.Call, memory: MemoryRef) -> Scalar:
         """Emit the read of the value of another invocation; of the own value if there is no such invocation."""
-        lane_node = node.args[1]
-        lane = cast(self.writer, self.number(lane_node), "index")
+        number = self.number(node.args[1])
+        if not (isinstance(number.value, int) if isinstance(number, Literal) else number.type in INTEGERS):
+            raise self.error(node.args[1], f"{described(number)} as a lane", "convert it: pydispatch.i32(...)")
+        lane = cast(self.writer, number, "index")
         linear = self._linear_id()
         other = binary(self.writer, "+", self._begin(linear), lane)
         assert isinstance(other, Scalar)
@@ -93,8 +93,10 @@ class Subgroups(Coverage):
         index = self.writer.value(f"arith.select {exists.name}, {other.name}, {linear.name} : index", "index")
         return self._loaded(memory, index)
 
-    def _reduced(self, memory: MemoryRef, symbol: str) -> Scalar:
+    def _reduced(self, node: ast.Call, memory: MemoryRef, symbol: str) -> Scalar:
         """Emit the sum, maximum or minimum over the subgroup, in the order of its invocations."""
+        if memory.dtype == "i1":
+            raise self.error(node.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")
         first = self._loaded(memory, self._begin(self._linear_id()))
 
         def combined(total: Scalar, value: Scalar, _: Scalar) -> Scalar:
@@ -102,11 +104,11 @@ class Subgroups(Coverage):
 
         return self._over_subgroup(memory, 1, first, combined)
 
-    def _ballot(self, node: ast.Call, memory: MemoryRef) -> Scalar:
+    def _ballot(self, memory: MemoryRef) -> Scalar:
         """Emit the word whose bit k says whether the condition holds in invocation k of the subgroup."""
 
         def combined(word: Scalar, value: Scalar, lane: Scalar) -> Scalar:
-            holds = cast(self.writer, compare(self.writer, "!=", value, Literal(0)), "u32")
+            holds = cast(self.writer, cast(self.writer, value, "i1"), "u32")
             bit = binary(self.writer, "<<", holds, cast(self.writer, lane, "u32"))
             return cast(self.writer, binary(self.writer, "|", word, bit), "u32")
 

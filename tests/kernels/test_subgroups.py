@@ -25,11 +25,14 @@ def subgroups(
     own = pd.local_id(1) * 20 + pd.local_id(0)
     i, lane = pd.group_id(0) * GROUP + own, own % 32
     total = pd.subgroup_sum(x[i])
-    sums[i] = total
+    size = pd.subgroup_sum(1)
+    pd.barrier()
+    sums[i] = total + pd.f32(size)
     largest = pd.subgroup_max(pd.i32(x[i]))
     opposite = pd.subgroup_shuffle(x[i], 31 - lane)
     ballot = pd.subgroup_ballot(x[i] > 0)
-    most[i], turned[i], bits[i] = largest, opposite, ballot
+    is_positive = pd.subgroup_shuffle(x[i] > 0, 0)
+    most[i], turned[i], bits[i] = largest if is_positive else -largest, opposite, ballot
     value, step = x[i], 1
     while step < 32:
         before = pd.subgroup_shuffle(value, lane - step)
@@ -49,8 +52,8 @@ def test_subgroups(device: str) -> None:
     for start in starts:
         part = slice(start, start + (32 if start % GROUP < 64 else 16))
         values = x[part]
-        np.testing.assert_array_equal(sums[part], values.sum())
-        np.testing.assert_array_equal(most[part], values.max())
+        np.testing.assert_array_equal(sums[part], values.sum() + len(values))
+        np.testing.assert_array_equal(most[part], values.max() if values[0] > 0 else -values.max())
         np.testing.assert_array_equal(turned[part], values[::-1] if len(values) == 32 else values)
         np.testing.assert_array_equal(bits[part], sum(1 << k for k, value in enumerate(values) if value > 0))
         np.testing.assert_array_equal(scan[part], values.cumsum())
