@@ -75,10 +75,10 @@ class Subgroups(Coverage):
 
     def _shuffled(self, node: ast.Call, memory: MemoryRef) -> Scalar:
         """Emit the read of the value of another invocation; of the own value if there is no such invocation."""
-        number = self.number(node.args[1])
-        if not (isinstance(number.value, int) if isinstance(number, Literal) else number.type in INTEGERS):
-            raise self.error(node.args[1], f"{described(number)} as a lane", "convert it: pydispatch.i32(...)")
-        lane = cast(self.writer, number, "index")
+        stated = self.number(node.args[1])
+        if not (isinstance(stated.value, int) if isinstance(stated, Literal) else stated.type in INTEGERS):
+            raise self.error(node.args[1], f"{described(stated)} as a lane", "convert it: pydispatch.i32(...)")
+        lane = cast(self.writer, stated, "index")
         linear = self._linear_id()
         other = binary(self.writer, "+", self._begin(linear), lane)
         assert isinstance(other, Scalar)
