@@ -59,8 +59,10 @@ def test_200_requests_arrive_are_cancelled_time_out_and_fail(seed: int) -> None:
     bad = VOCABULARY - 1  # a prompt or an answer with this token fails
     program, clock = FakeProgram(rows=5, page_count=24, failing=frozenset([bad])), Clock()
     requests: list[tuple[str, list[int], dict[str, Any], Any]] = []
-    with Engine(program, clock=clock, max_queue=1000) as engine:
+    with Engine(program, clock=clock, max_queue=1000) as engine, gated(program) as gate:
         for index in range(200):
+            if index == 40:
+                gate.open()  # as many as run at once are waiting
             prompt, arguments = request(1000 * seed + index)
             fate = draw.choice(FATES)
             if fate == "failed":
@@ -72,7 +74,7 @@ def test_200_requests_arrive_are_cancelled_time_out_and_fail(seed: int) -> None:
             clock.now += draw.choice([0, 0, 0.5])
             if fate == "cancelled" and draw.random() < 0.3:
                 handle.cancel()
-            if draw.random() < 0.2:  # let the engine go on, and cancel what runs
+            if index >= 40 and draw.random() < 0.2:  # let the engine go on, and cancel what runs
                 outcome(draw.choice([handle for _, _, _, handle in requests[-8:]]))
                 for older_fate, _, _, older in requests[-8:]:
                     if older_fate == "cancelled":
