@@ -63,3 +63,10 @@ def test_repeated_names_are_seen(tmp_path: Path) -> None:
     for stem, name in (("one", "Reader"), ("two", "Reader"), ("three", "Writer")):
         (tmp_path / f"{stem}.py").write_text(f"class {name}: pass\n")
     assert repeated(names_of(tmp_path.glob("*.py"))).keys() == {"Reader"}
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """pytest imports them by their names alone, and would refuse the second one in a run of both."""
+    tests = PACKAGE.parent / "tests"
+    paths = [path for path in sorted(tests.rglob("test_*.py")) if "suites" not in path.parts]
+    assert repeated({path.stem: [p for p in paths if p.stem == path.stem] for path in paths}) == {}
