@@ -1,4 +1,4 @@
-"""What the engine for text itself costs: CPU time of a step beside a program that computes nothing.
+"""Cost of the engine for text: CPU time of a step beside a program that computes nothing.
 
     python bench/generate.py [--steps N] [--json FILE]
 

@@ -12,7 +12,7 @@ Array = Any
 
 
 class Architecture(Protocol):
-    """What a decoder computes around attention; x is [s, t, width], `layer` a number."""
+    """Computation of a decoder around attention. x is [s, t, width]; layers are counted from 0."""
 
     def embed(self, tokens: Array, positions: Array) -> Array: ...
 

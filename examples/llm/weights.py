@@ -30,7 +30,7 @@ def read_safetensors(path: Path) -> dict[str, Array]:
         Read-only arrays by name.
 
     Raises:
-        ValueError: The file is cut off, or its header states types, shapes or places that do not fit the file.
+        ValueError: The file is cut off, or its header states types, shapes or offsets that do not fit the file.
     """
     size = path.stat().st_size
     if size < 8:

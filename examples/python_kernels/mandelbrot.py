@@ -1,4 +1,4 @@
-"""The Mandelbrot set: a loop that each invocation leaves by itself."""
+"""The Mandelbrot set: a loop with early exit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The largest elements of each row with their places, by a bitonic sort in workgroup memory."""
+"""The largest elements of each row with their indices, by a bitonic sort in workgroup memory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SIZE, K = 128, 8
 def top_k(
     x: Annotated[pd.View, pd.f32["m", "n"]],
     values: Annotated[pd.View, pd.f32["m", K]],
-    places: Annotated[pd.View, pd.i32["m", K]],
+    indices: Annotated[pd.View, pd.i32["m", K]],
 ) -> None:
-    """Rows of at most 128 elements. Equal elements are in the order of their places."""
+    """Rows of at most 128 elements. Equal elements are in the order of their indices."""
     keys = pd.shared(SIZE, pd.f32)
     numbers = pd.shared(SIZE, pd.i32)
     row, lane = pd.group_id(0), pd.local_id(0)
@@ -40,14 +40,14 @@ def top_k(
             distance //= 2
         run *= 2
     if lane < K:
-        values[row, lane], places[row, lane] = keys[lane], numbers[lane]
+        values[row, lane], indices[row, lane] = keys[lane], numbers[lane]
 
 
 def cases(random: np.random.Generator) -> list[Case]:
     x = random.integers(-50, 50, (5, 100)).astype(np.float32)
-    places = np.argsort(-x, axis=1, kind="stable")[:, :K]
+    indices = np.argsort(-x, axis=1, kind="stable")[:, :K]
     given = x, np.zeros((5, K), np.float32), np.zeros((5, K), np.int32)
-    return [Case(top_k, given, (np.take_along_axis(x, places, 1), places))]
+    return [Case(top_k, given, (np.take_along_axis(x, indices, 1), indices))]
 
 
 if __name__ == "__main__":

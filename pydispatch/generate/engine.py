@@ -7,6 +7,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, overload
@@ -162,8 +163,7 @@ class Engine(Generic[Piece]):
             Error: The engine is closed.
         """
         sequence = self._sequence(prompt, max_new_tokens, temperature, top_k, top_p, seed, stop, deadline)
-        accepted = self._worker.submit(sequence, wait)
-        handle: Handle[Piece] = Handle(sequence, self._worker.cancel, self)
+        handle, accepted = self._started(sequence, wait)
         if accepted is not None:
             try:
                 accepted.result()
@@ -187,10 +187,12 @@ class Engine(Generic[Piece]):
         """Add a request as `submit` does, and wait in a coroutine while the queue is full.
 
         A request whose deadline passes before there is room returns a handle too; its result raises DeadlineError.
+
+        Raises:
+            InvalidArgumentError, EngineStoppedError, Error: As for `submit`.
         """
         sequence = self._sequence(prompt, max_new_tokens, temperature, top_k, top_p, seed, stop, deadline)
-        accepted = self._worker.submit(sequence, True)
-        handle: Handle[Piece] = Handle(sequence, self._worker.cancel, self)
+        handle, accepted = self._started(sequence, True)
         if accepted is not None:
             try:
                 await asyncio.wrap_future(accepted)
@@ -247,6 +249,11 @@ class Engine(Generic[Piece]):
     def __repr__(self) -> str:
         state = self.statistics()
         return f"<{type(self).__name__}: {state.running} requests run, {state.waiting} wait>"
+
+    def _started(self, sequence: TokenSequence, wait: bool) -> tuple[Handle[Piece], Future[None] | None]:
+        """Queue a sequence; return its handle, and a future to wait for if the queue has no room yet."""
+        accepted = self._worker.submit(sequence, wait)
+        return Handle(sequence, self._worker.cancel, self), accepted
 
     def _sequence(
         self,

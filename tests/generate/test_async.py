@@ -157,7 +157,7 @@ def test_a_loop_that_is_closed_disturbs_no_other_reader() -> None:
         assert list(handle) == expected([1], 5)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_the_child_of_a_fork_cancels_requests_of_the_parent() -> None:
     program = FakeProgram()
     with Engine(program) as engine, gated(program) as gate:

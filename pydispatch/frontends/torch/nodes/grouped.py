@@ -18,6 +18,9 @@ def grouped_mm(
 
     [m, k] by [groups, k, n] is [m, n], [groups, m, k] by [k, n] is [m, n], and [m, k] by [k, n] is [groups, m, n].
     Without `offs` it is the batched product of [groups, m, k] and [groups, k, n].
+
+    Raises:
+        CompileError: The operands have other ranks, or `offs` is missing.
     """
     b, dtype = tracer.b, wide(self.dtype)
     ranks = self.rank, mat2.rank
