@@ -44,31 +44,38 @@ def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShape
         return None
     if any(inner.name == "linalg.index" for inner in walk(user.body)):
         return None
-    kept = [_groups_of_map(map_, groups) for map_ in g.maps]
-    if any(k is None for k in kept) or g.maps[g.operands.index(expand.result)] != g.maps[-1]:
+    groups_of_operands = [_groups_of_map(map_, groups) for map_ in g.maps]
+    if (
+        any(operand_groups is None for operand_groups in groups_of_operands)
+        or g.maps[g.operands.index(expand.result)] != g.maps[-1]
+    ):
         return None
     operands: list[SSAValue] = []
-    for value, groups_kept in zip(g.operands, kept, strict=True):
+    for value, groups_kept in zip(g.operands, groups_of_operands, strict=True):
         assert groups_kept is not None
         if value is expand.result:
             operands.append(expand.src)
         elif len(shape_of(value)) == len(groups_kept):
             operands.append(value)
         else:
-            parts, at = [], 0
+            parts, next_axis = [], 0
             for group in groups_kept:
-                parts.append(list(range(at, at + len(groups[group]))))
-                at += len(groups[group])
+                parts.append(list(range(next_axis, next_axis + len(groups[group]))))
+                next_axis += len(groups[group])
             assert isinstance(value.type, TensorType)
             shape = value.type.get_shape()
             operands.append(collapsed(user, value, parts, [math.prod(shape[i] for i in part) for part in parts]))
     n = len(groups)
-    new_maps = [AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in k)) for k in kept if k is not None]
-    stage = rewrite_loops(user, operands, new_maps, ["parallel"] * n)
+    new_maps = [
+        AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in operand_groups))
+        for operand_groups in groups_of_operands
+        if operand_groups is not None
+    ]
+    collapsed_result = rewrite_loops(user, operands, new_maps, ["parallel"] * n)
     type_ = user.results[0].type
     assert isinstance(type_, TensorType)
     dims = list(expand.dynamic_output_shape)
-    result = tensor.ExpandShapeOp(stage, dims, expand.reassociation, list(type_.get_shape()), type_)
+    result = tensor.ExpandShapeOp(collapsed_result, dims, expand.reassociation, list(type_.get_shape()), type_)
     before(result, user)
     replace_op(user, result.results[0])
     return result
@@ -78,15 +85,15 @@ def _groups_of_map(map_: AffineMap, groups: DimGroups) -> list[int] | None:
     """Return the groups of dimensions that a map consists of, in order; None if it has a partial group or another
     index.
     """
-    kept_groups: list[int] = []
-    rest = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
-    while rest:
-        g = next((i for i, group in enumerate(groups) if rest[: len(group)] == group), None)
+    map_groups: list[int] = []
+    remaining_dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
+    while remaining_dims:
+        g = next((i for i, group in enumerate(groups) if remaining_dims[: len(group)] == group), None)
         if g is None:
             return None
-        kept_groups.append(g)
-        rest = rest[len(groups[g]) :]
-    return kept_groups
+        map_groups.append(g)
+        remaining_dims = remaining_dims[len(groups[g]) :]
+    return map_groups
 
 
 def run_of(first: int, dims: tuple[int, ...]) -> list[int]:

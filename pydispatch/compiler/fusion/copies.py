@@ -45,31 +45,32 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
     A view is copied only into groups that compute its source. Other operations become a group of their own for the
     remaining readers.
     """
-    view = is_view(op)
+    op_is_view = is_view(op)
     users: dict[int | None, list[Operation]] = {}
     for result in op.results:
         for use in result.uses:
             user = groups.ancestor(use.operation)
             users.setdefault(groups.group_of.get(user) if user is not None else None, []).append(use.operation)
-    left = None in users
+    has_other_readers = None in users
     for group, readers in users.items():
         if group is None:
             continue
-        if view and not _views_computed_in(groups, op, group):
-            left = True
+        # On the host a view costs nothing: only groups that compute its source need a copy.
+        if op_is_view and not _views_computed_in(groups, op, group):
+            has_other_readers = True
             continue
-        known = view or op in groups.intermediates.get(group, ())
+        is_legal = op_is_view or op in groups.intermediates.get(group, ())
         union = groups.in_order({*groups.members[group], op})
-        reason = None if known else groups.legality.violation(union)
+        reason = None if is_legal else groups.legality.violation(union)
         if reason is not None:
-            left = True
+            has_other_readers = True
             for reader in readers:
                 groups.rejected[op, groups.ancestor(reader) or reader] = reason
             continue
         _copy_into(groups, op, group, readers)
-    if not left:
+    if not has_other_readers:
         erase_op(op)
-    elif not view:
+    elif not op_is_view:
         groups.add(op)
 
 
@@ -138,7 +139,7 @@ def _absorb_scalars(groups: FusionGroups) -> None:
     """Move scalars that only one group uses, and that depend on elements of tensors, into that group. Host code would
     have to wait for the elements.
     """
-    chosen: dict[Operation, int] = {}
+    group_of_scalar: dict[Operation, int] = {}
     for op in reversed(list(groups.block.ops)):
         if not is_scalar_code(op):
             continue
@@ -148,15 +149,17 @@ def _absorb_scalars(groups: FusionGroups) -> None:
             if user is None or (user is use.operation and use.operation.operands[use.index] in size_operands(user)):
                 readers.add(None)
             else:
-                readers.add(groups.group_of.get(user, chosen.get(user)))
+                readers.add(groups.group_of.get(user, group_of_scalar.get(user)))
         if len(readers) == 1 and None not in readers:
-            chosen[op] = next(group for group in readers if group is not None)
-    reads: set[Operation] = set()
+            group_of_scalar[op] = next(group for group in readers if group is not None)
+    element_readers: set[Operation] = set()
     for op in groups.block.ops:
-        if op in chosen and (op.name == "tensor.extract" or any(groups.producer(v) in reads for v in op.operands)):
-            reads.add(op)
-            groups.members[chosen[op]].add(op)
-            groups.group_of[op] = chosen[op]
+        if op in group_of_scalar and (
+            op.name == "tensor.extract" or any(groups.producer(v) in element_readers for v in op.operands)
+        ):
+            element_readers.add(op)
+            groups.members[group_of_scalar[op]].add(op)
+            groups.group_of[op] = group_of_scalar[op]
             if op.name == "tensor.extract":
                 _record_element_edge(groups, op)
 

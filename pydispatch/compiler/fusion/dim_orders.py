@@ -40,15 +40,15 @@ def write_as_read(op: Operation) -> None:
     init = permuted_fill(op, g.outputs[0], order)
     if init is None:
         return
-    out = g.maps[-1]
-    maps = [*g.maps[:-1], AffineMap(out.num_dims, 0, tuple(out.results[d] for d in order))]
+    result_map = g.maps[-1]
+    maps = [*g.maps[:-1], AffineMap(result_map.num_dims, 0, tuple(result_map.results[d] for d in order))]
     new = generic_like(op, op.regions[0].clone(), g.inputs, [init], maps, g.iterators)
     for use in list(result.uses):
         reader = structured(use.operation)
-        changed = list(reader.maps)
-        changed[use.index] = AffineMap(reader.maps[use.index].num_dims, 0, tuple(
+        reader_maps = list(reader.maps)
+        reader_maps[use.index] = AffineMap(reader.maps[use.index].num_dims, 0, tuple(
             reader.maps[use.index].results[d] for d in order))  # fmt: skip
-        use.operation.properties["indexing_maps"] = affine_maps(changed)
+        use.operation.properties["indexing_maps"] = affine_maps(reader_maps)
         use.operation.operands[use.index] = new
 
 
@@ -122,11 +122,11 @@ def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAVa
     shape, owner = shape_of(value), value.owner
     if not isinstance(owner, tensor.SplatOp | tensor.EmptyOp):
         return None
-    splat = owner if isinstance(owner, tensor.SplatOp) else None
+    splat_op = owner if isinstance(owner, tensor.SplatOp) else None
     sizes = dict(zip([d for d, n in enumerate(shape) if n < 0], size_operands(owner), strict=True))
     dims = [sizes[d] for d in order if d in sizes]
     type_ = reordered_type(value, order)
-    return before(tensor.EmptyOp(dims, type_) if splat is None else tensor.SplatOp(splat.input, dims, type_), op)
+    return before(tensor.EmptyOp(dims, type_) if splat_op is None else tensor.SplatOp(splat_op.input, dims, type_), op)
 
 
 def elementwise_of_copy(op: Operation) -> SSAValue | None:
@@ -136,14 +136,16 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
     copy = copied(op.operands[0]) if len(op.operands) == len(op.results) == 1 and not op.regions else None
     if copy is None or not all(is_permutation(m) for m in copy.maps):
         return None
-    result, source = op.results[0].type, copy.inputs[0]
-    if not isinstance(result, TensorType) or any(n < 0 for n in shape_of(source)):
+    result_type, source = op.results[0].type, copy.inputs[0]
+    if not isinstance(result_type, TensorType) or any(n < 0 for n in shape_of(source)):
         return None
-    type_ = TensorType(result.element_type, shape_of(source))
+    type_ = TensorType(result_type.element_type, shape_of(source))
     new = type(op).create(
         operands=[source], result_types=[type_], properties=op.properties, attributes=op.attributes)  # fmt: skip
-    at = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]
-    return transposed(before(new, op), [at.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results], op)
+    written_dims = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]
+    return transposed(
+        before(new, op), [written_dims.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results], op
+    )
 
 
 def pad_before_copy(op: Operation) -> SSAValue | None:

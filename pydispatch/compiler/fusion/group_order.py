@@ -27,11 +27,11 @@ class GroupOrder:
     def __init__(self) -> None:
         self.visited = 0
         """Nodes that all searches visited."""
-        self._rank: dict[int, int] = {}
+        self._rank: dict[int, int] = {}  # a topological order: the sources of a node have lower ranks
         self._next_rank = 0
         self._sources: dict[int, set[int]] = {}
         self._readers: dict[int, set[int]] = {}
-        self._merged: dict[int, int] = {}
+        self._merged: dict[int, int] = {}  # from a removed node to the node that it was merged into
 
     def node(self, node: int) -> int:
         """Return the node that `node` was merged into, or `node` itself."""
@@ -56,11 +56,13 @@ class GroupOrder:
 
     def needs(self, nodes: Iterable[int], others: Collection[int]) -> bool:
         """Return whether one of `nodes` depends on one of `others`, directly or transitively."""
-        least = min(self._rank[other] for other in others)
-        later = [node for node in nodes if self._rank[node] > least]
-        if not later:
+        lowest_rank = min(self._rank[other] for other in others)
+        candidates = [node for node in nodes if self._rank[node] > lowest_rank]
+        if not candidates:
             return False
-        return not self._search(self._sources, later, least - 1, self._next_rank, MOST_VISITED).isdisjoint(others)
+        return not self._search(self._sources, candidates, lowest_rank - 1, self._next_rank, MOST_VISITED).isdisjoint(
+            others
+        )
 
     def require_near(self, lhs: int, rhs: int) -> None:
         """Raise TooFarError when `merge` of two nodes would visit too many others."""
@@ -68,38 +70,39 @@ class GroupOrder:
 
     def merge(self, a: int, into: int) -> None:
         """Merge node `a` into node `into`. No other node may be on a path between the two."""
-        before, after = self._between(a, into, None)
-        assert not before & after, "the merged node would need itself"
+        predecessors, successors = self._between(a, into, None)
+        assert not predecessors & successors, "the merged node would need itself"
         by_rank = self._rank.__getitem__
-        free = sorted(map(by_rank, (*before, *after, a, into)))
-        for node, rank in zip(sorted(before, key=by_rank), free, strict=False):
+        ranks = sorted(map(by_rank, (*predecessors, *successors, a, into)))
+        for node, rank in zip(sorted(predecessors, key=by_rank), ranks, strict=False):
             self._rank[node] = rank
-        merged = free[len(before)]
-        for node, rank in zip(sorted(after, key=by_rank), free[len(before) + 2 :], strict=True):
+        merged = ranks[len(predecessors)]
+        for node, rank in zip(sorted(successors, key=by_rank), ranks[len(predecessors) + 2 :], strict=True):
             self._rank[node] = rank
         self._rank[into] = merged
         del self._rank[a]
         self._merged[a] = into
         for edges in (self._sources, self._readers):
-            less, more = sorted((edges.pop(a), edges[into]), key=len)
-            more |= less
-            more -= {a, into}
-            edges[into] = more
+            smaller, larger = sorted((edges.pop(a), edges[into]), key=len)
+            larger |= smaller
+            larger -= {a, into}
+            edges[into] = larger
 
     def _between(self, lhs: int, rhs: int, limit: int | None) -> tuple[set[int], set[int]]:
         """Return the transitive predecessors of the later node, and the transitive successors of the earlier one.
 
         Both sets contain only nodes whose ranks are between those of the two. limit: see `_search`.
         """
-        low, high = sorted((lhs, rhs), key=self._rank.__getitem__)
-        least, most = self._rank[low], self._rank[high]
-        before = self._search(self._sources, [high], least, most, limit)
-        return before, self._search(self._readers, [low], least, most, limit)
+        earlier, later = sorted((lhs, rhs), key=self._rank.__getitem__)
+        lowest_rank, highest_rank = self._rank[earlier], self._rank[later]
+        predecessors = self._search(self._sources, [later], lowest_rank, highest_rank, limit)
+        return predecessors, self._search(self._readers, [earlier], lowest_rank, highest_rank, limit)
 
     def _search(
-        self, edges: dict[int, set[int]], starts: Iterable[int], least: int, most: int, limit: int | None
+        self, edges: dict[int, set[int]], starts: Iterable[int], above: int, below: int, limit: int | None
     ) -> set[int]:
-        """Return the nodes reachable from `starts` along `edges` over nodes with ranks between `least` and `most`.
+        """Return the nodes reachable from `starts` along `edges` over nodes with ranks between `above` and `below`,
+        both excluded.
 
         limit: raise TooFarError if more nodes are reached; None for no limit.
         """
@@ -107,7 +110,7 @@ class GroupOrder:
         pending = list(starts)
         while pending:
             for node in self._neighbours(edges, pending.pop()):
-                if node not in reached and least < self._rank[node] < most:
+                if node not in reached and above < self._rank[node] < below:
                     reached.add(node)
                     pending.append(node)
             if limit is not None and len(reached) > limit:
@@ -117,7 +120,7 @@ class GroupOrder:
 
     def _neighbours(self, edges: dict[int, set[int]], node: int) -> set[int]:
         """Return the neighbours of a node, with merged nodes replaced by their current numbers."""
-        known = edges[node]
-        if not self._merged.keys().isdisjoint(known):
-            known = edges[node] = {self.node(other) for other in known} - {node}
-        return known
+        neighbours = edges[node]
+        if not self._merged.keys().isdisjoint(neighbours):
+            neighbours = edges[node] = {self.node(other) for other in neighbours} - {node}
+        return neighbours

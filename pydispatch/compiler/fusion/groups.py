@@ -60,20 +60,20 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
 def run_order(ops: set[Operation], position: dict[Operation, int]) -> list[Operation]:
     """Return `ops` in topological order; ties have the order of the block."""
     order: list[Operation] = []
-    placed: set[Operation] = set()
+    ordered: set[Operation] = set()
     for first in sorted(ops, key=position.__getitem__):
         stack = [first]
         while stack:
-            top = stack[-1]
-            missing = [
-                v.owner for v in inputs_of(top)
-                if isinstance(v.owner, Operation) and v.owner in ops and v.owner not in placed
+            op = stack[-1]
+            unordered_sources = [
+                v.owner for v in inputs_of(op)
+                if isinstance(v.owner, Operation) and v.owner in ops and v.owner not in ordered
             ]  # fmt: skip
-            if missing and top not in placed:
-                stack += [m for m in reversed(missing) if isinstance(m, Operation)]
+            if unordered_sources and op not in ordered:
+                stack += [m for m in reversed(unordered_sources) if isinstance(m, Operation)]
                 continue
-            if top not in placed:
-                placed.add(top)
-                order.append(top)
+            if op not in ordered:
+                ordered.add(op)
+                order.append(op)
             stack.pop()
     return order

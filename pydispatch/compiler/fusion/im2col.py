@@ -94,8 +94,8 @@ def convert_convolutions_to_products(function: Operation, decide: Decide | None 
     for c, wanted in zip(
         convolutions, map(pays, convolutions) if decide is None else decide(convolutions), strict=True
     ):
-        if wanted and (now := convolution_of(c.op)) is not None:  # an earlier rewrite may have replaced its image
-            _rewrite_to_product(now)
+        if wanted and (current := convolution_of(c.op)) is not None:  # an earlier rewrite may have replaced its image
+            _rewrite_to_product(current)
 
 
 def pays(convolution: Convolution) -> bool:
@@ -131,27 +131,27 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     image = c.b if weights is c.a else c.a
     g = c.generic
     sizes = tuple(DYNAMIC_INDEX if n is None else n for n in g.extents)
-    out = [r.position for r in g.maps[-1].results if isinstance(r, AffineDimExpr)]
+    result_dims = [r.position for r in g.maps[-1].results if isinstance(r, AffineDimExpr)]
     if not is_projected_permutation(g.maps[-1]):
         return None
     order = [x.terms[0][0] for x in weights.coordinates]
     steps = tuple(d for d, kind in enumerate(g.iterators) if kind != "parallel")
-    rows = tuple(d for d in out if d in weights.dims)
-    own = [d for d in out if d not in weights.dims]
+    rows = tuple(d for d in result_dims if d in weights.dims)
+    image_dims = [d for d in result_dims if d not in weights.dims]
     if not rows or any(d in image.dims for d in rows) or not set(steps) <= image.dims:
         return None
-    channels_last = out[-1] == rows[-1]
+    channels_last = result_dims[-1] == rows[-1]
     if channels_last:  # kernels sum channels innermost, in the order of the filter, whatever that of the loops
         steps = tuple(d for d in order if d in steps)
-        moved = (i for i, d in enumerate(own) if not any(x.is_identity(d) for x in image.coordinates))
-        batches = tuple(own[: next(moved, len(own))])
+        moved_positions = (i for i, d in enumerate(image_dims) if not any(x.is_identity(d) for x in image.coordinates))
+        batches = tuple(image_dims[: next(moved_positions, len(image_dims))])
     else:
-        batches = tuple(d for d in own if out.index(d) < out.index(rows[0]))
-    spatial = tuple(d for d in own if d not in batches)
+        batches = tuple(d for d in image_dims if result_dims.index(d) < result_dims.index(rows[0]))
+    spatial = tuple(d for d in image_dims if d not in batches)
     if any(sizes[d] < 0 for d in (*spatial, *rows, *steps)) or not _only_batches_are_dynamic(g, batches):
         return None
-    forms = ([*batches, *spatial, *rows], [*steps, *rows]), ([*batches, *rows, *spatial], [*rows, *steps])
-    if len(spatial) < 1 + channels_last or (out, order) != forms[0 if channels_last else 1]:
+    expected_orders = ([*batches, *spatial, *rows], [*steps, *rows]), ([*batches, *rows, *spatial], [*rows, *steps])
+    if len(spatial) < 1 + channels_last or (result_dims, order) != expected_orders[0 if channels_last else 1]:
         return None
     return Convolution(
         op, g.inputs[image.main], g.inputs[weights.main], g.maps[image.main], sizes, batches, rows, spatial, steps,
@@ -181,45 +181,45 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     op, output = convolution.op, convolution.op.outputs[0]
     type_ = cast("TensorType[Attribute]", op.results[0].type)
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
-    inner = (
+    patch_dims = (
         (convolution.spatial, convolution.steps)
         if convolution.channels_last
         else (convolution.steps, convolution.spatial)
     )
-    order = [*convolution.batches, *inner[0], *inner[1]]
-    spread, dims = TensorType(element, [convolution.sizes[d] for d in order]), dynamic_sizes(output, op)
+    order = [*convolution.batches, *patch_dims[0], *patch_dims[1]]
+    patches_type, dynamic_dims = TensorType(element, [convolution.sizes[d] for d in order]), dynamic_sizes(output, op)
     new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
-    reads = AffineMap(
+    image_index = AffineMap(
         len(order), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in convolution.image_map.results)
     )
-    patches = insert_copy(op, convolution.image, reads, spread, dims)
+    patches = insert_copy(op, convolution.image, image_index, patches_type, dynamic_dims)
     n = len(convolution.batches)
-    ones = [[i] for i in range(n)]
-    columns = _matrix(op, patches, ones, inner, convolution)
-    matrix = _matrix(
+    batch_groups = [[i] for i in range(n)]
+    columns = _matrix(op, patches, batch_groups, patch_dims, convolution)
+    filter_matrix = _matrix(
         op,
         convolution.filter,
         [],
         (convolution.steps, convolution.rows) if convolution.channels_last else (convolution.rows, convolution.steps),
         convolution,
     )
-    out = (
+    result_dims = (
         (convolution.spatial, convolution.rows)
         if convolution.channels_last
         else (convolution.rows, convolution.spatial)
     )
-    groups = [*ones, run_of(n, out[0]), run_of(n + len(out[0]), out[1])]
-    start = _matrix(op, output, ones, out, convolution)
-    at = [AffineExpr.dimension(i) for i in range(n + 3)]
-    outer, row, pixel, step = at[:n], at[n], at[n + 1], at[n + 2]
+    groups = [*batch_groups, run_of(n, result_dims[0]), run_of(n + len(result_dims[0]), result_dims[1])]
+    initial_matrix = _matrix(op, output, batch_groups, result_dims, convolution)
+    dims = [AffineExpr.dimension(i) for i in range(n + 3)]
+    outer, row, pixel, step = dims[:n], dims[n], dims[n + 1], dims[n + 2]
     results = ((row, step), (*outer, step, pixel), (*outer, row, pixel))
     if convolution.channels_last:
         results = ((step, row), (*outer, pixel, step), (*outer, pixel, row))
     maps = [AffineMap(n + 3, 0, tuple(r)) for r in results]
-    inputs = [matrix, columns] if op.inputs[0] is convolution.filter else [columns, matrix]
+    inputs = [filter_matrix, columns] if op.inputs[0] is convolution.filter else [columns, filter_matrix]
     maps = maps if op.inputs[0] is convolution.filter else [maps[1], maps[0], maps[2]]
-    product = rewrite_loops(op, [*inputs, start], maps, [*["parallel"] * (n + 2), "reduction"])
-    expand = tensor.ExpandShapeOp(product, dims, reassociation(groups), list(type_.get_shape()), type_)
+    product = rewrite_loops(op, [*inputs, initial_matrix], maps, [*["parallel"] * (n + 2), "reduction"])
+    expand = tensor.ExpandShapeOp(product, dynamic_dims, reassociation(groups), list(type_.get_shape()), type_)
     before(expand, op)
     replace_op(op, expand.results[0])
     sink(expand, groups)

@@ -38,8 +38,8 @@ def copied(value: SSAValue) -> Structured | None:
         return None
     g = structured(op)
     end = g.block.last_op
-    plain = end is not None and end is g.block.first_op and end.operands[0] is g.block.args[0]
-    if not plain or len(g.inputs) != 1 or not isinstance(g.inputs[0].type, TensorType) or g.reduces:
+    yields_input = end is not None and end is g.block.first_op and end.operands[0] is g.block.args[0]
+    if not yields_input or len(g.inputs) != 1 or not isinstance(g.inputs[0].type, TensorType) or g.reduces:
         return None
     return g if is_permutation(g.maps[1]) and _is_selection(g.maps[0]) else None
 
@@ -61,21 +61,21 @@ def read_through_copies(op: Operation) -> SSAValue | None:
         copy = copied(value)
         if copy is None:
             continue
-        at: list[AffineExpr] = [AffineConstantExpr(0)] * len(copy.iterators)
-        for written, result in zip(copy.maps[1].results, maps[operand_index].results, strict=True):
-            at[cast(AffineDimExpr, written).position] = result
-        changed = [r.replace_dims_and_symbols(at, []) for r in copy.maps[0].results]
-        if KEPT_ORDER in op.attributes and changed[-1:] != list(maps[operand_index].results[-1:]):
+        copy_loops: list[AffineExpr] = [AffineConstantExpr(0)] * len(copy.iterators)
+        for loop, result in zip(copy.maps[1].results, maps[operand_index].results, strict=True):
+            copy_loops[cast(AffineDimExpr, loop).position] = result
+        source_index = [r.replace_dims_and_symbols(copy_loops, []) for r in copy.maps[0].results]
+        if KEPT_ORDER in op.attributes and source_index[-1:] != list(maps[operand_index].results[-1:]):
             continue
-        trial = [
+        trial_maps = [
             *maps[:operand_index],
-            AffineMap(maps[operand_index].num_dims, 0, tuple(changed)),
+            AffineMap(maps[operand_index].num_dims, 0, tuple(source_index)),
             *maps[operand_index + 1 :],
         ]
         if _determine_loop_sizes(
-            [*inputs[:operand_index], copy.inputs[0], *inputs[operand_index + 1 :], *g.outputs], trial
+            [*inputs[:operand_index], copy.inputs[0], *inputs[operand_index + 1 :], *g.outputs], trial_maps
         ):
-            inputs[operand_index], maps = copy.inputs[0], trial
+            inputs[operand_index], maps = copy.inputs[0], trial_maps
     if inputs == list(g.inputs) or len(op.results) != 1:
         return None
     return generic_like(op, op.detach_region(0), inputs, g.outputs, maps, g.iterators)
@@ -108,8 +108,8 @@ def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
 def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue:
     """Pad `source` like `pad`, of whose dimensions it has `dims`, in that order."""
     low, high = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
-    region, old = Region(Block(arg_types=[IndexType()] * len(dims))), pad.region.block
-    for inner in old.ops:
+    region, old_block = Region(Block(arg_types=[IndexType()] * len(dims))), pad.region.block
+    for inner in old_block.ops:
         region.block.add_op(inner.clone())
     type_ = reordered_type(pad.result, dims)
     return before(tensor.PadOp(source, [], [], region, [low[d] for d in dims], [high[d] for d in dims], type_), pad)
@@ -118,8 +118,8 @@ def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue
 def pads_simply(pad: tensor.PadOp) -> bool:
     """Return whether the padding widths are static, and the padding value is the same everywhere."""
     ops = list(pad.region.block.ops)
-    known = not pad.low and not pad.high
-    return known and len(ops) == 1 and pad.nofold is None and not isinstance(ops[0].operands[0], BlockArgument)
+    is_static = not pad.low and not pad.high
+    return is_static and len(ops) == 1 and pad.nofold is None and not isinstance(ops[0].operands[0], BlockArgument)
 
 
 # -- size 1
@@ -132,26 +132,31 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     g = structured(op)
     if len(op.results) != 1 or not any(1 in shape_of(v) for v in g.operands):
         return None
-    gone = {i for i, n in enumerate(g.extents) if n == 1}
-    kept = [i for i in range(len(g.iterators)) if i not in gone]
-    at = [AffineExpr.dimension(kept.index(i)) if i in kept else AffineConstantExpr(0) for i in range(len(g.iterators))]
+    unit_loops = {i for i, n in enumerate(g.extents) if n == 1}
+    other_loops = [i for i in range(len(g.iterators)) if i not in unit_loops]
+    new_loops = [
+        AffineExpr.dimension(other_loops.index(i)) if i in other_loops else AffineConstantExpr(0)
+        for i in range(len(g.iterators))
+    ]
     operands, maps = [], []
     for value, map_ in zip(g.operands, g.maps, strict=True):
-        old = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
-        results = tuple(r.replace_dims_and_symbols(at, []) for r in old)
+        indices = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
+        results = tuple(r.replace_dims_and_symbols(new_loops, []) for r in indices)
         # Without y, fewer rows are read at 2 * y + i: slice them, since the sizes of loops are read off tensors.
-        read = {
-            axis: g.extents[kept[e.position]] for axis, e in enumerate(results)
-            if isinstance(e, AffineDimExpr) and not isinstance(old[axis], AffineDimExpr)
+        strided_sizes = {
+            axis: g.extents[other_loops[e.position]] for axis, e in enumerate(results)
+            if isinstance(e, AffineDimExpr) and not isinstance(indices[axis], AffineDimExpr)
         }  # fmt: skip
-        if None in read.values() or (read and -1 in shape_of(value)):
+        if None in strided_sizes.values() or (strided_sizes and -1 in shape_of(value)):
             return None
-        maps.append(AffineMap(len(kept), 0, results))
-        operands.append(_leading_elements(op, _without_units(op, value), cast("dict[int, int]", read)))
+        maps.append(AffineMap(len(other_loops), 0, results))
+        operands.append(_leading_elements(op, _without_units(op, value), cast("dict[int, int]", strided_sizes)))
     if not _determine_loop_sizes(operands, maps):
         return None
     n = len(g.inputs)
-    new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, [g.iterators[i] for i in kept], at)
+    new = generic_like(
+        op, op.detach_region(0), operands[:n], operands[n:], maps, [g.iterators[i] for i in other_loops], new_loops
+    )
     return _with_units(op, new, op.results[0])
 
 
@@ -188,18 +193,18 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     none, or the slice drops others.
     """
     part, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
-    whole = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *part.rows, strict=True)]
-    if 1 not in (*source, *shape) or whole.count(True) != source.count(1):
+    is_whole_unit = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *part.rows, strict=True)]
+    if 1 not in (*source, *shape) or is_whole_unit.count(True) != source.count(1):
         return None
     offsets, sizes, strides = (
-        [entry for entry, gone in zip(row, whole, strict=True) if not gone] for row in part.rows
+        [entry for entry, is_dropped in zip(row, is_whole_unit, strict=True) if not is_dropped] for row in part.rows
     )  # fmt: skip
     result = op.results[0].type
     assert isinstance(result, TensorType)
     type_ = TensorType(result.element_type, [n for n in result.get_shape() if n != 1])
-    narrow = _without_units(op, op.operands[0])
-    narrow_slice = tensor.ExtractSliceOp(narrow, offsets, sizes, strides, type_)
-    return _with_units(op, before(narrow_slice, op), op.results[0])
+    squeezed = _without_units(op, op.operands[0])
+    new_slice = tensor.ExtractSliceOp(squeezed, offsets, sizes, strides, type_)
+    return _with_units(op, before(new_slice, op), op.results[0])
 
 
 def _unit_groups(shape: Sequence[int]) -> list[list[int]]:
@@ -258,9 +263,9 @@ def generic_like(
     """
     for inner in [o for o in walk(body) if o.name == "linalg.index"] if loops is not None else []:
         assert loops is not None
-        where = loops[cast("IntegerAttr[IndexType]", inner.properties["dim"]).value.data]
-        if isinstance(where, AffineDimExpr):
-            inner.properties["dim"] = IntegerAttr(where.position, 64)
+        index = loops[cast("IntegerAttr[IndexType]", inner.properties["dim"]).value.data]
+        if isinstance(index, AffineDimExpr):
+            inner.properties["dim"] = IntegerAttr(index.position, 64)
         else:
             zero = before(arith.ConstantOp.from_int_and_width(0, IndexType()), inner)
             inner.results[0].replace_all_uses_with(zero)

@@ -134,34 +134,34 @@ class FusionGroups:
             return None
         return first.joined(second, lambda op: self.group_of.get(op, -1) in (group, other))
 
-    def _reason_not_to_merge_uniform(self, group: int, other: int, both: Uniform) -> str | None:
+    def _reason_not_to_merge_uniform(self, group: int, other: int, union: Uniform) -> str | None:
         """Return why two groups of one iteration space cannot be merged; None if they can. Only cycles and limits are
         checked. Raises TooFarError.
         """
         groups = [other, group]
-        outside = (self.order.sources(group) | self.order.sources(other)).difference(groups)
-        if self.order.needs(outside, groups):
-            between = self._operation_between(groups, self.members[group] | self.members[other])
-            assert between is not None
-            return reasons.cycle(describe_location(between))
+        other_sources = (self.order.sources(group) | self.order.sources(other)).difference(groups)
+        if self.order.needs(other_sources, groups):
+            obstacle = self._operation_between(groups, self.members[group] | self.members[other])
+            assert obstacle is not None
+            return reasons.cycle(describe_location(obstacle))
         if len(self.members[group]) + len(self.members[other]) > MOST_OPERATIONS:
             return reasons.too_many_operations(MOST_OPERATIONS)
         self.order.require_near(group, other)
-        return both.reads.too_many(len(both.results), self.legality.most_tensors)
+        return union.reads.too_many(len(union.results), self.legality.most_tensors)
 
     def _reason_not_to_merge(self, groups: Sequence[int], intermediates: set[Operation]) -> str | None:
         """Return why groups, with the duplicable operations between them, cannot be merged; None if they can. Raises
         TooFarError if they are too far apart to be checked (`require_near`).
         """
-        inside = intermediates.union(*map(self.members_of, groups))
-        between = self._operation_between(groups, inside)
-        if between is not None:
-            return reasons.cycle(describe_location(between))
-        if len(inside - intermediates) > MOST_OPERATIONS:
+        union = intermediates.union(*map(self.members_of, groups))
+        obstacle = self._operation_between(groups, union)
+        if obstacle is not None:
+            return reasons.cycle(describe_location(obstacle))
+        if len(union - intermediates) > MOST_OPERATIONS:
             return reasons.too_many_operations(MOST_OPERATIONS)
         for group in groups[1:]:
             self.order.require_near(groups[0], group)
-        return self.legality.violation(self.in_order(inside))
+        return self.legality.violation(self.in_order(union))
 
     def members_of(self, group: int) -> set[Operation]:
         """Return the operations of a group, including the duplicable operations between them."""
@@ -173,19 +173,19 @@ class FusionGroups:
 
     def _intermediates(self, group: int, other: int) -> set[Operation]:
         """Return the duplicable operations on paths from `other` to `group`."""
-        leads: dict[Operation, bool] = {}
+        depends_on_other: dict[Operation, bool] = {}
 
-        def lead(op: Operation) -> bool:
-            if op not in leads:
-                leads[op] = False
+        def reaches_other(op: Operation) -> bool:
+            if op not in depends_on_other:
+                depends_on_other[op] = False
                 sources = [s for s in map(self.producer, inputs_of(op)) if s is not None]
-                between = [s for s in sources if s not in self.group_of and is_duplicable(s) and lead(s)]
-                leads[op] = bool(between) or any(self.group_of.get(s) == other for s in sources)
-            return leads[op]
+                passing = [s for s in sources if s not in self.group_of and is_duplicable(s) and reaches_other(s)]
+                depends_on_other[op] = bool(passing) or any(self.group_of.get(s) == other for s in sources)
+            return depends_on_other[op]
 
         for op in self.members[group]:
-            lead(op)
-        return {op for op, leading in leads.items() if leading and op not in self.members[group]}
+            reaches_other(op)
+        return {op for op, is_passing in depends_on_other.items() if is_passing and op not in self.members[group]}
 
     def _operation_between(self, groups: Sequence[int], inside: set[Operation]) -> Operation | None:
         """Return an operation outside of the groups on a path between them, which would make merging create a cycle;
@@ -268,18 +268,18 @@ class FusionGroups:
             if middle not in self.members:
                 continue
             readers = self._readers(middle)
-            above = [g for op in self.in_order(self.members[middle]) for g in self._groups_read(op) if g != middle]
+            sources = [g for op in self.in_order(self.members[middle]) for g in self._groups_read(op) if g != middle]
             if len(readers) != 1 or None in readers:
                 continue
-            last = next(iter(readers))
-            for first in dict.fromkeys(above):
-                if last is None or first == last:
+            reader = next(iter(readers))
+            for source in dict.fromkeys(sources):
+                if reader is None or source == reader:
                     continue
-                intermediates = self._intermediates(middle, first) | self._intermediates(last, middle)
+                intermediates = self._intermediates(middle, source) | self._intermediates(reader, middle)
                 with suppress(TooFarError):
-                    if self._reason_not_to_merge([first, middle, last], intermediates) is None:
-                        self._merge_into(middle, first, intermediates)
-                        self._merge_into(last, first, intermediates)
+                    if self._reason_not_to_merge([source, middle, reader], intermediates) is None:
+                        self._merge_into(middle, source, intermediates)
+                        self._merge_into(reader, source, intermediates)
                         break
 
     def _readers(self, group: int) -> set[int | None]:

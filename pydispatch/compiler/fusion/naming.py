@@ -51,9 +51,13 @@ def contraction_word(op: Operation) -> str:
     g = structured(op)
     if any(_is_window(e, g.iterators) for m in g.maps for e in m.results):
         return "conv"
-    used = [dims_in(m) for m in g.maps[:2]]
+    dims_of_factors = [dims_in(m) for m in g.maps[:2]]
     parallel = {i for i, kind in enumerate(g.iterators) if kind == "parallel"}
-    batch, rows, columns = parallel & used[0] & used[1], parallel & used[0] - used[1], parallel & used[1] - used[0]
+    batch, rows, columns = (
+        parallel & dims_of_factors[0] & dims_of_factors[1],
+        parallel & dims_of_factors[0] - dims_of_factors[1],
+        parallel & dims_of_factors[1] - dims_of_factors[0],
+    )
     word = "matmul" if rows and columns else "matvec" if rows else "vecmat" if columns else "dot"
     return f"batch_{word}" if batch else word
 

@@ -72,18 +72,18 @@ def _split_concat(op: tensor.ConcatOp, most_tensors: int) -> None:
     """Replace a concatenation by a concatenation of concatenations with nearly equal numbers of operands,
     recursively.
     """
-    axis, whole = op.dim.value.data, op.results[0].type
-    assert isinstance(whole, TensorType)
+    axis, type_ = op.dim.value.data, op.results[0].type
+    assert isinstance(type_, TensorType)
     parts = 2
     while not all(_fits_together(part, most_tensors) for part in _equal_parts(op.operands, parts)):
         parts += 1
     concatenations: list[SSAValue] = []
     for operands in _equal_parts(op.operands, parts):
         sizes = [shape_of(v)[axis] for v in operands]
-        shape = list(whole.get_shape())
+        shape = list(type_.get_shape())
         shape[axis] = DYNAMIC_INDEX if any(n < 0 for n in sizes) else sum(sizes)
-        concatenations.append(before(tensor.ConcatOp(operands, axis, TensorType(whole.element_type, shape)), op))
-    new = tensor.ConcatOp(concatenations, axis, whole)
+        concatenations.append(before(tensor.ConcatOp(operands, axis, TensorType(type_.element_type, shape)), op))
+    new = tensor.ConcatOp(concatenations, axis, type_)
     replace_op(op, before(new, op))
     if not _fits(new, most_tensors):
         _split_concat(new, most_tensors)

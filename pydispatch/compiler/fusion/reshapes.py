@@ -34,31 +34,31 @@ def collapse_after(op: Operation) -> SSAValue | None:
     g = structured(op)
     if len(op.results) != 1 or any(n < 0 for v in g.operands for n in shape_of(v)):
         return None
-    split: Shapes = {}
+    sizes_of_loop: Shapes = {}
     for value, map_ in zip(g.inputs, g.maps, strict=False):
-        split = split or _loops_collapsed(g, value, map_)
-    if not split or not _is_plain(g, split):
+        sizes_of_loop = sizes_of_loop or _loops_collapsed(g, value, map_)
+    if not sizes_of_loop or not _is_plain(g, sizes_of_loop):
         return None
-    parts = [len(split.get(loop, [0])) for loop in range(len(g.iterators))]
-    dims = _consecutive_groups(parts)  # the loops that each loop becomes
-    first: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
+    loop_counts = [len(sizes_of_loop.get(loop, [0])) for loop in range(len(g.iterators))]
+    dims = _consecutive_groups(loop_counts)  # the loops that each loop becomes
+    new_loops: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
     operands, maps = [], []
     for value, map_ in zip(g.operands, g.maps, strict=True):
         sizes: list[list[int]] = []
         results: list[AffineExpr] = []
         for n, r in zip(shape_of(value), map_.results, strict=False):
-            if isinstance(r, AffineDimExpr) and r.position in split:
-                sizes.append(split[r.position])
+            if isinstance(r, AffineDimExpr) and r.position in sizes_of_loop:
+                sizes.append(sizes_of_loop[r.position])
                 results += [AffineExpr.dimension(d) for d in dims[r.position]]
             else:
                 sizes.append([n])
-                results.append(r.replace_dims_and_symbols(first, []))
+                results.append(r.replace_dims_and_symbols(new_loops, []))
         operands.append(_expanded(op, value, sizes))
-        maps.append(AffineMap(sum(parts), 0, tuple(results)))
-    kinds = [kind for kind, count in zip(g.iterators, parts, strict=True) for _ in range(count)]
+        maps.append(AffineMap(sum(loop_counts), 0, tuple(results)))
+    kinds = [kind for kind, count in zip(g.iterators, loop_counts, strict=True) for _ in range(count)]
     n = len(g.inputs)
-    new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, kinds, first)
-    groups = _consecutive_groups([parts[cast(AffineDimExpr, e).position] for e in g.maps[-1].results])
+    new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, kinds, new_loops)
+    groups = _consecutive_groups([loop_counts[cast(AffineDimExpr, e).position] for e in g.maps[-1].results])
     properties = {"reassociation": reassociation(groups)}
     return before(tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties), op)
 

@@ -77,17 +77,17 @@ def erase_unused(function: Operation) -> bool:
     return changed
 
 
-def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
+def _equal_operations(block: Block, op_by_key: dict[object, Operation]) -> None:
     """Eliminate common subexpressions: merge pure operations that have the same name, operands and attributes.
 
     An operation in an inner block may be replaced by an equal one of an enclosing block.
     """
-    known = dict(known)
+    op_by_key = dict(op_by_key)
     for op in list(block.ops):
         for region in op.regions:
             for inner in region.blocks:
                 if op.name.startswith("scf."):
-                    _equal_operations(inner, known)
+                    _equal_operations(inner, op_by_key)
         if not is_pure(op) or op.regions or not op.results:
             continue
         if op.name == "arith.constant" and isinstance(op.results[0].type, TensorType):
@@ -96,7 +96,7 @@ def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
             op.name, tuple(op.operands), tuple(r.type for r in op.results), tuple(op.properties.items()),
             tuple(op.attributes.items()),
         )  # fmt: skip
-        first = known.setdefault(key, op)
+        first = op_by_key.setdefault(key, op)
         if first is not op:
             for old, new in zip(op.results, first.results, strict=True):
                 old.replace_all_uses_with(new)
@@ -106,14 +106,14 @@ def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
 def _free_outputs(op: Operation) -> None:
     """Replace initial values that the body does not read by empty tensors, which removes the dependence on them."""
     g = structured(op)
-    body, first = g.block, len(g.inputs)
+    body, first_output = g.block, len(g.inputs)
     for index, value in enumerate(g.outputs):
         owner = value.owner
-        if body.args[first + index].uses.get_length() or not isinstance(value.type, TensorType):
+        if body.args[first_output + index].uses.get_length() or not isinstance(value.type, TensorType):
             continue
         if isinstance(owner, Operation) and owner.name == "tensor.empty":
             continue
-        op.operands[first + index] = before(tensor.EmptyOp(dynamic_sizes(value, op), value.type), op)
+        op.operands[first_output + index] = before(tensor.EmptyOp(dynamic_sizes(value, op), value.type), op)
 
 
 # -- rules
@@ -141,10 +141,10 @@ def _fold_cast_of_cast(op: Operation) -> SSAValue | None:
     inner = _producer_of_kind(op.operands[0], "tensor.cast")
     if inner is None:
         return None
-    known, wanted = shape_of(inner.operands[0]), shape_of(op.results[0])
-    if any(a >= 0 and b < 0 for a, b in zip(shape_of(op.operands[0]), known, strict=True)):
+    source_shape, result_shape = shape_of(inner.operands[0]), shape_of(op.results[0])
+    if any(a >= 0 and b < 0 for a, b in zip(shape_of(op.operands[0]), source_shape, strict=True)):
         return None  # the cast in the middle promised a size
-    if known == wanted:
+    if source_shape == result_shape:
         return inner.operands[0]
     return before(tensor.CastOp(inner.operands[0], cast("TensorType[Attribute]", op.results[0].type)), op)
 
@@ -189,12 +189,12 @@ def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
     inner = _producer_of_kind(op.operands[0], other[op.name])
     if inner is None or inner.operands[0].type != op.results[0].type:
         return None
-    between, sizes = shape_of(op.operands[0]), shape_of(op.results[0])
-    if [n for n in between if n != 1] == [n for n in sizes if n != 1] and sizes.count(-1) == 1:
+    middle_shape, shape = shape_of(op.operands[0]), shape_of(op.results[0])
+    if [n for n in middle_shape if n != 1] == [n for n in shape if n != 1] and shape.count(-1) == 1:
         return inner.operands[0]  # only dimensions of size 1 were added and dropped
-    static = all(n >= 0 for n in sizes)
-    same = inner.properties["reassociation"] == op.properties["reassociation"]
-    return inner.operands[0] if static or (same and op.name == "tensor.collapse_shape") else None
+    is_static = all(n >= 0 for n in shape)
+    has_same_groups = inner.properties["reassociation"] == op.properties["reassociation"]
+    return inner.operands[0] if is_static or (has_same_groups and op.name == "tensor.collapse_shape") else None
 
 
 def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
@@ -218,18 +218,20 @@ def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
 def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
     """Return, for each size of `few`, the positions of adjacent sizes of `many` with that product, or None."""
     groups: list[list[int]] = []
-    at = 0
+    next_index = 0
     for index, size in enumerate(few):
-        group, product = [at], many[at] if at < len(many) else 0
-        at += 1
-        while at < len(many) and (product < size or (many[at] == 1 and len(many) - at > len(few) - index - 1)):
-            group.append(at)
-            product *= many[at]
-            at += 1
+        group, product = [next_index], many[next_index] if next_index < len(many) else 0
+        next_index += 1
+        while next_index < len(many) and (
+            product < size or (many[next_index] == 1 and len(many) - next_index > len(few) - index - 1)
+        ):
+            group.append(next_index)
+            product *= many[next_index]
+            next_index += 1
         if product != size:
             return None
         groups.append(group)
-    return groups if at == len(many) or not few else None
+    return groups if next_index == len(many) or not few else None
 
 
 def _fold_extract(op: Operation) -> SSAValue | None:

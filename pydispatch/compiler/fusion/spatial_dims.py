@@ -71,8 +71,8 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
 def _belong_to_one_factor(contraction: Contraction, *dims: int) -> bool:
     """Return whether one factor has all of these dimensions, and the other factor none."""
     return any(
-        set(dims) <= own.dims and not set(dims) & other.dims
-        for own, other in ((contraction.a, contraction.b), (contraction.b, contraction.a))
+        set(dims) <= factor.dims and not set(dims) & other.dims
+        for factor, other in ((contraction.a, contraction.b), (contraction.b, contraction.a))
     )
 
 
@@ -80,11 +80,11 @@ def _are_adjacent(generic: Structured, first: int, second: int) -> bool:
     """Return whether two dimensions are adjacent and in order in each operand that has one of them."""
     for map_ in generic.maps:
         positions = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
-        used = [d for r in map_.results for d in r.used_dims()]
-        if first not in used and second not in used:
+        all_dims = [d for r in map_.results for d in r.used_dims()]
+        if first not in all_dims and second not in all_dims:
             continue
-        together = (first, second) in pairwise(positions)
-        if not together or used.count(first) != 1 or used.count(second) != 1:
+        are_consecutive = (first, second) in pairwise(positions)
+        if not are_consecutive or all_dims.count(first) != 1 or all_dims.count(second) != 1:
             return False
     return True
 
@@ -99,14 +99,14 @@ def _is_row_of_a_reduction(op: Operation) -> bool:
 
 def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
     """Replace a product by one in which the dimensions `run` are collapsed, followed by an expand_shape."""
-    kept = [d for d in range(len(generic.iterators)) if d not in run[1:]]
-    at = [
-        AffineExpr.dimension(kept.index(d)) if d in kept else AffineExpr.constant(0)
+    kept_dims = [d for d in range(len(generic.iterators)) if d not in run[1:]]
+    new_dims = [
+        AffineExpr.dimension(kept_dims.index(d)) if d in kept_dims else AffineExpr.constant(0)
         for d in range(len(generic.iterators))
     ]
     operands: list[SSAValue] = []
     maps: list[AffineMap] = []
-    out: DimGroups = []
+    result_groups: DimGroups = []
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
         dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
         groups: DimGroups = []
@@ -115,18 +115,20 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
                 groups[-1].append(axis)
             else:
                 groups.append([axis])
-        rest = [r for r, dim in zip(map_.results, dims, strict=True) if dim not in run[1:]]
-        maps.append(AffineMap(len(kept), 0, tuple(r.replace_dims_and_symbols(at, []) for r in rest)))
+        remaining = [r for r, dim in zip(map_.results, dims, strict=True) if dim not in run[1:]]
+        maps.append(AffineMap(len(kept_dims), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in remaining)))
         shape = shape_of(value)
-        whole = len(groups) == len(dims)
+        is_unchanged = len(groups) == len(dims)
         operands.append(
-            value if whole else collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
+            value
+            if is_unchanged
+            else collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
         )
-        out = groups
-    product = rewrite_loops(op, operands, maps, [generic.iterators[d] for d in kept])
+        result_groups = groups
+    product = rewrite_loops(op, operands, maps, [generic.iterators[d] for d in kept_dims])
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
-    expand = tensor.ExpandShapeOp(product, [], reassociation(out), list(type_.get_shape()), type_)
+    expand = tensor.ExpandShapeOp(product, [], reassociation(result_groups), list(type_.get_shape()), type_)
     before(expand, op)
     replace_op(op, expand.results[0])
-    sink(expand, out)
+    sink(expand, result_groups)

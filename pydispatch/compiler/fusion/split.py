@@ -55,19 +55,19 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
     combine = combiner(op)
     if combine is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
         return
-    neutral = identity_of(combine, combine.results[0].type)
-    if neutral is None:
+    identity = identity_of(combine, combine.results[0].type)
+    if identity is None:
         return
     if (inner := _short_runs(op)) is not None:
-        op = _split_off(op, combine, neutral, inner)
+        op = _split_off(op, combine, identity, inner)
     choice = _choose_split_loop(op)
     if choice is None:
         return
     loop, parts = choice
     g = structured(op)
-    over = g.extent(loop) % parts
-    if over:
-        _peel_remainder(op, loop, over, reassociate)
+    remainder = g.extent(loop) % parts
+    if remainder:
+        _peel_remainder(op, loop, remainder, reassociate)
         return
     inputs: list[SSAValue] = []
     new_maps: list[AffineMap] = []
@@ -77,10 +77,10 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
     partial = TensorType(out_type.element_type, [parts, *out_type.get_shape()])
-    init = before(tensor.SplatOp(before(arith.ConstantOp(neutral), op), [], partial), op)
-    out = _shifted(g.maps[-1], loop, split=False)
-    new_maps.append(AffineMap(out.num_dims, 0, (AffineExpr.dimension(loop), *out.results)))
-    partials = rewrite_loops(op, [*inputs, init], new_maps, [*g.iterators[:loop], "parallel", *g.iterators[loop:]])
+    initial = before(tensor.SplatOp(before(arith.ConstantOp(identity), op), [], partial), op)
+    result_map = _shifted(g.maps[-1], loop, split=False)
+    new_maps.append(AffineMap(result_map.num_dims, 0, (AffineExpr.dimension(loop), *result_map.results)))
+    partials = rewrite_loops(op, [*inputs, initial], new_maps, [*g.iterators[:loop], "parallel", *g.iterators[loop:]])
     _combine(op, combine, partials, 0)
 
 
@@ -92,13 +92,13 @@ def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -
     body = Block(arg_types=[out_type.element_type] * 2)
     total = combine.clone({combine.operands[0]: body.args[0], combine.operands[1]: body.args[1]})
     body.add_ops([total, YieldOp(total.results[0])])
-    rest = AffineMap(rank + 1, 0, tuple(AffineExpr.dimension(i) for i in range(rank + 1) if i != axis))
+    result_map = AffineMap(rank + 1, 0, tuple(AffineExpr.dimension(i) for i in range(rank + 1) if i != axis))
     kinds = ["reduction" if i == axis else "parallel" for i in range(rank + 1)]
-    final = GenericOp(
-        [partials], [op.outputs[0]], Region(body), affine_maps([AffineMap.identity(rank + 1), rest]),
+    reduction = GenericOp(
+        [partials], [op.outputs[0]], Region(body), affine_maps([AffineMap.identity(rank + 1), result_map]),
         iterator_types(kinds), [out_type],
     )  # fmt: skip
-    result = before(final, op)
+    result = before(reduction, op)
     replace_op(op, result)
 
 
@@ -120,33 +120,35 @@ def _short_runs(op: GenericOp) -> int | None:
     return inner if inner in loops and between and short else None
 
 
-def _split_off(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> GenericOp:
+def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> GenericOp:
     """Split the loop `inner` off a reduction: compute a partial result for each of its steps, and reduce these
     afterwards. Return the generic of the partial results.
+
+    identity: the identity element of the operation `combine`.
     """
     g = structured(op)
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
     partial = TensorType(out_type.element_type, [*out_type.get_shape(), g.extent(inner)])
-    init = before(tensor.SplatOp(before(arith.ConstantOp(neutral), op), [], partial), op)
-    out = AffineMap(g.maps[-1].num_dims, 0, (*g.maps[-1].results, AffineExpr.dimension(inner)))
+    initial = before(tensor.SplatOp(before(arith.ConstantOp(identity), op), [], partial), op)
+    result_map = AffineMap(g.maps[-1].num_dims, 0, (*g.maps[-1].results, AffineExpr.dimension(inner)))
     kinds = ["parallel" if i == inner else kind for i, kind in enumerate(g.iterators)]
-    partials = rewrite_loops(op, [*op.inputs, init], [*g.maps[:-1], out], kinds)
-    _combine(op, combine, partials, len(out.results) - 1)
+    partials = rewrite_loops(op, [*op.inputs, initial], [*g.maps[:-1], result_map], kinds)
+    _combine(op, combine, partials, len(result_map.results) - 1)
     return cast(GenericOp, partials.owner)
 
 
-def _peel_remainder(op: GenericOp, loop: int, over: int, reassociate: bool) -> None:
-    """Peel the last `over` steps of a reduction, and split the remaining steps.
+def _peel_remainder(op: GenericOp, loop: int, remainder: int, reassociate: bool) -> None:
+    """Peel the last `remainder` steps of a reduction, and split the remaining steps.
 
     The peeled steps are a reduction that runs first; its result is the initial value of the other one.
     """
     g = structured(op)
-    whole = g.extent(loop) - over
-    rest = _partial_reduction(op, loop, whole, over, op.outputs[0])
-    most = _partial_reduction(op, loop, 0, whole, rest.results[0])
-    replace_op(op, most.results[0])
-    _split_reduction(most, reassociate)
+    divisible = g.extent(loop) - remainder
+    peeled = _partial_reduction(op, loop, divisible, remainder, op.outputs[0])
+    main = _partial_reduction(op, loop, 0, divisible, peeled.results[0])
+    replace_op(op, main.results[0])
+    _split_reduction(main, reassociate)
 
 
 def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -> GenericOp:
@@ -156,11 +158,11 @@ def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output:
     g = structured(op)
     inputs: list[SSAValue] = []
     for value, map_ in zip(g.inputs, g.maps, strict=False):
-        mine = [isinstance(e, AffineDimExpr) and e.position == loop for e in map_.results]
-        if any(mine):
+        is_loop = [isinstance(e, AffineDimExpr) and e.position == loop for e in map_.results]
+        if any(is_loop):
             shape = shape_of(value)
-            sizes = [count if m else n for m, n in zip(mine, shape, strict=True)]
-            starts = [first if m else 0 for m in mine]
+            sizes = [count if selected else n for selected, n in zip(is_loop, shape, strict=True)]
+            starts = [first if selected else 0 for selected in is_loop]
             value = before(tensor.ExtractSliceOp.from_static_parameters(value, starts, sizes), op)
         inputs.append(value)
     return cast(GenericOp, rewrite_loops(op, [*inputs, output], g.maps).owner)
@@ -192,22 +194,22 @@ def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
     windows = {d for m in g.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()}
     loops = [i for i, kind in enumerate(g.iterators) if kind == "reduction"]
     results, steps = math.prod(shape_of(g.outputs[0])), math.prod(sizes[i] for i in loops)
-    few = results <= MOST_RESULTS and steps >= FEWEST_ELEMENTS
-    columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(g)
-    long = results <= MOST_PRODUCTS and steps >= max(LONG, TIMES_RESULTS * results) and is_contraction(op)
+    has_few_results = results <= MOST_RESULTS and steps >= FEWEST_ELEMENTS
+    has_few_columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(g)
+    is_long_product = results <= MOST_PRODUCTS and steps >= max(LONG, TIMES_RESULTS * results) and is_contraction(op)
     rows = _rows_streamed(g, results) if is_contraction(op) else 0
-    streamed = 0 < rows <= MOST_ROWS and results * steps >= FEWEST_READ * rows
-    if not loops or results == 0 or not (few or columns or long or streamed):
+    streams_rows = 0 < rows <= MOST_ROWS and results * steps >= FEWEST_READ * rows
+    if not loops or results == 0 or not (has_few_results or has_few_columns or is_long_product or streams_rows):
         return None
-    choice = PARTS if few or columns else PARTS_OF_PRODUCTS
-    fewest = FEWEST_STEPS if streamed else 1
-    free = [loop for loop in loops if loop not in windows and sizes[loop] >= 2 * choice[0]]
-    for loop in free:
-        parts = next((p for p in choice if sizes[loop] % p == 0 and sizes[loop] >= p * fewest), None)
+    part_counts = PARTS if has_few_results or has_few_columns else PARTS_OF_PRODUCTS
+    fewest = FEWEST_STEPS if streams_rows else 1
+    splittable = [loop for loop in loops if loop not in windows and sizes[loop] >= 2 * part_counts[0]]
+    for loop in splittable:
+        parts = next((p for p in part_counts if sizes[loop] % p == 0 and sizes[loop] >= p * fewest), None)
         if parts is not None:
             return loop, parts
-    parts = next((p for p in choice if free and sizes[free[0]] >= p * fewest), None)
-    return None if parts is None else (free[0], parts)
+    parts = next((p for p in part_counts if splittable and sizes[splittable[0]] >= p * fewest), None)
+    return None if parts is None else (splittable[0], parts)
 
 
 def _in_columns(generic: Structured) -> bool:
@@ -247,15 +249,15 @@ def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
 def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts: int) -> SSAValue:
     """Expand each dimension that `loop` indexes to [parts, size / parts]."""
     shape = list(shape_of(value))
-    rows: list[list[int]] = []
-    wide: list[int] = []
+    groups: list[list[int]] = []
+    expanded_shape: list[int] = []
     for n, expr in zip(shape, map_.results, strict=False):
-        mine = isinstance(expr, AffineDimExpr) and expr.position == loop
-        sizes = [parts, n // parts] if mine else [n]
-        rows.append(list(range(len(wide), len(wide) + len(sizes))))
-        wide += sizes
-    if len(wide) == len(shape):
+        is_split = isinstance(expr, AffineDimExpr) and expr.position == loop
+        sizes = [parts, n // parts] if is_split else [n]
+        groups.append(list(range(len(expanded_shape), len(expanded_shape) + len(sizes))))
+        expanded_shape += sizes
+    if len(expanded_shape) == len(shape):
         return value
     assert isinstance(value.type, TensorType)
-    type_ = TensorType(value.type.element_type, wide)
-    return before(tensor.ExpandShapeOp(value, [], reassociation(rows), wide, type_), op)
+    type_ = TensorType(value.type.element_type, expanded_shape)
+    return before(tensor.ExpandShapeOp(value, [], reassociation(groups), expanded_shape, type_), op)

@@ -20,7 +20,7 @@ Constant = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Element:
-    """The element of an integer tensor at `index`, a map from dimensions of the result, widened to i32.
+    """The element of an integer tensor at `index`, a map from dimensions of the computed tensor, widened to i32.
 
     signed: whether it is widened as a signed integer.
     """
@@ -85,14 +85,15 @@ class Real:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Bounds of the number."""
+        """The least and the greatest value of the number."""
         low, high = self.unclamped_range
         low, high = (min(max(bound, self.low), self.high) for bound in (low, high))
         return low + self.shift, high + self.shift
 
     @property
     def unclamped_range(self) -> tuple[float, float]:
-        """Bounds of the affine function."""
+        """The least and the greatest value of sum(factor * source) + offset."""
+
         low, high = float(self.offset.min()), float(self.offset.max())
         for source, factor in self.terms:
             ends = np.multiply.outer(np.asarray(source.range), np.asarray([factor.min(), factor.max()]))

@@ -42,7 +42,7 @@ LEAST_BYTES = 4 << 10
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of weights in panels.
+    """Layout of a constant factor (weights) of a product: panels of adjacent columns, in blocks of steps along K.
 
     Attributes:
         columns, steps: Sizes of the weights.
@@ -79,12 +79,12 @@ def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
     """Return the layout of weights in panels; None where sizes, blocks or bits do not fit."""
     low, high = weights.range
     bits = 4 if high - low < 16 else 8
-    group = BYTES * 8 // bits
+    steps_of_word = BYTES * 8 // bits
     width = next((w for w in WIDTHS if columns % w == 0 and columns > w), None)
     block = weights.block or next((b for b in STEPS_OF_BLOCKS if steps % b == 0), None)
     if width is None or block is None or high - low > 255 or columns * steps * bits // 8 < LEAST_BYTES:
         return None
-    if block > LONGEST_BLOCK or block % group or block == group or steps <= block:
+    if block > LONGEST_BLOCK or block % steps_of_word or block == steps_of_word or steps <= block:
         return None
     return Layout(columns, steps, width, block, bits)
 

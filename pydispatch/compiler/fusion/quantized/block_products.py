@@ -144,15 +144,15 @@ class _Product:
         affine.
         """
         g = self.contraction.generic
-        used = {d for i in self.other.inputs for d in dims_in(g.maps[i])}
-        old = list[AffineExpr]()
+        factor_dims = {d for i in self.other.inputs for d in dims_in(g.maps[i])}
+        loops = list[AffineExpr]()
         for dim, position in enumerate(self.loops.positions):
-            new = space.rows.get(dim)
-            expression = AffineExpr.dimension(new) if new is not None else space.index(position)
-            if expression is None and dim in used:
+            new_loop = space.rows.get(dim)
+            expression = AffineExpr.dimension(new_loop) if new_loop is not None else space.index(position)
+            if expression is None and dim in factor_dims:
                 return None
-            old.append(AffineExpr.constant(0) if expression is None else expression)
-        index = AffineMap(len(space.sizes), 0, tuple(old))
+            loops.append(AffineExpr.constant(0) if expression is None else expression)
+        index = AffineMap(len(space.sizes), 0, tuple(loops))
         mapping: dict[SSAValue, SSAValue] = {
             g.block.args[i]: body.input(g.inputs[i], g.maps[i].compose(index)) for i in self.other.inputs
         }
@@ -169,8 +169,12 @@ class _Product:
         g, loops = self.contraction.generic, self.loops
         layout = layout_of(self.weights, self._size(loops.columns), self._steps)
         results = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
-        first = results.index(loops.columns[0]) if loops.columns else 0
-        if layout is None or loops.batch or tuple(results[first : first + len(loops.columns)]) != loops.columns:
+        first_column = results.index(loops.columns[0]) if loops.columns else 0
+        if (
+            layout is None
+            or loops.batch
+            or tuple(results[first_column : first_column + len(loops.columns)]) != loops.columns
+        ):
             return None
         if len(loops.columns) > 1 and any(n is None for n in g.extents):
             return None
@@ -184,20 +188,22 @@ class _Product:
         if factor is None or weight is None:
             return None
         result: list[AffineExpr] = [AffineExpr.dimension(space.rows[d]) for d in results if d in space.rows]
-        result[first:first] = [AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)]
+        result[first_column:first_column] = [AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)]
         size_ops, dims = sizes_of(g.outputs[0])
         shape = list(shape_of(g.outputs[0]))
-        panel_shape = [*shape[:first], *layout.loops[:2], *shape[first + len(loops.columns) :]]
+        panel_shape = [*shape[:first_column], *layout.loops[:2], *shape[first_column + len(loops.columns) :]]
         zero = arith.ConstantOp(FloatAttr(0.0, f32))
-        start = tensor.SplatOp(zero.result, dims, TensorType(f32, panel_shape))
+        sums = tensor.SplatOp(zero.result, dims, TensorType(f32, panel_shape))
         index = AffineMap(len(sizes), 0, tuple(result))
-        ops += [*size_ops, zero, start]
-        ops.append(_summed(body, factor, weight, start.result, index, rows + 2))
-        ops += self._reshaped(ops[-1].results[0], first, layout.columns)
+        ops += [*size_ops, zero, sums]
+        ops.append(_summed(body, factor, weight, sums.result, index, rows + 2))
+        ops += self._reshaped(ops[-1].results[0], first_column, layout.columns)
         if not is_zero(g.outputs[0]):
-            total, whole = GenericBody(), AffineMap.identity(len(shape))
-            value = total.add(arith.AddfOp(total.input(ops[-1].results[0], whole), total.input(g.outputs[0], whole)))
-            ops += total.generic(value, g.outputs[0], whole)
+            adder, identity = GenericBody(), AffineMap.identity(len(shape))
+            value = adder.add(
+                arith.AddfOp(adder.input(ops[-1].results[0], identity), adder.input(g.outputs[0], identity))
+            )
+            ops += adder.generic(value, g.outputs[0], identity)
         return ops
 
     def _reshaped(self, panels: SSAValue, first: int, columns: int) -> list[Operation]:
@@ -229,6 +235,6 @@ def _summed(
     precede the reductions.
     """
     product = body.add(arith.MulfOp(factor, weight))
-    before = body.block.insert_arg(f32, len(body.inputs))
+    running_sum = body.block.insert_arg(f32, len(body.inputs))
     iterators = ["parallel"] * parallel + ["reduction"] * (result.num_dims - parallel)
-    return body.over(body.add(arith.AddfOp(before, product)), start, result, iterators)
+    return body.over(body.add(arith.AddfOp(running_sum, product)), start, result, iterators)

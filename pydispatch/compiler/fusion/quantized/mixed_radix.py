@@ -36,9 +36,9 @@ def combined(terms: Iterable[tuple[int, Position]]) -> Position:
     merged: list[tuple[int, Digit]] = []
     for stride, digit in digits:
         if merged:
-            above, high = merged[-1]
-            if high.loop == digit.loop and high.low == digit.low * digit.size and above == stride * digit.size:
-                merged[-1] = (stride, Digit(digit.loop, digit.low, digit.size * high.size))
+            last_stride, last = merged[-1]
+            if last.loop == digit.loop and last.low == digit.low * digit.size and last_stride == stride * digit.size:
+                merged[-1] = (stride, Digit(digit.loop, digit.low, digit.size * last.size))
                 continue
         merged.append((stride, digit))
     return tuple(merged)
@@ -46,23 +46,23 @@ def combined(terms: Iterable[tuple[int, Position]]) -> Position:
 
 def divided(position: Position, divisor: int) -> tuple[Position, Position] | None:
     """Return quotient and remainder of an index by a divisor; None where they are not sums of digits."""
-    high: list[tuple[int, Position]] = []
-    low: list[tuple[int, Position]] = []
+    quotient: list[tuple[int, Position]] = []
+    remainder_terms: list[tuple[int, Position]] = []
     for stride, digit in position:
         if stride % divisor == 0:
-            high.append((stride // divisor, ((1, digit),)))
+            quotient.append((stride // divisor, ((1, digit),)))
         elif stride * (digit.size - 1) < divisor:
-            low.append((stride, ((1, digit),)))
+            remainder_terms.append((stride, ((1, digit),)))
         elif divisor % stride == 0 and digit.size % (divisor // stride) == 0:
-            cut = divisor // stride
-            low.append((stride, loop_index(digit.loop, cut, digit.low)))
-            high.append((1, loop_index(digit.loop, digit.size // cut, digit.low * cut)))
+            low_size = divisor // stride
+            remainder_terms.append((stride, loop_index(digit.loop, low_size, digit.low)))
+            quotient.append((1, loop_index(digit.loop, digit.size // low_size, digit.low * low_size)))
         else:
             return None
-    remainder = combined(low)
+    remainder = combined(remainder_terms)
     if sum(stride * (digit.size - 1) for stride, digit in remainder) >= divisor:
         return None
-    return combined(high), remainder
+    return combined(quotient), remainder
 
 
 def expanded(position: Position, sizes: Sequence[int]) -> list[Position] | None:
@@ -95,11 +95,11 @@ def substituted(position: Position, loops: Mapping[int, Position]) -> Position |
     """
     terms = list[tuple[int, Position]]()
     for stride, digit in position:
-        above = divided(loops[digit.loop], digit.low)
-        parts = None if above is None else divided(above[0], digit.size)
-        if parts is None:
+        quotient = divided(loops[digit.loop], digit.low)
+        quotient_and_digit = None if quotient is None else divided(quotient[0], digit.size)
+        if quotient_and_digit is None:
             return None
-        terms.append((stride, parts[1]))
+        terms.append((stride, quotient_and_digit[1]))
     return combined(terms)
 
 

@@ -42,6 +42,7 @@ def quantize_before_moves(function: Operation) -> None:
 
 
 def _rewrite_concat(op: tensor.ConcatOp) -> bool:
+    """Rewrite a concatenation: apply the elementwise operations that follow it to its operands."""
     chain = _chain_after(op)
     if not chain or not all(_is_static(value) for value in op.operands):
         return False
@@ -64,14 +65,14 @@ def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     body = op.body.clone()
     block = body.block
     output = block.args[len(op.inputs)]
-    renewed = block.insert_arg(element, output.index)
-    output.replace_all_uses_with(renewed)
+    new_output = block.insert_arg(element, output.index)
+    output.replace_all_uses_with(new_output)
     block.erase_arg(output)
-    old = next(inner for inner in block.ops if isinstance(inner, tensor.ExtractOp))
-    new = tensor.ExtractOp(quantized, old.indices, element)
-    block.insert_op_before(new, old)
-    old.result.replace_all_uses_with(new.result)
-    erase_op(old)
+    old_extract = next(inner for inner in block.ops if isinstance(inner, tensor.ExtractOp))
+    new_extract = tensor.ExtractOp(quantized, old_extract.indices, element)
+    block.insert_op_before(new_extract, old_extract)
+    old_extract.result.replace_all_uses_with(new_extract.result)
+    erase_op(old_extract)
     empty = before(tensor.EmptyOp([], type_), op)
     gather = GenericOp(op.inputs, [empty], body, op.indexing_maps, op.iterator_types, [type_])
     _replace(op, chain, before(gather, op))
@@ -150,13 +151,13 @@ def _is_static(value: SSAValue) -> bool:
     return isinstance(value.type, TensorType) and value.type.has_static_shape()
 
 
-def _applied(chain: Sequence[GenericOp], value: SSAValue, place: Operation) -> SSAValue:
-    """Insert a chain of elementwise operations on a tensor before `place`; return the result."""
-    whole = AffineMap.identity(len(shape_of(value)))
+def _applied(chain: Sequence[GenericOp], value: SSAValue, insertion_point: Operation) -> SSAValue:
+    """Insert a chain of elementwise operations on a tensor before `insertion_point`; return the result."""
+    identity = AffineMap.identity(len(shape_of(value)))
     for op in chain:
-        shaped = TensorType(element_of(op.results[0]), shape_of(value))
-        empty = before(tensor.EmptyOp([], shaped), place)
+        result_type = TensorType(element_of(op.results[0]), shape_of(value))
+        empty = before(tensor.EmptyOp([], result_type), insertion_point)
         kinds = iterator_types(["parallel"] * len(shape_of(value)))
-        maps = affine_maps([whole, whole])
-        value = before(GenericOp([value], [empty], op.body.clone(), maps, kinds, [shaped]), place)
+        maps = affine_maps([identity, identity])
+        value = before(GenericOp([value], [empty], op.body.clone(), maps, kinds, [result_type]), insertion_point)
     return value

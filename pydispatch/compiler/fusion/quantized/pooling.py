@@ -35,7 +35,10 @@ BYTE = 8
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor of f32 as scale * (stored - zero), with one scale and one zero point for all elements."""
+    """A quantized tensor of f32: scale * (tensor - zero), with one scale and one zero point for all elements.
+
+    signed: whether the stored integers are signed.
+    """
 
     tensor: SSAValue
     signed: bool
@@ -131,14 +134,17 @@ def _image(generic: Structured) -> tuple[tensor.PadOp | None, Stored | None]:
 
 def _padded(pad: tensor.PadOp, stored: Stored, value: float, stored_value: int) -> list[Operation] | None:
     """Build the padding of stored integers by an integer that stands for `value`; None for another padding."""
-    low, high = integer_range(BYTE, stored.signed)
-    if not _pads_with(pad, value) or not low <= stored_value <= high:
+    least_byte, greatest_byte = integer_range(BYTE, stored.signed)
+    if not _pads_with(pad, value) or not least_byte <= stored_value <= greatest_byte:
         return None
     byte, shape = cast(IntegerType, element_of(stored.tensor)), shape_of(pad.result)
-    edge = arith.ConstantOp(IntegerAttr(stored_value, byte, truncate_bits=True))
-    block = Block([tensor.YieldOp(edge.result)], arg_types=[IndexType()] * len(shape))
-    least, most = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
-    return [edge, tensor.PadOp(stored.tensor, [], [], Region(block), least, most, TensorType(byte, shape))]
+    padding = arith.ConstantOp(IntegerAttr(stored_value, byte, truncate_bits=True))
+    block = Block([tensor.YieldOp(padding.result)], arg_types=[IndexType()] * len(shape))
+    low_widths, high_widths = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
+    return [
+        padding,
+        tensor.PadOp(stored.tensor, [], [], Region(block), low_widths, high_widths, TensorType(byte, shape)),
+    ]
 
 
 def stored_of(value: SSAValue) -> Stored | None:
@@ -220,18 +226,21 @@ def _pads_with(pad: tensor.PadOp, value: float) -> bool:
 
 def _overlaps(generic: Structured, axis: int, expr: AffineExpr, pad: tensor.PadOp) -> bool:
     """Return whether each window along an axis has an element of the tensor that is padded."""
-    low, high = (int(a.get_values()[axis]) for a in (pad.static_low, pad.static_high))
-    if low <= 0 and high <= 0:
+    low_width, high_width = (int(a.get_values()[axis]) for a in (pad.static_low, pad.static_high))
+    if low_width <= 0 and high_width <= 0:
         return True
     size, dims = shape_of(pad.source)[axis], sorted(expr.used_dims())
     if size < 0 or any(generic.extents[d] is None or generic.extent(d) < 0 for d in dims):
         return False
-    outer, inner = ([d for d in dims if (d in generic.loops) == reduced] for reduced in (False, True))
-    if len(outer) > 1 or len(inner) > 1:
+    outer_loops, window_loops = ([d for d in dims if (d in generic.loops) == reduced] for reduced in (False, True))
+    if len(outer_loops) > 1 or len(window_loops) > 1:
         return False
     return all(
-        any(low <= _at(expr, generic, outer, position, inner, step) < low + size for step in _points(generic, inner))
-        for position in _points(generic, outer)
+        any(
+            low_width <= _at(expr, generic, outer_loops, position, window_loops, step) < low_width + size
+            for step in _points(generic, window_loops)
+        )
+        for position in _points(generic, outer_loops)
     )
 
 

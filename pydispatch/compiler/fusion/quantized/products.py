@@ -51,30 +51,30 @@ def _rewrite_product(contraction: Contraction, products: str) -> bool:
     g, tensors = contraction.generic, TensorRecognizer()
     scalars = ScalarRecognizer(tensors, g, frozenset(range(len(g.iterators))) - frozenset(g.loops))
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
-    exact = a is not None and b is not None and (contraction.acc == i32 or _fits(g, (a, b)))
+    sums_fit = a is not None and b is not None and (contraction.acc == i32 or _fits(g, (a, b)))
     if (
         a is None
         or b is None
         or a.signed is None
         or b.signed is None
-        or not exact
+        or not sums_fit
         or not _determine_loop_sizes(g, (a, b))
     ):
         tensors.drop()
         return False
-    shifted = zero_point_corrections(contraction, a, b, products)
-    if contraction.acc == i32 and not shifted and a.stored in g.inputs and b.stored in g.inputs:
+    corrections = zero_point_corrections(contraction, a, b, products)
+    if contraction.acc == i32 and not corrections and a.stored in g.inputs and b.stored in g.inputs:
         tensors.drop()
         return False
-    new = tensors.add(*_product(contraction, *(t.bytes for t in shifted) if shifted else (a, b)))
-    if shifted:
-        new = tensors.add(*_with_zero_points(contraction, new, shifted))
+    new = tensors.add(*_product(contraction, *(t.bytes for t in corrections) if corrections else (a, b)))
+    if corrections:
+        new = tensors.add(*_with_zero_points(contraction, new, corrections))
     if contraction.acc == f32:
         new = tensors.add(*_scaled(contraction, new, (a, b)))
     op = contraction.op
     assert op.parent is not None
-    for operand_op in tensors.made:
-        set_location(operand_op, op)
+    for new_op in tensors.made:
+        set_location(new_op, op)
     op.parent.insert_ops_before(tensors.made, op)
     replace_op(op, new)
     return True
@@ -83,8 +83,8 @@ def _rewrite_product(contraction: Contraction, products: str) -> bool:
 def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:
     """Return whether every sum of products fits i32."""
     steps = prod(generic.extents[d] or 0 for d in generic.loops)
-    most = prod(max(map(abs, factor.range)) for factor in factors)
-    return 0 < steps * most < 1 << 31
+    greatest_product = prod(max(map(abs, factor.range)) for factor in factors)
+    return 0 < steps * greatest_product < 1 << 31
 
 
 def _determine_loop_sizes(generic: Structured, factors: Sequence[Dequantized]) -> bool:
@@ -98,23 +98,23 @@ def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> li
     value of an f32 contraction is added later, after scaling.
     """
     g = contraction.generic
-    start_ops, dims = sizes_of(g.outputs[0])
+    initial_ops, dims = sizes_of(g.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
-    start_ops += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(g.outputs[0])))]
-    start = start_ops[-1].results[0] if contraction.acc == f32 else g.outputs[0]
+    initial_ops += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(g.outputs[0])))]
+    initial = initial_ops[-1].results[0] if contraction.acc == f32 else g.outputs[0]
     body = GenericBody()
     product = body.add(arith.MuliOp(body.integer(lhs), body.integer(rhs)))
-    before = body.block.insert_arg(i32, len(body.inputs))
-    new = body.over(body.add(arith.AddiOp(before, product)), start, g.maps[-1], g.iterators)
+    running_sum = body.block.insert_arg(i32, len(body.inputs))
+    new = body.over(body.add(arith.AddiOp(running_sum, product)), initial, g.maps[-1], g.iterators)
     new.attributes.update(contraction.op.attributes)
-    return [*(start_ops if contraction.acc == f32 else ()), new]
+    return [*(initial_ops if contraction.acc == f32 else ()), new]
 
 
 def _loops(contraction: Contraction) -> AffineMap:
     """Return the map from the dimensions of a contraction's result to its loops; reduction loops map to 0."""
     g, rank = contraction.generic, len(shape_of(contraction.op.results[0]))
-    at = {r.position: axis for axis, r in enumerate(g.maps[-1].results) if isinstance(r, AffineDimExpr)}
-    return AffineMap(rank, 0, tuple(dim_expr(at.get(d)) for d in range(len(g.iterators))))
+    result_axis = {r.position: axis for axis, r in enumerate(g.maps[-1].results) if isinstance(r, AffineDimExpr)}
+    return AffineMap(rank, 0, tuple(dim_expr(result_axis.get(d)) for d in range(len(g.iterators))))
 
 
 def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequence[ShiftedFactor]) -> list[Operation]:
@@ -127,14 +127,14 @@ def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequen
 def _scaled(contraction: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
     """Build the operations that scale the integer sums to the f32 result, and add its initial value."""
     g, loops, body = contraction.generic, _loops(contraction), GenericBody()
-    whole = AffineMap.identity(loops.num_dims)
-    value = body.add(arith.SIToFPOp(body.input(total, whole), f32))
+    identity = AffineMap.identity(loops.num_dims)
+    value = body.add(arith.SIToFPOp(body.input(total, identity), f32))
     scales = [body.copy(scale.at(loops)) for factor in factors for scale in factor.scales]
     if scales:
-        scale, *rest = scales
-        for one in rest:
-            scale = body.add(arith.MulfOp(scale, one))
+        scale, *other_scales = scales
+        for other_scale in other_scales:
+            scale = body.add(arith.MulfOp(scale, other_scale))
         value = body.add(arith.MulfOp(value, scale))
     if not is_zero(g.outputs[0]):
-        value = body.add(arith.AddfOp(value, body.input(g.outputs[0], whole)))
-    return body.generic(value, g.outputs[0], whole)
+        value = body.add(arith.AddfOp(value, body.input(g.outputs[0], identity)))
+    return body.generic(value, g.outputs[0], identity)

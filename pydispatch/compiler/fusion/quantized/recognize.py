@@ -58,10 +58,10 @@ class TensorRecognizer:
         for op in reversed(self.made):
             op.erase()
 
-    def of(self, value: SSAValue, kept: frozenset[int]) -> Dequantized | None:
+    def of(self, value: SSAValue, scale_dims: frozenset[int]) -> Dequantized | None:
         """Return a tensor of f32 or integers as dequantized elements; None if it is not recognized.
 
-        kept: the dimensions that scales may depend on.
+        scale_dims: the dimensions that scales may depend on.
         """
         element = element_of(value)
         if isinstance(element, IntegerType) and 8 <= element.width.data < 32:
@@ -73,8 +73,8 @@ class TensorRecognizer:
             return self._narrowed(op)
         if op.name == GENERIC:
             g = structured(op)
-            return self._elementwise(g, kept) if g.is_parallel and len(op.results) == 1 else None
-        return self._view(op, VIEWS[op.name](op), kept) if op.name in VIEWS else None
+            return self._elementwise(g, scale_dims) if g.is_parallel and len(op.results) == 1 else None
+        return self._view(op, VIEWS[op.name](op), scale_dims) if op.name in VIEWS else None
 
     def _narrowed(self, op: arith.ConstantOp) -> Dequantized | None:
         """Return an i32 constant whose elements fit bytes as a constant of bytes, or None. Frontends widen small
@@ -91,21 +91,25 @@ class TensorRecognizer:
         stored = self.add(arith.ConstantOp(dense))
         return Dequantized(stored, AffineMap.identity(len(type_.get_shape())), signed=bool(signed))
 
-    def _elementwise(self, generic: Structured, kept: frozenset[int]) -> Dequantized | None:
+    def _elementwise(self, generic: Structured, scale_dims: frozenset[int]) -> Dequantized | None:
         """Return the result of an elementwise generic as dequantized elements, or None."""
-        out, last = generic.maps[-1], generic.block.last_op
-        loops_at = out.inverse_permutation() if is_permutation(out) else None
-        if loops_at is None or last is None:
+        result_map, terminator = generic.maps[-1], generic.block.last_op
+        loops_at = result_map.inverse_permutation() if is_permutation(result_map) else None
+        if loops_at is None or terminator is None:
             return None
-        loops = frozenset(r.position for a, r in enumerate(out.results) if a in kept and isinstance(r, AffineDimExpr))
-        scalar = ScalarRecognizer(self, generic, loops).of(last.operands[0])
+        loops = frozenset(
+            r.position for a, r in enumerate(result_map.results) if a in scale_dims and isinstance(r, AffineDimExpr)
+        )
+        scalar = ScalarRecognizer(self, generic, loops).of(terminator.operands[0])
         return None if scalar is None else scalar.at(loops_at)
 
-    def _view(self, op: Operation, axes: Axes, kept: frozenset[int]) -> Dequantized | None:
+    def _view(self, op: Operation, axes: Axes, scale_dims: frozenset[int]) -> Dequantized | None:
         """Return a view of a dequantized tensor as dequantized elements, by applying the view to the stored tensor;
-        None if that is not possible. axes: of the view.
+        None if that is not possible.
+
+        axes: for each dimension of the operand, its dimension of the result.
         """
-        inner = self.of(op.operands[0], frozenset(a for a, now in enumerate(axes) if now in kept))
+        inner = self.of(op.operands[0], frozenset(a for a, result_axis in enumerate(axes) if result_axis in scale_dims))
         if inner is None:
             return None
         stored = inner.stored if is_identity(inner.index) else self._copied(inner, op.operands[0])
@@ -115,8 +119,8 @@ class TensorRecognizer:
         result = cast("TensorType[Attribute]", op.results[0].type)
         viewed.results[0]._type = TensorType(element_of(stored), result.get_shape())
         rank = result.get_num_dims()
-        rest = replace(inner, index=AffineMap(len(axes), 0, ())).at(AffineMap(rank, 0, tuple(map(dim_expr, axes))))
-        return replace(rest, stored=self.add(viewed), index=AffineMap.identity(rank))
+        moved = replace(inner, index=AffineMap(len(axes), 0, ())).at(AffineMap(rank, 0, tuple(map(dim_expr, axes))))
+        return replace(moved, stored=self.add(viewed), index=AffineMap.identity(rank))
 
     def _copied(self, inner: Dequantized, like: SSAValue) -> SSAValue:
         """Add a copy of the stored tensor with the dimensions of the tensor `like`, and return it."""
@@ -128,19 +132,19 @@ class TensorRecognizer:
         """Build the padding of the stored tensor with its zero point, which corresponds to padding with 0; None for
         other padding values.
         """
-        last = op.region.block.last_op
+        terminator = op.region.block.last_op
         zero = 0 if inner.zero is None else inner.zero.number
         low, high = inner.range
-        if last is None or op.nofold is not None or not is_zero(last.operands[0]):
+        if terminator is None or op.nofold is not None or not is_zero(terminator.operands[0]):
             return None
         if zero is None or not low <= 0 <= high:
             return None
         block = Block(arg_types=[IndexType()] * len(shape_of(op.result)))
-        around = arith.ConstantOp(IntegerAttr(zero, cast(IntegerType, element_of(stored)), truncate_bits=True))
-        block.add_op(tensor.YieldOp(self.add(around)))
-        least, most = ([int(n) for n in a.get_values()] for a in (op.static_low, op.static_high))
+        padding = arith.ConstantOp(IntegerAttr(zero, cast(IntegerType, element_of(stored)), truncate_bits=True))
+        block.add_op(tensor.YieldOp(self.add(padding)))
+        low_widths, high_widths = ([int(n) for n in a.get_values()] for a in (op.static_low, op.static_high))
         type_ = TensorType(element_of(stored), shape_of(op.result))
-        return tensor.PadOp(stored, op.low, op.high, Region(block), least, most, type_)
+        return tensor.PadOp(stored, op.low, op.high, Region(block), low_widths, high_widths, type_)
 
 
 class ScalarRecognizer:
@@ -165,9 +169,9 @@ class ScalarRecognizer:
             zero = (
                 self._loop_invariant(op.operands[1]) if value.type == i32 else self._integer_zero_point(op.operands[1])
             )
-            plain = minuend is not None and minuend.zero is None and not minuend.scales and zero is not None
-            nothing = zero is None or zero.range == (0, 0)
-            return replace(minuend, zero=None if nothing else zero) if plain and minuend is not None else None
+            is_unshifted = minuend is not None and minuend.zero is None and not minuend.scales and zero is not None
+            is_zero = zero is None or zero.range == (0, 0)
+            return replace(minuend, zero=None if is_zero else zero) if is_unshifted and minuend is not None else None
         for number_at, scale_at in ((0, 1), (1, 0)) if isinstance(op, arith.MulfOp) else ():
             scale, minuend = self._loop_invariant(op.operands[scale_at]), None
             if scale is not None and (minuend := self.of(op.operands[number_at])) is not None:
@@ -179,20 +183,20 @@ class ScalarRecognizer:
         if argument.owner is not self.g.block or argument.index >= len(self.g.inputs):
             return None
         index_map = self.g.maps[argument.index]
-        kept = frozenset(a for a, r in enumerate(index_map.results) if r.used_dims() <= self.loops)
-        inner = self.tensors.of(self.g.inputs[argument.index], kept)
+        scale_dims = frozenset(a for a, r in enumerate(index_map.results) if r.used_dims() <= self.loops)
+        inner = self.tensors.of(self.g.inputs[argument.index], scale_dims)
         return None if inner is None else inner.at(self._along_units(index_map))
 
     def _along_units(self, index_map: AffineMap) -> AffineMap:
         """Replace constants 0 of an index by the loops of one iteration that index the same dimension of the result. A
         product needs the sizes of all its loops.
         """
-        own, shape = self.g.maps[-1].results, shape_of(self.g.op.results[0])
-        if len(index_map.results) != len(own):
+        result_index, shape = self.g.maps[-1].results, shape_of(self.g.op.results[0])
+        if len(index_map.results) != len(result_index):
             return index_map
         results = [
             o if isinstance(r, AffineConstantExpr) and n == 1 else r
-            for r, o, n in zip(index_map.results, own, shape, strict=True)
+            for r, o, n in zip(index_map.results, result_index, shape, strict=True)
         ]
         return AffineMap(index_map.num_dims, 0, tuple(results))
 
@@ -232,15 +236,15 @@ class ScalarRecognizer:
         """Return the expression of a value that does not depend on the reduction loops; None for other values."""
         ops, arguments, pending = set[Operation](), list[BlockArgument](), [value]
         while pending:
-            at = pending.pop()
-            if isinstance(at, BlockArgument):
-                if at.owner is self.g.block and at not in arguments:
-                    arguments.append(at)
-            elif isinstance(at, OpResult) and at.op.parent is self.g.block and at.op not in ops:
-                if at.op.regions or not at.op.name.startswith(("arith.", "math.")):
+            current = pending.pop()
+            if isinstance(current, BlockArgument):
+                if current.owner is self.g.block and current not in arguments:
+                    arguments.append(current)
+            elif isinstance(current, OpResult) and current.op.parent is self.g.block and current.op not in ops:
+                if current.op.regions or not current.op.name.startswith(("arith.", "math.")):
                     return None
-                ops.add(at.op)
-                pending += at.op.operands
+                ops.add(current.op)
+                pending += current.op.operands
         if any(a.index >= len(self.g.inputs) or not dims_in(self.g.maps[a.index]) <= self.loops for a in arguments):
             return None
         read = tuple((a, self.g.inputs[a.index], self.g.maps[a.index]) for a in arguments)

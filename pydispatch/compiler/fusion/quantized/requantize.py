@@ -175,7 +175,7 @@ class Requantized(GenericBody):
         dims = [d for d, n in enumerate(array.shape) if n != 1]
         flat = np.ascontiguousarray(array, np.float32).reshape([array.shape[d] for d in dims])
         type_ = TensorType(f32, flat.shape)
-        known = arith.ConstantOp(DenseIntOrFPElementsAttr(type_, BytesAttr(flat.tobytes())))
-        self.new_ops.append(known)
+        constant = arith.ConstantOp(DenseIntOrFPElementsAttr(type_, BytesAttr(flat.tobytes())))
+        self.new_ops.append(constant)
         index = AffineMap(array.ndim, 0, tuple(AffineExpr.dimension(d) for d in dims))
-        return self.input(known.result, index)
+        return self.input(constant.result, index)

@@ -45,14 +45,14 @@ class Space:
         """
         dims = list[list[Digit]]()
         for position, size in zip(at, shape, strict=True):
-            new, place = substituted(position, self.positions), 1
-            for stride, digit in reversed(new or ()):
-                if stride != place or digit.low != 1 or digit.size != self.sizes[digit.loop]:
+            digits, stride_of_digit = substituted(position, self.positions), 1
+            for stride, digit in reversed(digits or ()):
+                if stride != stride_of_digit or digit.low != 1 or digit.size != self.sizes[digit.loop]:
                     return None
-                place *= digit.size
-            if new is None or place != size:
+                stride_of_digit *= digit.size
+            if digits is None or stride_of_digit != size:
                 return None
-            dims.append([digit for _, digit in new] or [Digit(0, 1, 1)])
+            dims.append([digit for _, digit in digits] or [Digit(0, 1, 1)])
         return dims
 
     def has(self, terms: Sequence[Term]) -> bool:

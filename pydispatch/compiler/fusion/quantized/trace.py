@@ -103,27 +103,28 @@ class Tracer:
                 self._elements[key] = self._traced_element(value, index)
             except Unrecognized as failure:
                 self._elements[key] = failure
-        known = self._elements[key]
-        if isinstance(known, Unrecognized):
-            raise known
-        return known
+        element = self._elements[key]
+        if isinstance(element, Unrecognized):
+            raise element
+        return element
 
     def _traced_element(self, value: SSAValue, index: AffineMap) -> Value | None:
+        """Recognize the element of a tensor, as `element` does, without its cache."""
         constant = _constant(value)
         if constant is not None:
             return self._spread(constant, index)
         type_, op = element_of(value), value.owner
-        narrow = isinstance(type_, IntegerType) and type_.width.data <= EXACT_WIDTH
-        is_read = narrow and (not self.recomputes or len(list(value.uses)) > 1)
-        if isinstance(op, Operation) and op.name == GENERIC and not is_read:
+        is_narrow = isinstance(type_, IntegerType) and type_.width.data <= EXACT_WIDTH
+        is_loaded = is_narrow and (not self.recomputes or len(list(value.uses)) > 1)
+        if isinstance(op, Operation) and op.name == GENERIC and not is_loaded:
             g = structured(op)
             if g.is_parallel and len(op.results) == 1:
                 try:
                     return self._yielded(g, index)
                 except Unrecognized:
                     if type_ == f32:
-                        raise
-        if narrow:
+                        raise  # integers can be read as they are stored, f32 can not
+        if is_narrow:
             return None
         if isinstance(op, Operation) and op.name in RESHAPES:
             return self.element(op.operands[0], _index_in_source(op, index))
@@ -193,6 +194,7 @@ class _Body:
         return self.g.inputs[value.index], self.g.maps[value.index].compose(self.index)
 
     def _argument(self, value: BlockArgument) -> Value | None:
+        """Recognize an argument of the body: an element of an input of the generic."""
         operand, index = self.argument(value)
         if not isinstance(operand.type, TensorType):
             raise Unrecognized
@@ -251,6 +253,7 @@ def _multiplied(body: _Body, op: Operation) -> Value:
 
 
 def _divided(body: _Body, op: Operation) -> Value:
+    """Recognize a division by a constant without zeros."""
     dividend, divisor = body.number(op.operands[0]), body.number(op.operands[1])
     if isinstance(divisor, Real) or not divisor.all():
         raise Unrecognized
@@ -258,6 +261,7 @@ def _divided(body: _Body, op: Operation) -> Value:
 
 
 def _limited(body: _Body, op: Operation) -> Value:
+    """Recognize a minimum or maximum with a finite scalar constant."""
     lhs, rhs = (body.number(v) for v in op.operands)
     value, bound = (lhs, rhs) if isinstance(lhs, Real) else (rhs, lhs)
     if not isinstance(value, Real) or isinstance(bound, Real) or bound.size != 1 or not np.isfinite(bound).all():
@@ -267,6 +271,7 @@ def _limited(body: _Body, op: Operation) -> Value:
 
 
 def _rounded(body: _Body, op: Operation) -> Real:
+    """Recognize a rounding to the nearest integer, ties to even."""
     value = body.number(op.operands[0])
     if not isinstance(value, Real):
         raise Unrecognized

@@ -27,7 +27,11 @@ CONSTANTS = ("arith.constant", "flow.tensor.constant")
 
 @dataclass(frozen=True)
 class ShiftedFactor:
-    """A factor as `bytes - number - zero`; `bytes` may itself have a zero point that the kernel subtracts."""
+    """A factor of a product as `bytes - number - zero`.
+
+    bytes: what the kernel multiplies; its own zero point, if any, is subtracted by the kernel. number, zero: a constant
+    and a variable part of the zero point, corrected after the product.
+    """
 
     bytes: Dequantized
     number: int = 0
@@ -83,12 +87,12 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
 
 def depends_on_constants(value: SSAValue) -> bool:
     """Return whether a tensor is computed from constants alone."""
-    pending, seen = [value], set[SSAValue]()
+    pending, visited = [value], set[SSAValue]()
     while pending:
         value = pending.pop()
-        if value in seen:
+        if value in visited:
             continue
-        seen.add(value)
+        visited.add(value)
         if not isinstance(value, OpResult) or not info_of(value.op).is_pure:
             return False
         if value.op.name not in CONSTANTS:
@@ -100,9 +104,11 @@ def _is_summed(contraction: Contraction, factor: Dequantized) -> bool:
     """Return whether a factor can be summed on its own over the reduction loops: its dimensions state all their
     sizes.
     """
-    plain = {r.position for r in factor.index.results if isinstance(r, AffineDimExpr)}
-    sizes = all(n is not None and n >= 0 for n in (contraction.generic.extents[d] for d in contraction.generic.loops))
-    return sizes and set(contraction.generic.loops) <= plain and dims_in(factor.index) == plain
+    plain_dims = {r.position for r in factor.index.results if isinstance(r, AffineDimExpr)}
+    is_static = all(
+        n is not None and n >= 0 for n in (contraction.generic.extents[d] for d in contraction.generic.loops)
+    )
+    return is_static and set(contraction.generic.loops) <= plain_dims and dims_in(factor.index) == plain_dims
 
 
 class CorrectionTerms:
@@ -119,11 +125,11 @@ class CorrectionTerms:
         loops: the map from dimensions of the result to loops.
         """
         first, second = shifted
-        for one, other in ((first, second), (second, first)):
-            if one.zero is not None:
-                total = body.add(arith.SubiOp(total, self._times_other_sum(body, one, other, loops)))
-            elif one.number:
-                total = body.add(arith.AddiOp(total, self._sum(body, other.bytes, -one.number, loops)))
+        for factor, other in ((first, second), (second, first)):
+            if factor.zero is not None:
+                total = body.add(arith.SubiOp(total, self._times_other_sum(body, factor, other, loops)))
+            elif factor.number:
+                total = body.add(arith.AddiOp(total, self._sum(body, other.bytes, -factor.number, loops)))
         if not first.is_all and not second.is_all:
             steps = prod(self.c.generic.extent(d) for d in self.c.generic.loops)
             both = body.add(arith.MuliOp(_total_offset(body, first, loops), _total_offset(body, second, loops)))
@@ -132,20 +138,20 @@ class CorrectionTerms:
         return total
 
     def _times_other_sum(
-        self, body: GenericBody, one: ShiftedFactor, other: ShiftedFactor, loops: AffineMap
+        self, body: GenericBody, factor: ShiftedFactor, other: ShiftedFactor, loops: AffineMap
     ) -> SSAValue:
-        """Add the computation of a factor's zero point times the sum of the other factor's bytes, and return it."""
-        return body.add(arith.MuliOp(_total_offset(body, one, loops), self._sum(body, other.bytes, 1, loops)))
+        """Add the computation of `factor`'s zero point times the sum of the bytes of `other`, and return it."""
+        return body.add(arith.MuliOp(_total_offset(body, factor, loops), self._sum(body, other.bytes, 1, loops)))
 
     def _sum(self, body: GenericBody, factor: Dequantized, times: int, loops: AffineMap) -> SSAValue:
         """Add the computation of `times` the sum of a factor over the reduction loops, and return it."""
         g = self.c.generic
-        own = [d for d in range(len(g.iterators)) if d in dims_in(factor.index) and d not in g.loops]
-        order = [*own, *g.loops]
+        parallel_dims = [d for d in range(len(g.iterators)) if d in dims_in(factor.index) and d not in g.loops]
+        order = [*parallel_dims, *g.loops]
         new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(g.iterators))]
         renamed = AffineMap(len(order), 0, tuple(new_dims))
         shape, dims = [], list[SSAValue]()
-        for d in own:
+        for d in parallel_dims:
             axis = [isinstance(r, AffineDimExpr) and r.position == d for r in factor.index.results].index(True)
             shape.append(shape_of(factor.stored)[axis])
             if shape[-1] < 0:
@@ -153,17 +159,17 @@ class CorrectionTerms:
                 self.made += [index, tensor.DimOp(factor.stored, index)]
                 dims.append(self.made[-1].results[0])
         zero = arith.ConstantOp(IntegerAttr(0, i32))
-        start = tensor.SplatOp(zero.result, dims, TensorType(i32, shape))
-        inner = GenericBody()
-        value = inner.integer(factor.at(renamed))
+        initial = tensor.SplatOp(zero.result, dims, TensorType(i32, shape))
+        generic_body = GenericBody()
+        value = generic_body.integer(factor.at(renamed))
         if times != 1:
-            value = inner.add(arith.MuliOp(value, inner.add(arith.ConstantOp(IntegerAttr(times, i32)))))
-        before = inner.block.insert_arg(i32, len(inner.inputs))
-        index_map = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(own))))
-        kinds = ["parallel"] * len(own) + ["reduction"] * len(g.loops)
-        sums = inner.over(inner.add(arith.AddiOp(before, value)), start.result, index_map, kinds)
-        self.made += [zero, start, sums]
-        return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in own)))
+            value = generic_body.add(arith.MuliOp(value, generic_body.add(arith.ConstantOp(IntegerAttr(times, i32)))))
+        running_sum = generic_body.block.insert_arg(i32, len(generic_body.inputs))
+        index_map = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(parallel_dims))))
+        kinds = ["parallel"] * len(parallel_dims) + ["reduction"] * len(g.loops)
+        sums = generic_body.over(generic_body.add(arith.AddiOp(running_sum, value)), initial.result, index_map, kinds)
+        self.made += [zero, initial, sums]
+        return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in parallel_dims)))
 
 
 def _total_offset(body: GenericBody, shifted: ShiftedFactor, loops: AffineMap) -> SSAValue:
