@@ -21,7 +21,7 @@ from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly
-from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, Kept
+from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, RowBuffer
 from pydispatch.compiler.kernels.ops.tensors import covers, tensor_type
 from pydispatch.compiler.tensor_ops.in_kernels import RULES
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
@@ -38,26 +38,27 @@ class LoopNest:
     Attributes:
         stores: The results, each with its buffer.
         space: What determines the index space: a result, an update, or a recurrence.
-        split: Number of outer dimensions; the others are inner ones.
-        rows: Whether a workgroup computes whole rows, which are all inner dimensions at one outer index.
+        outer_rank: Number of outer dimensions; the others are inner ones.
+        by_rows: Whether a workgroup computes whole rows, which are all inner dimensions at one outer index.
         row_stores: Results that have one element per row, each with its buffer.
         stages: The reductions that run before the inner loops of a row, producers first. Each has the dimension of the
             nest that every axis of its result is indexed by, or -1 for index 0.
-        kept: For each value that a row stores for its later loops, the result in whose row it is stored; None for
-            workgroup memory.
+        row_storage: For each value that a row stores for its later loops, the result in whose row it is stored; None
+            for workgroup memory.
         columns: The reductions, if a workgroup computes a range of columns.
-        along: The dimension along which operands are contiguous, if it is not the last one of the results; else -1.
+        contiguous_dim: The dimension along which operands are contiguous, if it is not the last one of the results;
+            else -1.
     """
 
     stores: list[Store]
     space: SSAValue | UpdateStep | RecurrenceOp
-    split: int = 0
-    rows: bool = False
+    outer_rank: int = 0
+    by_rows: bool = False
     row_stores: list[Store] = field(default_factory=list)
     stages: list[tuple[SSAValue, list[int]]] = field(default_factory=list)
-    kept: dict[SSAValue, SSAValue | None] = field(default_factory=dict)
+    row_storage: dict[SSAValue, SSAValue | None] = field(default_factory=dict)
     columns: list[Stage] = field(default_factory=list)
-    along: int = -1
+    contiguous_dim: int = -1
 
     def run_stages(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
         """Emit the reductions of a row before its inner loops. indices: those of the row."""
@@ -93,27 +94,27 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     for nest in nests:
         trial = emit_trial(frame, nest, None)
         depths = [builder.depth for _, builder in trial.e.reduced if builder.depth < len(trial.dims)]
-        nest.rows = bool(depths)
-        nest.split = max(depths) if depths else max(0, len(trial.dims) - 1)
+        nest.by_rows = bool(depths)
+        nest.outer_rank = max(depths) if depths else max(0, len(trial.dims) - 1)
     joined = _join_row_results(frame, nests)
     for nest in joined:
-        if nest.rows and _find_stages(frame, nest):
-            nest.kept = _choose_kept(frame, nest)
-        if not nest.rows and not isinstance(nest.space, UpdateStep):
+        if nest.by_rows and _find_stages(frame, nest):
+            nest.row_storage = _choose_row_storage(frame, nest)
+        if not nest.by_rows and not isinstance(nest.space, UpdateStep):
             trial = emit_trial(frame, nest, None)
             nest.columns = find_stages(trial.e, trial.e.finished, trial.indices) if trial.indices else []
             if not trial.e.reduced:
-                nest.along = transposed_dim(trial.e.loads, trial.indices)
+                nest.contiguous_dim = transposed_dim(trial.e.loads, trial.indices)
     return [*joined, *recurrences]
 
 
 def _find_stages(frame: Frame, nest: LoopNest) -> bool:
     """Set the stages of a nest with rows. Return False, and set none, if a reduction is not indexed by the row
     alone."""
-    trial = emit_trial(frame, nest, nest.split)
-    outer = trial.indices[: nest.split]
+    trial = emit_trial(frame, nest, nest.outer_rank)
+    outer = trial.indices[: nest.outer_rank]
     for value, builder, indices in trial.e.finished:
-        if builder.depth > nest.split:
+        if builder.depth > nest.outer_rank:
             continue
         if any(i not in outer and i != 0 for i in indices):
             nest.stages.clear()
@@ -122,7 +123,7 @@ def _find_stages(frame: Frame, nest: LoopNest) -> bool:
     return True
 
 
-def emit_trial(frame: Frame, nest: LoopNest, split: int | None) -> _Trial:
+def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> _Trial:
     """Emit the code of a nest into a discarded block. split: depth at which to emit the row reductions and row results
     before the inner loops; None for neither."""
     e = probe(frame)
@@ -132,14 +133,14 @@ def emit_trial(frame: Frame, nest: LoopNest, split: int | None) -> _Trial:
         block = Block(arg_types=[IndexType()])
         levels.append(levels[-1].nested(block))
         indices.append(levels[-1].counts(block.args[0], size))
-    if split is not None:
-        nest.run_stages(e, levels[split], indices[:split])
+    if depth is not None:
+        nest.run_stages(e, levels[depth], indices[:depth])
         for value, _ in nest.row_stores:
-            e.at(levels[split], value, indices[:split])
+            e.at(levels[depth], value, indices[:depth])
     build = levels[-1]
     for value, _ in nest.stores:
         where = indices if not isinstance(nest.space, UpdateStep) else nest.space.position(e, build, indices)
-        if isinstance(nest.space, UpdateStep) and nest.space.only:
+        if isinstance(nest.space, UpdateStep) and nest.space.is_only:
             nest.space.element(e, build, indices)
         else:
             e.at(build, value, where)
@@ -154,77 +155,83 @@ def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     """
     e = frame.elements
     by_rank = sorted(nests, key=lambda n: -len(n.dims(e)))
-    kept: list[LoopNest] = []
+    merged_nests: list[LoopNest] = []
     for nest in by_rank:
         dims = nest.dims(e)
         reduces = any(isinstance(v, OpResult) and _reduces(v) for v, _ in nest.stores)
-        home = None
-        for other in kept:
-            wide = other.dims(e)
-            fits = len(wide) > len(dims) > 0 and wide[: len(dims)] == dims
+        target = None
+        for other in merged_nests:
+            other_dims = other.dims(e)
+            fits = len(other_dims) > len(dims) > 0 and other_dims[: len(dims)] == dims
             updates = isinstance(other.space, UpdateStep) or isinstance(nest.space, UpdateStep)
-            apart = all(bits_of(_element(v)) >= 8 for v, _ in (*nest.stores, *other.stores))
-            if fits and apart and (other.split == len(dims) or not other.rows) and reduces and not updates:
-                home = other
-        if home is None:
-            kept.append(nest)
+            has_whole_bytes = all(bits_of(_element(v)) >= 8 for v, _ in (*nest.stores, *other.stores))
+            if (
+                fits
+                and has_whole_bytes
+                and (other.outer_rank == len(dims) or not other.by_rows)
+                and reduces
+                and not updates
+            ):
+                target = other
+        if target is None:
+            merged_nests.append(nest)
         else:
-            home.rows, home.split = True, len(dims)
-            home.row_stores += nest.stores
+            target.by_rows, target.outer_rank = True, len(dims)
+            target.row_stores += nest.stores
     order = {id(n): i for i, n in enumerate(nests)}
-    return sorted(kept, key=lambda n: order[id(n)])
+    return sorted(merged_nests, key=lambda n: order[id(n)])
 
 
 def _reduces(value: OpResult) -> bool:
     """Return whether a reduction is among the operations that compute a value."""
-    pending, seen = [value], set[SSAValue]()
+    pending, visited = [value], set[SSAValue]()
     while pending:
-        v = pending.pop()
-        if v in seen:
+        operand = pending.pop()
+        if operand in visited:
             continue
-        seen.add(v)
-        if is_reduction(v.op):
+        visited.add(operand)
+        if is_reduction(operand.op):
             return True
-        pending += [o for o in v.op.operands if isinstance(o, OpResult) and isinstance(o.type, TensorType)]
+        pending += [o for o in operand.op.operands if isinstance(o, OpResult) and isinstance(o.type, TensorType)]
     return False
 
 
-def _choose_kept(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue | None]:
-    """Choose the values of a row that are stored for its later loops, and where; return `LoopNest.kept`.
+def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue | None]:
+    """Choose the values of a row that are stored for its later loops, and where; return `LoopNest.row_storage`.
 
     Candidates are values whose first loop is a reduction that covers the whole row. A result is stored in place; an
     expensive value that several loops read goes to workgroup memory, or to the row of an unused result.
     """
-    trial = emit_trial(frame, nest, nest.split)
+    trial = emit_trial(frame, nest, nest.outer_rank)
     e, dims = trial.e, trial.dims
-    own = {value: buffer for value, buffer in nest.stores}
-    loops: dict[SSAValue, list[Builder]] = {}
+    buffer_of_result = {value: buffer for value, buffer in nest.stores}
+    builders_of_value: dict[SSAValue, list[Builder]] = {}
     for value, builder, indices in e.computed:
-        if not isinstance(value, OpResult) or len(indices) != len(dims) or builder.depth <= nest.split:
+        if not isinstance(value, OpResult) or len(indices) != len(dims) or builder.depth <= nest.outer_rank:
             continue
-        if covers(builder, trial.indices[: nest.split], indices, dims):
-            loops.setdefault(value, []).append(builder)
+        if covers(builder, trial.indices[: nest.outer_rank], indices, dims):
+            builders_of_value.setdefault(value, []).append(builder)
     storage: dict[SSAValue, SSAValue | None] = {}
-    free = [v for v, _ in nest.stores]
-    row = 1
-    for size in dims[nest.split :]:
-        row = row * size if isinstance(size, int) and row >= 0 else -1
-    for value, builders in loops.items():
+    unused_results = [v for v, _ in nest.stores]
+    row_elements = 1
+    for size in dims[nest.outer_rank :]:
+        row_elements = row_elements * size if isinstance(size, int) and row_elements >= 0 else -1
+    for value, builders in builders_of_value.items():
         first_is_reduction = builders[0] is not trial.levels[-1]
         if not first_is_reduction or tensor_type(value).element_type != _element(value):
             continue
-        if value in own:
+        if value in buffer_of_result:
             storage[value] = value
-            free = [v for v in free if v is not value]
+            unused_results = [v for v in unused_results if v is not value]
         elif len(builders) > 1 and is_costly(value):
-            size = row * max(1, bits_of(_element(value)) // 8)
+            size = row_elements * max(1, bits_of(_element(value)) // 8)
             if 0 <= size <= frame.backend.row_bytes and bits_of(_element(value)) >= 8:
                 storage[value] = None
                 continue
-            fitting = [v for v in free if _element(v) == _element(value) and bits_of(_element(v)) >= 8]
+            fitting = [v for v in unused_results if _element(v) == _element(value) and bits_of(_element(v)) >= 8]
             if fitting:
                 storage[value] = fitting[0]
-                free.remove(fitting[0])
+                unused_results.remove(fitting[0])
     return storage
 
 
@@ -232,27 +239,27 @@ def _element(value: SSAValue) -> Attribute:
     return tensor_type(value).element_type
 
 
-def keep(frame: Frame, nest: LoopNest) -> None:
+def allocate_rows(frame: Frame, nest: LoopNest) -> None:
     """Allocate the storage of the values that the rows of a nest store, and register it with the elements."""
     e = frame.elements
     dims = nest.dims(e)
     buffers = dict(nest.stores)
-    e.kept.clear()
-    for value, result in nest.kept.items():
+    e.row_buffers.clear()
+    for value, result in nest.row_storage.items():
         if result is not None:
-            e.kept[value] = Kept(buffers[result], None, dims)
+            e.row_buffers[value] = RowBuffer(buffers[result], None, dims)
             continue
-        inner = dims[nest.split :]
+        inner = dims[nest.outer_rank :]
         size = 1
         for n in inner:
             assert isinstance(n, int)
             size *= n
-        e.kept[value] = Kept(e.fresh(_element(value), size), _in_row(nest.split, inner), dims)
+        e.row_buffers[value] = RowBuffer(e.fresh(_element(value), size), _in_row(nest.outer_rank, inner), dims)
 
 
-def _in_row(split: int, inner: list[Index]) -> IndexMap:
+def _in_row(outer_rank: int, inner: list[Index]) -> IndexMap:
     """Return the map from indices of the nest to the offset within a row. inner: sizes of the inner dimensions."""
-    return lambda build, indices: [build.join(indices[split:], inner)]
+    return lambda build, indices: [build.join(indices[outer_rank:], inner)]
 
 
 def probe(frame: Frame) -> Elements:

@@ -32,8 +32,10 @@ ROWS = 1024
 
 @dataclass(frozen=True)
 class Stage:
-    """Column reduction. point: for each loop dimension of the reduction, the dimension of the nest that it is, or
-    -1."""
+    """Reduction that runs for a range of columns at once.
+
+    point: for each loop dimension of the reduction, the dimension of the nest that it is; -1 for none.
+    """
 
     op: Operation
     point: tuple[int, ...]
@@ -52,20 +54,24 @@ def find_stages(
         indices: Counters of the loops of the trial.
     """
     stages: list[Stage] = []
-    for value, _, where in finished:
+    for value, _, indices_of_value in finished:
         assert isinstance(value, OpResult)
         g = view_of(elements, value.op)
-        point = [-1] * len(g.iterators)
-        for index, result in zip(where, g.output_maps[value.index].results, strict=True):
+        nest_dims = [-1] * len(g.iterators)
+        for index, result in zip(indices_of_value, g.output_maps[value.index].results, strict=True):
             if index == 0 and not isinstance(index, SSAValue):
                 continue
             if index not in indices or not isinstance(result, AffineDimExpr):
                 return []
-            point[result.position] = list(indices).index(index)
-        last = len(indices) - 1
-        if point.count(last) != 1 or not _reads_along_columns(g, point.index(last)) or _has_subbyte_results(value.op):
+            nest_dims[result.position] = list(indices).index(index)
+        last_dim = len(indices) - 1
+        if (
+            nest_dims.count(last_dim) != 1
+            or not _reads_along_columns(g, nest_dims.index(last_dim))
+            or _has_subbyte_results(value.op)
+        ):
             return []
-        stage = Stage(value.op, tuple(point))
+        stage = Stage(value.op, tuple(nest_dims))
         if any(other.op is value.op and other != stage for other in stages):
             return []
         stages += [] if stage in stages else [stage]
@@ -80,14 +86,14 @@ def _has_subbyte_results(op: Operation) -> bool:
 def _reads_along_columns(generic: Structured, column: int) -> bool:
     """Return whether more inputs are contiguous along the columns than along a reduced dimension. column: loop
     dimension of the reduction that indexes columns."""
-    across = along = 0
+    column_inputs = reduced_inputs = 0
     for index, (value, map) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
         if not isinstance(value.type, TensorType) or not map.results or not generic.block.args[index].uses:
             continue
-        last = {d.position for d in map.results[-1].dfs() if isinstance(d, AffineDimExpr)}
-        across += column in last
-        along += bool(last & set(generic.loops)) and column not in last
-    return across > along
+        last_dims = {d.position for d in map.results[-1].dfs() if isinstance(d, AffineDimExpr)}
+        column_inputs += column in last_dims
+        reduced_inputs += bool(last_dims & set(generic.loops)) and column not in last_dims
+    return column_inputs > reduced_inputs
 
 
 def max_columns(stages: Sequence[Stage]) -> int:
@@ -198,9 +204,9 @@ class _StageEmitter:
     def _add_to_total(self, build: Builder, index: Index) -> None:
         """Emit the addition of the block sums of column `index` to its totals."""
         offset = build.value(build.minus(index, self.low))
-        for part, buffer in zip(self.sums, self.totals, strict=True):
-            before, after = (build.add(memref.LoadOp.get(sums, [offset])) for sums in (buffer, part))
-            self.e.store(build, build.add(arith.AddfOp(before, after)), buffer, [offset])
+        for block_sums, block_totals in zip(self.sums, self.totals, strict=True):
+            old_total, block_sum = (build.add(memref.LoadOp.get(sums, [offset])) for sums in (block_totals, block_sums))
+            self.e.store(build, build.add(arith.AddfOp(old_total, block_sum)), block_totals, [offset])
 
 
 def sums_in_blocks(elements: Elements, stage: Stage) -> bool:

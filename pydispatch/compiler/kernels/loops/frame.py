@@ -69,7 +69,7 @@ class Frame:
             raise CompileError("a dispatch function returns its results", location_of(source))
         self.returned: list[SSAValue] = list(last.operands)
         self.tensors = [a for a in source.body.block.args if isinstance(a.type, TensorType)]
-        self.words = 0
+        self.words = 0  # push constants of 32 bits that scalars have taken
         self._load_scalars()
         self.updated = updated_arguments(source)  # for each result
         self.buffers: list[SSAValue] = []
@@ -92,20 +92,20 @@ class Frame:
         """Emit the buffers of all arguments and results. flat: number of elements, to bind all tensors as one
         dimension."""
         self.elements.flat = flat
-        written = {self.tensors.index(self.source.body.block.args[t]) for t in self.updated if t >= 0}
-        fresh = len(self.tensors)
+        written_tensors = {self.tensors.index(self.source.body.block.args[t]) for t in self.updated if t >= 0}
+        next_binding = len(self.tensors)
         for binding, argument in enumerate(self.tensors):
-            buffer = self._subspan(binding, argument, binding not in written)
+            buffer = self._subspan(binding, argument, binding not in written_tensors)
             self.buffers.append(buffer)
             self.elements.materialize(argument, buffer)
         for value, index in zip(self.returned, self.updated, strict=True):
             if index >= 0:
                 self.results.append(self.buffers[self.tensors.index(self.source.body.block.args[index])])
             else:
-                self.results.append(self._subspan(fresh, value, False))
+                self.results.append(self._subspan(next_binding, value, False))
                 self.buffers.append(self.results[-1])
-                fresh += 1
-        self.bindings = tuple(Binding(i < len(self.tensors) and i not in written) for i in range(fresh))
+                next_binding += 1
+        self.bindings = tuple(Binding(i < len(self.tensors) and i not in written_tensors) for i in range(next_binding))
 
     def _subspan(self, binding: int, value: SSAValue, read_only: bool) -> SSAValue:
         """Emit the memref of a binding, of the shape of `value`."""

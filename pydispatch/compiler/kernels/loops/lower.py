@@ -13,14 +13,21 @@ from typing import Any
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import OpResult, SSAValue
 
-from pydispatch.compiler.kernels.loops.analysis import LoopNest, analyse, keep
+from pydispatch.compiler.kernels.loops.analysis import LoopNest, allocate_rows, analyse
 from pydispatch.compiler.kernels.loops.columns import max_columns, run_stages, sums_in_blocks
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
-from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_elements, cut_rows, emit_inner, emit_nest
-from pydispatch.compiler.kernels.loops.ordered_updates import cut_in_order, emit_in_order
+from pydispatch.compiler.kernels.loops.nests import (
+    Partition,
+    emit_inner,
+    emit_nest,
+    partition_columns,
+    partition_elements,
+    partition_rows,
+)
+from pydispatch.compiler.kernels.loops.ordered_updates import emit_in_order, partition_in_order
 from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
-from pydispatch.compiler.kernels.loops.recurrences import cut_recurrence, emit_recurrence
-from pydispatch.compiler.kernels.loops.tiled_transpose import cut_transposed, emit_transposed
+from pydispatch.compiler.kernels.loops.recurrences import emit_recurrence, partition_recurrence
+from pydispatch.compiler.kernels.loops.tiled_transpose import emit_transposed, partition_transposed
 from pydispatch.compiler.kernels.loops.updates import UpdateStep, starts_empty, updates_of
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -43,29 +50,31 @@ def lower_loops(frame: Frame) -> Kernel:
     cannot be computed from the workload."""
     e, build = frame.elements, frame.build
     nests = analyse(frame, nests_of(frame))
-    cuts = [_cut(frame.backend, nest, e, build) for nest in nests]
-    serial = not _is_grid_computable(frame, nests)
-    if serial:
-        for nest, cut in zip(nests, cuts, strict=True):
-            _emit_serially(frame, nest, cut)
+    partitions = [_partition_nest(frame.backend, nest, e, build) for nest in nests]
+    is_serial = not _is_grid_computable(frame, nests)
+    if is_serial:
+        for nest, partition in zip(nests, partitions, strict=True):
+            _emit_serially(frame, nest, partition)
         return frame.finish(None)
-    single = all(isinstance(cut.workgroups, int) and cut.workgroups == 1 for cut in cuts)
-    group: Index = 0 if single else frame.workgroup()
+    is_single_group = all(
+        isinstance(partition.workgroups, int) and partition.workgroups == 1 for partition in partitions
+    )
+    group: Index = 0 if is_single_group else frame.workgroup()
     if len(nests) == 1:
         if isinstance(group, SSAValue):
-            build.bounded(group, cuts[0].workgroups)
-        _emit(frame, nests[0], cuts[0], build, group)
+            build.bounded(group, partitions[0].workgroups)
+        _emit(frame, nests[0], partitions[0], build, group)
     else:
-        for nest, cut in zip(nests, cuts, strict=True):
-            build.when(build.less(group, cut.workgroups), partial(_guarded, frame, nest, cut, group))
-    run = cuts[0].run if len(nests) == 1 else 0
-    return frame.finish(lambda elements, b: _grid(frame.backend, nests, elements, b), tiles_of(frame, run))
+        for nest, partition in zip(nests, partitions, strict=True):
+            build.when(build.less(group, partition.workgroups), partial(_guarded, frame, nest, partition, group))
+    contiguous = partitions[0].contiguous if len(nests) == 1 else 0
+    return frame.finish(lambda elements, b: _grid(frame.backend, nests, elements, b), tiles_of(frame, contiguous))
 
 
 def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
     """Return the bytes of each binding that a workgroup of a flat kernel accesses, see `Kernel.tiles`; () if unknown.
 
-    run: contiguous elements of a workgroup, see `Cut.run`.
+    run: contiguous elements of a workgroup, see `Partition.run`.
     """
     tensors = [*frame.tensors, *(v for v, t in zip(frame.returned, frame.updated, strict=True) if t < 0)]
     if frame.elements.flat is None or not run or any(elements_per_byte(v) > 1 for v in tensors):
@@ -79,20 +88,20 @@ def lower_whole(frame: Frame) -> Kernel:
     """
     e, build = frame.elements, frame.build
     for nest in analyse(frame, nests_of(frame, into_empty=True)):
-        _emit_serially(frame, nest, _cut(frame.backend, nest, e, build))
+        _emit_serially(frame, nest, _partition_nest(frame.backend, nest, e, build))
     return frame.finish(None)
 
 
-def _guarded(frame: Frame, nest: LoopNest, cut: Cut, group: Index, build: Builder) -> None:
+def _guarded(frame: Frame, nest: LoopNest, partition: Partition, group: Index, build: Builder) -> None:
     """Emit part `group` of a nest; the builder comes last, as `Builder.when` passes it."""
-    _emit(frame, nest, cut, build, group)
+    _emit(frame, nest, partition, build, group)
 
 
 def _grid(backend: Backend, nests: Sequence[LoopNest], elements: Elements, build: Builder) -> Index:
     """Return the number of workgroups of the nest that has the most."""
     total: Index = 0
     for nest in nests:
-        total = build.most(total, _cut(backend, nest, elements, build).workgroups)
+        total = build.most(total, _partition_nest(backend, nest, elements, build).workgroups)
     return total
 
 
@@ -105,14 +114,14 @@ def _is_grid_computable(frame: Frame, nests: Sequence[LoopNest]) -> bool:
     return True
 
 
-def _emit_serially(frame: Frame, nest: LoopNest, cut: Cut) -> None:
+def _emit_serially(frame: Frame, nest: LoopNest, partition: Partition) -> None:
     """Emit a loop that runs all parts of a nest in one workgroup."""
 
     def body(inner: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        _emit(frame, nest, cut, inner, group)
+        _emit(frame, nest, partition, inner, group)
         return []
 
-    frame.build.loop(0, cut.workgroups, [], body)
+    frame.build.loop(0, partition.workgroups, [], body)
 
 
 def nests_of(frame: Frame, into_empty: bool = False) -> list[LoopNest]:
@@ -141,48 +150,50 @@ def width_of(value: SSAValue) -> int:
     return max(1, bits_of(tensor_type(value).element_type) // 8)
 
 
-def _cut(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -> Cut:
+def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -> Partition:
     """Partition a nest into workgroups by the estimated bytes that its elements or rows load and store."""
     dims = nest.dims(elements)
     ratio = elements_per_byte(nest.stores[0][0])
     if isinstance(nest.space, RecurrenceOp):
-        return cut_recurrence(elements, build, backend, nest.space)
+        return partition_recurrence(elements, build, backend, nest.space)
     if ratio == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered:
-        return cut_in_order(elements, build, nest.space)
+        return partition_in_order(elements, build, nest.space)
     if ratio > 1 and isinstance(nest.space, UpdateStep):
         # Workgroups may share a byte. With atomic stores, parallelism pays only from some 20 workgroups on.
         parallel = dims[nest.space.ordered :]  # the slices in order are a loop of their own
         outer = build.product(parallel[:-1])
-        return Cut(outer, outer, parallel[-1] if parallel else 1, 1, 1)
+        return Partition(outer, outer, parallel[-1] if parallel else 1, 1, 1)
     if ratio > 1:
         dims = [build.ceil_quotient(build.product(dims), ratio)]
-        return cut_elements(build, backend, dims, 2 * ratio)
+        return partition_elements(build, backend, dims, 2 * ratio)
     inputs, loops = work_of(nest, elements, build)
-    if nest.rows:
-        inner = build.product(dims[nest.split :])
+    if nest.by_rows:
+        inner = build.product(dims[nest.outer_rank :])
         row = build.plus(build.times(inner, sum(width_of(v) for v, _ in nest.stores) + inputs), loops)
-        return cut_rows(build, backend, build.product(dims[: nest.split]), row)
-    if nest.along >= 0:
-        return cut_transposed(build, backend, dims, nest.along, sum(width_of(v) for v, _ in nest.stores) + inputs)
+        return partition_rows(build, backend, build.product(dims[: nest.outer_rank]), row)
+    if nest.contiguous_dim >= 0:
+        return partition_transposed(
+            build, backend, dims, nest.contiguous_dim, sum(width_of(v) for v, _ in nest.stores) + inputs
+        )
     if nest.columns:
-        return cut_columns(build, backend, dims, loops, max_columns(nest.columns))
+        return partition_columns(build, backend, dims, loops, max_columns(nest.columns))
     size = build.plus(sum(width_of(v) for v, _ in nest.stores) + inputs, loops)
-    return cut_elements(build, backend, dims, size)
+    return partition_elements(build, backend, dims, size)
 
 
 def work_of(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, Index]:
     """Return the estimated bytes that an element reads outside of reductions (0 if it has any), and within them."""
-    seen: set[SSAValue] = set()
+    visited: set[SSAValue] = set()
     pending = [value for value, _ in nest.all_stores()]
-    plain, loops = 0, 0
-    total: Index = 0
+    argument_bytes, loops = 0, 0
+    loop_bytes: Index = 0
     while pending:
         value = pending.pop()
-        if value in seen or not isinstance(value.type, TensorType):
+        if value in visited or not isinstance(value.type, TensorType):
             continue
-        seen.add(value)
+        visited.add(value)
         if not isinstance(value, OpResult):
-            plain += width_of(value) if value.type.get_num_dims() else 0
+            argument_bytes += width_of(value) if value.type.get_num_dims() else 0
             continue
         op: Any = value.op
         pending += op.operands
@@ -191,16 +202,18 @@ def work_of(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, In
             if g.loops:
                 sizes = loop_sizes(elements, g)
                 steps = build.product([sizes[i] for i in g.loops])
-                total = build.plus(total, build.times(steps, sum(width_of(v) for v in g.inputs if _is_tensor(v)) or 1))
+                loop_bytes = build.plus(
+                    loop_bytes, build.times(steps, sum(width_of(v) for v in g.inputs if _is_tensor(v)) or 1)
+                )
                 loops += 1
-    return (plain if not loops else 0), total
+    return (argument_bytes if not loops else 0), loop_bytes
 
 
 def _is_tensor(value: SSAValue) -> bool:
     return isinstance(value.type, TensorType)
 
 
-def _emit(frame: Frame, nest: LoopNest, cut: Cut, build: Builder, group: Index) -> None:
+def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:
     """Emit part `group` of a nest."""
     e = frame.elements
     if isinstance(nest.space, UpdateStep):
@@ -211,43 +224,43 @@ def _emit(frame: Frame, nest: LoopNest, cut: Cut, build: Builder, group: Index) 
             update.write(e, builder, value, buffer, indices)
 
         if update.ordered:
-            emit_in_order(e, build, group, cut, update, write, elements_per_byte(value) == 1)
+            emit_in_order(e, build, group, partition, update, write, elements_per_byte(value) == 1)
         else:
-            _emit_nest(build, group, cut, nest, update.dims(e), write)
+            _emit_nest(build, group, partition, nest, update.dims(e), write)
         return
     if isinstance(nest.space, RecurrenceOp):
-        emit_recurrence(e, build, group, cut, nest.space, dict(nest.stores))
+        emit_recurrence(e, build, group, partition, nest.space, dict(nest.stores))
         return
     ratio = elements_per_byte(nest.stores[0][0])
     dims = e.dims(nest.space)
     if ratio > 1:
-        emit_bytes(frame, nest, cut, build, group, dims, ratio)
+        emit_bytes(frame, nest, partition, build, group, dims, ratio)
         return
 
-    keep(frame, nest)
+    allocate_rows(frame, nest)
 
     def element(builder: Builder, indices: list[Index]) -> None:
         for value, buffer in nest.stores:
             if not is_stored(e, value, buffer):
                 e.store(builder, e.at(builder, value, indices), buffer, indices)
 
-    if nest.along >= 0:
-        emit_transposed(e, build, group, cut, dims, nest.along, nest.stores)
+    if nest.contiguous_dim >= 0:
+        emit_transposed(e, build, group, partition, dims, nest.contiguous_dim, nest.stores)
     else:
-        _emit_nest(build, group, cut, nest, dims, element, e)
-    e.kept.clear()
+        _emit_nest(build, group, partition, nest, dims, element, e)
+    e.row_buffers.clear()
 
 
 def is_stored(elements: Elements, value: SSAValue, buffer: SSAValue) -> bool:
     """Return whether an earlier loop of the row has already stored a result in its own buffer."""
-    kept = elements.kept.get(value)
+    kept = elements.row_buffers.get(value)
     return kept is not None and kept.buffer is buffer and kept.filled is not None
 
 
 def _emit_nest(
     build: Builder,
     group: Index,
-    cut: Cut,
+    partition: Partition,
     nest: LoopNest,
     dims: list[Index],
     element: Any,
@@ -255,11 +268,11 @@ def _emit_nest(
 ) -> None:
     """Emit part `group` of a nest with its row and column reductions. elements: None for an update, which has
     neither."""
-    split = nest.split if nest.rows else max(0, len(dims) - 1)
+    split = nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
     buffers: dict[SSAValue, SSAValue] = {}
     parts: dict[SSAValue, SSAValue] = {}
     if elements is not None:
-        size = min(n for n in (max_columns(nest.columns), cut.tile) if isinstance(n, int)) if nest.columns else 0
+        size = min(n for n in (max_columns(nest.columns), partition.tile) if isinstance(n, int)) if nest.columns else 0
         for stage in nest.columns:
             for result in stage.op.results:
                 buffers[result] = elements.fresh(tensor_type(result).element_type, max(1, size))
@@ -267,7 +280,7 @@ def _emit_nest(
                     parts[result] = elements.fresh(tensor_type(result).element_type, max(1, size))
 
     def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
-        if elements is not None and nest.rows:
+        if elements is not None and nest.by_rows:
             elements.row = list(indices)
             nest.run_stages(elements, builder, indices)
             for value, buffer in nest.row_stores:
@@ -276,7 +289,7 @@ def _emit_nest(
             run_stages(elements, builder, nest.columns, indices, dims, low, high, buffers, parts)
         if (
             elements is not None
-            and nest.rows
+            and nest.by_rows
             and all(is_stored(elements, value, buffer) for value, buffer in nest.stores)
         ):
             return
@@ -285,17 +298,17 @@ def _emit_nest(
             if elements is not None:
                 elements.forget(result)
 
-    pipeline = find_pipelined(elements, nest) if elements is not None and nest.rows else None
-    emit_nest(build, group, cut, dims, split, row, pipeline)
+    pipeline = find_pipelined(elements, nest) if elements is not None and nest.by_rows else None
+    emit_nest(build, group, partition, dims, split, row, pipeline)
 
 
 def emit_bytes(
-    frame: Frame, nest: LoopNest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int
+    frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index, dims: list[Index], ratio: int
 ) -> None:
     """Emit loops over the bytes of results; each iteration writes the `ratio` elements of one byte."""
     e = frame.elements
-    total = e.entry.product(dims)
-    count = e.entry.ceil_quotient(total, ratio)
+    element_count = e.entry.product(dims)
+    byte_count = e.entry.ceil_quotient(element_count, ratio)
 
     def byte(builder: Builder, flat_indices: list[Index]) -> None:
         for part in range(ratio):
@@ -306,10 +319,10 @@ def emit_bytes(
                 for value, buffer in nest.stores:
                     e.store(builder, e.at(builder, value, indices), buffer, indices, own_byte=True)
 
-            whole = isinstance(total, int) and total % ratio == 0
-            builder.when(True if whole else builder.less(flat, total), element)
+            has_full_bytes = isinstance(element_count, int) and element_count % ratio == 0
+            builder.when(True if has_full_bytes else builder.less(flat, element_count), element)
 
     emit_nest(
-        build, group, cut, [count], 0,
-        lambda b, indices, low, high: emit_inner(b, indices, [count], low, high, byte),
+        build, group, partition, [byte_count], 0,
+        lambda b, indices, low, high: emit_inner(b, indices, [byte_count], low, high, byte),
     )  # fmt: skip

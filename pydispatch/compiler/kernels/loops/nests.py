@@ -39,7 +39,7 @@ Write = Callable[[Builder, list[Index]], None]
 
 
 @dataclass(frozen=True)
-class Cut:
+class Partition:
     """Partition of a nest into workgroups.
 
     Attributes:
@@ -48,8 +48,8 @@ class Cut:
         tile: Elements of a tile of the inner size; 0 where the inner size is not cut.
         tiles: Number of tiles.
         workgroups: Number of workgroups.
-        run: Elements of a workgroup where these are contiguous in memory, and only the last workgroup has fewer; else
-            0.
+        contiguous: Elements of a workgroup where these are contiguous in memory, and only the last workgroup has
+            fewer; else 0.
     """
 
     outer: Index
@@ -57,10 +57,10 @@ class Cut:
     tile: Index
     tiles: Index
     workgroups: Index
-    run: int = 0
+    contiguous: int = 0
 
 
-def cut_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Cut:
+def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Partition:
     """Partition a nest of independent elements by their cost in bytes; the last dimension is cut into tiles too."""
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     if isinstance(budget, int) and budget > 64:
@@ -72,33 +72,35 @@ def cut_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
     blocks = build.ceil_quotient(outer, rows)
     run = budget if len(dims) == 1 and isinstance(budget, int) else 0
-    return Cut(outer, rows, tile, tiles, build.times(blocks, tiles), run)
+    return Partition(outer, rows, tile, tiles, build.times(blocks, tiles), run)
 
 
-def cut_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Index) -> Cut:
+def partition_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Index) -> Partition:
     """Partition a nest into workgroups of whole rows by their cost in bytes."""
     rows = elements_per_workgroup(build, backend, bytes_per_row)
-    return Cut(outer, rows, 0, 1, build.ceil_quotient(outer, rows))
+    return Partition(outer, rows, 0, 1, build.ceil_quotient(outer, rows))
 
 
-def cut_columns(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index, widest: int) -> Cut:
+def partition_columns(
+    build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index, widest: int
+) -> Partition:
     """Partition a nest of column reductions into ranges of columns: at least `NARROWEST`, for whole cache lines, and at
     most `widest`, for their accumulators to stay in the first-level cache."""
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     inner, outer = dims[-1], build.product(dims[:-1])
-    wide = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)
-    if isinstance(inner, int) and isinstance(wide, int) and inner <= min(WHOLE * wide, widest):
-        wide = inner
-    tile = build.least(inner, build.least(wide, widest))
+    width = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)
+    if isinstance(inner, int) and isinstance(width, int) and inner <= min(WHOLE * width, widest):
+        width = inner
+    tile = build.least(inner, build.least(width, widest))
     tiles = build.ceil_quotient(inner, tile)
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
-    return Cut(outer, rows, tile, tiles, build.times(build.ceil_quotient(outer, rows), tiles))
+    return Partition(outer, rows, tile, tiles, build.times(build.ceil_quotient(outer, rows), tiles))
 
 
 def emit_nest(
     build: Builder,
     group: Index,
-    cut: Cut,
+    partition: Partition,
     dims: Sequence[Index],
     split: int,
     row: Callable[[Builder, list[Index], Index, Index], None],
@@ -109,7 +111,7 @@ def emit_nest(
     Args:
         build: The builder of the kernel.
         group: The number of the workgroup.
-        cut: The partition of the nest into workgroups.
+        partition: The partition of the nest into workgroups.
         dims: The sizes of the dimensions of the nest.
         split: The number of outer dimensions.
         row: Emits one row. Its arguments are a builder, the outer indices, and the bounds of the inner tile.
@@ -117,13 +119,13 @@ def emit_nest(
     """
     tile_number: Index = 0
     block = group
-    if cut.tiles != 1:
-        tile_number, block = build.remainder(group, cut.tiles), build.quotient(group, cut.tiles)
+    if partition.tiles != 1:
+        tile_number, block = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
     low: Index = 0
     high = dims[split] if split < len(dims) else 1
-    if cut.tiles != 1:
-        low = build.times(tile_number, cut.tile)
-        high = build.least(build.plus(low, cut.tile), high)
+    if partition.tiles != 1:
+        low = build.times(tile_number, partition.tile)
+        high = build.least(build.plus(low, partition.tile), high)
 
     def outer_indices(inner: Builder, flat: Index) -> list[Index]:
         indices = inner.split(flat, dims[:split])
@@ -131,32 +133,33 @@ def emit_nest(
             inner.bounded(indices[0], dims[0])
         return indices
 
-    def outer(inner: Builder, flat: Index) -> None:
+    def emit_row(inner: Builder, flat: Index) -> None:
         row(inner, outer_indices(inner, flat), low, high)
 
-    if cut.outer == 1:
-        outer(build, 0)
+    # A single row needs no loop.
+    if partition.outer == 1:
+        emit_row(build, 0)
         return
-    if cut.rows == 1:
-        outer(build, block)
+    if partition.rows == 1:
+        emit_row(build, block)
         return
-    first = build.times(block, cut.rows)
-    last = build.least(build.plus(first, cut.rows), cut.outer)
+    first = build.times(block, partition.rows)
+    last = build.least(build.plus(first, partition.rows), partition.outer)
 
-    final = build.minus(last, 1) if pipeline is not None else 0
+    last_row = build.minus(last, 1) if pipeline is not None else 0
 
     def body(inner: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
         if pipeline is None:
-            outer(inner, flat)
+            emit_row(inner, flat)
             return []
         indices = outer_indices(inner, flat)
-        following = outer_indices(inner, inner.least(inner.plus(flat, 1), final))
+        following = outer_indices(inner, inner.least(inner.plus(flat, 1), last_row))
         pipeline.begin(inner, indices, following, carried)
         row(inner, indices, low, high)
         return pipeline.end()
 
     start = [] if pipeline is None else pipeline.first(build, outer_indices(build, first))
-    build.loop(first, last, start, body, limit=cut.outer)
+    build.loop(first, last, start, body, limit=partition.outer)
 
 
 def emit_inner(

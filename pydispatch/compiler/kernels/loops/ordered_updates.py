@@ -12,7 +12,7 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernels.loops.nests import Cut, emit_inner, emit_nest
+from pydispatch.compiler.kernels.loops.nests import Partition, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, equal
 from pydispatch.compiler.kernels.ops.elements import Elements
@@ -46,17 +46,23 @@ def _parts_on_cpu(elements: Elements, build: Builder, update: UpdateStep) -> Ind
     return partition_count(elements, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
 
 
-def cut_in_order(elements: Elements, build: Builder, update: UpdateStep) -> Cut:
+def partition_in_order(elements: Elements, build: Builder, update: UpdateStep) -> Partition:
     """Partition an ordered update into workgroups of a CPU: by parts, and by tiles of the last dimension of slices."""
     inner = update.dims(elements)[update.ordered :]
     outer = build.product([_parts_on_cpu(elements, build, update), *inner[:-1]])
     tile = build.least(inner[-1], WIDEST_RUN) if inner else 1
     tiles = build.ceil_quotient(inner[-1], build.most(tile, 1)) if inner else 1
-    return Cut(outer, 1, tile, tiles, build.times(outer, tiles))
+    return Partition(outer, 1, tile, tiles, build.times(outer, tiles))
 
 
 def emit_in_order(
-    elements: Elements, build: Builder, group: Index, cut: Cut, update: UpdateStep, write: Write, has_whole_bytes: bool
+    elements: Elements,
+    build: Builder,
+    group: Index,
+    partition: Partition,
+    update: UpdateStep,
+    write: Write,
+    has_whole_bytes: bool,
 ) -> None:
     """Emit the code of workgroup `group` of a CPU for an ordered update.
 
@@ -77,7 +83,7 @@ def emit_in_order(
 
         emit_slices_in_order(elements, builder, update, parts, outer[0], element)
 
-    emit_nest(build, group, cut, dims, split, row)
+    emit_nest(build, group, partition, dims, split, row)
 
 
 def emit_slices_in_order(
@@ -90,10 +96,10 @@ def emit_slices_in_order(
 
     def step(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
         leading = builder.split(flat, dims)
-        own: SSAValue | bool = True
+        is_in_part: SSAValue | bool = True
         if parts != 1:
-            own = equal(builder, builder.remainder(update.meeting(elements, builder, leading), parts), part)
-        builder.when(own, lambda c: body(c, leading))
+            is_in_part = equal(builder, builder.remainder(update.meeting(elements, builder, leading), parts), part)
+        builder.when(is_in_part, lambda c: body(c, leading))
         return []
 
     build.loop(0, build.product(dims), [], step)

@@ -33,7 +33,7 @@ class PipelinedReduction:
     Attributes:
         e: Tensors of the kernel.
         value: Result of the reduction.
-        places: Its indices, see `LoopNest.stages`.
+        dims: For each dimension of the result, the dimension of the nest that indexes it; -1 for index 0.
         host: The reduction of the current row whose loop it shares.
         following: Indices of the next row, while a row is open.
         results: Values of the next row, once the loop of `host` is emitted.
@@ -41,7 +41,7 @@ class PipelinedReduction:
 
     e: Elements
     value: OpResult
-    places: list[int]
+    dims: list[int]
     host: Operation
     following: list[Index] = field(default_factory=list)
     results: list[SSAValue] = field(default_factory=list)
@@ -76,9 +76,10 @@ class PipelinedReduction:
         return view_of(self.e, self.value.op)
 
     def _indices_of_row(self, row: Sequence[Index]) -> list[Index]:
-        return [0 if p < 0 else row[p] for p in self.places]
+        return [0 if p < 0 else row[p] for p in self.dims]
 
     def _loop_indices(self, index: Index) -> list[Index]:
+        """Return the indices of all loops of the reduction at step `index` of the next row."""
         g = self._view
         point: list[Index] = [index] * len(g.iterators)
         for dim_index, result in zip(self._indices_of_row(self.following), g.output_maps[0].results, strict=True):
@@ -97,7 +98,7 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
     if not elements.reassociate or len(nest.stages) < 2:
         return None
     (value, positions), (other, other_positions) = nest.stages[:2]
-    rows = list(range(nest.split))
+    rows = list(range(nest.outer_rank))
     if any(sorted(p for p in dims if p >= 0) != rows for dims in (positions, other_positions)):
         return None
     if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
@@ -107,16 +108,18 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
         return None
     if loop_sizes(elements, g)[g.loops[0]] != loop_sizes(elements, host)[host.loops[0]]:
         return None
-    combine = g.block.last_op
-    assert combine is not None
-    last = combine.operands[0].owner
-    if not isinstance(last, Operation) or g.block.args[-1] not in last.operands:
+    terminator = g.block.last_op
+    assert terminator is not None
+    combiner = terminator.operands[0].owner
+    if not isinstance(combiner, Operation) or g.block.args[-1] not in combiner.operands:
         return None
-    if info_of(last).grouping is not Grouping.EXACT:
+    if info_of(combiner).grouping is not Grouping.EXACT:
         return None
     if not all(_is_argument(v) for v in g.inputs) or len(list(g.block.ops)) > 4:
         return None
-    return PipelinedReduction(elements, value, positions, host.op) if any(is_costly(v) for v in nest.kept) else None
+    return (
+        PipelinedReduction(elements, value, positions, host.op) if any(is_costly(v) for v in nest.row_storage) else None
+    )
 
 
 def _is_argument(value: SSAValue) -> bool:

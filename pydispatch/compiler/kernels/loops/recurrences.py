@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects import memref
 from xdsl.ir import Attribute, SSAValue
 
-from pydispatch.compiler.kernels.loops.nests import Cut, cut_rows, emit_nest
+from pydispatch.compiler.kernels.loops.nests import Partition, emit_nest, partition_rows
 from pydispatch.compiler.kernels.loops.tiles import COLUMN_BYTES
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.bodies import clone_block
@@ -49,19 +49,21 @@ def write_rows(
     recurrence.
     """
     axis, block = op.along, op.next.block
-    start: list[SSAValue] = []
+    initial: list[SSAValue] = []
     for row in rows:
         mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(build.value, row), strict=True))
-        start += clone_block(e, build, op.first.block, mapping, row)
-    count = len(start) // len(rows)
+        initial += clone_block(e, build, op.first.block, mapping, row)
+    count = len(initial) // len(rows)
 
     def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
         following: list[SSAValue] = []
         elements: list[tuple[SSAValue, SSAValue, list[Index]]] = []
         for row_index, row in enumerate(rows):
             indices = [*row[:axis], index, *row[axis:]]
-            own = carried[row_index * count : (row_index + 1) * count]
-            values: dict[SSAValue, SSAValue] = dict(zip(block.args, [*map(inner.value, indices), *own], strict=True))
+            row_carried = carried[row_index * count : (row_index + 1) * count]
+            values: dict[SSAValue, SSAValue] = dict(
+                zip(block.args, [*map(inner.value, indices), *row_carried], strict=True)
+            )
             results = clone_block(e, inner, block, values, indices)
             following += results[:count]
             elements += [(element, value, indices) for value, element in zip(op.res, results[count:], strict=True)]
@@ -70,7 +72,7 @@ def write_rows(
                 e.store(inner, element, buffers[value], indices)
         return following
 
-    build.loop(0, e.dims(op.res[0])[axis], start, step)
+    build.loop(0, e.dims(op.res[0])[axis], initial, step)
 
 
 def _carried_types(op: RecurrenceOp) -> list[Attribute]:
@@ -93,98 +95,116 @@ def _most_columns(op: RecurrenceOp) -> int:
     return max(FEW_COLUMNS, min(MOST_COLUMNS, COLUMN_BYTES // max(1, carried)))
 
 
-def cut_recurrence(elements: Elements, build: Builder, backend: Backend, op: RecurrenceOp) -> Cut:
+def partition_recurrence(elements: Elements, build: Builder, backend: Backend, op: RecurrenceOp) -> Partition:
     """Partition the rows of a recurrence into workgroups of a CPU."""
     dims = row_dims(elements, op)
     rows = build.product(dims)
     if any(
         bits_of(tensor_type(r).element_type) < 8 for r in op.res
     ):  # two rows may share a byte, so one workgroup writes all
-        return Cut(rows, rows, 0, 1, 1)
+        return Partition(rows, rows, 0, 1, 1)
     if not _advances_columns(op):
-        return cut_rows(build, backend, rows, row_bytes(elements, build, op))
+        return partition_rows(build, backend, rows, row_bytes(elements, build, op))
     outer = build.product(dims[:-1])
     tile = build.least(dims[-1], _most_columns(op))
     tiles = build.ceil_quotient(dims[-1], build.most(tile, 1))
-    return Cut(outer, 1, tile, tiles, build.times(outer, tiles))
+    return Partition(outer, 1, tile, tiles, build.times(outer, tiles))
 
 
 def emit_recurrence(
-    elements: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
+    elements: Elements,
+    build: Builder,
+    group: Index,
+    partition: Partition,
+    op: RecurrenceOp,
+    buffers: dict[SSAValue, SSAValue],
 ) -> None:
     """Emit the rows of workgroup number `group` of a CPU."""
-    if cut.tiles == 1 and not isinstance(cut.tile, SSAValue) and cut.tile == 0:
-        _emit_rows(elements, build, group, cut, op, buffers)
+    if partition.tiles == 1 and not isinstance(partition.tile, SSAValue) and partition.tile == 0:
+        _emit_rows(elements, build, group, partition, op, buffers)
     else:
-        _emit_columns(elements, build, group, cut, op, buffers)
+        _emit_columns(elements, build, group, partition, op, buffers)
 
 
 def _emit_columns(
-    elements: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
+    elements: Elements,
+    build: Builder,
+    group: Index,
+    partition: Partition,
+    op: RecurrenceOp,
+    buffers: dict[SSAValue, SSAValue],
 ) -> None:
     """Emit adjacent rows together: a step is a parallel loop over them, and their carried values are in memory."""
     dims, axis, block = row_dims(elements, op), op.along, op.next.block
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]
 
     def run(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        def keep(builder: Builder, column: Index, values: Sequence[SSAValue]) -> None:
+        def store_states(builder: Builder, column: Index, values: Sequence[SSAValue]) -> None:
             for state, value in zip(states, values, strict=True):
                 elements.store(builder, value, state, [builder.minus(column, low)])
 
         def begin(builder: Builder, column: Index) -> None:
             row = [*outer, column]
             mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(builder.value, row), strict=True))
-            keep(builder, column, clone_block(elements, builder, op.first.block, mapping, row))
+            store_states(builder, column, clone_block(elements, builder, op.first.block, mapping, row))
 
         def step(builder: Builder, time_step: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            def one(builder: Builder, column: Index) -> None:
+            def one_column(builder: Builder, column: Index) -> None:
                 row = [*outer, column]
                 indices = [*row[:axis], time_step, *row[axis:]]
-                own = [builder.add(memref.LoadOp.get(s, [builder.value(builder.minus(column, low))])) for s in states]
-                values = [*map(builder.value, indices), *own]
+                state_values = [
+                    builder.add(memref.LoadOp.get(s, [builder.value(builder.minus(column, low))])) for s in states
+                ]
+                values = [*map(builder.value, indices), *state_values]
                 mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
                 results = clone_block(elements, builder, block, mapping, indices)
                 for result, element in zip(op.res, results[len(states) :], strict=True):
                     if result in buffers:
                         elements.store(builder, element, buffers[result], indices)
-                keep(builder, column, results[: len(states)])
+                store_states(builder, column, results[: len(states)])
 
-            builder.parallel(low, high, one, limit=dims[-1])
+            builder.parallel(low, high, one_column, limit=dims[-1])
             return []
 
         builder.parallel(low, high, begin, limit=dims[-1])
         builder.loop(0, elements.dims(op.res[0])[axis], [], step)
 
-    emit_nest(build, group, cut, dims, len(dims) - 1, run)
+    emit_nest(build, group, partition, dims, len(dims) - 1, run)
 
 
 def _emit_rows(
-    elements: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
+    elements: Elements,
+    build: Builder,
+    group: Index,
+    partition: Partition,
+    op: RecurrenceOp,
+    buffers: dict[SSAValue, SSAValue],
 ) -> None:
     """Emit whole rows, several interleaved in one loop: a step depends only on the previous step of its own row."""
     dims = row_dims(elements, op)
-    low = build.times(group, cut.rows)
-    high = build.least(build.plus(low, cut.rows), cut.outer)
-    together = max(1, AT_ONCE // max(1, len(_carried_types(op))))
-    many = build.plus(low, build.times(build.quotient(build.minus(high, low), together), together))
+    low = build.times(group, partition.rows)
+    high = build.least(build.plus(low, partition.rows), partition.outer)
+    row_count = max(1, AT_ONCE // max(1, len(_carried_types(op))))
+    interleaved_end = build.plus(low, build.times(build.quotient(build.minus(high, low), row_count), row_count))
 
-    def rows(builder: Builder, first: Index, count: int) -> None:
+    def emit_rows(builder: Builder, first: Index, count: int) -> None:
         rows_of_indices = [builder.split(builder.plus(first, i), dims) for i in range(count)]
         for row in rows_of_indices:
             if row and isinstance(row[0], SSAValue):
                 builder.bounded(row[0], dims[0])
         write_rows(elements, builder, op, buffers, rows_of_indices)
 
-    def several(builder: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        rows(builder, first, together)
+    def interleaved(builder: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        emit_rows(builder, first, row_count)
         return []
 
     def single(builder: Builder, row: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        rows(builder, row, 1)
+        emit_rows(builder, row, 1)
         return []
 
-    if cut.outer == 1:
-        rows(build, 0, 1)
+    # A single row needs no loop.
+    if partition.outer == 1:
+        emit_rows(build, 0, 1)
         return
-    build.loop(low, many, [], several, step=together, limit=cut.outer)
-    build.loop(many, high, [], single, limit=cut.outer)
+    build.loop(low, interleaved_end, [], interleaved, step=row_count, limit=partition.outer)
+    build.loop(interleaved_end, high, [], single, limit=partition.outer)

@@ -13,7 +13,7 @@ from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
-from pydispatch.compiler.kernels.loops.nests import Cut
+from pydispatch.compiler.kernels.loops.nests import Partition
 from pydispatch.compiler.kernels.loops.tiles import elements_per_workgroup
 from pydispatch.compiler.kernels.loops.transpose_blocks import transpose_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
@@ -45,34 +45,37 @@ def transposed_dim(loads: Sequence[tuple[SSAValue, tuple[Index, ...]]], indices:
     """
     if len(indices) < 2:
         return -1
-    last = indices[-1]
-    along = [where[-1] for _, where in loads if where]
-    across = [where for _, where in loads if where and where[-1] in indices[:-1] and last in where[:-1]]
-    if not across or sum(index is last for index in along) > len(across):
+    last_index = indices[-1]
+    last_indices = [where[-1] for _, where in loads if where]
+    column_loads = [where for _, where in loads if where and where[-1] in indices[:-1] and last_index in where[:-1]]
+    if not column_loads or sum(index is last_index for index in last_indices) > len(column_loads):
         return -1
-    return list(indices).index(across[0][-1])
+    return list(indices).index(column_loads[0][-1])
 
 
-def cut_transposed(
+def partition_transposed(
     build: Builder, backend: Backend, dims: Sequence[Index], along: int, bytes_per_element: Index
-) -> Cut:
-    """Partition a nest with blocks into workgroups, see `cut_elements`. A row of the cut is a row of blocks."""
+) -> Partition:
+    """Partition a nest with blocks into workgroups, see `partition_elements`.
+
+    A row of the partition is a row of blocks.
+    """
     side, _ = block_of(dims, along)
     budget = elements_per_workgroup(build, backend, build.times(bytes_per_element, side))
-    wide = build.times(build.most(build.quotient(budget, side), 1), side)
-    tile = build.least(dims[-1], wide)
+    width = build.times(build.most(build.quotient(budget, side), 1), side)
+    tile = build.least(dims[-1], width)
     rows = build.most(build.quotient(budget, build.most(tile, 1)), 1)
-    others = build.product([n for d, n in enumerate(dims[:-1]) if d != along])
-    outer = build.times(others, build.ceil_quotient(dims[along], side))
+    outer_elements = build.product([n for d, n in enumerate(dims[:-1]) if d != along])
+    outer = build.times(outer_elements, build.ceil_quotient(dims[along], side))
     tiles = build.ceil_quotient(dims[-1], tile)
-    return Cut(outer, rows, tile, tiles, build.times(build.ceil_quotient(outer, rows), tiles))
+    return Partition(outer, rows, tile, tiles, build.times(build.ceil_quotient(outer, rows), tiles))
 
 
 def emit_transposed(
     elements: Elements,
     build: Builder,
     group: Index,
-    cut: Cut,
+    partition: Partition,
     dims: Sequence[Index],
     along: int,
     stores: Sequence[Store],
@@ -83,12 +86,12 @@ def emit_transposed(
         elements: Tensors of the kernel.
         build: The builder.
         group: The number of the workgroup.
-        cut: The partition of the nest, see `cut_transposed`.
+        partition: The partition of the nest, see `partition_transposed`.
         dims: Sizes of the dimensions of the nest.
         along: The dimension along which operands are contiguous.
         stores: The results, each with its buffer.
     """
-    _TiledTranspose(elements, build, list(dims), along, stores).run(build, group, cut)
+    _TiledTranspose(elements, build, list(dims), along, stores).run(build, group, partition)
 
 
 @dataclass(frozen=True)
@@ -114,22 +117,24 @@ class _TiledTranspose:
         self.buffers = [elements.fresh(type_, self.side * self.side) for type_ in types]
         self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
 
-    def run(self, build: Builder, group: Index, cut: Cut) -> None:
+    def run(self, build: Builder, group: Index, partition: Partition) -> None:
         """Emit the loops over the blocks of a workgroup."""
         dims, along, side = self.dims, self.along, self.side
-        others = [d for d in range(len(dims) - 1) if d != along]
+        other_dims = [d for d in range(len(dims) - 1) if d != along]
         blocks = build.ceil_quotient(dims[along], side)
-        tile, outer_tile = build.remainder(group, cut.tiles), build.quotient(group, cut.tiles)
-        low = build.times(tile, cut.tile)
-        high = build.least(build.plus(low, cut.tile), dims[-1])
-        first = build.times(outer_tile, cut.rows)
-        last = build.least(build.plus(first, cut.rows), cut.outer)
+        tile, outer_tile = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
+        low = build.times(tile, partition.tile)
+        high = build.least(build.plus(low, partition.tile), dims[-1])
+        first_row = build.times(outer_tile, partition.rows)
+        end_row = build.least(build.plus(first_row, partition.rows), partition.outer)
 
         def row_of_blocks(builder: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            *rest, row_block = builder.split(index, [*(dims[d] for d in others), blocks])
+            *other_indices, row_block = builder.split(index, [*(dims[d] for d in other_dims), blocks])
             outer: list[Index] = [0] * (len(dims) - 1)
-            for dimension, part in zip(others, rest, strict=True):
-                outer[dimension] = part if isinstance(part, int) else builder.bounded(part, dims[dimension])
+            for dimension, index_in_dim in zip(other_dims, other_indices, strict=True):
+                outer[dimension] = (
+                    index_in_dim if isinstance(index_in_dim, int) else builder.bounded(index_in_dim, dims[dimension])
+                )
             top = builder.times(row_block, side)
             bottom = builder.plus(top, side) if self.is_whole else builder.least(builder.plus(top, side), dims[along])
 
@@ -141,7 +146,7 @@ class _TiledTranspose:
             builder.loop(low, high, [], block, step=side, limit=dims[-1])
             return []
 
-        build.loop(first, last, [], row_of_blocks, limit=cut.outer)
+        build.loop(first_row, end_row, [], row_of_blocks, limit=partition.outer)
 
     def _block(self, build: Builder, square: _Square) -> None:
         """Emit the computation of a block into the buffers, and its copy to the results: a transposition in registers

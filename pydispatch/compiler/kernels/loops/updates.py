@@ -16,12 +16,14 @@ from pydispatch.compiler.tensor_ops.rule import Update
 
 @dataclass
 class UpdateStep:
-    """Link of a chain of updates of the same destination. only: whether the chain has no other update, so that
-    the final elements are those that this update writes."""
+    """An update of a destination that other updates may write before or after it.
+
+    is_only: whether there is no other update, so that the final elements are those that this update writes.
+    """
 
     op: Operation
     rule: Update
-    only: bool
+    is_only: bool
 
     def dims(self, elements: Elements) -> list[Index]:
         """Return the sizes of the tensor of written elements."""
@@ -54,7 +56,7 @@ class UpdateStep:
             where = self.position(elements, builder, indices)
             elements.store(
                 builder,
-                self.element(elements, builder, indices) if self.only else elements.at(builder, value, where),
+                self.element(elements, builder, indices) if self.is_only else elements.at(builder, value, where),
                 buffer,
                 where,
             )

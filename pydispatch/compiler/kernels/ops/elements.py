@@ -32,7 +32,7 @@ from pydispatch.ir.values import constant_index
 
 
 @dataclass
-class Kept:
+class RowBuffer:
     """Value of a row that is stored where it is first computed.
 
     Attributes:
@@ -108,7 +108,7 @@ class Elements:
         self.computed: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # elements whose computation was emitted
         self.finished: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # elements of reductions, producers first
         self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # elements of materialized values that are loaded
-        self.kept: dict[SSAValue, Kept] = {}
+        self.row_buffers: dict[SSAValue, RowBuffer] = {}  # storage of values that a row computes once
         self.row: list[Index] = []  # indices of the current row
         self.beside: LoopCompanion | None = None  # reduction that the loop of its host computes too
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
@@ -139,8 +139,8 @@ class Elements:
 
     def index(self, value: SSAValue) -> Index:
         """Return the kernel index of an index scalar of the dispatch function; an integer if it is constant."""
-        known = constant_index(value)
-        return self.scalar(value) if known is None else known
+        constant = constant_index(value)
+        return self.scalar(value) if constant is None else constant
 
     def indices(self, values: Sequence[int | SSAValue]) -> list[Index]:
         """Return the kernel indices of integers and index scalars of the dispatch function."""
@@ -177,20 +177,20 @@ class Elements:
         else computed by the rule of its operation in the outermost loop where its indices are defined.
         """
         key = (value, tuple(indices))
-        known = build.recall(key)
-        if known is not None:
-            return known
+        earlier = build.recall(key)
+        if earlier is not None:
+            return earlier
         builder = self._place(build, value, indices)
-        kept = self.kept.get(value)
+        row_buffer = self.row_buffers.get(value)
         if value in self._buffers:
             self.loads.append((value, tuple(indices)))
             builder = (
                 build if isinstance(value, OpResult) else builder
             )  # a load must not move before the store of a result
             result = self._load(builder, self._buffers[value], value, indices)
-        elif kept is not None and kept.holds(self.row, indices, build):
+        elif row_buffer is not None and row_buffer.holds(self.row, indices, build):
             builder = build
-            result = self._load(builder, (kept.buffer, kept.index_map), value, indices)
+            result = self._load(builder, (row_buffer.buffer, row_buffer.index_map), value, indices)
         else:
             self.computed.append((value, builder, tuple(indices)))
             reductions, source = len(self.reduced), builder.source
@@ -202,10 +202,10 @@ class Elements:
                 isinstance(value, OpResult) and op is value.op for op, _ in self.reduced[reductions:]
             ):
                 self.finished.append((value, builder, tuple(indices)))
-            if kept is not None and covers(builder, self.row, indices, kept.dims):
-                where = indices if kept.index_map is None else kept.index_map(builder, indices)
-                self.store(builder, result, kept.buffer, where)
-                kept.filled = builder
+            if row_buffer is not None and covers(builder, self.row, indices, row_buffer.dims):
+                buffer_indices = indices if row_buffer.index_map is None else row_buffer.index_map(builder, indices)
+                self.store(builder, result, row_buffer.buffer, buffer_indices)
+                row_buffer.filled = builder
         builder.remember(key, result)
         return result
 

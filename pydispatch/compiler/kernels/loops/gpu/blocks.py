@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineDimExpr
 from pydispatch.compiler.kernels.loops.analysis import LoopNest, emit_trial
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.vector_loads import PairedInput, paired_inputs, reduce_paired
-from pydispatch.compiler.kernels.loops.nests import Cut
+from pydispatch.compiler.kernels.loops.nests import Partition
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
@@ -51,7 +51,7 @@ class OutputBlock:
         dim: Dimension of the nest that the rows of a block are along; columns are along the last one.
         rows, columns: Size of a block.
         point: For each dimension of the nest, the loop dimension of the reduction that it is.
-        wide: Inputs that are loaded in pairs; the columns of a block are then adjacent in pairs.
+        paired_inputs: Inputs that are loaded in pairs; the columns of a block are then adjacent in pairs.
     """
 
     value: SSAValue
@@ -59,7 +59,7 @@ class OutputBlock:
     rows: int
     columns: int
     point: tuple[int, ...]
-    wide: tuple[PairedInput, ...] = ()
+    paired_inputs: tuple[PairedInput, ...] = ()
 
 
 def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | None:
@@ -70,34 +70,34 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     dims, e = trial.dims, trial.e
     if len(dims) < 2 or len({id(op) for op, _ in e.reduced}) != 1 or len({v for v, _, _ in e.finished}) != 1:
         return None
-    last = dims[-1]
-    if isinstance(last, int) and last < NARROWEST:
+    row_length = dims[-1]
+    if isinstance(row_length, int) and row_length < NARROWEST:
         return None
-    value, _, where = e.finished[0]
+    value, _, indices_of_value = e.finished[0]
     assert isinstance(value, OpResult)
-    if any(other != where for _, _, other in e.finished) or len(value.op.results) != 1:
+    if any(other != indices_of_value for _, _, other in e.finished) or len(value.op.results) != 1:
         return None
     g = view_of(e, value.op)
-    if sorted(map(id, where)) != sorted(map(id, trial.indices)):
+    if sorted(map(id, indices_of_value)) != sorted(map(id, trial.indices)):
         return None
-    point = [-1] * len(dims)
-    for index, result in zip(where, g.output_maps[value.index].results, strict=True):
+    loop_of_dim = [-1] * len(dims)
+    for index, result in zip(indices_of_value, g.output_maps[value.index].results, strict=True):
         if not isinstance(result, AffineDimExpr):
             return None
-        point[trial.indices.index(index)] = result.position
-    dim = _dim_with_most_reuse(g, point, dims)
+        loop_of_dim[trial.indices.index(index)] = result.position
+    dim = _dim_with_most_reuse(g, loop_of_dim, dims)
     if dim < 0:
         return None
     size = dims[dim]
     rows = next((r for r in ROWS if isinstance(size, int) and size % r == 0), ROWS[0])
-    if pairs and isinstance(size, int) and isinstance(last, int) and size % rows == 0:
-        whole = next((c for c in COLUMNS[:-1] if last % (LANES * c) == 0), 0)
-        inner = view_of(frame.elements, value.op)
-        wide = paired_inputs(frame.elements, inner, (point[dim], point[-1])) if whole else ()
-        if wide:
-            return OutputBlock(value, dim, rows, whole, tuple(point), wide)
-    columns = next(c for c in COLUMNS if c == 1 or (isinstance(last, int) and last >= LANES * c))
-    return OutputBlock(value, dim, rows, columns, tuple(point))
+    if pairs and isinstance(size, int) and isinstance(row_length, int) and size % rows == 0:
+        pair_columns = next((c for c in COLUMNS[:-1] if row_length % (LANES * c) == 0), 0)
+        generic = view_of(frame.elements, value.op)
+        paired = paired_inputs(frame.elements, generic, (loop_of_dim[dim], loop_of_dim[-1])) if pair_columns else ()
+        if paired:
+            return OutputBlock(value, dim, rows, pair_columns, tuple(loop_of_dim), paired)
+    columns = next(c for c in COLUMNS if c == 1 or (isinstance(row_length, int) and row_length >= LANES * c))
+    return OutputBlock(value, dim, rows, columns, tuple(loop_of_dim))
 
 
 def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
@@ -107,24 +107,24 @@ def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequen
         size = dims[dim]
         if isinstance(size, int) and size < ROWS[-1]:
             continue
-        used = [
+        dims_of_inputs = [
             dims_in(m)
             for n, m in enumerate(generic.maps[: len(generic.inputs)])
             if generic.block.args[n].uses and m.results
         ]
-        count = sum(point[dim] not in d for d in used)
+        count = sum(point[dim] not in d for d in dims_of_inputs)
         if count and count >= best:
             best, best_dim = count, dim
     return best_dim
 
 
-def cut_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -> Cut:
+def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -> Partition:
     """Partition a nest into workgroups of `LANES` blocks that are adjacent along the last dimension."""
     outer = build.product([n for i, n in enumerate(dims[:-1]) if i != block.dim])
     blocks = build.times(outer, build.ceil_quotient(dims[block.dim], block.rows))
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
-    return Cut(blocks, 1, width, tiles, build.times(blocks, tiles))
+    return Partition(blocks, 1, width, tiles, build.times(blocks, tiles))
 
 
 def emit_block(
@@ -137,30 +137,30 @@ def emit_block(
     sizes = list(dims[:-1])
     sizes[block.dim] = build.ceil_quotient(dims[block.dim], block.rows)
     outer = build.split(block_index, sizes)
-    first = build.times(outer[block.dim], block.rows)
+    first_row = build.times(outer[block.dim], block.rows)
     size = dims[block.dim]
-    whole = isinstance(size, int) and size % block.rows == 0
+    has_full_blocks = isinstance(size, int) and size % block.rows == 0
     # Rows beyond the end repeat the last row: stores of equal values to the same element are harmless.
-    rows = [build.plus(first, r) for r in range(block.rows)]
-    if not whole:
+    rows = [build.plus(first_row, r) for r in range(block.rows)]
+    if not has_full_blocks:
         rows = [build.least(row, build.minus(size, 1)) for row in rows]
     low = build.times(tile, width)
-    if block.wide:
-        _emit_paired(elements, nest, block, build, low, [*outer[: block.dim], first, *outer[block.dim + 1 :]])
+    if block.paired_inputs:
+        _emit_paired(elements, nest, block, build, low, [*outer[: block.dim], first_row, *outer[block.dim + 1 :]])
         return
     high = build.plus(low, LANES)
-    full = isinstance(dims[-1], int) and dims[-1] % width == 0
-    if not full:
+    has_full_rows = isinstance(dims[-1], int) and dims[-1] % width == 0
+    if not has_full_rows:
         high = build.least(high, dims[-1])
 
     def lane(builder: Builder, column: Index) -> None:
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
-        if not full:
+        if not has_full_rows:
             columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
         points = [[*outer[: block.dim], row, *outer[block.dim + 1 :], c] for row in rows for c in columns]
         for indices, result in zip(points, _reduce(elements, builder, block, points), strict=True):
-            where = _result_indices(elements, builder, block, indices)
-            builder.remember((block.value, tuple(where)), result)
+            result_indices = _result_indices(elements, builder, block, indices)
+            builder.remember((block.value, tuple(result_indices)), result)
         for indices in points:
             for value, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)
@@ -185,7 +185,14 @@ def _emit_paired(
         offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
         dims = block.point[block.dim], block.point[-1]
         results = reduce_paired(
-            elements, builder, g, block.wide, corner, dims, offsets, builder.plus(builder.quotient(low, 2), lane)
+            elements,
+            builder,
+            g,
+            block.paired_inputs,
+            corner,
+            dims,
+            offsets,
+            builder.plus(builder.quotient(low, 2), lane),
         )
         for (row, step), result in zip(offsets, results, strict=True):
             indices = [*outer, builder.plus(column, step)]
@@ -221,13 +228,13 @@ def _reduce(
     sizes = loop_sizes(elements, g)
     iterations = [_loop_indices(g, block, indices) for indices in points]
     initial = [elements.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
-    where: dict[int, Index] = {}
+    current: dict[int, Index] = {}
 
     def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
         results = []
         for point, value in zip(iterations, carried, strict=True):
-            full = [where.get(dim, index) for dim, index in enumerate(point)]
-            results += body_at(elements, inner, g, full, [value])
+            point_indices = [current.get(dim, index) for dim, index in enumerate(point)]
+            results += body_at(elements, inner, g, point_indices, [value])
         return results
 
     def level(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
@@ -235,16 +242,16 @@ def _reduce(
             return step(inner, carried)
         dim = g.loops[depth]
         size = sizes[dim]
-        many = 1
+        unroll = 1
         if depth == len(g.loops) - 1 and isinstance(size, int):
-            many = next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * len(points) <= UNROLLED), 1)
+            unroll = next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * len(points) <= UNROLLED), 1)
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-            for turn in range(many):
-                where[dim] = deeper.plus(index, turn)
+            for unrolled_step in range(unroll):
+                current[dim] = deeper.plus(index, unrolled_step)
                 values = level(deeper, depth + 1, values)
             return values
 
-        return inner.loop(0, size, carried, body, step=many)
+        return inner.loop(0, size, carried, body, step=unroll)
 
     return level(build, 0, initial)

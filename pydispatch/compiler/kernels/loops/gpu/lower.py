@@ -16,21 +16,21 @@ from xdsl.ir import Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.index_width import index_width
 from pydispatch.compiler.kernel_ir.scan import ops_by_name
-from pydispatch.compiler.kernels.loops.analysis import LoopNest, analyse, keep
+from pydispatch.compiler.kernels.loops.analysis import LoopNest, allocate_rows, analyse
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.gpu.blocks import emit_block
 from pydispatch.compiler.kernels.loops.gpu.plan import (
     INVOCATIONS,
     LONG_ROW,
     GpuLoopPlan,
-    cut_nest,
     parallel_sizes,
+    partition_nest,
     plan_nest,
     row_size,
 )
 from pydispatch.compiler.kernels.loops.gpu.reduce import distributed_reduction
 from pydispatch.compiler.kernels.loops.lower import elements_per_byte, emit_bytes, is_stored, nests_of
-from pydispatch.compiler.kernels.loops.nests import Cut, emit_inner, emit_nest
+from pydispatch.compiler.kernels.loops.nests import Partition, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.ordered_updates import emit_slices_in_order
 from pydispatch.compiler.kernels.loops.recurrences import write_rows
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
@@ -60,23 +60,25 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
     plans = [plan_nest(frame, nest, pairs) for nest in nests]
     e, build = frame.elements, frame.build
     e.distribute = distributed_reduction
-    cuts = [cut_nest(frame, plan, e, build) for plan in plans]
+    partitions = [partition_nest(frame, plan, e, build) for plan in plans]
     if not _is_grid_computable(frame, plans):
-        for plan, cut in zip(plans, cuts, strict=True):
-            build.loop(0, cut.workgroups, [], partial(_emit_step, frame, plan, cut))
+        for plan, partition in zip(plans, partitions, strict=True):
+            build.loop(0, partition.workgroups, [], partial(_emit_step, frame, plan, partition))
         return finish(frame, None, plans)
     groups: Index = 0
-    for cut in cuts:
-        groups = build.most(groups, cut.workgroups)
+    for partition in partitions:
+        groups = build.most(groups, partition.workgroups)
 
     def work(builder: Builder, group: Index) -> None:
-        for plan, cut in zip(plans, cuts, strict=True):
+        for plan, partition in zip(plans, partitions, strict=True):
             if len(plans) == 1:
                 if isinstance(group, SSAValue):
-                    builder.bounded(group, cut.workgroups)
-                _emit(frame, plan, cut, builder, group)
+                    builder.bounded(group, partition.workgroups)
+                _emit(frame, plan, partition, builder, group)
             else:
-                builder.when(builder.less(group, cut.workgroups), partial(_guarded, frame, plan, cut, group))
+                builder.when(
+                    builder.less(group, partition.workgroups), partial(_guarded, frame, plan, partition, group)
+                )
 
     over_groups(frame, groups, work)
     return finish(frame, lambda other, b: b.least(_grid(frame, plans, other, b), MAX_GRID), plans)
@@ -115,17 +117,19 @@ def finish(
     """
     kernel = frame.finish(grid)
     function = kernel.function
-    kept = {buffer for plan in plans for buffer in plan.nest.kept.values() if buffer is not None}
-    wide = any(plan.distribution == "rows" and row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans)
-    function.attributes["pyd.invocations"] = IntegerAttr(WIDE_INVOCATIONS if wide else INVOCATIONS, 64)
+    scratch_results = {buffer for plan in plans for buffer in plan.nest.row_storage.values() if buffer is not None}
+    has_long_rows = any(
+        plan.distribution == "rows" and row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans
+    )
+    function.attributes["pyd.invocations"] = IntegerAttr(WIDE_INVOCATIONS if has_long_rows else INVOCATIONS, 64)
     width = 64 if _needs_wide_indices(frame) else index_width(ops_by_name(function))
     function.attributes["pyd.index_width"] = IntegerAttr(width, 64)
-    once = [
+    written_once = [
         IntegerAttr(frame.buffers.index(buffer), 64)
         for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True)
-        if argument < 0 and value not in kept
+        if argument < 0 and value not in scratch_results
     ]
-    function.attributes["pyd.once"] = ArrayAttr(once)
+    function.attributes["pyd.once"] = ArrayAttr(written_once)
     return kernel
 
 
@@ -147,7 +151,7 @@ def _grid(frame: Frame, plans: Sequence[GpuLoopPlan], elements: Elements, build:
     """Return the number of workgroups of the nest that has the most."""
     total: Index = 0
     for plan in plans:
-        total = build.most(total, cut_nest(frame, plan, elements, build).workgroups)
+        total = build.most(total, partition_nest(frame, plan, elements, build).workgroups)
     return total
 
 
@@ -161,44 +165,52 @@ def _is_grid_computable(frame: Frame, plans: Sequence[GpuLoopPlan]) -> bool:
 
 
 def _emit_step(
-    frame: Frame, plan: GpuLoopPlan, cut: Cut, build: Builder, group: Index, carried: list[SSAValue]
+    frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index, carried: list[SSAValue]
 ) -> list[SSAValue]:
-    _emit(frame, plan, cut, build, group)
+    """Emit workgroup `group` as the body of a loop that carries no values."""
+    _emit(frame, plan, partition, build, group)
     return []
 
 
-def _guarded(frame: Frame, plan: GpuLoopPlan, cut: Cut, group: Index, build: Builder) -> None:
+def _guarded(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index, build: Builder) -> None:
     """Emit a nest under a condition on `group`, and restore the bound of `group` afterwards."""
-    before = build.bound(group)
-    _emit(frame, plan, cut, build, group)
-    if isinstance(group, SSAValue) and before is not None:
-        build.bounded(group, before)  # the tighter bound of this nest holds under its condition only
+    outer_bound = build.bound(group)
+    _emit(frame, plan, partition, build, group)
+    if isinstance(group, SSAValue) and outer_bound is not None:
+        build.bounded(group, outer_bound)  # the tighter bound of this nest holds under its condition only
 
 
-def _emit(frame: Frame, plan: GpuLoopPlan, cut: Cut, build: Builder, group: Index) -> None:
+def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index) -> None:
     """Emit the code of workgroup `group` for a nest."""
     e, nest = frame.elements, plan.nest
     if plan.distribution == "update":
-        _update(e, nest, cut, build, group)
+        _update(e, nest, partition, build, group)
         return
     if plan.distribution in ("recurrence", "in order"):
         _in_order(e, nest, build, group)
         return
     dims = e.dims(nest.space)  # type: ignore[arg-type]
     if plan.distribution == "bytes":
-        emit_bytes(frame, nest, cut, build, group, dims, elements_per_byte(nest.stores[0][0]))
+        emit_bytes(frame, nest, partition, build, group, dims, elements_per_byte(nest.stores[0][0]))
         return
     if plan.block is not None:
         emit_block(e, nest, plan.block, build, group, dims)
         return
-    keep(frame, nest)
+    allocate_rows(frame, nest)
     if plan.distribution == "elements":
-        _elements(e, plan, cut, build, group, dims)
+        _elements(e, plan, partition, build, group, dims)
     elif plan.distribution == "lanes":
         _lanes(e, nest, build, group, dims)
     else:
-        emit_nest(build, group, cut, dims, nest.split, lambda b, indices, low, high: _row(e, nest, b, indices, dims))
-    e.kept.clear()
+        emit_nest(
+            build,
+            group,
+            partition,
+            dims,
+            nest.outer_rank,
+            lambda b, indices, low, high: _row(e, nest, b, indices, dims),
+        )
+    e.row_buffers.clear()
 
 
 def _store(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index]) -> None:
@@ -208,22 +220,24 @@ def _store(elements: Elements, nest: LoopNest, build: Builder, indices: list[Ind
             elements.store(build, elements.at(build, value, indices), buffer, indices)
 
 
-def _elements(elements: Elements, plan: GpuLoopPlan, cut: Cut, build: Builder, group: Index, dims: list[Index]) -> None:
+def _elements(
+    elements: Elements, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index, dims: list[Index]
+) -> None:
     """Emit a nest with one element per invocation, its `plan.inner` trailing dimensions collapsed into one loop."""
-    first = len(dims) - plan.inner
-    inner = dims[first:]
-    shape = [*dims[:first], build.product(inner)]
+    outer_rank = len(dims) - plan.inner
+    inner_dims = dims[outer_rank:]
+    shape = [*dims[:outer_rank], build.product(inner_dims)]
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
         def element(builder: Builder, element: Index) -> None:
-            _store(elements, plan.nest, builder, [*outer, *(builder.split(element, inner) if inner else [])])
+            _store(elements, plan.nest, builder, [*outer, *(builder.split(element, inner_dims) if inner_dims else [])])
 
         if dims:
             builder.parallel(low, high, element, limit=shape[-1])
         else:
             element(builder, 0)
 
-    emit_nest(build, group, cut, shape, max(0, len(shape) - 1), row)
+    emit_nest(build, group, partition, shape, max(0, len(shape) - 1), row)
 
 
 def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
@@ -234,7 +248,7 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
         elements.store(build, elements.at(build, value, indices), buffer, indices)
     if all(is_stored(elements, value, buffer) for value, buffer in nest.stores):
         return
-    inner = dims[nest.split :]
+    inner = dims[nest.outer_rank :]
     if not inner:
         _store(elements, nest, build, indices)
         return
@@ -247,12 +261,12 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
 
 def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dims: list[Index]) -> None:
     """Emit the rows of a workgroup, one row for each invocation."""
-    outer = build.product(dims[: nest.split])
+    outer = build.product(dims[: nest.outer_rank])
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), outer)
 
     def row(builder: Builder, row_index: Index) -> None:
-        _row(elements, nest, builder, builder.split(row_index, dims[: nest.split]), dims)
+        _row(elements, nest, builder, builder.split(row_index, dims[: nest.outer_rank]), dims)
 
     build.parallel(low, high, row, limit=outer)
 
@@ -268,21 +282,21 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
     high = build.least(build.plus(low, INVOCATIONS), outer)
 
     def work(builder: Builder, flat: Index) -> None:
-        where = builder.split(flat, dims)
+        row_indices = builder.split(flat, dims)
         if isinstance(nest.space, RecurrenceOp):
-            write_rows(elements, builder, nest.space, dict(nest.stores), [where])
+            write_rows(elements, builder, nest.space, dict(nest.stores), [row_indices])
             return
         update, (value, buffer) = nest.space, nest.stores[0]
         assert isinstance(update, UpdateStep)
         emit_slices_in_order(
-            elements, builder, update, dims[0], where[0],
-            lambda c, leading: update.write(elements, c, value, buffer, [*leading, *where[1:]]),
+            elements, builder, update, dims[0], row_indices[0],
+            lambda c, leading: update.write(elements, c, value, buffer, [*leading, *row_indices[1:]]),
         )  # fmt: skip
 
     build.parallel(low, high, work, limit=outer)
 
 
-def _update(elements: Elements, nest: LoopNest, cut: Cut, build: Builder, group: Index) -> None:
+def _update(elements: Elements, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:
     """Emit an update without order, one written element per invocation."""
     update, (value, buffer) = nest.space, nest.stores[0]
     assert isinstance(update, UpdateStep)
@@ -293,6 +307,6 @@ def _update(elements: Elements, nest: LoopNest, cut: Cut, build: Builder, group:
 
     split = max(0, len(dims) - 1)
     emit_nest(
-        build, group, cut, dims, split,
+        build, group, partition, dims, split,
         lambda b, indices, low, high: emit_inner(b, indices, dims[split:], low, high, write),
     )  # fmt: skip

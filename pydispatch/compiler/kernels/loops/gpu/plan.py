@@ -19,10 +19,10 @@ from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.kernels.loops.analysis import LoopNest
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.gpu.blocks import OutputBlock, block_of, cut_block
+from pydispatch.compiler.kernels.loops.gpu.blocks import OutputBlock, block_of, partition_block
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners
 from pydispatch.compiler.kernels.loops.lower import elements_per_byte, width_of, work_of
-from pydispatch.compiler.kernels.loops.nests import Cut, cut_elements
+from pydispatch.compiler.kernels.loops.nests import Partition, partition_elements
 from pydispatch.compiler.kernels.loops.ordered_updates import partition_count
 from pydispatch.compiler.kernels.loops.recurrences import row_dims
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
@@ -66,7 +66,7 @@ class GpuLoopPlan:
 def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     """Choose the distribution of a nest over workgroups and invocations. pairs: see `Backend.loads_pairs`."""
     e = frame.elements
-    nest.columns, nest.along = [], -1
+    nest.columns, nest.contiguous_dim = [], -1
     if isinstance(nest.space, RecurrenceOp):
         return GpuLoopPlan(nest, "recurrence")
     if isinstance(nest.space, UpdateStep):
@@ -74,19 +74,19 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     if elements_per_byte(nest.stores[0][0]) > 1:
         return GpuLoopPlan(nest, "bytes")
     dims = nest.dims(e)
-    if nest.rows and row_size(nest, e) >= FEW and _can_distribute_reductions(e, nest):
+    if nest.by_rows and row_size(nest, e) >= FEW and _can_distribute_reductions(e, nest):
         return GpuLoopPlan(nest, "rows")
-    if nest.rows and nest.split:
+    if nest.by_rows and nest.outer_rank:
         # Each invocation has its own row, so rows cannot be stored in workgroup memory.
-        nest.kept = {value: buffer for value, buffer in nest.kept.items() if buffer is not None}
+        nest.row_storage = {value: buffer for value, buffer in nest.row_storage.items() if buffer is not None}
         return GpuLoopPlan(nest, "lanes")
-    if nest.rows:
+    if nest.by_rows:
         return GpuLoopPlan(nest, "rows")
     block = block_of(frame, nest, pairs)
     if block is not None:
         return GpuLoopPlan(nest, "blocks", block=block)
     if dims and _can_distribute_reductions(e, nest) and _has_few_long_reductions(e, nest, dims):
-        nest.split = len(dims)
+        nest.outer_rank = len(dims)
         return GpuLoopPlan(nest, "rows")
     return GpuLoopPlan(nest, "elements", _collapsed_dims(dims))
 
@@ -97,18 +97,18 @@ def row_size(nest: LoopNest, elements: Elements) -> int:
     """
     sizes = [1]
     for value, _ in nest.all_stores():
-        pending, seen = [value], set[SSAValue]()
+        pending, visited = [value], set[SSAValue]()
         while pending:
-            at = pending.pop()
-            if at in seen or not isinstance(at.type, TensorType):
+            current = pending.pop()
+            if current in visited or not isinstance(current.type, TensorType):
                 continue
-            seen.add(at)
-            shape = at.type.get_shape()
-            sizes.append(prod(s for s in shape[nest.split :] if s > 0) if len(shape) > nest.split else 1)
-            if any(s < 0 for s in shape[nest.split :]):
+            visited.add(current)
+            shape = current.type.get_shape()
+            sizes.append(prod(s for s in shape[nest.outer_rank :] if s > 0) if len(shape) > nest.outer_rank else 1)
+            if any(s < 0 for s in shape[nest.outer_rank :]):
                 sizes.append(LONG_ROW)
-            if isinstance(at, OpResult):
-                pending += at.op.operands
+            if isinstance(current, OpResult):
+                pending += current.op.operands
     return max(sizes)
 
 
@@ -122,19 +122,19 @@ def _has_few_long_reductions(elements: Elements, nest: LoopNest, dims: Sequence[
 
 def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
     """Return the number of steps of the longest reduction; a dynamic size counts as `LONG_ROW`."""
-    most, pending, seen = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
+    most_steps, pending, visited = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
-        at = pending.pop()
-        if at in seen or not isinstance(at, OpResult):
+        current = pending.pop()
+        if current in visited or not isinstance(current, OpResult):
             continue
-        seen.add(at)
-        pending += at.op.operands
-        if at.op.name == "linalg.generic":
-            g = view_of(elements, at.op)
+        visited.add(current)
+        pending += current.op.operands
+        if current.op.name == "linalg.generic":
+            g = view_of(elements, current.op)
             sizes = loop_sizes(elements, g)
             extents = [sizes[dim] for dim in g.loops]
-            most = max(most, prod(n if isinstance(n, int) else LONG_ROW for n in extents) if extents else 0)
-    return most
+            most_steps = max(most_steps, prod(n if isinstance(n, int) else LONG_ROW for n in extents) if extents else 0)
+    return most_steps
 
 
 def _collapsed_dims(dims: Sequence[Index]) -> int:
@@ -152,47 +152,51 @@ def _collapsed_dims(dims: Sequence[Index]) -> int:
 
 def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
     """Return whether the steps of all reductions may be regrouped, and so be distributed over invocations."""
-    pending, seen = [value for value, _ in nest.all_stores()], set[SSAValue]()
+    pending, visited = [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
-        at = pending.pop()
-        if at in seen or not isinstance(at, OpResult):
+        current = pending.pop()
+        if current in visited or not isinstance(current, OpResult):
             continue
-        seen.add(at)
-        pending += at.op.operands
-        if at.op.name == "linalg.generic":
-            g = view_of(elements, at.op)
+        visited.add(current)
+        pending += current.op.operands
+        if current.op.name == "linalg.generic":
+            g = view_of(elements, current.op)
             if g.loops and combiners(g, elements.reassociate) is None:
                 return False
     return True
 
 
-def cut_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: Builder) -> Cut:
+def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: Builder) -> Partition:
     """Partition a nest into workgroups according to its distribution."""
     nest, backend = plan.nest, frame.backend
     dims = nest.dims(elements)
     if plan.distribution in ("recurrence", "in order"):
         blocks = build.ceil_quotient(build.product(parallel_sizes(elements, nest, build)), INVOCATIONS)
-        return Cut(1, 1, INVOCATIONS, blocks, blocks)
+        return Partition(1, 1, INVOCATIONS, blocks, blocks)
     if plan.distribution == "bytes":
         ratio = elements_per_byte(nest.stores[0][0])
-        return cut_elements(build, backend, [build.ceil_quotient(build.product(dims), ratio)], 2 * ratio)
+        return partition_elements(build, backend, [build.ceil_quotient(build.product(dims), ratio)], 2 * ratio)
     if plan.distribution == "rows":
-        outer = build.product(dims[: nest.split])
-        return Cut(outer, 1, 0, 1, outer)
+        outer = build.product(dims[: nest.outer_rank])
+        return Partition(outer, 1, 0, 1, outer)
     if plan.block is not None:
-        return cut_block(plan.block, dims, build)
+        return partition_block(plan.block, dims, build)
     inputs, loops = work_of(nest, elements, build)
-    own = sum(width_of(v) for v, _ in nest.stores) + inputs
+    bytes_per_element = sum(width_of(v) for v, _ in nest.stores) + inputs
     if plan.distribution == "lanes":
-        outer = build.product(dims[: nest.split])
-        return Cut(1, 1, INVOCATIONS, build.ceil_quotient(outer, INVOCATIONS), build.ceil_quotient(outer, INVOCATIONS))
+        outer = build.product(dims[: nest.outer_rank])
+        return Partition(
+            1, 1, INVOCATIONS, build.ceil_quotient(outer, INVOCATIONS), build.ceil_quotient(outer, INVOCATIONS)
+        )
     shape = (
         dims
         if plan.distribution == "update"
         else [*dims[: len(dims) - plan.inner], build.product(dims[len(dims) - plan.inner :])]
     )
-    size: Index = own if loops == 0 else 256  # bytes: elements with reductions are expensive, so workgroups have few
-    return cut_elements(build, backend, shape, size)
+    size: Index = (
+        bytes_per_element if loops == 0 else 256
+    )  # bytes: elements with reductions are expensive, so workgroups have few
+    return partition_elements(build, backend, shape, size)
 
 
 def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[Index]:
@@ -203,7 +207,7 @@ def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[I
         return row_dims(elements, nest.space)
     assert isinstance(nest.space, UpdateStep)
     inner = nest.space.dims(elements)[nest.space.ordered :]
-    known = [n for n in inner if isinstance(n, int)]
-    room = MOST_INVOCATIONS // max(1, prod(known)) if len(known) == len(inner) else FEW_PARTS
-    parts = 1 if elements_per_byte(nest.stores[0][0]) > 1 else 1 << min(MOST_PARTS, max(1, room)).bit_length() - 1
+    static_sizes = [n for n in inner if isinstance(n, int)]
+    most_parts = MOST_INVOCATIONS // max(1, prod(static_sizes)) if len(static_sizes) == len(inner) else FEW_PARTS
+    parts = 1 if elements_per_byte(nest.stores[0][0]) > 1 else 1 << min(MOST_PARTS, max(1, most_parts)).bit_length() - 1
     return [partition_count(elements, build, nest.space, parts), *inner]

@@ -66,52 +66,54 @@ def distributed_reduction(
         return None
     if any(generic.iterators[dim] == "parallel" for dim in generic.loops):
         return None
-    known = [0 if p is None else p for p in point]
+    indices = [0 if p is None else p for p in point]
     initial = [
-        elements.at(build, o, evaluate(build, m, known))
+        elements.at(build, o, evaluate(build, m, indices))
         for o, m in zip(generic.outputs, generic.output_maps, strict=True)
     ]
     sums = are_sums(elements, generic)
-    rest = prod(s for s in steps[1:] if isinstance(s, int))
-    cut = max(1, BLOCK // max(1, rest)) if any(sums) and all(isinstance(s, int) for s in steps[1:]) else 0
-    if not cut or (isinstance(steps[0], int) and steps[0] <= cut):
-        return _parallel(elements, build, generic, known, sizes, (0, steps[0]), initial)
+    inner_steps = prod(s for s in steps[1:] if isinstance(s, int))
+    outer_steps = (
+        max(1, BLOCK // max(1, inner_steps)) if any(sums) and all(isinstance(s, int) for s in steps[1:]) else 0
+    )
+    if not outer_steps or (isinstance(steps[0], int) and steps[0] <= outer_steps):
+        return _parallel(elements, build, generic, indices, sizes, (0, steps[0]), initial)
 
-    def part(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        high = inner.least(inner.plus(low, cut), steps[0])
+    def block(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        high = inner.least(inner.plus(low, outer_steps), steps[0])
         return with_fresh_accumulators(
-            inner, carried, sums, lambda own: _parallel(elements, inner, generic, known, sizes, (low, high), own)
+            inner, carried, sums, lambda own: _parallel(elements, inner, generic, indices, sizes, (low, high), own)
         )
 
-    return build.loop(0, steps[0], initial, part, step=cut, limit=steps[0])
+    return build.loop(0, steps[0], initial, block, step=outer_steps, limit=steps[0])
 
 
 def _parallel(
-    elements: Elements, build: Builder, generic: Structured, known: Sequence[Index], sizes: Sequence[Index],
+    elements: Elements, build: Builder, generic: Structured, indices: Sequence[Index], sizes: Sequence[Index],
     outermost: tuple[Index, Index], initial: list[SSAValue],
 ) -> list[SSAValue]:  # fmt: skip
     """Emit one `scf.parallel` with `scf.reduce` over the steps in a range of the outermost index, and return its
     results.
 
-    outermost: the half-open range; known: indices of the dimensions that are not reduced.
+    outermost: the half-open range; indices: of the dimensions that are not reduced.
     """
     block = Block(arg_types=[IndexType() for _ in generic.loops])
     inner = build.nested(block)
     inner.in_parallel = True
-    where = list(known)
+    point = list(indices)
     for dim, argument in zip(generic.loops, block.args, strict=True):
-        where[dim] = inner.counts(argument, sizes[dim])
-    standins = [block.insert_arg(value.type, len(block.args)) for value in initial]
-    results = body_at(elements, inner, generic, where, standins)
+        point[dim] = inner.counts(argument, sizes[dim])
+    accumulators = [block.insert_arg(value.type, len(block.args)) for value in initial]
+    results = body_at(elements, inner, generic, point, accumulators)
     values, regions = [], []
-    for result, standin in zip(results, standins, strict=True):
+    for result, accumulator in zip(results, accumulators, strict=True):
         assert isinstance(result, OpResult)
         combine = result.op
-        values.append(next(o for o in combine.operands if o is not standin))
-        regions.append(_combiner(combine, standin.type))
+        values.append(next(o for o in combine.operands if o is not accumulator))
+        regions.append(_combiner(combine, accumulator.type))
         erase_op(combine, safe_erase=False)
-    for standin in reversed(standins):
-        block.erase_arg(standin, safe_erase=False)
+    for accumulator in reversed(accumulators):
+        block.erase_arg(accumulator, safe_erase=False)
     inner.add(scf.ReduceOp(values, regions))
     zero, one = build.index(0), build.index(1)
     low = [build.value(outermost[0]), *[zero] * (len(generic.loops) - 1)]

@@ -41,14 +41,14 @@ class PairedInput:
     """Input of a reduction that is loaded in pairs of elements.
 
     Attributes:
-        number: Ordinal of the input.
+        index: Ordinal of the input.
         factors: Its stride along each loop dimension of the reduction, in elements.
-        along: The loop dimension along which it is contiguous.
+        contiguous_dim: The loop dimension along which it is contiguous.
     """
 
-    number: int
+    index: int
     factors: tuple[int, ...]
-    along: int
+    contiguous_dim: int
 
 
 def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) -> tuple[PairedInput, ...]:
@@ -63,7 +63,7 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
     size = sizes[step]
     if not isinstance(size, int) or size % 2:
         return ()
-    wide: list[PairedInput] = []
+    inputs: list[PairedInput] = []
     for index, (value, map) in enumerate(zip(generic.inputs, generic.maps[: len(generic.inputs)], strict=True)):
         if not generic.block.args[index].uses or not map.results or not {step, dims[1]} & dims_in(map):
             continue
@@ -78,8 +78,8 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
         factors = [0] * len(generic.iterators)
         for axis, position in enumerate(positions):
             factors[position] = prod(shape[axis + 1 :])
-        wide.append(PairedInput(index, tuple(factors), positions[-1]))
-    return tuple(wide)
+        inputs.append(PairedInput(index, tuple(factors), positions[-1]))
+    return tuple(inputs)
 
 
 def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
@@ -99,9 +99,9 @@ def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
 def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
     """Return the buffer of a value as a one-dimensional memref of 64-bit integers."""
     key = ("pairs", value)
-    known = elements.entry.recall(key)
-    if known is not None:
-        return known
+    earlier = elements.entry.recall(key)
+    if earlier is not None:
+        return earlier
     owner = elements.buffer_of(value)[0].owner
     assert isinstance(owner, Operation)
     count = prod(tensor_type(value).get_shape()) // 2
@@ -122,7 +122,7 @@ def _is_multiply_add(elements: Elements, generic: Structured, wide: Sequence[Pai
         return False
     product, total = ops[0].results[0], ops[1].results[0]
     carried = generic.block.args[len(generic.inputs)]
-    factors = [generic.block.args[w.number] for w in wide]
+    factors = [generic.block.args[w.index] for w in wide]
     return (
         len(factors) == 2
         and set(ops[0].operands) == set(factors)
@@ -157,46 +157,47 @@ def reduce_paired(
     initial = [
         elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point)) for point in iterations
     ]
-    sizes, where, step = loop_sizes(elements, generic), dict[int, Index](), generic.loops[-1]
+    sizes, current, step = loop_sizes(elements, generic), dict[int, Index](), generic.loops[-1]
     size, fused = sizes[step], _is_multiply_add(elements, generic, wide)
     assert isinstance(size, int)
-    many = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(offsets) <= PRODUCTS))
+    unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(offsets) <= PRODUCTS))
 
     def unrolled(builder: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
         offsets_of_pairs, values = values[len(offsets) :], values[: len(offsets)]
-        read = [_Pairs(elements, builder, generic, w, at) for w, at in zip(wide, offsets_of_pairs, strict=True)]
-        for within in range(many):
-            where[step] = builder.plus(index, within)
+        loaders = [_Pairs(elements, builder, generic, w, at) for w, at in zip(wide, offsets_of_pairs, strict=True)]
+        for unrolled_step in range(unroll):
+            current[step] = builder.plus(index, unrolled_step)
             for output, ((row, column), point) in enumerate(zip(offsets, iterations, strict=True)):
-                steps = {dims[0]: row, dims[1]: column, step: within}
-                taken = [
+                steps = {dims[0]: row, dims[1]: column, step: unrolled_step}
+                loaded = [
                     pairs.at(sum(w.factors[dim] * count for dim, count in steps.items()))
-                    for w, pairs in zip(wide, read, strict=True)
+                    for w, pairs in zip(wide, loaders, strict=True)
                 ]
                 if fused:
-                    left, right = taken
-                    values[output] = builder.add(math.FmaOp(left, right, values[output]))
+                    lhs, rhs = loaded
+                    values[output] = builder.add(math.FmaOp(lhs, rhs, values[output]))
                     continue
-                full = [where.get(dim, index) for dim, index in enumerate(point)]
-                for w, element in zip(wide, taken, strict=True):
+                point_indices = [current.get(dim, index) for dim, index in enumerate(point)]
+                for w, element in zip(wide, loaded, strict=True):
                     builder.remember(
-                        (generic.inputs[w.number], tuple(evaluate(builder, generic.maps[w.number], full))), element
+                        (generic.inputs[w.index], tuple(evaluate(builder, generic.maps[w.index], point_indices))),
+                        element,
                     )
-                values[output] = body_at(elements, builder, generic, full, [values[output]])[0]
-        following = [
-            builder.plus(at, w.factors[step] * many // 2) for w, at in zip(wide, offsets_of_pairs, strict=True)
+                values[output] = body_at(elements, builder, generic, point_indices, [values[output]])[0]
+        next_pairs = [
+            builder.plus(at, w.factors[step] * unroll // 2) for w, at in zip(wide, offsets_of_pairs, strict=True)
         ]
-        return [*values, *(builder.value(at) for at in following)]
+        return [*values, *(builder.value(at) for at in next_pairs)]
 
     def level(builder: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
         dim = generic.loops[depth]
         if dim == step:
-            here = [where.get(d, index) for d, index in enumerate(corner)]
-            pair_indices = [_first_pair_index(builder, w, here, dims, step, half) for w in wide]
-            return builder.loop(0, size, [*carried, *pair_indices], unrolled, step=many)[: len(offsets)]
+            corner_indices = [current.get(d, index) for d, index in enumerate(corner)]
+            pair_indices = [_first_pair_index(builder, w, corner_indices, dims, step, half) for w in wide]
+            return builder.loop(0, size, [*carried, *pair_indices], unrolled, step=unroll)[: len(offsets)]
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-            where[dim] = index
+            current[dim] = index
             return level(deeper, depth + 1, values)
 
         return builder.loop(0, sizes[dim], carried, body)
@@ -208,11 +209,11 @@ def _first_pair_index(
     builder: Builder, wide: PairedInput, corner: Sequence[Index], dims: tuple[int, int], step: int, half: Index
 ) -> SSAValue:
     """Return the index of the pair of input elements that the corner reads in the first step of the innermost loop."""
-    total: Index = half if wide.along == dims[1] else 0
-    if wide.along == dims[0]:
+    total: Index = half if wide.contiguous_dim == dims[1] else 0
+    if wide.contiguous_dim == dims[0]:
         total = builder.quotient(corner[dims[0]], 2)
     for dim, factor in enumerate(wide.factors):
-        if factor and dim not in (wide.along, step):
+        if factor and dim not in (wide.contiguous_dim, step):
             total = builder.plus(total, builder.times(corner[dim], factor // 2))
     return builder.value(total)
 
@@ -236,9 +237,9 @@ class _Pairs:
     def __init__(
         self, elements: Elements, build: Builder, generic: Structured, wide: PairedInput, index: SSAValue
     ) -> None:
-        self.build, self.place = build, index
-        self.buffer = _pairs_of(elements, generic.inputs[wide.number])
-        self.element = generic.block.args[wide.number].type
+        self.build, self.index = build, index  # of the pair that the corner of the block reads
+        self.buffer = _pairs_of(elements, generic.inputs[wide.index])
+        self.element = generic.block.args[wide.index].type
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:
@@ -246,9 +247,9 @@ class _Pairs:
         pair, second = divmod(offset, 2)
         if pair not in self.loaded:
             b = self.build
-            whole = b.add(memref.LoadOp.get(self.buffer, [b.value(b.plus(self.place, pair))]))
+            pair_bits = b.add(memref.LoadOp.get(self.buffer, [b.value(b.plus(self.index, pair))]))
             shift = b.pure(arith.ConstantOp(IntegerAttr(32, i64)))
-            halves = [whole, b.add(arith.ShRUIOp(whole, shift))]
+            halves = [pair_bits, b.add(arith.ShRUIOp(pair_bits, shift))]
             words = [b.add(arith.TruncIOp(half, i32)) for half in halves]
             if self.element != i32:
                 words = [b.add(arith.BitcastOp(word, self.element)) for word in words]

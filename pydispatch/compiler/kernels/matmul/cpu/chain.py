@@ -166,7 +166,7 @@ class _Rows:
         chain, elements = self.chain, self.frame.elements
         self._materialize(chain.scores)
         (nest,) = analysis.analyse(self.frame, [analysis.LoopNest([(chain.rows, self.buffer)], chain.rows)])
-        analysis.keep(self.frame, nest)
+        analysis.allocate_rows(self.frame, nest)
         sizes = elements.dims(chain.rows)
 
         def element(inner: Builder, indices: list[Index]) -> None:
@@ -184,7 +184,7 @@ class _Rows:
             return []
 
         build.loop(0, self.span.extent, [], row, limit=self.tiles.rows)
-        elements.kept.clear()
+        elements.row_buffers.clear()
         elements.forget(chain.scores)
         self._materialize(chain.rows)
 
