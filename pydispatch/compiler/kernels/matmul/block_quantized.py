@@ -91,9 +91,9 @@ class BlockQuantized:
     @property
     def integer_bytes(self) -> int:
         """Bytes of the integers that may stand for elements of the other factor."""
-        stated = self.contraction.op.attributes.get(INTEGER_BYTES)
-        known = stated.value.data if isinstance(stated, IntegerAttr) else MOST_INTEGER_BYTES
-        return min(max(known, 1), MOST_INTEGER_BYTES)
+        attribute = self.contraction.op.attributes.get(INTEGER_BYTES)
+        count = attribute.value.data if isinstance(attribute, IntegerAttr) else MOST_INTEGER_BYTES
+        return min(max(count, 1), MOST_INTEGER_BYTES)
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -118,6 +118,7 @@ def block_quantized_of(contraction: Contraction) -> BlockQuantized | None:
 
 
 def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQuantized | None:
+    """Match ((u - zero) * scale + offset) in the code of the factor `weights`, from the outermost operation inwards."""
     g = contraction.generic
     body = _Body(contraction, weights)
     argument, dims = source_of(g.inputs[weights.main]), _dims(g.maps[weights.main])

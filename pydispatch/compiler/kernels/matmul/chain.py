@@ -30,7 +30,7 @@ Parts = tuple[list[Operation], list[Operation], list[Operation]]
 
 @dataclass(frozen=True)
 class Chain:
-    """Chain of two contractions.
+    """Two contractions with row-wise operations between them, such as attention: one kernel computes rows of both.
 
     Attributes:
         first, second: The contractions.

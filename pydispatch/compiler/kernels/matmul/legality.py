@@ -135,17 +135,17 @@ def _reason_against_sibling(op: Operation, contraction: Contraction, after: Coll
 
 def _values_read_by(op: Operation, after: Collection[Operation]) -> list[SSAValue]:
     """Return the values computed by `op`, or from its results, that operations in `after` read."""
-    read: list[SSAValue] = []
-    pending, seen = [op], {op}
+    values: list[SSAValue] = []
+    pending, visited = [op], {op}
     while pending:
         for value in pending.pop().results:
             for use in value.uses:
-                if use.operation in after and value not in read:
-                    read.append(value)
-                elif use.operation not in after and use.operation not in seen:
-                    seen.add(use.operation)
+                if use.operation in after and value not in values:
+                    values.append(value)
+                elif use.operation not in after and use.operation not in visited:
+                    visited.add(use.operation)
                     pending.append(use.operation)
-    return read
+    return values
 
 
 def _element_count(op: Operation) -> int:

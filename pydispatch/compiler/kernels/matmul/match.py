@@ -39,7 +39,10 @@ ASSUMED_SIZE = 64
 
 @dataclass(frozen=True)
 class Linear:
-    """A coordinate of an operand: sum of coefficient * loop index, plus a constant. terms: (dimension, coefficient)."""
+    """A coordinate of an operand: the sum of coefficient * loop index over `terms`, plus a constant.
+
+    terms: (loop dimension, coefficient) of each term.
+    """
 
     terms: tuple[tuple[int, int], ...]
     constant: int
@@ -179,15 +182,15 @@ def _recognize(generic: Structured) -> Contraction | None:
 
 def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
     """Return the two values whose product the body adds to its accumulator; None for another body."""
-    last = generic.block.last_op
-    assert last is not None
-    total = last.operands[0]
+    terminator = generic.block.last_op
+    assert terminator is not None
+    sum_ = terminator.operands[0]
     acc = generic.block.args[-1]
-    if not isinstance(total, OpResult) or total.op.name not in SUMS or len(list(acc.uses)) != 1:
+    if not isinstance(sum_, OpResult) or sum_.op.name not in SUMS or len(list(acc.uses)) != 1:
         return None
-    left, right = total.op.operands
+    left, right = sum_.op.operands
     product = right if left is acc else left if right is acc else None
-    if not isinstance(product, OpResult) or product.op.name != SUMS[total.op.name]:
+    if not isinstance(product, OpResult) or product.op.name != SUMS[sum_.op.name]:
         return None
     return product.op.operands[0], product.op.operands[1]
 
@@ -215,12 +218,12 @@ def _backward_slice(generic: Structured, value: SSAValue) -> tuple[list[Operatio
     generic that they read; None for operations that a factor cannot have."""
     code: list[Operation] = []
     ordinals: set[int] = set()
-    pending, seen = [value], set[SSAValue]()
+    pending, visited = [value], set[SSAValue]()
     while pending:
         operand = pending.pop()
-        if operand in seen:
+        if operand in visited:
             continue
-        seen.add(operand)
+        visited.add(operand)
         if isinstance(operand, BlockArgument) and operand.owner is generic.block:
             ordinals.add(operand.index)
         elif isinstance(operand, OpResult) and operand.op.parent_block() is generic.block:
@@ -254,8 +257,8 @@ def _static_size(generic: Structured, dim: int) -> int:
 def _candidates_for_n(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]:
     """Return the parallel dimensions that may serve as N: they index only `rhs`, in one coordinate and with stride
     1."""
-    own = [d for d in sorted(parallel) if d in rhs.dims and d not in lhs.dims]
-    return [d for d in own if len(rhs.positions_of(d)) == 1 and rhs.coordinates[rhs.positions_of(d)[0]].of(d) == 1]
+    rhs_dims = [d for d in sorted(parallel) if d in rhs.dims and d not in lhs.dims]
+    return [d for d in rhs_dims if len(rhs.positions_of(d)) == 1 and rhs.coordinates[rhs.positions_of(d)[0]].of(d) == 1]
 
 
 def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contraction | None:
@@ -270,20 +273,22 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     if not shared or not set(generic.loops) <= first.dims | second.dims:
         return None
     results = generic.output_maps[0].results
-    last = results[-1].position if results and isinstance(results[-1], AffineDimExpr) else None
-    best: tuple[int, Factor, Factor, int | None] | None = None
+    last_dim = results[-1].position if results and isinstance(results[-1], AffineDimExpr) else None
+    choice: tuple[int, Factor, Factor, int | None] | None = None
     for a, b in ((first, second), (second, first)):
         for dim in _candidates_for_n(a, b, parallel):
             # N contiguous in C counts most: stores of whole vectors. N below 4 fills no vector, whatever else it has.
-            score = 4 * (dim == last) + 3 * b.is_last(dim) + 2 * b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
+            score = (
+                4 * (dim == last_dim) + 3 * b.is_last(dim) + 2 * b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
+            )
             score -= 6 * (_static_size(generic, dim) < 4)
-            if best is None or score > best[0]:
-                best = (score, a, b, dim)
-    if best is None:
+            if choice is None or score > choice[0]:
+                choice = (score, a, b, dim)
+    if choice is None:
         if any((d in first.dims) != (d in second.dims) for d in parallel):
             return None
-        best = (0, first, second, None)
-    _, a, b, n = best
+        choice = (0, first, second, None)
+    _, a, b, n = choice
     rows = [d for d in parallel if len(a.positions_of(d)) == 1 and d not in b.dims]
     order = [r.position for r in results if isinstance(r, AffineDimExpr)]
     innermost = max(rows, key=order.index, default=None)
@@ -296,9 +301,9 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     reductions = tuple(d for d in generic.loops if d != k)
     if n is None and (outer or not (a.is_last(k) and b.is_last(k))):
         return None  # without N each result is a dot product; plain loops vectorise it better where K is strided
-    out = generic.op.results[0].type
-    assert isinstance(out, TensorType)
-    return Contraction(generic.op, generic, a, b, m, n, k, outer, reductions, out.element_type)
+    result_type = generic.op.results[0].type
+    assert isinstance(result_type, TensorType)
+    return Contraction(generic.op, generic, a, b, m, n, k, outer, reductions, result_type.element_type)
 
 
 def contractions(operations: Sequence[Operation]) -> list[Contraction]:

@@ -87,11 +87,11 @@ class Panels:
         """
         layout = self.layout
         strides: list[int] = []
-        step = layout.width
-        rest = [d for d in range(len(self._middle) + 1) if d != layout.axis]
-        for dim, size in zip(reversed(rest), reversed(self._middle), strict=True):
-            strides.insert(0, step if dim == layout.steps else step * layout.group)
-            step *= size
+        stride = layout.width
+        other_dims = [d for d in range(len(self._middle) + 1) if d != layout.axis]
+        for dim, size in zip(reversed(other_dims), reversed(self._middle), strict=True):
+            strides.insert(0, stride if dim == layout.steps else stride * layout.group)
+            stride *= size
         strides.insert(layout.axis, 1)
         return strides
 
@@ -171,6 +171,9 @@ def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
 
 
 def _copy(value: SSAValue, result: TensorType[Attribute], reads: AffineMap) -> list[Operation]:
+    """Build a generic that copies elements of a tensor. reads: the map from an index of the result to the index in
+    `value`.
+    """
     empty = tensor.EmptyOp([], result)
     body = Block(arg_types=[result.element_type] * 2)
     body.add_op(YieldOp(body.args[0]))

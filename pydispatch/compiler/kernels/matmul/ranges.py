@@ -35,25 +35,26 @@ class _Ranges:
     """Ranges of scalars, and of the elements of tensors, each computed once."""
 
     def __init__(self) -> None:
-        self.known: dict[SSAValue, Range | None] = {}
+        self.cache: dict[SSAValue, Range | None] = {}
 
     def of(self, value: SSAValue) -> Range | None:
-        if value not in self.known:
-            self.known[value] = None  # a value that depends on itself
-            self.known[value] = self._range(value)
-        return self.known[value]
+        """Return the range of a scalar, or of the elements of a tensor; None if it is not known."""
+        if value not in self.cache:
+            self.cache[value] = None  # a value that depends on itself
+            self.cache[value] = self._range(value)
+        return self.cache[value]
 
     def _range(self, value: SSAValue) -> Range | None:
         """Return the range of a value, or of all values of its type where the operations state none within it."""
-        everything = _range_of_type(_element_of(value))
-        if everything is None:
+        type_range = _range_of_type(_element_of(value))
+        if type_range is None:
             return None
         if isinstance(value, BlockArgument):
-            stated = self._argument(value)
+            value_range = self._argument(value)
         else:
             assert isinstance(value, OpResult)
-            stated = self._tensor(value) if isinstance(value.type, TensorType) else self._scalar(value)
-        return stated if stated is not None and _is_within(stated, everything) else everything
+            value_range = self._tensor(value) if isinstance(value.type, TensorType) else self._scalar(value)
+        return value_range if value_range is not None and _is_within(value_range, type_range) else type_range
 
     def _argument(self, value: BlockArgument) -> Range | None:
         """Return the range of an element that the body of a structured operation reads; None if it is not an input."""
@@ -70,12 +71,12 @@ class _Ranges:
         if op.name == "tensor.concat":
             return reduce(_joined, map(self.of, op.operands))
         if op.name == "tensor.pad":
-            last = op.regions[0].block.last_op
-            assert last is not None
-            return _joined(self.of(op.operands[0]), self.of(last.operands[0]))
+            terminator = op.regions[0].block.last_op
+            assert terminator is not None
+            return _joined(self.of(op.operands[0]), self.of(terminator.operands[0]))
         if op.name == "flow.tensor.bitcast":
-            same = _range_of_type(_element_of(op.operands[0])) == _range_of_type(_element_of(value))
-            return self.of(op.operands[0]) if same else None
+            has_same_range = _range_of_type(_element_of(op.operands[0])) == _range_of_type(_element_of(value))
+            return self.of(op.operands[0]) if has_same_range else None
         if op.name in ("arith.constant", "flow.tensor.constant"):
             return _elements(op.properties["value"])
         g: Structured | None = as_structured(op)
@@ -84,6 +85,7 @@ class _Ranges:
         return self.of(g.block.last_op.operands[value.index])
 
     def _scalar(self, value: OpResult) -> Range | None:
+        """Return the range of the result of a scalar operation; None when the operation is not understood."""
         op = value.op
         if op.name == "arith.constant":
             attribute = op.properties["value"]

@@ -85,6 +85,7 @@ def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | boo
 
 
 def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
+    """Compute what `_dims` returns for a value, without its cache."""
     if value is result:
         return list(range(len(shape_of(value))))
     if not isinstance(value, OpResult) or value.op.parent_block() is not result.owner.parent_block():

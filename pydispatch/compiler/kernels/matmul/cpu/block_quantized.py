@@ -72,9 +72,9 @@ class BlockSizes:
     def of(match: BlockQuantized, level: Level) -> BlockSizes | None:
         """Return the schedule of a product on a CPU; None where another kernel is better."""
         extents = [match.contraction.generic.extents[d] for d in match.rows]
-        known = [n for n in extents if n is not None]
-        rows = prod(known)
-        if len(known) < len(extents) or not 0 < rows <= FEW_ROWS:
+        static_extents = [n for n in extents if n is not None]
+        rows = prod(static_extents)
+        if len(static_extents) < len(extents) or not 0 < rows <= FEW_ROWS:
             return None
         digits = match.integer_bytes if level.byte_products in ("unsigned by signed", "all signs") else 0
         row_block, lanes = min(rows, ROW_BLOCK), level.vector // 4
@@ -183,15 +183,15 @@ class _Workgroup:
         indices = dict(zip(match.rows, build.split(row, [g.extent(d) for d in match.rows]), strict=True))
 
         def element(inner: Builder, b: Index, i: Index) -> None:
-            at: list[Index] = []
+            coordinates: list[Index] = []
             for coordinate in match.other.coordinates:
                 index: Index = coordinate.constant
                 for dim, times in coordinate.terms:
                     if dim in indices:
                         index = inner.plus(index, inner.times(indices[dim], times))
                 index = inner.plus(index, inner.times(b, coordinate.of(block)))
-                at.append(inner.plus(index, inner.times(i, coordinate.of(byte))))
-            value = factor_at(self.frame.elements, inner, match.contraction, match.other, at)
+                coordinates.append(inner.plus(index, inner.times(i, coordinate.of(byte))))
+            value = factor_at(self.frame.elements, inner, match.contraction, match.other, coordinates)
             step = inner.plus(inner.times(b, match.block), i)
             self.frame.elements.store(inner, value, copy, [inner.plus(step, row * self._steps)])
 
@@ -217,41 +217,41 @@ class _Workgroup:
         match, schedule, store = self.match, self.schedule, self.frame.elements.store
         assert rows.units is not None and rows.low is not None and rows.high is not None
         first = build.plus(build.times(block, match.block), build.times(row, self._steps))
-        at = build.plus(block, build.times(row, match.blocks))
+        block_of_row = build.plus(block, build.times(row, match.blocks))
 
-        def greater(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        def larger_magnitude(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             bits = inner.add(arith.BitcastOp(_load(inner, copy, inner.plus(first, k)), i32))
             magnitude = inner.add(arith.AndIOp(bits, _integer(inner, 0x7FFFFFFF)))
             return [inner.add(arith.MaxSIOp(carried[0], magnitude))]
 
-        least = build.add(arith.BitcastOp(_float(build, LEAST_MAXIMUM), i32))
-        (bits,) = build.loop(0, match.block, [least], greater)
-        most = build.add(arith.BitcastOp(bits, f32))
+        smallest = build.add(arith.BitcastOp(_float(build, LEAST_MAXIMUM), i32))
+        (bits,) = build.loop(0, match.block, [smallest], larger_magnitude)
+        maximum = build.add(arith.BitcastOp(bits, f32))
         greatest = _float(build, GREATEST[schedule.digits])
-        inverse = build.add(arith.DivfOp(greatest, most))
+        inverse = build.add(arith.DivfOp(greatest, maximum))
         digits_first = build.plus(build.times(block, match.block), build.times(row, schedule.digits * self._steps))
 
         def digits(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             scaled = inner.add(arith.MulfOp(_load(inner, copy, inner.plus(first, k)), inverse))
-            rest = whole = inner.add(arith.FPToSIOp(inner.add(math.RoundEvenOp(scaled)), i32))
-            highs = []
+            remainder = integer = inner.add(arith.FPToSIOp(inner.add(math.RoundEvenOp(scaled)), i32))
+            high_parts = []
             for digit in range(schedule.digits):
-                byte = inner.add(arith.TruncIOp(rest, i8))
+                byte = inner.add(arith.TruncIOp(remainder, i8))
                 offset = inner.plus(inner.plus(digits_first, k), digit * self._steps)
                 store(inner, byte, rows.elements, [offset])
-                rest = inner.add(arith.SubiOp(rest, inner.add(arith.ExtSIOp(byte, i32))))
-                rest = inner.add(arith.ShRSIOp(rest, _integer(inner, 8)))
-                highs.append(rest)
-            high = highs[0]
-            low = inner.add(arith.SubiOp(whole, inner.add(arith.ShLIOp(high, _integer(inner, 8)))))
+                remainder = inner.add(arith.SubiOp(remainder, inner.add(arith.ExtSIOp(byte, i32))))
+                remainder = inner.add(arith.ShRSIOp(remainder, _integer(inner, 8)))
+                high_parts.append(remainder)
+            high = high_parts[0]
+            low = inner.add(arith.SubiOp(integer, inner.add(arith.ShLIOp(high, _integer(inner, 8)))))
             return [inner.add(arith.AddiOp(c, v)) for c, v in zip(carried, (low, high), strict=True)]
 
         zero = _integer(build, 0)
         low, high = build.loop(0, match.block, [zero, zero], digits)
-        unit = build.add(arith.DivfOp(most, greatest))
+        unit = build.add(arith.DivfOp(maximum, greatest))
         for value, buffer in ((unit, rows.units), (low, rows.low), (high, rows.high)):
-            store(build, value, buffer, [at])
-        store(build, _joined(build, low, high), rows.sums, [at])
+            store(build, value, buffer, [block_of_row])
+        store(build, _joined(build, low, high), rows.sums, [block_of_row])
 
     # Blocks
 
@@ -300,13 +300,13 @@ class _Workgroup:
         """
         match, schedule, (panel, block), (row_of_a, column) = self.match, self.schedule, at, first
         width = schedule.columns
-        of_row = build.plus(block, row_of_a * match.blocks)
-        unit = None if rows.units is None else _load(build, rows.units, of_row)
-        row_sum = _load(build, rows.sums, of_row)
+        block_of_row = build.plus(block, row_of_a * match.blocks)
+        unit = None if rows.units is None else _load(build, rows.units, block_of_row)
+        row_sum = _load(build, rows.sums, block_of_row)
         corrections: list[SSAValue] = []
         if rows.low is not None and rows.high is not None and isinstance(match.zero, float):
             zero = _integer(build, int(match.zero))
-            corrections = [build.add(arith.MuliOp(_load(build, v, of_row), zero)) for v in (rows.low, rows.high)]
+            corrections = [build.add(arith.MuliOp(_load(build, v, block_of_row), zero)) for v in (rows.low, rows.high)]
 
         def element(inner: Builder, j: Index) -> None:
             indices = inner.plus(j, column)
@@ -341,11 +341,11 @@ class _Workgroup:
         """Emit the results of the dispatch for a panel."""
         match, contraction, elements = self.match, self.match.contraction, self.frame.elements
         g = contraction.generic
-        first, column = match.dims[0], match.dims[3]
+        panel_loop, column_loop = match.dims[0], match.dims[3]
 
         def element(build: Builder, i: Index, j: Index) -> None:
             loops: list[Index] = [0] * len(g.iterators)
-            loops[first], loops[column] = panel, j
+            loops[panel_loop], loops[column_loop] = panel, j
             for dim, index in zip(match.rows, build.split(i, [g.extent(d) for d in match.rows]), strict=True):
                 loops[dim] = index
             indices = evaluate(build, g.output_maps[0], loops)
@@ -353,8 +353,8 @@ class _Workgroup:
             total = _load(build, totals, build.plus(build.times(i, match.width), j))
             build.remember((contraction.op.results[0], tuple(indices)), build.add(arith.AddfOp(total, initial)))
             for output in self.outputs:
-                at = [indices[d] for d in output.dims]
-                output.store(build, elements.at(build, output.value, at), at)
+                output_indices = [indices[d] for d in output.dims]
+                output.store(build, elements.at(build, output.value, output_indices), output_indices)
 
         build.parallel(
             0, self.schedule.rows, lambda b, i: b.parallel(0, match.width, lambda inner, j: element(inner, i, j))
@@ -384,13 +384,13 @@ def _number(build: Builder, digits: Sequence[SSAValue], corrections: Sequence[SS
     """Emit the number with these digits, the lowest first, in f32. corrections: subtracted from the lowest digit and
     from the integer of the others.
     """
-    low, *highs = digits
+    low, *high_digits = digits
     if corrections:
         low = build.add(arith.SubiOp(low, corrections[0]))
-    if not highs:
+    if not high_digits:
         return build.add(arith.SIToFPOp(low, f32))
-    high = highs.pop()
-    for digit in reversed(highs):
+    high = high_digits.pop()
+    for digit in reversed(high_digits):
         high = build.add(arith.AddiOp(build.add(arith.ShLIOp(high, _integer(build, 8))), digit))
     if corrections:
         high = build.add(arith.SubiOp(high, corrections[1]))

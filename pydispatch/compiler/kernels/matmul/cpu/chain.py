@@ -37,7 +37,7 @@ MIN_WORKGROUPS = 8
 
 @dataclass(frozen=True)
 class RowTiles:
-    """The division of the rows of a chain among workgroups.
+    """The division of the rows of two chained contractions among workgroups.
 
     Attributes:
         axis: The dimension of the rows that is M in both products; None where there is a single row.

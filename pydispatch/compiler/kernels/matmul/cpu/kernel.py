@@ -100,13 +100,13 @@ def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[li
     outputs = outputs_of(frame, result_dims)
     sizes = loop_sizes(frame.elements, main.contraction.generic)
 
-    def emit(build: Builder, rest: Sequence[Plan]) -> None:
-        if not rest:
+    def emit(build: Builder, remaining: Sequence[Plan]) -> None:
+        if not remaining:
             emit_workgroup(frame, build, main, outputs, workgroup)
             return
-        applies = has_few_enough_rows(rest[0], build, sizes)
-        build.when(applies, lambda inner: emit_workgroup(frame, inner, rest[0], outputs, workgroup))
-        build.when(opposite(build, applies), lambda inner: emit(inner, rest[1:]))
+        applies = has_few_enough_rows(remaining[0], build, sizes)
+        build.when(applies, lambda inner: emit_workgroup(frame, inner, remaining[0], outputs, workgroup))
+        build.when(opposite(build, applies), lambda inner: emit(inner, remaining[1:]))
 
     emit(frame.build, skinny)
 
@@ -122,8 +122,8 @@ def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] |
     (contraction,) = candidates
     if any(op is not contraction.op and is_reduction(op) for op in operations):
         return None
-    last = source.body.block.last_op
-    assert last is not None
-    dims = [matching_dims(value, contraction.op.results[0]) for value in last.operands]
-    known = [d for d in dims if d is not None]
-    return (contraction, known) if known and len(known) == len(dims) else None
+    terminator = source.body.block.last_op
+    assert terminator is not None
+    dims = [matching_dims(value, contraction.op.results[0]) for value in terminator.operands]
+    result_dims = [d for d in dims if d is not None]
+    return (contraction, result_dims) if result_dims and len(result_dims) == len(dims) else None

@@ -71,7 +71,7 @@ Node = TileStep | Blocks | Loop | Batch
 
 @dataclass(frozen=True)
 class Span:
-    """The index range of a dimension: its first index and its extent."""
+    """A range of indices of a dimension. extent: its length."""
 
     first: Index
     extent: Index

@@ -93,20 +93,20 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     box, bits = _packed_box(plan, factor), bit_width(plan.compute) or 64
     order = list(range(len(box)))
     if plan.group > 1 or plan.vectorizes_k:  # K last, and whole groups
-        last = next(
+        k_position = next(
             p for p in factor.positions_of(plan.contraction.k) if factor.coordinates[p].of(plan.contraction.k) == 1
         )
-        order = [p for p in order if p != last] + [last]
-        box[last] = ceil(box[last], plan.group) * plan.group
+        order = [p for p in order if p != k_position] + [k_position]
+        box[k_position] = ceil(box[k_position], plan.group) * plan.group
     strides: list[Index] = [0] * len(box)
-    running = 1
+    stride = 1
     for position in reversed(order):
-        strides[position] = running
-        running *= box[position]
-        row_bytes = running * bits // 8
+        strides[position] = stride
+        stride *= box[position]
+        row_bytes = stride * bits // 8
         if position == order[-1] and row_bytes >= 256 and row_bytes % 256 == 0:
-            running += 64 * 8 // bits
-    return OperandView(factor, frame.elements.fresh(plan.compute, max(1, running) + 2), tuple(strides))
+            stride += 64 * 8 // bits
+    return OperandView(factor, frame.elements.fresh(plan.compute, max(1, stride) + 2), tuple(strides))
 
 
 def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
@@ -118,15 +118,15 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     order = [p for p in range(len(box)) if p != column]
     strides: list[Index] = [0] * len(box)
     is_panel = factor.coordinates[column].is_identity(n)
-    running = schedule.nr if is_panel else box[column]
+    stride = schedule.nr if is_panel else box[column]
     if plan.group > 1:
-        last = factor.positions_of(plan.contraction.k)[0]
-        order = [p for p in order if p != last] + [last]
-        box[last] = ceil(box[last], plan.group) * plan.group
+        k_position = factor.positions_of(plan.contraction.k)[0]
+        order = [p for p in order if p != k_position] + [k_position]
+        box[k_position] = ceil(box[k_position], plan.group) * plan.group
     for position in reversed(order):
-        strides[position] = running
-        running *= box[position]
+        strides[position] = stride
+        stride *= box[position]
     strides[column] = 1
-    total = running * (schedule.nt // schedule.nr) if is_panel else running
-    buffer = frame.elements.fresh(plan.compute, max(1, total))
-    return OperandView(factor, buffer, tuple(strides), panel_stride=running if is_panel else None)
+    elements = stride * (schedule.nt // schedule.nr) if is_panel else stride
+    buffer = frame.elements.fresh(plan.compute, max(1, elements))
+    return OperandView(factor, buffer, tuple(strides), panel_stride=stride if is_panel else None)

@@ -161,8 +161,8 @@ class Packing:
         if self.plan.overlaps(dim, self.nest.sizes[dim], block):
             return 0
         extent = self.region.extent(dim)
-        whole = build.times(build.ceil_quotient(extent, block), block)
-        return build.times(build.minus(whole, extent), coordinate.of(dim))
+        padded_extent = build.times(build.ceil_quotient(extent, block), block)
+        return build.times(build.minus(padded_extent, extent), coordinate.of(dim))
 
     def _panels(self, build: Builder, outer: Sequence[Position]) -> None:
         """Emit the loop over panels of nr columns of B; the last panel is padded to nr columns."""
@@ -218,30 +218,32 @@ class Packing:
         source = view_in_place(self.frame, self.plan, build, self.factor)
         positions = [*outer, column, Position(0)]
         steps = self._extent(build, self.factor.coordinates[-1])
-        read: Index = 0
-        written: Index = build.times(column.panel, view.panel_stride or 0)
+        read_offset: Index = 0
+        written_offset: Index = build.times(column.panel, view.panel_stride or 0)
         for position, stride, coordinate, source_stride in zip(
             positions, view.strides, self.factor.coordinates, source.strides, strict=True
         ):
-            read = build.plus(read, build.times(self._index(build, coordinate, position, 0), source_stride))
+            read_offset = build.plus(
+                read_offset, build.times(self._index(build, coordinate, position, 0), source_stride)
+            )
             if position is not column:
-                written = build.plus(written, build.times(position.index, stride))
+                written_offset = build.plus(written_offset, build.times(position.index, stride))
 
         def block(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            rows = source.buffer, inner.plus(read, k), source.strides[-2]
-            columns = view.buffer, inner.plus(written, inner.times(k, view.strides[-1])), view.strides[-1]
+            rows = source.buffer, inner.plus(read_offset, k), source.strides[-2]
+            columns = view.buffer, inner.plus(written_offset, inner.times(k, view.strides[-1])), view.strides[-1]
             transpose_block(inner, rows, columns, nr, SIDE)
             return []
 
-        whole = build.times(build.quotient(steps, SIDE), SIDE)
-        build.loop(0, whole, [], block, SIDE)
+        transposed_steps = build.times(build.quotient(steps, SIDE), SIDE)
+        build.loop(0, transposed_steps, [], block, SIDE)
 
-        def rest(inner: Builder, i: Index) -> None:
+        def copy_rest(inner: Builder, i: Index) -> None:
             position = PanelColumn(inner.plus(column.index, i), column.panel, i, column.group)
-            inner.parallel(whole, steps, lambda b, k: self._copy(b, [*outer, position, Position(k)]))
+            inner.parallel(transposed_steps, steps, lambda b, k: self._copy(b, [*outer, position, Position(k)]))
 
-        if whole != steps:
-            build.parallel(0, nr, rest)
+        if transposed_steps != steps:
+            build.parallel(0, nr, copy_rest)
 
     def _groups(self, build: Builder, outer: Sequence[Position]) -> None:
         """Emit the packing of steps of K in groups; the last group is padded with zeros.
@@ -251,21 +253,21 @@ class Packing:
         position = len(outer)
         steps, group = self._extent(build, self.factor.coordinates[position]), self.plan.group
 
-        def one(inner: Builder, first: Index, count: int) -> None:
+        def pack_group(inner: Builder, first: Index, count: int) -> None:
             self._coordinates(inner, [*outer, StepGroup(first, count)])
 
         if self.view.strides[position] == 1 and position == len(self.factor.coordinates) - 1:
-            whole = build.times(build.quotient(steps, group), group)
-            build.parallel(0, whole, lambda b, i: self._coordinates(b, [*outer, Position(i)]))
+            grouped_steps = build.times(build.quotient(steps, group), group)
+            build.parallel(0, grouped_steps, lambda b, i: self._coordinates(b, [*outer, Position(i)]))
         else:
-            build.parallel(0, build.quotient(steps, group), lambda b, i: one(b, b.times(i, group), group))
-        rest = build.remainder(steps, group)
+            build.parallel(0, build.quotient(steps, group), lambda b, i: pack_group(b, b.times(i, group), group))
+        remainder = build.remainder(steps, group)
 
-        def last(count: int) -> None:
-            build.when(equal(build, rest, count), lambda b: one(b, b.minus(steps, count), count))
+        def pack_last(count: int) -> None:
+            build.when(equal(build, remainder, count), lambda b: pack_group(b, b.minus(steps, count), count))
 
         for count in range(1, group):
-            last(count)
+            pack_last(count)
 
     def _copy(self, build: Builder, positions: Sequence[Position]) -> None:
         """Emit the packing of one element, or of one group of steps of K."""
@@ -312,8 +314,8 @@ def factor_at(
         operand = contraction.generic.inputs[ordinal]
         argument = contraction.generic.block.args[ordinal]
         if isinstance(operand.type, TensorType):
-            at = [indices[p] if isinstance(p, int) else p.constant for p in positions]
-            mapping[argument] = elements.at(build, operand, at)
+            operand_indices = [indices[p] if isinstance(p, int) else p.constant for p in positions]
+            mapping[argument] = elements.at(build, operand, operand_indices)
         else:
             mapping[argument] = elements.scalar(operand)
     for op in factor.code:

@@ -56,7 +56,7 @@ class IllegalSchedule(Exception):
 
 @dataclass(frozen=True)
 class RowRange:
-    """Range of row counts of A that a plan is for, when M is dynamic. most: None for no upper bound."""
+    """Range of the numbers of rows of A, M, that a plan is for where M is dynamic. most: None for no upper bound."""
 
     least: int
     most: int | None
@@ -230,11 +230,14 @@ def _reductions(
     outer = [d for d in contraction.reductions if sizes[d] is None]
     if schedule.batch == 1 and (schedule.pack_a or schedule.pack_b):
         is_converted = schedule.pack_b and uses_b_once(problem, schedule)
-        most = level.converted_bytes if is_converted else level.packed_bytes // 2
+        available_bytes = level.converted_bytes if is_converted else level.packed_bytes // 2
 
         def is_too_large() -> bool:
             extents = packed_extents(contraction, schedule, schedule.kc, sizes, inner)
-            return problem.size * max(_volume(factor, extents) for factor in (contraction.a, contraction.b)) > most
+            return (
+                problem.size * max(_volume(factor, extents) for factor in (contraction.a, contraction.b))
+                > available_bytes
+            )
 
         while inner and is_too_large():
             outer.append(inner.pop(0))

@@ -22,7 +22,7 @@ SKINNY_ROWS = 64
 
 @dataclass(frozen=True)
 class Operand:
-    """A factor.
+    """Properties of a factor of a contraction.
 
     Attributes:
         is_argument: Whether it is an element of a dispatch argument, in the type of products or in one that register
@@ -232,10 +232,10 @@ def streams_b(level: Level, problem: Problem) -> bool:
         return False
     if problem.m <= 2:
         return True
-    most = MAX_STREAMING_ROWS * ceil(level.vector, level.model.datapath)
+    most_rows = MAX_STREAMING_ROWS * ceil(level.vector, level.model.datapath)
     is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
     is_uncached = problem.outer * problem.b.row_stride_bytes * (problem.k or 0) > 2 * level.model.l2.share
-    return is_unprefetched and is_uncached and problem.m <= most and problem.reductions == problem.b_uses == 1
+    return is_unprefetched and is_uncached and problem.m <= most_rows and problem.reductions == problem.b_uses == 1
 
 
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
@@ -268,10 +268,10 @@ def _streaming_block(level: Level, m: int, n: int, size: int) -> tuple[int, int]
     A block has four vectors of columns where several blocks of three rows or more read the streamed rows of B, else
     two. Its height is the one that computes the fewest rows twice.
     """
-    most = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
-    vectors = 4 if m > most[4] >= 3 else 2
-    top = max(1, min(m, most[vectors]))
-    rows = range(top, top // 2, -1)
+    most_rows = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
+    vectors = 4 if m > most_rows[4] >= 3 else 2
+    greatest = max(1, min(m, most_rows[vectors]))
+    rows = range(greatest, greatest // 2, -1)
     return min(rows, key=lambda mr: ceil(m, mr) * mr), min(n, vectors * level.vector // size)
 
 

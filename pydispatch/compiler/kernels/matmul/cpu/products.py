@@ -37,7 +37,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Target:
-    """Sums that products are added to: a buffer, and the offset of the first sum."""
+    """Sums in memory that products are added to. offset: of the first sum in the buffer."""
 
     buffer: SSAValue
     offset: Index
@@ -45,7 +45,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Products:
-    """Emitter of the products of register blocks. a, b: the operands."""
+    """Emitter of the products of register blocks of the operands `a` and `b`."""
 
     nest: Nest
     a: OperandView
@@ -55,14 +55,14 @@ class Products:
         """Return the reduced dimensions of the product of a block."""
         plan, k = self.nest.plan, self.nest.plan.contraction.k
         count = region.extent(k)
-        rest = list(plan.inner_reductions)
+        dims_left = list(plan.inner_reductions)
         if plan.group == 1 and isinstance(count, int) and plan.sums_in_registers:
-            while (dim := self._continuing(build, rest, count)) is not None:
+            while (dim := self._continuing(build, dims_left, count)) is not None:
                 size = self.nest.sizes[dim]
                 assert isinstance(size, int)
                 count *= size
-                rest.remove(dim)
-        dims = tuple(d for d in rest if self.nest.sizes[d] != 1)
+                dims_left.remove(dim)
+        dims = tuple(d for d in dims_left if self.nest.sizes[d] != 1)
         return Steps(count, dims, ()) if plan.vectorizes_k else Steps(count, (), dims)
 
     def _continuing(self, build: Builder, reductions: Sequence[int], count: int) -> int | None:
@@ -94,14 +94,14 @@ class Products:
         steps = self.steps(build, region)
         properties = self._properties(factors, accumulate)
 
-        def level(build: Builder, loops: Sequence[int], fixed: Mapping[int, Index]) -> None:
+        def level(build: Builder, loops: Sequence[int], indices: Mapping[int, Index]) -> None:
             if loops:
                 size = self.nest.sizes[loops[0]]
-                emit_loop(build, size, 1, lambda inner, i: level(inner, loops[1:], {**fixed, loops[0]: i}))
+                emit_loop(build, size, 1, lambda inner, i: level(inner, loops[1:], {**indices, loops[0]: i}))
                 return
-            rows = fixed if contraction.m is None else {**fixed, contraction.m: block.row}
+            rows = indices if contraction.m is None else {**indices, contraction.m: block.row}
             left = self._memref_a(build, region, factors[0], rows, height, steps)
-            columns = fixed if contraction.n is None else {**fixed, contraction.n: block.column}
+            columns = indices if contraction.n is None else {**indices, contraction.n: block.column}
             right = self._memref_b(build, region, factors[1], columns, width, steps, block)
             sums = view_as(build, target.buffer, target.offset, [height, width], [width, 1])
             build.add(ContractOp(operands=[left, right, sums], properties=properties))
@@ -109,23 +109,25 @@ class Products:
         level(build, steps.loops, {})
 
     def _properties(self, factors: tuple[OperandView, OperandView], accumulate: bool) -> dict[str, Attribute]:
+        """Return the properties of `pyd.contract` for two operands."""
         plan, arithmetic = self.nest.plan, self.nest.plan.arithmetic
         unsigned_a, unsigned_b = arithmetic.unsigned_a, arithmetic.unsigned_b
         if arithmetic.matrix_steps and unsigned_a == unsigned_b:  # ones have both signs; vectors multiply mixed ones
             unsigned_a ^= factors[0].is_ones
             unsigned_b ^= factors[1].is_ones
-        stated = {"accumulate": accumulate, "unsigned_a": unsigned_a, "unsigned_b": unsigned_b}
-        properties: dict[str, Attribute] = {name: UnitAttr() for name, value in stated.items() if value}
+        flags = {"accumulate": accumulate, "unsigned_a": unsigned_a, "unsigned_b": unsigned_b}
+        properties: dict[str, Attribute] = {name: UnitAttr() for name, value in flags.items() if value}
         if plan.prefetch_bytes:
             properties["prefetch"] = IntegerAttr(plan.prefetch_bytes, i64)
         return properties
 
     def _memref_a(
-        self, build: Builder, region: Region, view: OperandView, fixed: Mapping[int, Index], rows: int, steps: Steps
+        self, build: Builder, region: Region, view: OperandView, indices: Mapping[int, Index], rows: int, steps: Steps
     ) -> SSAValue:
-        """Return rows of an operand as a memref: [rows, reductions that are dimensions of K ..., steps of K]. fixed:
-        indices of dimensions in the tile; 0 for others."""
-        offset = self._offset(build, region, view, fixed, None)
+        """Return rows of an operand as a memref: [reductions that are dimensions of K ..., rows, steps of K]. indices:
+        of dimensions in the tile; 0 for others.
+        """
+        offset = self._offset(build, region, view, indices, None)
         return self._memref(build, region, view, offset, rows, steps, is_b=False)
 
     def _memref_b(
@@ -133,29 +135,31 @@ class Products:
         build: Builder,
         region: Region,
         view: OperandView,
-        fixed: Mapping[int, Index],
+        indices: Mapping[int, Index],
         columns: int,
         steps: Steps,
         block: Block,
     ) -> SSAValue:
         """Return columns of an operand as a memref: [reductions that are dimensions of K ..., steps of K, columns]."""
         in_panels = view.panel_stride is not None
-        offset = self._offset(build, region, view, fixed, self.nest.plan.contraction.n if in_panels else None)
+        offset = self._offset(build, region, view, indices, self.nest.plan.contraction.n if in_panels else None)
         if in_panels:
             offset = build.plus(offset, self._offset_in_panels(build, region, view, block))
         return self._memref(build, region, view, offset, columns, steps, is_b=True)
 
     def _offset(
-        self, build: Builder, region: Region, view: OperandView, fixed: Mapping[int, Index], skipped: int | None
+        self, build: Builder, region: Region, view: OperandView, indices: Mapping[int, Index], panel_dim: int | None
     ) -> Index:
-        """Return the offset of a block's first element. skipped: the dimension that panels have the offset of."""
+        """Return the offset of a block's first element. indices: of dimensions in the tile; 0 for others. panel_dim:
+        the dimension that panels account for.
+        """
         offset: Index = 0
         for coordinate, stride in zip(view.factor.coordinates, view.strides, strict=True):
             position: Index = coordinate.constant if view.is_argument else 0
             for dim, times in coordinate.terms:
-                if dim == skipped:
+                if dim == panel_dim:
                     continue
-                index = fixed.get(dim, 0)
+                index = indices.get(dim, 0)
                 if view.is_argument:
                     index = build.plus(region.first(dim), index)
                 position = build.plus(position, build.times(index, times))

@@ -47,10 +47,14 @@ MAX_OPERAND_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Schedule(Tiles):
-    """Tiles, and which operands are packed: copied into workgroup memory in the order of the blocks. Others are read
-    in place. batch: tiles that a workgroup computes with the same packed columns of B, at so many indices of the outer
-    dimensions that B does not have. The sums of f32 and f64 do not depend on the schedule, unless vectors are along K,
-    in a transposed B."""
+    """Tiles, and which operands are packed: copied into workgroup memory in the order of the register blocks.
+
+    Operands that are not packed are read in place. The sums of f32 and f64 do not depend on the schedule, unless
+    vectors are along K, in a transposed B.
+
+    batch: number of tiles that a workgroup computes with the same packed columns of B, each at another index of the
+    outer dimensions that B does not have.
+    """
 
     pack_a: bool
     pack_b: bool
@@ -93,9 +97,9 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     """Return the tiles of the default schedule without streaming."""
     n, size = problem.n, problem.size
     rows = MATRIX_ROWS // 2 if problem.is_skinny_variant and problem.matrix_steps else problem.m
-    choose = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
+    choose_unpacked = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
     choose_kind = partial(
-        choose,
+        choose_unpacked,
         panel_width=problem.panel_width or None,
         minimizes_passes=minimizes_passes,
         pairs_rows=problem.group == PAIRED_STEPS,
@@ -110,10 +114,10 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     if pack_b and (vectorizes_k or uses_b_once(problem, tiles)):
         return _tiles_of_converted_b(level, problem, tiles, vectorizes_k)
     if not vectorizes_k and not pack_b and not problem.panel_width and n is not None and n < tiles.nr:
-        return choose(pads_columns=False, minimizes_passes=minimizes_passes)
+        return choose_unpacked(pads_columns=False, minimizes_passes=minimizes_passes)
     if pack_b and problem.group == 1 and n and 2 * n * size <= level.vector:  # a shorter vector takes fewer cycles
-        short = max(16 // size, 1 << (n - 1).bit_length())
-        return replace(tiles, nr=short, nt=short)
+        width = max(16 // size, 1 << (n - 1).bit_length())
+        return replace(tiles, nr=width, nt=width)
     return tiles
 
 
@@ -121,18 +125,18 @@ def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
     """Return a schedule whose workgroups pack columns of B, with all steps of K, once for several tiles of few rows, so
     that the columns stay in the second-level cache. The same schedule where they do not fit, or no tiles share them.
     """
-    m, n, k, uses = problem.m, problem.n, problem.k, problem.b_uses
-    if not (m and n and k and problem.reductions) or problem.is_skinny_variant or uses == 1 or m > schedule.mt:
+    m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses
+    if not (m and n and k and problem.reductions) or problem.is_skinny_variant or users == 1 or m > schedule.mt:
         return schedule
     kc, columns, nr = ceil(k, problem.group) * problem.group, ceil(n, schedule.nr), schedule.nr
     depth = kc * problem.reductions
     blocks = min(columns, 3 * level.model.l2.share // 4 // (problem.size * nr * depth))
-    batch = min(uses, ceil(2 * level.tile_rows, m))
+    batch = min(users, ceil(2 * level.tile_rows, m))
     if blocks == 0 or batch == 1:
         return schedule
     for workgroups, work in WORKGROUPS:
         while m * batch * blocks * nr * depth > work * 2:
-            if problem.outer // uses * ceil(uses, batch) * ceil(columns, blocks) >= workgroups:
+            if problem.outer // users * ceil(users, batch) * ceil(columns, blocks) >= workgroups:
                 break
             if blocks > 1:
                 blocks = ceil(blocks, 2)
@@ -141,7 +145,7 @@ def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
             else:
                 break
     nt = nr * ceil(columns, ceil(columns, blocks))
-    return replace(schedule, nt=nt, kc=kc, batch=ceil(uses, ceil(uses, batch)))
+    return replace(schedule, nt=nt, kc=kc, batch=ceil(users, ceil(users, batch)))
 
 
 def _reads_a_in_place(level: Level, problem: Problem, mr: int) -> bool:
@@ -267,14 +271,14 @@ def _unreadable(problem: Problem, schedule: Schedule) -> str | None:
 
 def stated_schedule(source: func.FuncOp) -> Schedule | None:
     """Return the schedule that a dispatch function states. CompileError for a malformed one."""
-    stated = source.attributes.get(SCHEDULE)
-    if stated is None:
+    attribute = source.attributes.get(SCHEDULE)
+    if attribute is None:
         return None
     names = [f.name for f in fields(Schedule)]
     flags = [name for name in names if name.startswith("pack")]
     optional = {f.name for f in fields(Schedule) if f.default is not MISSING}
-    stated_values = stated.data if isinstance(stated, DictionaryAttr) else {}
-    integers = {name: _integer(value, name in flags) for name, value in stated_values.items()}
+    entries = attribute.data if isinstance(attribute, DictionaryAttr) else {}
+    integers = {name: _integer(value, name in flags) for name, value in entries.items()}
     values = {name: value for name, value in integers.items() if value is not None}
     if not set(names) - optional <= set(values) <= set(names) or len(values) < len(integers):
         types = ", ".join(f"{name}: {'i1' if name in flags else 'i64'}" for name in names)

@@ -184,12 +184,15 @@ class _Tile:
                 factor_sums.add(build, region)
 
     def _loop(self, build: Builder, loop: Loop, region: Region, factor_sums: FactorSums | None) -> None:
+        """Emit a loop over a reduced dimension."""
+
         def body(inner: Builder, index: Index) -> None:
             self.emit(inner, loop.body, self.nest.iteration(inner, region, loop, index), factor_sums)
 
         emit_loop(build, self.nest.sizes[loop.dim], loop.step, body)
 
     def _batch(self, build: Builder, batch: Batch, region: Region, factor_sums: FactorSums | None) -> None:
+        """Emit the loop over the outer indices that share packed columns of B."""
         sizes = [self.nest.sizes[d] for d in batch.dims]
         total, first = build.product(sizes), build.times(region.batch, batch.count)
 
@@ -218,12 +221,12 @@ class _Tile:
                 start = nest.block_start(outer, region, contraction.n, j, schedule.nr)
                 self._cache_columns(outer, region, value, Block(0, j, 0, start, is_tail))
 
-            def one(inner: Builder, i: Index) -> None:
+            def one_block(inner: Builder, i: Index) -> None:
                 fence = Builder(inner.block, inner.source, inner, guarded=True)
                 block = nest.block(fence, region, i, j, is_tail)
                 self._block(fence, blocks.steps, region, block, factor_sums)
 
-            emit_loop(outer, rows, 1, one)
+            emit_loop(outer, rows, 1, one_block)
             for value in column_vectors:
                 self.frame.elements.forget(value)
 
@@ -334,8 +337,8 @@ class _Tile:
             result = self.contraction.op.results[0]
             inner.remember((result, tuple(indices)), _rounded(inner, total, self.contraction.acc))
             for output in self.outputs:
-                at = [indices[d] for d in output.dims]
-                output.store(inner, elements.at(inner, output.value, at), at)
+                output_indices = [indices[d] for d in output.dims]
+                output.store(inner, elements.at(inner, output.value, output_indices), output_indices)
 
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
         if height:

@@ -145,14 +145,14 @@ def _block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: boo
     """Return the number of rows of the register block: of the heights that fill the registers the one that computes the
     fewest rows twice, or that is enough for the fewest passes over B.
     """
-    most = min(level.block_rows + (vectors == 1) * 2, level.accumulators // vectors)
+    most_rows = min(level.block_rows + (vectors == 1) * 2, level.accumulators // vectors)
     if m is None:
-        return most
-    if m <= most:
+        return most_rows
+    if m <= most_rows:
         return max(1, m)
     if minimizes_passes:
-        return ceil(m, ceil(m, most))
-    return min(range(most, max(1, most * 2 // 3) - 1, -1), key=lambda rows: ceil(m, rows) * (rows + 1))
+        return ceil(m, ceil(m, most_rows))
+    return min(range(most_rows, max(1, most_rows * 2 // 3) - 1, -1), key=lambda rows: ceil(m, rows) * (rows + 1))
 
 
 def _skinny_vectors(level: Level, m: int) -> int:
@@ -240,8 +240,8 @@ def choose_tiles(
         nt = nr * ceil(ceil(max(n, 1), nr), ceil(max(n, 1), nt))
     tiles = Tiles(mr, nr, mt, nt, kc=512 if k is None else max(k, 1))
     if m is not None and n is not None:
-        largest = PACKING_WORKGROUPS if packs_a else WORKGROUPS
-        limits = [(count, work * (1 + is_packed)) for count, work in largest]
+        workgroup_limits = PACKING_WORKGROUPS if packs_a else WORKGROUPS
+        limits = [(count, work * (1 + is_packed)) for count, work in workgroup_limits]
         tiles = _cut(tiles, m, n, outer, tiles.kc * reductions, limits)
     return replace(tiles, kc=_packed_steps(level, size * (tiles.mt + tiles.nt), k))
 

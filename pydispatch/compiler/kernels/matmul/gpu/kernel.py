@@ -124,6 +124,7 @@ class _Workgroup:
         return self.plan.tile
 
     def emit(self, build: Builder) -> None:
+        """Emit the initialization, the pipelined loop over K, and the epilogue."""
         location = self._location(build, self.workgroup_id)
         iterations = build.ceil_quotient(collapsed_size(build, self.sizes, self.plan.steps), self.tile.depth)
         self._invocations(build, lambda inner, invocation: self._initialize(inner, invocation, location))
@@ -176,6 +177,7 @@ class _Workgroup:
         self.b.store(build, invocation)
 
     def _multiply(self, build: Builder, invocation: Index) -> None:
+        """Emit the products of one block of the tile by the matrix instruction."""
         tile = self.tile
         lane, row, column = self._block(build, invocation)
         left = _view(build, self.a, self.a.offset(build, row, 0), [tile.rows, tile.depth], self.a.strides)
@@ -210,8 +212,8 @@ class _Workgroup:
         """Emit the epilogue: the results of the dispatch are computed from the sums and stored. Indices are computed
         again rather than kept in registers over the loop."""
         fence, contraction = Builder(build.block, build.source, build, guarded=True), self.plan.contraction
-        same = fence.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
-        invocation = fence.bounded(same, self.tile.invocations)
+        opaque = fence.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
+        invocation = fence.bounded(opaque, self.tile.invocations)
         workgroup_id = fence.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
         fence.bounded(workgroup_id, workgroups_of(self.plan, fence, self.sizes))
         slots = self._slots(fence, invocation, self._location(fence, workgroup_id))
@@ -223,12 +225,12 @@ class _Workgroup:
             for value, dims in zip(self.frame.returned, self.result_dims, strict=True)
         ]
 
-        def store(exists: SSAValue | bool, stored: Sequence[int]) -> None:
-            fence.when(exists, lambda inner: self._store(inner, values, slots, stored))
+        def store(exists: SSAValue | bool, stored_slots: Sequence[int]) -> None:
+            fence.when(exists, lambda inner: self._store(inner, values, slots, stored_slots))
 
         for _, group in groupby(range(len(slots)), key=lambda slot: id(slots[slot][0])):
-            stored = list(group)
-            store(slots[stored[0]][0], stored)
+            stored_slots = list(group)
+            store(slots[stored_slots[0]][0], stored_slots)
 
     def _store(
         self, build: Builder, values: Sequence[Sequence[SSAValue]], slots: Sequence[Slot], stored: Sequence[int]
@@ -277,32 +279,32 @@ class _Workgroup:
 
 
 def _axis(
-    build: Builder, own: Index, tile: Index, extent: int, size: Index, run: int
+    build: Builder, offset_in_tile: Index, tile: Index, extent: int, size: Index, neighbours: int
 ) -> Callable[[int], tuple[SSAValue | bool, Index]]:
     """Return the rows or columns of an invocation's slots: offset → (whether it exists, its index or the last one).
 
     Args:
         build: The builder of the invocation's code.
-        own: The invocation's first index in the tile.
+        offset_in_tile: The invocation's first index in the tile.
         tile: Index of the tile.
         extent: Extent of a tile.
         size: Size of the dimension.
-        run: Neighbours that exist together or not at all where the size is a multiple of them.
+        neighbours: Number of neighbours that exist together or not at all where the size is a multiple of it.
     """
-    run = run if isinstance(size, int) and size % run == 0 else 1
+    neighbours = neighbours if isinstance(size, int) and size % neighbours == 0 else 1
     is_exact = isinstance(size, int) and size % extent == 0
-    first = build.plus(build.times(tile, extent), own)
-    runs: dict[int, tuple[SSAValue | bool, Index]] = {}
+    first = build.plus(build.times(tile, extent), offset_in_tile)
+    known_runs: dict[int, tuple[SSAValue | bool, Index]] = {}
 
     def at(offset: int) -> tuple[SSAValue | bool, Index]:
-        start = offset // run * run
+        start = offset // neighbours * neighbours
         if is_exact:
             return True, build.plus(first, offset)
-        if start not in runs:
+        if start not in known_runs:
             index = build.plus(first, start)
-            exists = build.less(index, build.minus(size, run - 1))
-            runs[start] = exists, build.least(index, build.minus(size, run))
-        exists, index = runs[start]
+            exists = build.less(index, build.minus(size, neighbours - 1))
+            known_runs[start] = exists, build.least(index, build.minus(size, neighbours))
+        exists, index = known_runs[start]
         return exists, build.plus(index, offset - start)
 
     return at

@@ -144,26 +144,26 @@ class Staging:
         neighbouring invocations take runs that are neighbours in memory, and each takes `loads_per_invocation` of them.
         """
         operand, tile, invocations = self.operand, self.tile, self.tile.invocations
-        fast, slow = (tile.depth, self.extent) if operand.is_k_contiguous else (self.extent, tile.depth)
-        fast //= operand.vector_width
-        has_spare_slots = fast * slow < invocations * self.loads_per_invocation
+        contiguous_runs, lines = (tile.depth, self.extent) if operand.is_k_contiguous else (self.extent, tile.depth)
+        contiguous_runs //= operand.vector_width
+        has_spare_slots = contiguous_runs * lines < invocations * self.loads_per_invocation
 
         def emit(exists: SSAValue | bool, run: Run) -> None:
             build.when(exists, lambda inner: body(inner, run))
 
         for slot in range(self.loads_per_invocation):
-            if invocations >= fast:
-                inner = build.remainder(invocation, fast)
-                outer = build.plus(build.quotient(invocation, fast), slot * (invocations // fast))
+            if invocations >= contiguous_runs:
+                inner = build.remainder(invocation, contiguous_runs)
+                outer = build.plus(build.quotient(invocation, contiguous_runs), slot * (invocations // contiguous_runs))
             else:
-                inner = build.plus(invocation, slot % (fast // invocations) * invocations)
-                outer = slot // (fast // invocations)
+                inner = build.plus(invocation, slot % (contiguous_runs // invocations) * invocations)
+                outer = slot // (contiguous_runs // invocations)
             first = build.times(inner, operand.vector_width)
             if operand.is_k_contiguous:
                 run = Run(row=outer, step=first, row_run=outer, step_run=inner, slot=slot)
             else:
                 run = Run(row=first, step=outer, row_run=inner, step_run=outer, slot=slot)
-            emit(build.less(outer, slow) if has_spare_slots else True, run)
+            emit(build.less(outer, lines) if has_spare_slots else True, run)
 
     # Loads
 
@@ -197,10 +197,10 @@ class Staging:
             step, exists = self._clamped_run(inner, iteration, self.tile.depth, run.step_run, step_length, extents[1])
             points: list[list[Index]] = []
             for i in range(operand.vector_width):
-                own_row = row if operand.is_k_contiguous else inner.linear(row, operand.vector_width, i)
-                own_step = inner.linear(step, operand.vector_width, i) if operand.is_k_contiguous else step
+                row_of_element = row if operand.is_k_contiguous else inner.linear(row, operand.vector_width, i)
+                step_of_element = inner.linear(step, operand.vector_width, i) if operand.is_k_contiguous else step
                 indices = dict(location.outer)
-                for dims, index in ((operand.dims, own_row), (steps, own_step)):
+                for dims, index in ((operand.dims, row_of_element), (steps, step_of_element)):
                     indices.update(zip(dims, inner.split(index, [sizes[d] for d in dims]), strict=True))
                 points.append(self._coordinates(inner, indices))
             self._store_private(inner, run, points, exists)
@@ -278,16 +278,16 @@ class Staging:
         assert isinstance(pad, tensor.PadOp)
         exists = where_padded(self.elements, build, pad, points[0])
         low, _ = pad_amounts(self.elements, pad)
-        then, other = Block(), Block()
-        inner = build.nested(then, guarded=True)
-        unpadded = [[inner.minus(i, before) for i, before in zip(point, low, strict=True)] for point in points]
+        then_block, else_block = Block(), Block()
+        inner = build.nested(then_block, guarded=True)
+        unpadded = [[inner.minus(i, low_amount) for i, low_amount in zip(point, low, strict=True)] for point in points]
         values = self._contiguous(inner, pad.source, unpadded)
         inner.add(scf.YieldOp(*values))
-        inner = build.nested(other, guarded=True)
+        inner = build.nested(else_block, guarded=True)
         inner.add(scf.YieldOp(*(self._padding(inner, pad, point) for point in points)))
         if not isinstance(exists, SSAValue):
             exists = build.pure(arith.ConstantOp(IntegerAttr(int(exists), 1)))
-        choice = scf.IfOp(exists, [v.type for v in values], Region(then), Region(other))
+        choice = scf.IfOp(exists, [v.type for v in values], Region(then_block), Region(else_block))
         build.add(choice)
         return list(choice.results)
 

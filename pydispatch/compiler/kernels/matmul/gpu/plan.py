@@ -302,17 +302,13 @@ def _operand(
     extent: int,
     tile: Tile,
     sizes: Sequence[int | None],
-    last: int,
+    contiguous_dim: int,
 ) -> Operand:
-    """Return the operand of a factor, with the widest vector load that is legal, of at most 16 bytes.
-
-    A vector load needs aligned rows in memory, a tile extent that it divides, and work for all invocations of a tile.
-    last: the dimension of `dims` that may be contiguous.
-    """
+    """Return the operand of a factor, with the widest vector load that is legal, of at most 16 bytes."""
     value = contraction.generic.inputs[factor.main]
     is_row_major = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
-    is_k_contiguous = is_row_major or not factor.is_last(last)
-    dim, length = (contraction.k, tile.depth) if is_k_contiguous else (last, extent)
+    is_k_contiguous = is_row_major or not factor.is_last(contiguous_dim)
+    dim, length = (contraction.k, tile.depth) if is_k_contiguous else (contiguous_dim, extent)
     vector_width = 1
     if isinstance(value.type, TensorType) and _contiguous_argument(elements, value) is not None and factor.is_last(dim):
         bits = max(8, bit_width(value.type.element_type) or 64)
@@ -367,5 +363,7 @@ def tile_of(
     """Return (indices of batches, row and column of the tile) of a workgroup."""
     outer, rows, columns = _tile_counts(plan, build, sizes)
     band = next((b for b in BAND_HEIGHTS if isinstance(rows, int) and rows % b == 0), 1)
-    *batch, high, column, low = build.split(workgroup_id, [*outer, build.quotient(rows, band), columns, band])
-    return batch, build.linear(high, band, low), column
+    *batch, band_index, column, row_in_band = build.split(
+        workgroup_id, [*outer, build.quotient(rows, band), columns, band]
+    )
+    return batch, build.linear(band_index, band, row_in_band), column

@@ -162,28 +162,31 @@ def _plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     """Return the plan of a reduction; None when it has no windows of images of known size."""
     sizes = loop_sizes(frame.elements, generic)
     dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
-    known = [n for n in sizes if isinstance(n, int) and n > 0]
-    if len(known) < len(sizes) or len(dims) < 2 or len(dims) != len(generic.output_maps[0].results):
+    static_sizes = [n for n in sizes if isinstance(n, int) and n > 0]
+    if len(static_sizes) < len(sizes) or len(dims) < 2 or len(dims) != len(generic.output_maps[0].results):
         return None
     *outer, vertical, horizontal = dims
-    if prod(known[d] for d in generic.loops) > MAX_STEPS or known[vertical] * known[horizontal] < MIN_POSITIONS:
+    if (
+        prod(static_sizes[d] for d in generic.loops) > MAX_STEPS
+        or static_sizes[vertical] * static_sizes[horizontal] < MIN_POSITIONS
+    ):
         return None
-    image = {vertical, horizontal}
-    reads = [i for i, map_ in enumerate(generic.maps[: len(generic.inputs)]) if image & dims_in(map_)]
-    if len(reads) != 1 or not generic.block.args[reads[0]].uses or image & _initial_dims(generic):
+    image_dims = {vertical, horizontal}
+    window_inputs = [i for i, map_ in enumerate(generic.maps[: len(generic.inputs)]) if image_dims & dims_in(map_)]
+    if len(window_inputs) != 1 or not generic.block.args[window_inputs[0]].uses or image_dims & _initial_dims(generic):
         return None
-    axes = _axes(generic, reads[0], (vertical, horizontal), known)
+    axes = _axes(generic, window_inputs[0], (vertical, horizontal), static_sizes)
     if axes is None:
         return None
-    bits = bits_of(tensor_type(generic.inputs[reads[0]]).element_type)
+    bits = bits_of(tensor_type(generic.inputs[window_inputs[0]]).element_type)
     if bits < 8:
         return None
     size = max(bits, *(bits_of(tensor_type(v).element_type) for v in generic.op.results)) // 8
     down, right = (axis.largest_shifts for axis in axes)
     row_bytes = (axes[1].position_count + max(right.values())) * size * len(down) * len(right)
-    most = max(1, PACKED_BYTES // row_bytes - max(down.values()))
-    rows = ceil(axes[0].position_count, ceil(axes[0].position_count, most))
-    return ImagePlan(generic, tuple(known), reads[0], axes, tuple(outer), rows)
+    most_rows = max(1, PACKED_BYTES // row_bytes - max(down.values()))
+    rows = ceil(axes[0].position_count, ceil(axes[0].position_count, most_rows))
+    return ImagePlan(generic, tuple(static_sizes), window_inputs[0], axes, tuple(outer), rows)
 
 
 def _initial_dims(generic: Structured) -> set[int]:
@@ -227,6 +230,7 @@ class _Workgroup:
     sums: SSAValue
 
     def emit(self, build: Builder) -> None:
+        """Emit the loop over the tiles of the workgroup: pack the images, reduce, and store the sums."""
         plan = self.plan
         total, count, height = plan.tiles, plan.tiles_of_workgroup, plan.axes[0].position_count
         workgroup = build.bounded(self.frame.workgroup(), ceil(total, count))
@@ -338,9 +342,9 @@ class _Workgroup:
             initial = evaluate(inner, generic.output_maps[0], origin)
             accumulators = [elements.at(inner, generic.outputs[0], initial)]
             for step in product(*(range(plan.sizes[d]) for d in generic.loops)):
-                fixed = dict(zip(generic.loops, step, strict=True))
-                point = [fixed.get(d, i) for d, i in enumerate(origin)]
-                steps = (0 if axis.steps is None else fixed[axis.steps] for axis in plan.axes)
+                indices_of_step = dict(zip(generic.loops, step, strict=True))
+                point = [indices_of_step.get(d, i) for d, i in enumerate(origin)]
+                steps = (0 if axis.steps is None else indices_of_step[axis.steps] for axis in plan.axes)
                 (phase, down), (across, right) = (a.phase_and_shift(s) for a, s in zip(plan.axes, steps, strict=True))
                 offset = image_offsets[phase, across] + down * row_length + right
                 element = inner.add(memref.LoadOp.get(self.images, [inner.value(inner.plus(index, offset))]))

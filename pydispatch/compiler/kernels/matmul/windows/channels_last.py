@@ -106,18 +106,18 @@ def _plan(generic: Structured, frame: Frame) -> WindowPlan | None:
     if not dims or not _has_windows_with_contiguous(generic, dims[-1], sizes):
         return None
     channels, positions = dims[-1], dims[-2] if len(dims) > 1 else None
-    count = sizes[channels]
-    if count is not None and count < MIN_CHANNELS:
+    channel_count = sizes[channels]
+    if channel_count is not None and channel_count < MIN_CHANNELS:
         return None
     unrolled = _unrolled(generic.loops, sizes)
     steps = max(1, prod(sizes[d] or 0 for d in unrolled))
-    most = 1 if positions is None else max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
+    most_positions = 1 if positions is None else max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
     position_count = 1 if positions is None else sizes[positions]
-    width = most if position_count is None else max(1, min(most, position_count))
+    width = most_positions if position_count is None else max(1, min(most_positions, position_count))
     size = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
     chunk = max(64, WEIGHTS_BYTES // (size * steps) // 64 * 64)
-    if count is not None and count <= 2 * chunk:
-        chunk = max(1, count)
+    if channel_count is not None and channel_count <= 2 * chunk:
+        chunk = max(1, channel_count)
     outer = tuple(d for d in dims if d not in (channels, positions))
     loops = tuple(d for d in generic.loops if d not in unrolled)
     return WindowPlan(generic, channels, positions, outer, unrolled, loops, width, chunk)
@@ -137,13 +137,17 @@ def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, .
 def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequence[int | None]) -> bool:
     """Return whether some inputs are read by windows, and neighbours along `channels` are contiguous in at least one
     input and strided in none."""
-    used = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]
-    maps = [generic.maps[i] for i in used if isinstance(generic.inputs[i].type, TensorType) and generic.maps[i].results]
+    used_inputs = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]
+    maps = [
+        generic.maps[i]
+        for i in used_inputs
+        if isinstance(generic.inputs[i].type, TensorType) and generic.maps[i].results
+    ]
     windows = [m for m in maps if any(isinstance(r, AffineBinaryOpExpr) for r in m.results)]
     if not windows or any(channels not in dims_in(m) for m in windows):
         return False
-    reading = [m for m in maps if channels in dims_in(m)]
-    return all(_is_contiguous(m, channels, sizes) for m in reading)
+    channel_maps = [m for m in maps if channels in dims_in(m)]
+    return all(_is_contiguous(m, channels, sizes) for m in channel_maps)
 
 
 def _is_contiguous(map: AffineMap, dim: int, sizes: Sequence[int | None]) -> bool:
@@ -196,15 +200,17 @@ class _Block:
     width: int
     channels: tuple[Index, Index]
 
-    def points(self, build: Builder, channel: Index, fixed: Mapping[int, Index] | None = None) -> list[list[Index]]:
-        """Return the indices of all dimensions at each position. fixed: those of reductions."""
+    def points(
+        self, build: Builder, channel: Index, reduced_indices: Mapping[int, Index] | None = None
+    ) -> list[list[Index]]:
+        """Return the indices of all dimensions at each position. reduced_indices: those of reductions."""
         points = []
         for i in range(self.width):
             point = list(self.origin)
             point[self.plan.channels] = channel
             if self.plan.positions is not None:
                 point[self.plan.positions] = build.plus(self.first, i)
-            for dim, index in (fixed or {}).items():
+            for dim, index in (reduced_indices or {}).items():
                 point[dim] = index
             points.append(point)
         return points
@@ -271,7 +277,7 @@ class _Workgroup:
         def block(inner: Builder, position: Index, width: int) -> None:
             self._block(inner, _Block(self.plan, origin, inner.plus(first, position), width, channels))
 
-        def whole(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        def full_block(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
             block(inner, inner.times(i, width), width)
             return []
 
@@ -280,13 +286,13 @@ class _Workgroup:
             return []
 
         blocks = build.quotient(count, width)
-        build.loop(0, blocks, [], whole)
-        done = build.times(blocks, width)
-        if isinstance(count, int) and isinstance(done, int):
-            if count > done:
-                block(build, done, count - done)
+        build.loop(0, blocks, [], full_block)
+        covered = build.times(blocks, width)
+        if isinstance(count, int) and isinstance(covered, int):
+            if count > covered:
+                block(build, covered, count - covered)
         elif width > 1:
-            build.loop(done, count, [], single)
+            build.loop(covered, count, [], single)
 
     def _block(self, build: Builder, block: _Block) -> None:
         """Emit a block, once for reading no padding and once for reading some."""
@@ -331,16 +337,16 @@ class _Workgroup:
             points = block.points(inner, channel)
             self._store(inner, points, self._sums(inner, offsets(inner, points)))
 
-        def reduce(outer: Builder, loops: Sequence[int], fixed: Mapping[int, Index]) -> None:
+        def reduce(outer: Builder, loops: Sequence[int], reduced_indices: Mapping[int, Index]) -> None:
             def steps(inner: Builder, channel: Index) -> None:
-                points = block.points(inner, channel, fixed)
-                places = offsets(inner, points)
-                values = self._steps(inner, points, self._sums(inner, places), is_edge)
-                for offset, value in zip(places, values, strict=True):
+                points = block.points(inner, channel, reduced_indices)
+                sum_offsets = offsets(inner, points)
+                values = self._steps(inner, points, self._sums(inner, sum_offsets), is_edge)
+                for offset, value in zip(sum_offsets, values, strict=True):
                     self._store_sum(inner, value, offset)
 
             def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-                reduce(inner, loops[1:], {**fixed, loops[0]: index})
+                reduce(inner, loops[1:], {**reduced_indices, loops[0]: index})
                 return []
 
             if loops:
@@ -372,11 +378,11 @@ class _Workgroup:
         unrolled = self.plan.unrolled
         accumulators = [[value] for value in values]
         for step in product(*(range(self._static_size(d)) for d in unrolled)):
-            fixed = dict(zip(unrolled, step, strict=True))
-            at = [[fixed.get(d, index) for d, index in enumerate(point)] for point in points]
-            for point in at:
+            indices_of_step = dict(zip(unrolled, step, strict=True))
+            points_of_step = [[indices_of_step.get(d, index) for d, index in enumerate(point)] for point in points]
+            for point in points_of_step:
                 self.inputs.compute(build, point, is_edge)
-            for point, values_of_point in zip(at, accumulators, strict=True):
+            for point, values_of_point in zip(points_of_step, accumulators, strict=True):
                 total = step_at(self.frame.elements, build, self.plan.generic, point, values_of_point[-1])
                 values_of_point.append(total)
         return reduced(build, accumulators)

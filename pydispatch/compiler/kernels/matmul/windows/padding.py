@@ -67,12 +67,12 @@ class PaddedInputs:
         for ordinal, pad in self.pads:
             low, high = pad_amounts(self.elements, pad)
             sizes = self.elements.dims(pad.source)
-            least, most = (evaluate(build, self.generic.maps[ordinal], point) for point in (start, end))
+            lowest, highest = (evaluate(build, self.generic.maps[ordinal], point) for point in (start, end))
             for dim, size in enumerate(sizes):
                 if low[dim] != 0:
-                    is_interior = both(build, is_interior, build.less(build.minus(low[dim], 1), least[dim]))
+                    is_interior = both(build, is_interior, build.less(build.minus(low[dim], 1), lowest[dim]))
                 if high[dim] != 0:
-                    is_interior = both(build, is_interior, build.less(build.minus(most[dim], low[dim]), size))
+                    is_interior = both(build, is_interior, build.less(build.minus(highest[dim], low[dim]), size))
         return is_interior
 
     def compute(self, build: Builder, point: Sequence[Index], is_edge: bool) -> None:
@@ -102,10 +102,10 @@ class PaddedInputs:
         nearest: list[Index] = []
         exists: SSAValue | bool = True
         sizes = self.elements.dims(pad.source)
-        for index, before, after, size in zip(indices, low, high, sizes, strict=True):
-            unpadded = build.minus(index, before)
-            if before != 0 or after != 0:
-                exists = both(build, exists, build.less(build.minus(before, 1), index))
+        for index, low_amount, high_amount, size in zip(indices, low, high, sizes, strict=True):
+            unpadded = build.minus(index, low_amount)
+            if low_amount != 0 or high_amount != 0:
+                exists = both(build, exists, build.less(build.minus(low_amount, 1), index))
                 exists = both(build, exists, build.less(unpadded, size))
                 unpadded = build.least(build.most(unpadded, 0), build.minus(size, 1))
             nearest.append(unpadded)
