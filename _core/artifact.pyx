@@ -165,6 +165,11 @@ cdef class ArtifactFile:
         cdef uint32_t count = 0 if self.artifact == NULL else pyd_artifact_member_count(self.artifact)
         return tuple([pyd_artifact_member(self.artifact, i).crc32 for i in range(count)])
 
+    @property
+    def is_mapped(self):
+        """Whether the bytes are a mapping of the file, not a copy."""
+        return self.map.span.data != NULL and not self.map.is_copy
+
     def is_equal(self, ArtifactFile other not None):
         """Return whether both files have the same bytes, by reading them."""
         cdef int order

@@ -116,6 +116,7 @@ cdef extern from "pydispatch/program.h" nogil:
     pyd_status_t pyd_program_settle(pyd_program_t* program)
     pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments)
     void pyd_program_set_query(pyd_program_t* program, uint32_t index, bint found, uint64_t value)
+    void pyd_program_set_constant_mapped(pyd_program_t* program, uint32_t index)
     pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t data)
     pyd_status_t pyd_program_set_executable(
         pyd_program_t* program, uint32_t index, const pyd_executable_t* executable, uint32_t variant,

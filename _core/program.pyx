@@ -182,11 +182,16 @@ cdef class Module:
         """Keep `owner` alive as long as this module, because constants use its memory."""
         self.backing = (self.backing, owner)
 
-    def bind_constant(self, uint32_t index, const unsigned char[::1] data):
-        """Set the bytes of constant `index`. They must lie in memory that the module keeps alive."""
+    def bind_constant(self, uint32_t index, const unsigned char[::1] data, bint is_mapped=False):
+        """Set the bytes of constant `index`. They must lie in memory that the module keeps alive.
+
+        is_mapped: they are in a mapping of a file that is never written, so their pages may be dropped.
+        """
         cdef pyd_span_t span
         span.data, span.size = &data[0] if data.shape[0] else NULL, data.shape[0]
         check(pyd_program_set_constant(self.program, index, span))
+        if is_mapped:
+            pyd_program_set_constant_mapped(self.program, index)
 
     def load_contracts(self, const unsigned char[::1] contracts):
         """Decode the contracts of exports, the member contracts.bin; before `set_contracts`."""

@@ -55,6 +55,8 @@ pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
   return status;
 }
 
+void pyd_file_drop_pages(pyd_span_t bytes) { (void)bytes; }  // there are no mappings
+
 void pyd_file_unmap(pyd_file_map_t* map) {
   if (map->span.data) {
     void* block;

@@ -76,6 +76,13 @@ pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
   return status;
 }
 
+void pyd_file_drop_pages(pyd_span_t bytes) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)bytes.data;
+  uintptr_t first = (start + page - 1) / page * page, end = (start + bytes.size) / page * page;
+  // A failure leaves the pages in memory, which harms nothing.
+  if (first < end) (void)madvise((void*)first, end - first, MADV_DONTNEED);
+}
+
 void pyd_file_unmap(pyd_file_map_t* map) {
   if (map->is_copy) {
     free((void*)map->span.data);

@@ -58,6 +58,8 @@ pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
   return status;
 }
 
+void pyd_file_drop_pages(pyd_span_t bytes) { (void)bytes; }  // Windows trims views of files by itself
+
 void pyd_file_unmap(pyd_file_map_t* map) {
   if (map->is_copy) {
     _aligned_free((void*)map->span.data);

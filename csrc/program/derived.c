@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "program/plan/plan.h"
+#include "pydispatch/artifact.h"
 
 static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt);
 
@@ -69,6 +70,15 @@ static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, ui
   return status;
 }
 
+// Drops the pages of the mapped constants that |fn| reads: its results replace them in nearly all calls.
+static void drop_sources(const pyd_program_t* program, const pyd_function_t* fn) {
+  for (uint32_t i = 0; i < fn->buffer_count; ++i) {
+    uint32_t constant = fn->buffers[i].index;
+    if (fn->buffers[i].kind != PYD_BUFFER_CONSTANT || !program->constant_is_mapped[constant]) continue;
+    pyd_file_drop_pages(program->constant_links[constant]);
+  }
+}
+
 static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, const pyd_interrupt_t* interrupt) {
   const pyd_program_derivation_t* d = &program->derivations[derivation];
   pyd_derived_t* derived = program->derived;
@@ -86,6 +96,7 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
                              (unsigned long long)bytes, d->first_constant + i, (unsigned long long)length);
   }
   if (pyd_ok(status)) status = run(program, plan, blocks, interrupt);
+  drop_sources(program, &program->functions[d->function]);
   for (uint32_t i = 0; i < count && blocks; ++i) {
     if (pyd_ok(status)) {
       atomic_store_explicit(&derived->blocks[d->first_constant + i], blocks[i], memory_order_release);

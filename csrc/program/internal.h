@@ -187,6 +187,7 @@ struct pyd_program_s {
   pyd_query_link_t* query_links;
   pyd_program_constant_t* constants;
   pyd_span_t* constant_links;  // data is NULL until linked, and always for derived constants
+  bool* constant_is_mapped;    // by constant: its bytes are in a read-only mapping of a file
   pyd_program_derivation_t* derivations;
   pyd_derived_t* derived;  // may be NULL without derivations
   pyd_function_t* functions;

@@ -26,6 +26,10 @@ pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, py
   return PYD_STATUS_OK;
 }
 
+void pyd_program_set_constant_mapped(pyd_program_t* program, uint32_t index) {
+  if (index < program->constant_count) program->constant_is_mapped[index] = true;
+}
+
 static int compare_names(const char* left, size_t left_length, const char* right, size_t right_length) {
   int order = memcmp(left, right, left_length < right_length ? left_length : right_length);
   return order ? order : (left_length > right_length) - (left_length < right_length);

@@ -5,6 +5,7 @@
 #include "base/span.h"
 #include "pydispatch/cpu.h"
 #include "pydispatch/elf.h"
+#include "pydispatch/program_device.h"
 #include "standalone/standalone.h"
 
 enum { kMaxConstants = 256 };
@@ -227,6 +228,9 @@ static pyd_status_t align_constants(loaded_t* p) {
   pyd_status_t status = pyd_program_constant_alignments(p->program, alignments);
   for (uint32_t i = 0; i < p->constant_count && pyd_ok(status); ++i) {
     status = link_constant(p, i, false, alignments[i] ? alignments[i] : 1);
+    pyd_span_t bytes = pyd_program_constant_bytes(p->program, i);
+    if (pyd_file_is_mapped(&p->source.map, bytes) || pyd_standalone_is_mapped(p->parameters, bytes))
+      pyd_program_set_constant_mapped(p->program, i);
   }
   free(alignments);
   return status;

@@ -125,6 +125,13 @@ const pyd_api_memory_t* pyd_standalone_parameter(const pyd_standalone_parameters
   return parameters->memories[index];
 }
 
+bool pyd_standalone_is_mapped(const pyd_standalone_parameters_t* parameters, pyd_span_t bytes) {
+  for (uint32_t i = 0; i < parameters->file_count; ++i) {
+    if (pyd_file_is_mapped(&parameters->files[i].map, bytes)) return true;
+  }
+  return false;
+}
+
 void pyd_standalone_parameters_free(pyd_standalone_parameters_t* p) {
   if (!p) return;
   for (uint32_t i = 0; i < p->count; ++i) pyd_api_memory_release(p->memories[i]);

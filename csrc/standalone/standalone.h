@@ -57,6 +57,8 @@ pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_ap
                                             const pyd_api_load_t* options,
                                             pyd_standalone_parameters_t** out_parameters);
 const pyd_api_memory_t* pyd_standalone_parameter(const pyd_standalone_parameters_t* parameters, uint32_t index);
+// Returns whether |bytes| are in the mapping of a file of |parameters|.
+bool pyd_standalone_is_mapped(const pyd_standalone_parameters_t* parameters, pyd_span_t bytes);
 void pyd_standalone_parameters_free(pyd_standalone_parameters_t* parameters);
 
 #endif  // PYD_STANDALONE_STANDALONE_H_

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import machine_levels
@@ -247,3 +250,33 @@ def test_transposed_weights_are_kept_in_panels_alone() -> None:
     program = pd.device("cpu").load(artifact, parameters={"m": {"w": w}})
     found = program.f(x, np.zeros(2080, np.float32))
     np.testing.assert_allclose(found, np.maximum(x @ w.T, 0), rtol=1e-3, atol=1e-4)
+
+
+def mapped_bytes(path: Path) -> int:
+    """Bytes of the file's mappings that are in memory."""
+    found, inside = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            inside = line.endswith(str(path))
+        elif inside and line.startswith("Rss:"):
+            found += int(line.split()[1]) * 1024
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/smaps states what is in memory")
+@pytest.mark.parametrize("name", ["f.pdx", "w.npz"])
+def test_mapped_pages_of_packed_weights_are_dropped(tmp_path: Path, name: str) -> None:
+    rng = np.random.default_rng(7)
+    w, c, x = (rng.standard_normal(shape, dtype=np.float32) for shape in [(600, 1024), (1024,), (5, 600)])
+    path, text, parameters = tmp_path / name, product(5, 600, 1024, "f32", False, True), None
+    if name == "w.npz":
+        np.savez(path, w=w)
+        parameters = {"m": path}
+        artifact: Any = pd.compile(text, targets="cpu")
+    else:
+        artifact = path
+        pd.compile(text.replace('#flow.parameter.named<"m"::"w">', f'dense<"0x{w.tobytes().hex()}">')).save(path)
+    program = pd.device("cpu").load(artifact, parameters=parameters)
+    for _ in range(2):
+        np.testing.assert_allclose(program.f(x, c), np.maximum(x @ w + c, 0), rtol=1e-3, atol=1e-4)
+        assert mapped_bytes(path) < w.nbytes // 8

@@ -45,6 +45,14 @@ typedef struct pyd_file_map_s {
 // SYSTEM, with the path and the reason, when it cannot be opened or is not a regular file; CORRUPT when it is empty.
 pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map);
 void pyd_file_unmap(pyd_file_map_t* map);
+// Returns whether |bytes| are in the mapping of |map|: never for a copy.
+static inline bool pyd_file_is_mapped(const pyd_file_map_t* map, pyd_span_t bytes) {
+  return !map->is_copy && map->span.data && bytes.data >= map->span.data &&
+         bytes.data < map->span.data + map->span.size;
+}
+// Drops the whole pages within |bytes| from the memory of this process, where the system can. |bytes| are in a mapping
+// of a file that is never written: the next access reads the pages again. Any thread, also while others read them.
+void pyd_file_drop_pages(pyd_span_t bytes);
 
 #ifdef __cplusplus
 }

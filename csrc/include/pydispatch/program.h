@@ -137,6 +137,9 @@ const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint3
 void pyd_program_set_query(pyd_program_t* program, uint32_t index, bool found, uint64_t value);
 // |bytes|: all |length| of them; borrowed.
 pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t bytes);
+// Declares that the bytes of constant |index| are in a mapping of a file that is never written. A derivation that has
+// read them drops their pages (pyd_file_drop_pages), since calls rarely read what derived constants replace.
+void pyd_program_set_constant_mapped(pyd_program_t* program, uint32_t index);
 // |variant| is the index of the chosen variant, which host code may read. |alignment|: bytes that the executable needs
 // its bindings aligned to, a power of two up to PYD_POOL_ALIGNMENT. Checks that each export exists (by name, see
 // docs/program.md) and agrees in its constants and bindings. Borrowed. A refusal changes nothing.

@@ -32,23 +32,62 @@ static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   return block.size;
 }
 
+static bool needs_derivation(const pyd_program_t* program, const pyd_buffer_t* buffer) {
+  return buffer->kind == PYD_BUFFER_CONSTANT && pyd_constant_is_derived(program, buffer->index) &&
+         !pyd_constant_bytes(program, buffer->index);
+}
+
+// A derived constant that a call needs first.
+typedef struct missing_s {
+  uint64_t bytes;
+  uint32_t index;
+} missing_t;
+
+static int by_falling_size(const void* left, const void* right) {
+  const missing_t *a = left, *b = right;
+  if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
+  return (a->index > b->index) - (a->index < b->index);
+}
+
+// Derives all constants that |fn| reads, the largest one first: the memory of its sources, which is dropped afterwards,
+// is then needed while few derived constants exist.
+static pyd_status_t derive_constants(const pyd_program_t* program, const pyd_function_t* fn,
+                                     const pyd_interrupt_t* interrupt) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < fn->buffer_count; ++i) count += needs_derivation(program, &fn->buffers[i]);
+  if (!count) return PYD_STATUS_OK;
+  missing_t* missing = malloc(count * sizeof(*missing));
+  if (!missing) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the order of %u derivations", count);
+  uint32_t filled = 0;  // another thread may have derived some since they were counted
+  for (uint32_t i = 0; i < fn->buffer_count && filled < count; ++i) {
+    if (!needs_derivation(program, &fn->buffers[i])) continue;
+    uint32_t index = fn->buffers[i].index;
+    missing[filled++] = (missing_t){program->constants[index].length, index};
+  }
+  qsort(missing, filled, sizeof(*missing), by_falling_size);
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < filled && pyd_ok(status); ++i) {
+    status = program->derived->derive(program, missing[i].index, interrupt);
+  }
+  free(missing);
+  return status;
+}
+
 pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_interrupt_t* interrupt) {
   const pyd_function_t* fn = call->plan->fn;
   const pyd_program_t* program = call->plan->program;
   call->is_underived = false;
+  if (derives && !program->runner.run) {
+    pyd_status_t status = derive_constants(program, fn, interrupt);
+    call->is_underived = !pyd_ok(status);
+    if (!pyd_ok(status)) return status;
+  }
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     if (fn->buffers[i].kind != PYD_BUFFER_CONSTANT) continue;
-    if (program->runner.run && program->constants[fn->buffers[i].index].derivation != PYD_NONE)
-      continue;  // a device computes derived constants by itself
     const uint32_t index = fn->buffers[i].index;
-    const bool is_underived = pyd_constant_is_derived(program, index) && !pyd_constant_bytes(program, index);
-    if (is_underived && derives) {
-      pyd_status_t status = program->derived->derive(program, index, interrupt);
-      if (!pyd_ok(status)) {
-        call->is_underived = true;
-        return status;
-      }
-    } else if (is_underived) {
+    if (program->runner.run && program->constants[index].derivation != PYD_NONE)
+      continue;  // a device computes derived constants by itself
+    if (needs_derivation(program, &fn->buffers[i])) {
       call->is_underived = true;
       continue;
     }

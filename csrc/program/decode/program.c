@@ -107,7 +107,8 @@ static pyd_status_t decode_constants(pyd_reader_t* reader, const uint32_t* heade
   if (!pyd_ok(status)) return status;
   program->constants = pyd_program_allocate(program, header[12], sizeof(*program->constants));
   program->constant_links = pyd_program_allocate(program, header[12], sizeof(*program->constant_links));
-  if (!program->constants || !program->constant_links) return pyd_reader_no_memory();
+  program->constant_is_mapped = pyd_program_allocate(program, header[12], sizeof(*program->constant_is_mapped));
+  if (!program->constants || !program->constant_links || !program->constant_is_mapped) return pyd_reader_no_memory();
   program->constant_count = header[12];
   for (uint32_t i = 0; i < header[12] && pyd_ok(status); ++i, words += kConstantWords) {
     program->constants[i].offset = words[2] | (uint64_t)words[3] << 32;

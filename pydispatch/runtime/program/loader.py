@@ -75,7 +75,7 @@ def _load(
         module.answer(i, host.answer(category, key))
     for i, constant in enumerate(module.constants()):
         if constant is not None and constant[3] is None:
-            module.bind_constant(i, _constant(file, *constant[:3]))
+            module.bind_constant(i, _constant(file, *constant[:3]), file.is_mapped)
     if len(executables) != module.executable_count:
         raise ArtifactError(
             f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"

@@ -122,7 +122,7 @@ def _bind_one(
     if data.nbytes and _address(data) % alignment:
         data, copied = _aligned(data), True
         logs.runtime.info("%s is not aligned as the executables need it, and was copied", subject)
-    module.bind_constant(constant, data)
+    module.bind_constant(constant, data, isinstance(source, ParameterFile) and not copied)
     module.hold(data)
     return BoundParameter(scope, key, wanted, str(source.path), copied)
 

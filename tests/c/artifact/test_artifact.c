@@ -84,6 +84,12 @@ static void test_file(size_t size, bool is_copy) {
   const pyd_artifact_member_t* a = pyd_artifact_find(artifact, "a", 1);
   CHECK(a == pyd_artifact_member(artifact, 0) && a->data.size == size && (uintptr_t)a->data.data % 64 == 0);
   CHECK(pyd_ok(pyd_artifact_verify(a)));
+  CHECK(pyd_file_is_mapped(&map, a->data) == !is_copy);
+  CHECK(!pyd_file_is_mapped(&map, (pyd_span_t){bytes, 1}) && !pyd_file_is_mapped(&map, (pyd_span_t){NULL, 0}));
+  if (!is_copy) {  // dropped pages are read again
+    pyd_file_drop_pages(a->data);
+    CHECK(pyd_ok(pyd_artifact_verify(a)));
+  }
   CHECK(pyd_artifact_find(artifact, "b", 1) == pyd_artifact_member(artifact, 1));
   CHECK(!pyd_artifact_find(artifact, "ab", 2) && !pyd_artifact_find(artifact, "", 0) &&
         !pyd_artifact_find(artifact, "c", 1));
