@@ -20,7 +20,7 @@ class Releasable(Protocol):
 
 
 class Closing:
-    """Device that is destroyed after its last block.
+    """A device that the user has closed is destroyed when its last block of memory is released.
 
     Attributes:
         executors: Executors of its programs.
@@ -36,7 +36,8 @@ class Closing:
         _contexts.add(self)
         self.executors: weakref.WeakSet[Any] = weakref.WeakSet()
         self.recordings: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._is_over = self._is_destroyed = False
+        self._is_over = False  # closed by the user
+        self._is_destroyed = False
 
     def end(self) -> None:
         """Release what programs hold, and destroy the device once no block is live.
@@ -69,6 +70,7 @@ class Closing:
             )
 
     def _destroy_if_unused(self) -> None:
+        """Destroy the device unless one of its blocks is in use."""
         if self.is_forked or not self.lock.acquire(blocking=False):
             return  # another thread holds a block that it releases later, or is here
         try:

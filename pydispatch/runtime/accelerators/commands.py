@@ -38,37 +38,37 @@ class CommandExecutor:
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """See Executor.run."""
         self.calls.require_outside()
-        pieces = self._pieces(record)
-        if pieces is None:
+        segments = self._segments(record)
+        if segments is None:
             self.inner.run(record, blocks, constants, patterns)
             return
-        for first, piece in pieces:
-            if isinstance(piece, Custom):
-                self._call(record, piece, blocks, constants)
+        for first, segment in segments:
+            if isinstance(segment, Custom):
+                self._call(record, segment, blocks, constants)
             else:
-                self.inner.run(piece, blocks, constants, patterns[first : first + len(piece.commands)])
+                self.inner.run(segment, blocks, constants, patterns[first : first + len(segment.commands)])
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         """See Executor.time. Of a host command: the time until it returns."""
         self.calls.require_outside()
-        pieces = self._pieces(record)
-        if pieces is None:
+        segments = self._segments(record)
+        if segments is None:
             return self.inner.time(record, blocks, constants, patterns)
         timings: list[Timing] = []
-        for first, piece in pieces:
-            if isinstance(piece, Custom):
+        for first, segment in segments:
+            if isinstance(segment, Custom):
                 begin = time.perf_counter()
-                self._call(record, piece, blocks, constants)
-                timings.append(Timing(self.calls.label(piece), time.perf_counter() - begin))
+                self._call(record, segment, blocks, constants)
+                timings.append(Timing(self.calls.label(segment), time.perf_counter() - begin))
             else:
-                timings += self.inner.time(piece, blocks, constants, patterns[first : first + len(piece.commands)])
+                timings += self.inner.time(segment, blocks, constants, patterns[first : first + len(segment.commands)])
         return timings
 
     def _call(self, record: Record, command: Custom, blocks: Blocks, constants: bytes) -> None:
         """Call a host command with the state of the device."""
         synchronous = self.calls.commands[command.command].synchronous
-        around = self.inner.surroundings(synchronous)
-        self.calls.call(record.data.function, command, blocks, constants, around)
+        surroundings = self.inner.surroundings(synchronous)
+        self.calls.call(record.data.function, command, blocks, constants, surroundings)
 
     def _cuts(self, command: Any) -> bool:
         """Return whether a command splits the plan."""
@@ -76,29 +76,29 @@ class CommandExecutor:
             return False
         return self.inner.cuts_at(self.calls.commands[command.command].synchronous)
 
-    def _pieces(self, record: Record) -> list[tuple[int, Any]] | None:
+    def _segments(self, record: Record) -> list[tuple[int, Any]] | None:
         """Return (index of the first command, host command or device plan) in order; None for a plan without a
         split.
         """
-        if record.pieces is not None:
-            return record.pieces or None
-        record.pieces = []
+        if record.segments is not None:
+            return record.segments or None
+        record.segments = []
         if any(map(self._cuts, record.commands)):
             begin = 0
             for index, command in enumerate([*record.commands, None]):
                 if command is not None and not self._cuts(command):
                     continue
                 if index > begin:
-                    record.pieces.append((begin, _part(record, begin, index)))
+                    record.segments.append((begin, _part(record, begin, index)))
                 if command is not None:
-                    record.pieces.append((index, command))
+                    record.segments.append((index, command))
                 begin = index + 1
-        return record.pieces or None
+        return record.segments or None
 
 
 def _part(record: Record, first: int, end: int) -> Record:
     """Return commands `first` to `end` - 1 of a plan as a plan over the same blocks."""
     part = copy.copy(record)
-    part.commands, part.state, part.pieces = record.commands[first:end], None, []
-    part.numbers, part.patterns = record.numbers[first:end], record.patterns[first:end]
+    part.commands, part.state, part.segments = record.commands[first:end], None, []
+    part.command_indices, part.patterns = record.command_indices[first:end], record.patterns[first:end]
     return part

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 
 class Derivations:
-    """Table of derived constants. It holds no reference to the module.
+    """Table of the constants of a program that its host code computes from other constants, such as packed weights.
+
+    It holds no reference to the module.
 
     Attributes:
         runs: (plan, first derived constant) of each derivation.
-        makers: Index of the derivation of each derived constant.
+        derivation_of: Index in `runs` of the derivation of each derived constant.
         shared: Memory of the constants, shared with equal programs.
     """
 
@@ -26,15 +28,15 @@ class Derivations:
         self.shared: Shared = module.derived
         records = module.derivations()
         self.runs: list[tuple[PlanData, int]] = [(derivation_of(module, f), first) for f, first, _ in records]
-        self.makers = {c: n for n, (_, first, count) in enumerate(records) for c in range(first, first + count)}
+        self.derivation_of = {c: n for n, (_, first, count) in enumerate(records) for c in range(first, first + count)}
 
     def order(self, constant: int) -> list[int]:
         """Return the derivations that a constant depends on, in the order of execution."""
-        last = self.makers[constant]
-        needed = {last}
-        for run in range(last, -1, -1):
-            if run in needed:
-                buffers = self.runs[run][0].buffers
+        last_run = self.derivation_of[constant]
+        needed = {last_run}
+        for index in range(last_run, -1, -1):
+            if index in needed:
+                buffers = self.runs[index][0].buffers
                 sources = [b.index for b in buffers if b.kind == BufferKind.CONSTANT]
-                needed.update(self.makers[i] for i in sources if i in self.makers)
+                needed.update(self.derivation_of[i] for i in sources if i in self.derivation_of)
         return sorted(needed)

@@ -59,7 +59,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         self.name = self.spec = name
         self._context: Any = context
         self._dialect = dialect
-        self._supplied: dict[str, tuple[bytes, str]] = {}
+        self._supplied: dict[str, tuple[bytes, str]] = {}  # code of `add_executable` and its file, by name
         self._libraries = Libraries(dialect)
         self._registry: Registry | None = None  # of host commands
         self._synchronous: dict[int, bool] = {}  # by the number of their provider
@@ -89,6 +89,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
+        """Load a program; see `Device.load`."""
         self._context.require_usable()
         artifacts = sys.modules.get("pydispatch.formats.artifact.artifact")
         if artifacts is not None and isinstance(source, artifacts.Artifact):
@@ -110,11 +111,12 @@ class AcceleratorDevice(MakesBuffers, Device):
         return program
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
+        """Supply the kernels of an executable that programs declare without code; see `Device.add_executable`."""
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
-        what = f"add_executable '{name}'"
-        data, label = read_code(what, code, f"a {self._dialect.language} module, with an entry point per export")
-        self._check_code(data, f"{what}: {label}")
+        subject = f"add_executable '{name}'"
+        data, label = read_code(subject, code, f"a {self._dialect.language} module, with an entry point per export")
+        self._check_code(data, f"{subject}: {label}")
         self._supplied[name] = data, label
 
     @abstractmethod
@@ -151,6 +153,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         return provider
 
     def remove_plugin(self, provider: Provider) -> None:
+        """Remove a library or a host command; programs that are loaded keep it."""
         if getattr(provider, "kind", "") == "command" and self._registry is not None:
             self._registry.remove(provider)
         else:
@@ -187,7 +190,11 @@ class AcceleratorDevice(MakesBuffers, Device):
 
 
 class _Linker:
-    """Linker of the executables of one program; implements `runtime.program.loader.Linker`."""
+    """Linker of the executables of one program; implements `runtime.program.loader.Linker`.
+
+    supplied: code for executables that are declared without, by name. synchronous: whether a host command waits for
+    earlier work, by the number of its provider.
+    """
 
     def __init__(
         self, executor: Executor, supplied: dict[str, tuple[bytes, str]], resolution: Resolution,
@@ -223,6 +230,7 @@ class _Linker:
         link_executable(module, index, chosen.number, 1)
 
     def finish(self, module: Module) -> None:
+        """Complete the executor with constants, derivations and host commands, and attach it to the module."""
         if module.derivations():
             self.executor.derivations = Derivations(module)
         self.executor.constants = [constant_bytes(module, i) for i in range(len(module.constants()))]
@@ -262,6 +270,7 @@ class AcceleratorProgram(Program):
         return type(self)(self._module, self._name, self._device, self._executor, self._imports, state)
 
     def _make(self, module: Module) -> dict[str, Any]:
+        """Create the callable objects of the public functions, by name."""
         functions: dict[str, Any] = {
             entry: self.FUNCTION(module, index, self._executor) for index, entry in module.functions()
         }

@@ -60,7 +60,7 @@ class Fixed(Protocol):
 
 
 Observer = Callable[[Record, bytes, list[Timing]], None]
-"""Is told of a plan that ran: its constants in words, and how long each command took."""
+"""Called after a plan has run with the plan, its constants (32-bit words) and the time of each command."""
 
 
 class Executor(ABC):
@@ -79,7 +79,7 @@ class Executor(ABC):
         self.context: Any = context
         self.constants: list[memoryview] = []
         self.derivations: Derivations | None = None
-        self._uploaded: dict[int, DeviceMemory] = {}
+        self._uploaded: dict[int, DeviceMemory] = {}  # constants in device memory, by index
         self.alignments: dict[int, int] = {}
         self._uploading = threading.Lock()
         self.raised: dict[int, BaseException] = {}
@@ -138,7 +138,7 @@ class Executor(ABC):
     def constant(self, index: int) -> Any:
         """Return the block of a constant, uploaded or derived on first use."""
         with self._uploading:
-            if self.derivations is not None and index in self.derivations.makers:
+            if self.derivations is not None and index in self.derivations.derivation_of:
                 self._derive(index)
             return self._block(index)
 
@@ -161,17 +161,16 @@ class Executor(ABC):
     def _derive(self, index: int) -> None:
         """Compute a derived constant and the constants that it depends on, or share them with an equal program."""
         assert self.derivations is not None
-        shared, known = self.derivations.shared, set(self._uploaded)
+        shared, earlier = self.derivations.shared, set(self._uploaded)
         with shared.lock:
-            for run in self.derivations.order(index):
-                data, first = self.derivations.runs[run]
+            for derivation in self.derivations.order(index):
+                plan, first = self.derivations.runs[derivation]
                 if first not in shared.blocks:
-                    shared.blocks.update(enumerate(self._results(data), first))
-                self._uploaded.update((i, shared.blocks[i]) for i in range(first, first + len(data.results)))
-        for uploaded in (
-            set(self._uploaded) - known - self.derivations.makers.keys()
-        ):  # often no other function needs it
-            del self._uploaded[uploaded]
+                    shared.blocks.update(enumerate(self._results(plan), first))
+                self._uploaded.update((i, shared.blocks[i]) for i in range(first, first + len(plan.results)))
+        # Constants that the derivation read are released: often no function needs them.
+        for index_read in set(self._uploaded) - earlier - self.derivations.derivation_of.keys():
+            del self._uploaded[index_read]
 
     def _results(self, data: PlanData) -> list[DeviceMemory]:
         """Run a function that has no arguments, and return the memory of its results."""

@@ -72,11 +72,13 @@ class AcceleratorFunction(Submitted, Callee):
         return self._run_into(plan, record, inputs, scalars, out)
 
     def _bind_converted(
-        self, args: tuple[Any, ...], known: Plan | None = None, copies: bool = True
+        self, args: tuple[Any, ...], plan: Plan | None = None, copies: bool = True
     ) -> tuple[Plan, list[Any], bytes]:
-        """Bind arguments, after converting device arrays of other libraries to buffers."""
+        """Bind arguments, after converting device arrays of other libraries to buffers. The parameters are those of
+        `DeviceFunction.bind`.
+        """
         convert = self._context.convert
-        return self._core.bind(tuple(a if isinstance(a, NATIVE_TYPES) else convert(a) for a in args), known, copies)
+        return self._core.bind(tuple(a if isinstance(a, NATIVE_TYPES) else convert(a) for a in args), plan, copies)
 
     def _run(
         self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, outputs: list[Buffer | None] | None
@@ -127,15 +129,17 @@ class AcceleratorFunction(Submitted, Callee):
         Results are written directly to outputs on this device that share no memory with an argument; others are copied.
         """
         outs, buffers = self._checked_outputs(record, out)
-        used = [output for output in inputs if isinstance(output, Buffer)]
-        direct: list[Buffer | None] = []
+        buffers_in_use = [output for output in inputs if isinstance(output, Buffer)]
+        direct_outputs: list[Buffer | None] = []
         for output in buffers:
             # An argument is not overwritten while it is read.
-            fits = self._is_usable_in_place(output) and not any(share_memory(output, other) for other in used)
-            if fits:
-                used.append(output)
-            direct.append(output if fits else None)
-        results = self._run(plan, record, inputs, scalars, direct)
+            is_written_directly = self._is_usable_in_place(output) and not any(
+                share_memory(output, other) for other in buffers_in_use
+            )
+            if is_written_directly:
+                buffers_in_use.append(output)
+            direct_outputs.append(output if is_written_directly else None)
+        results = self._run(plan, record, inputs, scalars, direct_outputs)
         for i, (output, result) in enumerate(zip(buffers, results, strict=True)):
             if output is None:
                 continue
@@ -196,7 +200,7 @@ class AcceleratorFunction(Submitted, Callee):
         a call.
         """
         constants, patterns, values = self._core.compute(plan, scalars)
-        return constants, [patterns[i] for i in record.numbers], values
+        return constants, [patterns[i] for i in record.command_indices], values
 
     def _copy_in_buffer(self, block: Any, source: Buffer) -> None:
         """Copy a buffer that kernels cannot access in place into a block of device memory."""
@@ -273,7 +277,7 @@ class AcceleratorFunction(Submitted, Callee):
             timings = []
             for *samples, command in zip(*times, record.commands, strict=True):
                 flops = flops_of(command, self._flops, constants)
-                timings.append(timing_of(samples[0].command, median(one.seconds for one in samples), command, flops))
+                timings.append(timing_of(samples[0].command, median(t.seconds for t in samples), command, flops))
             return Profile(timings)
         finally:
             while staged:

@@ -64,21 +64,23 @@ class OperandMemory:
         return None
 
     def read(self, target: memoryview) -> None:
+        """Copy the operand to `target`."""
         self._require_valid()
-        whole = self._context.view(self._block, self._at + self.size)
-        if whole is None:
+        mapped = self._context.view(self._block, self._at + self.size)
+        if mapped is None:
             data = bytearray(self._at + len(target))
             self._context.copy_out(self._block, memoryview(data), len(data))
-            whole = memoryview(data)
-        target[:] = whole[self._at : self._at + len(target)]
+            mapped = memoryview(data)
+        target[:] = mapped[self._at : self._at + len(target)]
 
     def write(self, source: memoryview) -> None:
+        """Copy `source` to the operand. Raise InvalidArgumentError for an operand that is only read."""
         self._require_valid()
         if self._access is Access.READ:
             raise InvalidArgumentError("upload: the program gives this operand to the command to be read only")
-        whole = self._context.view(self._block, self._at + self.size)
-        if whole is not None:
-            whole[self._at : self._at + len(source)] = source
+        mapped = self._context.view(self._block, self._at + self.size)
+        if mapped is not None:
+            mapped[self._at : self._at + len(source)] = source
             return
         data = bytearray(self._at + len(source))
         self._context.copy_out(self._block, memoryview(data), len(data))
@@ -147,62 +149,72 @@ class HostCalls:
         """Return the name of a host command for messages."""
         return f"host command '{self.commands[command.command].name}'"
 
-    def call(self, function: int, command: Custom, blocks: Blocks, constants: bytes, around: Surroundings) -> None:
+    def call(
+        self, function: int, command: Custom, blocks: Blocks, constants: bytes, surroundings: Surroundings
+    ) -> None:
         """Call a host command. Raise CommandError, which names the command and the function, if it fails."""
-        linked, here = self.commands[command.command], threading.get_ident()
-        tensors, scalars = self._operands(linked, command, blocks, constants, around)
-        context = CommandContext(around.kind, linked.name, around.stream, around.command_buffer, around.handle)
+        linked, thread = self.commands[command.command], threading.get_ident()
+        tensors, scalars = self._operands(linked, command, blocks, constants, surroundings)
+        context = CommandContext(
+            surroundings.kind, linked.name, surroundings.stream, surroundings.command_buffer, surroundings.handle
+        )
         try:
-            self._inside.add(here)
-            with around.current, traced.span(Kind.HOST, linked.name):
+            self._inside.add(thread)
+            with surroundings.current, traced.span(Kind.HOST, linked.name):
                 if linked.function is None:
-                    self._call_native(linked, tensors, scalars, around)
+                    self._call_native(linked, tensors, scalars, surroundings)
                 else:
-                    rest, numbers = iter(tensors), iter(scalars)
-                    linked.function(context, *[next(numbers if o.sizes is None else rest) for o in linked.operands])
+                    buffers, scalar_values = iter(tensors), iter(scalars)
+                    linked.function(
+                        context, *[next(scalar_values if o.sizes is None else buffers) for o in linked.operands]
+                    )
         except Exception as error:
             name = self.names.get(function)  # what a procedure runs has none
             where = self.label(command) if name is None else f"function '{name}', {self.label(command)}"
             text = str(error) if isinstance(error, CommandError) else f"{type(error).__name__}: {error}"
             raise CommandError(f"{where}: {text}", linked.name) from error
         finally:
-            self._inside.discard(here)
+            self._inside.discard(thread)
             context.end()
             for buffer in tensors:
                 buffer.memory.end()
 
     def _operands(
-        self, linked: LinkedCommand, command: Custom, blocks: Blocks, constants: bytes, around: Surroundings
+        self, linked: LinkedCommand, command: Custom, blocks: Blocks, constants: bytes, surroundings: Surroundings
     ) -> tuple[list[Any], list[Any]]:
         """Return the tensors and the scalars of a host command, each in order."""
-        slots, sizes, at = iter(command.slots), iter(command.sizes), 4 * command.first_constant
+        slots, sizes, offset = iter(command.slots), iter(command.sizes), 4 * command.first_constant
         tensors: list[Any] = []
         scalars: list[Any] = []
         for operand in linked.operands:
             if operand.sizes is None:
-                scalars.append(scalar_of(operand.dtype, int.from_bytes(constants[at : at + 8], "little")))
-                at += 8
+                scalars.append(scalar_of(operand.dtype, int.from_bytes(constants[offset : offset + 8], "little")))
+                offset += 8
                 continue
             slot = next(slots)
             shape = tuple([next(sizes) for _ in operand.sizes])
             block = blocks[slot.buffer]
-            address = around.address_of(block, slot.offset)
-            memory = OperandMemory(around.context, block, slot.offset, slot.size, address, operand.access)
+            address = surroundings.address_of(block, slot.offset)
+            memory = OperandMemory(surroundings.context, block, slot.offset, slot.size, address, operand.access)
             tensors.append(OperandBuffer(memory, shape, operand))
         return tensors, scalars
 
-    def _call_native(self, linked: LinkedCommand, tensors: list[Any], scalars: list[Any], around: Surroundings) -> None:
+    def _call_native(
+        self, linked: LinkedCommand, tensors: list[Any], scalars: list[Any], surroundings: Surroundings
+    ) -> None:
         """Call a C function with host copies of the tensors if it is synchronous, else with driver handles."""
-        native = Native(around.kind, linked.name, around.stream, around.command_buffer, around.handle)
-        rest, numbers = iter(tensors), iter(scalars)
+        native = Native(
+            surroundings.kind, linked.name, surroundings.stream, surroundings.command_buffer, surroundings.handle
+        )
+        buffers, scalar_values = iter(tensors), iter(scalars)
         staged: list[tuple[Any, Any]] = []
         for operand in linked.operands:
             if operand.sizes is None:
-                native.add_scalar(operand.dtype, next(numbers))
+                native.add_scalar(operand.dtype, next(scalar_values))
                 continue
-            buffer = next(rest)
+            buffer = next(buffers)
             data, offset = buffer.memory.handle, buffer.memory.offset
-            if linked.synchronous:
+            if linked.synchronous:  # the function reads and writes memory of the host
                 array = np.empty(max(1, buffer.nbytes), np.uint8)
                 data, offset = array.ctypes.data, 0
                 staged.append((buffer, array))

@@ -85,12 +85,12 @@ class Dialect(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """Call of an imported symbol. c: prototype of the required function, in the language of the device."""
+    """Call of an imported symbol. prototype: of the function that is required, in the language of the device."""
 
     symbol: str
     optional: bool
     exports: tuple[str, ...]
-    c: str
+    prototype: str
 
 
 class Libraries:
@@ -152,8 +152,8 @@ class Resolution:
         where, listed = f"executable '@{name}'", variant.get("imports", [])
         if not isinstance(listed, list):
             raise ArtifactError(f'{where}: the key "imports" of its variant cannot be read')
-        stated = [str(entry) for entry in listed]
-        optional = {entry[1:] for entry in stated if entry.startswith("?")}
+        symbols = [str(entry) for entry in listed]
+        optional = {entry[1:] for entry in symbols if entry.startswith("?")}
         providers: dict[str, str] = {}
         unresolved: list[str] = []
         linked_modules: list[bytes] = []
@@ -165,7 +165,7 @@ class Resolution:
         calls = list(self._calls(variant, where))
         if unresolved:
             raise self._missing(name, unresolved, calls)
-        for symbol in (entry.removeprefix("?") for entry in stated):
+        for symbol in (entry.removeprefix("?") for entry in symbols):
             provider = providers.get(symbol)
             searched = []
             for library in self.libraries:
@@ -184,12 +184,12 @@ class Resolution:
         symbols = list(dict.fromkeys(symbols))
         plural = "s" if len(symbols) != 1 else ""
         lines = [f"executable '@{name}' has {len(symbols)} unresolved function{plural}:"]
-        known = [function for library in self.libraries for function in library.names()]
+        library_functions = [function for library in self.libraries for function in library.names()]
         for symbol in symbols:
             exports = (f"@{export}" for call in calls if call.symbol == symbol for export in call.exports)
-            hint, users = did_you_mean(symbol, known), ", ".join(dict.fromkeys(exports)) or "it"
+            hint, users = did_you_mean(symbol, library_functions), ", ".join(dict.fromkeys(exports)) or "it"
             lines.append(f"  '{symbol}', which {users} calls{'; ' * bool(hint)}{hint}".rstrip())
-            lines += [f"    {call.c}" for call in calls if call.symbol == symbol]
+            lines += [f"    {call.prototype}" for call in calls if call.symbol == symbol]
         searched = ", ".join(library.name for library in self.libraries)
         lines.append(f"searched: {searched}" if searched else "no library is registered")
         file = f"lib{self.dialect.suffix}"

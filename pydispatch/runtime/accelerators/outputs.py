@@ -55,9 +55,9 @@ def check_out(where: str, output: Any, element: ElementType, is_number: bool, sh
     if not isinstance(output, (Buffer, np.ndarray)):
         raise InvalidArgumentError(f"{where}: expected a buffer or an array, got {type(output).__name__}")
     if output.dtype != element.dtype or (shape is not None and output.shape != shape):
-        wanted = "" if shape is None else f" of shape {shape}"
+        expected_shape = "" if shape is None else f" of shape {shape}"
         raise InvalidArgumentError(
-            f"{where}: expected {element.dtype}{wanted}, got {output.dtype} of shape {output.shape}"
+            f"{where}: expected {element.dtype}{expected_shape}, got {output.dtype} of shape {output.shape}"
         )
     if isinstance(output, Buffer):
         return

@@ -29,26 +29,25 @@ class Record:
         commands: Commands as in PlanData, with these changes.
         arguments, results: (buffer, index, bytes) of each.
         constants: (buffer, index) of each.
-        numbers: Numbers of the commands in the plan.
+        command_indices: Index of each command in the plan of the C core, which may have more of them.
         patterns: Fill pattern of each command; 0 for other commands.
         count: Number of buffers.
         has_deferred: Whether constants and patterns depend on the scalars of a call.
         state: State of the device for this plan.
-        pieces: Device plans and host commands that the plan is split into, once computed (commands.py).
+        segments: Device plans and host commands that the plan is split into, once computed (commands.py).
         updates: Plans for calls with results in the memory of arguments, by (argument's buffer, result's buffer).
     """
 
     __slots__ = (
-        "arena_bytes", "arguments", "commands", "constants", "count", "data", "has_deferred", "numbers", "origins",
-        "patterns", "pieces", "results", "sizes", "state", "transients", "updates",
+        "arena_bytes", "arguments", "command_indices", "commands", "constants", "count", "data", "has_deferred",
+        "origins", "patterns", "results", "segments", "sizes", "state", "transients", "updates",
     )  # fmt: skip
 
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
         self.data = data
-        self.commands, self.has_deferred, self.numbers = data.commands, data.has_deferred, data.numbers
-        self.origins: list[int] | None = (
-            None  # where commands are more than those of the data: which each is, or is for
-        )
+        self.commands, self.has_deferred, self.command_indices = data.commands, data.has_deferred, data.numbers
+        # With copies for alignment: for each command, the command of `data` that it is or that it copies for.
+        self.origins: list[int] | None = None
         buffers = list(enumerate(data.buffers))
         self.arguments = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.ARGUMENT]
         self.results = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.RESULT]
@@ -58,7 +57,7 @@ class Record:
         self.arena_bytes = data.arena_bytes
         self.state: Any = None
         self.updates: dict[tuple[tuple[int, int], ...], Record] = {}
-        self.pieces: list[tuple[int, Any]] | None = None
+        self.segments: list[tuple[int, Any]] | None = None
         if alignments and any(_unaligned_slots(command, alignments) for command in data.commands):
             self._insert_alignment_copies(alignments)
         self.patterns = [c.pattern if isinstance(c, Fill) else 0 for c in self.commands]
@@ -76,12 +75,14 @@ class Record:
         if len(self.results) == 0 or len(self.arguments) == 0:
             return self
         argument_of = {id(memories[n]): n for n, *_ in self.arguments if memories[n] is not None}
-        same = tuple((argument_of[id(memories[n])], n) for n, *_ in self.results if id(memories[n]) in argument_of)
-        if not same:
+        updated_results = tuple(
+            (argument_of[id(memories[n])], n) for n, *_ in self.results if id(memories[n]) in argument_of
+        )
+        if not updated_results:
             return self
-        record = self.updates.get(same)
+        record = self.updates.get(updated_results)
         if record is None:
-            record = self.updates[same] = self._without_copies(dict(same))
+            record = self.updates[updated_results] = self._without_copies(dict(updated_results))
         return record
 
     def _without_copies(self, results: dict[int, int]) -> Record:
@@ -95,9 +96,12 @@ class Record:
         remaining = [i for i, command in enumerate(self.commands) if moves(command)]
         record = copy.copy(self)
         origins = range(len(self.commands)) if self.origins is None else self.origins
-        record.commands, record.numbers = [self.commands[i] for i in remaining], [self.numbers[i] for i in remaining]
+        record.commands, record.command_indices = (
+            [self.commands[i] for i in remaining],
+            [self.command_indices[i] for i in remaining],
+        )
         record.origins, record.patterns = [origins[i] for i in remaining], [self.patterns[i] for i in remaining]
-        record.state = record.pieces = None
+        record.state = record.segments = None
         return record
 
     def _insert_alignment_copies(self, alignments: Mapping[int, int]) -> None:
@@ -108,22 +112,22 @@ class Record:
         commands: list[Command] = []
         origins: list[int] = []
         for index, command in enumerate(self.data.commands):
-            before: list[Command] = []
-            after: list[Command] = []
-            first = 3 * command.region
+            copies_in: list[Command] = []
+            copies_out: list[Command] = []
+            first_region = 3 * command.region
             staged: dict[Slot, Slot] = {}
             for slot in _unaligned_slots(command, alignments):
                 if slot not in staged:
-                    own = staged[slot] = Slot(self._new_transient(slot.size), 0, slot.size)
-                    before.append(Copy(first, (slot, own)))
+                    aligned = staged[slot] = Slot(self._new_transient(slot.size), 0, slot.size)
+                    copies_in.append(Copy(first_region, (slot, aligned)))
                     if self.data.buffers[slot.buffer].kind in (BufferKind.RESULT, BufferKind.TRANSIENT):
-                        after.append(Copy(first + 2, (own, slot)))  # nothing else is ever written
+                        copies_out.append(Copy(first_region + 2, (aligned, slot)))  # nothing else is ever written
             slots = tuple(staged.get(slot, slot) for slot in command.slots)
-            commands += [*before, replace(command, region=first + 1, slots=slots), *after]
-            origins += [index] * (len(before) + 1 + len(after))
+            commands += [*copies_in, replace(command, region=first_region + 1, slots=slots), *copies_out]
+            origins += [index] * (len(copies_in) + 1 + len(copies_out))
         order = sorted(range(len(commands)), key=lambda i: commands[i].region)
         self.commands, self.origins = [commands[i] for i in order], [origins[i] for i in order]
-        self.numbers = [self.data.numbers[i] for i in self.origins]
+        self.command_indices = [self.data.numbers[i] for i in self.origins]
 
     def _new_transient(self, size: int) -> int:
         """Append a transient to the arena and return its buffer index."""

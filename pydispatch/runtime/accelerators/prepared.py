@@ -78,6 +78,7 @@ class Prepared:
                 del self._running["token"]
 
     def _call(self, args: tuple[Any, ...]) -> Any:
+        """Run the call, on new arguments if there are any."""
         if args:
             self._rebind(args)
         if self._run is None:
@@ -120,10 +121,10 @@ class Run:
             memory = DeviceMemory(context, context.acquire(size), size)
             self.results[index] = function._buffer(record, index, memory)
         self.arena = DeviceMemory(context, context.acquire(record.arena_bytes), 0) if record.transients else None
-        self.own: dict[int, DeviceMemory] = {}  # of array arguments, by buffer
+        self.argument_memory: dict[int, DeviceMemory] = {}  # of array arguments, by buffer
         self.copies: list[tuple[Any, Any, int]] = []
-        self.fixed: Fixed | None = None
-        self.bound: tuple[Any, ...] | None = None
+        self.fixed_run: Fixed | None = None
+        self.bound_values: tuple[Any, ...] | None = None
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:
         """Bind arguments. The fixed run is updated only if a block, a constant or a fill pattern has changed."""
@@ -137,9 +138,9 @@ class Run:
             if function._is_usable_in_place(argument):
                 blocks[buffer_index] = argument.memory.block
                 continue
-            if buffer_index not in self.own:
-                self.own[buffer_index] = DeviceMemory(self.context, self.context.acquire(size), size)
-            block = blocks[buffer_index] = self.own[buffer_index].block
+            if buffer_index not in self.argument_memory:
+                self.argument_memory[buffer_index] = DeviceMemory(self.context, self.context.acquire(size), size)
+            block = blocks[buffer_index] = self.argument_memory[buffer_index].block
             self.copies.append((block, argument if isinstance(argument, Buffer) else bytes_of(argument), size))
         for buffer_index, index, _ in record.results:
             blocks[buffer_index] = self.results[index].memory.block
@@ -151,26 +152,27 @@ class Run:
                 self.results[i] = values[i]
         self.value = function._value(self.results)
         self.inputs = inputs  # whose memory the run reads
-        self.words = blocks, constants, patterns
-        bound = (tuple(block.number if block is not None else 0 for block in blocks), constants, tuple(patterns))
-        before, self.bound = self.bound, None  # where an exception comes in between
-        if bound != before and record.commands:
-            if self.fixed is None:
-                self.fixed = self.executor.fix(record, blocks, constants, patterns)
+        self.launch_arguments = blocks, constants, patterns
+        new_values = (tuple(block.number if block is not None else 0 for block in blocks), constants, tuple(patterns))
+        old_values, self.bound_values = self.bound_values, None  # where an exception comes in between
+        if new_values != old_values and record.commands:
+            if self.fixed_run is None:
+                self.fixed_run = self.executor.fix(record, blocks, constants, patterns)
             else:
-                self.fixed.update(blocks, constants, patterns)
-        self.bound = bound
+                self.fixed_run.update(blocks, constants, patterns)
+        self.bound_values = new_values
 
     def __call__(self) -> Any:
+        """Copy the array arguments to the device, run the plan, and return the value of the call."""
         for block, source, size in self.copies:
             if isinstance(source, Buffer):
                 self.function._copy_in_buffer(block, source)
             else:
                 self.context.copy_in(block, source, size)
-        if self.fixed is not None and traced.is_on():
-            traced.run(self.executor, self.record, *self.words)
-        elif self.fixed is not None:
-            self.fixed.run()
+        if self.fixed_run is not None and traced.is_on():
+            traced.run(self.executor, self.record, *self.launch_arguments)
+        elif self.fixed_run is not None:
+            self.fixed_run.run()
         else:  # a call of no elements: no command says that the device was closed
             self.context.require_usable()
         return self.value

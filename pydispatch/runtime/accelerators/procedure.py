@@ -175,11 +175,11 @@ class AcceleratorProcedure(Submitted, Callee):
             for _ in range(runs):
                 self(*args, **named)
         finally:
-            whole = time.perf_counter() - start
+            elapsed = time.perf_counter() - start
             observers.pop(thread, None)
-        busy = sum(command_time.seconds for command_time in command_times.values())
+        device_seconds = sum(command_time.seconds for command_time in command_times.values())
         timings = [command_time.timing(self._flops, runs) for command_time in command_times.values()]
-        return Profile(timings, None, max(0.0, whole - busy) / runs)
+        return Profile(timings, None, max(0.0, elapsed - device_seconds) / runs)
 
     def close(self) -> None:
         """Release all plans."""

@@ -23,14 +23,20 @@ def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> 
     has_cubins: whether the device executes machine code, not only PTX.
     """
     major, minor = capability
-    known = capabilities(major, minor)
-    runs = known if has_cubins else frozenset(n for n in known if not n.startswith("cubin_"))
+    architecture_features = capabilities(major, minor)
+    features = (
+        architecture_features
+        if has_cubins
+        else frozenset(n for n in architecture_features if not n.startswith("cubin_"))
+    )
     architecture = f"sm_{major}{minor}"
     remedy = (
         f"compile the program for it too, targets=('{architecture}', ...), and what is PTX already with nvcc -ptx "
         f"-arch={architecture} or an older one"
     )
-    return HostProperties(("cuda", name), FORMAT, runs, known, (0,) * 8, 1, partial(why_not, major, minor), remedy)
+    return HostProperties(
+        ("cuda", name), FORMAT, features, architecture_features, (0,) * 8, 1, partial(why_not, major, minor), remedy
+    )
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,7 @@ class Ptx:
         return ptx_link.open_library(data, name)
 
     def link(self, module: bytes, libraries: Sequence[PtxLibrary], optional: Collection[str], where: str) -> LinkedPtx:
+        """Link a module with libraries. Raise InvalidArgumentError if the result needs a newer GPU."""
         from pydispatch.errors import InvalidArgumentError
         from pydispatch.formats.ptx.interface import requirements
         from pydispatch.link.ptx import link as ptx_link

@@ -218,10 +218,10 @@ class PtxParts:
         if problem is not None:
             raise ArtifactError(f"{self.where}, export '@{export.name}', entry '{kernel.name}': {problem}")
 
-    def _required_block(self, export: Export, kernel: DeclaredKernel, wanted: Block | None) -> Block:
+    def _required_block(self, export: Export, kernel: DeclaredKernel, program_block: Block | None) -> Block:
         """Return the block size that a kernel requires.
 
-        Raise ArtifactError if there is none, or it differs from `wanted`.
+        Raise ArtifactError if there is none, or it differs from `program_block`, which the program states.
         """
         where = f"{self.where}, export '@{export.name}', entry '{kernel.name}'"
         if kernel.required is None:
@@ -230,9 +230,9 @@ class PtxParts:
                 "1 : index] at the export, or .reqntid (__launch_bounds__ does not fix it) in the kernel"
             )
         block = _padded_block(kernel.required)
-        if wanted is not None and wanted != block:
+        if program_block is not None and program_block != block:
             raise ArtifactError(
-                f"{where}: the program has blocks of {_block_text(wanted)}, its .reqntid {_block_text(block)}"
+                f"{where}: the program has blocks of {_block_text(program_block)}, its .reqntid {_block_text(block)}"
             )
         return block
 
@@ -257,17 +257,17 @@ class Packer:
     __slots__ = ("bindings", "offsets", "pack_into", "size", "unpack_from")
 
     def __init__(self, bindings: int, sizes: Sequence[int]) -> None:
-        offsets, at, reads, writes = [], 0, "", ""
+        offsets, end, unpack_codes, pack_codes = [], 0, "", ""
         for size in (*[8] * bindings, *sizes):
-            start = -(-at // size) * size
-            writes += "x" * (start - at) + _CODES[size]
+            start = -(-end // size) * size
+            pack_codes += "x" * (start - end) + _CODES[size]
             offsets.append(start)
-            at = start + size
+            end = start + size
         for size in sizes:  # a parameter takes whole words, of which it is the first bytes
-            reads += _CODES[size] + "x" * max(0, 4 - size)
-        self.bindings, self.offsets, self.size = bindings, offsets, at
-        self.pack_into: Callable[..., None] = struct.Struct("<" + writes).pack_into
-        self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct("<" + reads).unpack_from
+            unpack_codes += _CODES[size] + "x" * max(0, 4 - size)
+        self.bindings, self.offsets, self.size = bindings, offsets, end
+        self.pack_into: Callable[..., None] = struct.Struct("<" + pack_codes).pack_into
+        self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct("<" + unpack_codes).unpack_from
 
     def pack(self, addresses: Sequence[int], constants: bytes, first: int = 0) -> bytes:
         """Return the parameters as bytes. addresses: of the bindings. constants: 32-bit words. first: index of the
@@ -285,11 +285,11 @@ class DescribedPacker:
 
     def __init__(self, parameters: Parameters, bindings: int, constants: int) -> None:
         self.offsets, self.size, self._bindings = list(parameters.offsets), parameters.size, bindings
-        self._fields, at, form = parameters.fields, 0, "<"
+        self._fields, end, codes = parameters.fields, 0, "<"
         for field in self._fields:
-            form += f"{field.offset - at}x{_CODES[field.size]}"
-            at = field.offset + field.size
-        self._struct = struct.Struct(form + f"{parameters.size - at}x")
+            codes += f"{field.offset - end}x{_CODES[field.size]}"
+            end = field.offset + field.size
+        self._struct = struct.Struct(codes + f"{parameters.size - end}x")
         self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct(f"<{constants}I").unpack_from
 
     def pack_into(self, memory: bytearray, at: int, *words: int) -> None:

@@ -67,12 +67,12 @@ class Callee:
     def __signature__(self) -> inspect.Signature:
         return self._public.described().signature()
 
-    def _repeated(self, bound: tuple[Any, ...], out: Any = None) -> Callable[..., Any]:
+    def _repeated(self, default_args: tuple[Any, ...], out: Any = None) -> Callable[..., Any]:
         """Return a function that calls with these arguments, or with others if any are passed."""
         call = cast("Callable[..., Any]", self)
 
-        def run(*others: Any, **more: Any) -> Any:
-            return call(*(self._arranged(others, more) if others or more else bound), out=out)
+        def run(*new_args: Any, **new_named: Any) -> Any:
+            return call(*(self._arranged(new_args, new_named) if new_args or new_named else default_args), out=out)
 
         return run
 

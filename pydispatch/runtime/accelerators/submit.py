@@ -56,6 +56,7 @@ class CallThread:
 
 
 def _make_calls(calls: SimpleQueue[tuple[int, _Call] | None], pending: dict[Future, None]) -> None:
+    """Make the queued calls in order of priority, until None is queued: the body of a CallThread."""
     for call in _in_order(calls):
         future, function, args, named = call
         if future.set_running_or_notify_cancel():

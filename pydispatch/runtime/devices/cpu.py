@@ -76,6 +76,7 @@ class CpuDevice(MakesBuffers, Device):
         source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
+        """Load a program; see `Device.load`."""
         if isinstance(source, (str, bytes, bytearray, memoryview, os.PathLike)):
             if isinstance(source, str) and source.endswith(".mlir"):
                 raise InvalidArgumentError(
@@ -111,6 +112,7 @@ class CpuDevice(MakesBuffers, Device):
         return self._providers().add_command(name, function, context, priority)
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
+        """Supply the library of an executable that programs declare without code; see `Device.add_executable`."""
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
         from pydispatch.runtime.program.imports import code_of
@@ -121,6 +123,7 @@ class CpuDevice(MakesBuffers, Device):
         self._providers().remove(provider)
 
     def _providers(self) -> Registry:
+        """Return the registry of plugins, imports and executables, created on first use."""
         from pydispatch.runtime.program.imports import Registry
 
         with _opening:  # threads that register at once on a new device share one
@@ -174,32 +177,41 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
-    """See `Scheme.open`. Options: workers, 1 to 1024, without it one for each fast core; affinity, 0 or 1: each thread
-    stays on a CPU; chains, 0 or 1: whether dispatches that depend on each other tile by tile run so, 1 without it;
-    checks, 0 or 1: kernels in Python that are called with buffers of the device check their indices; memory, bytes such
-    as 512MiB: the most that results and transients of the device take."""
+    """Open the device; see `Scheme.open`.
+
+    Options:
+    - workers: 1 to 1024 threads; by default one for each fast core.
+    - affinity: 0 or 1, whether each thread stays on one CPU.
+    - chains: 0 or 1, whether dispatches that depend on each other tile by tile run tile by tile; 1 by default.
+    - checks: 0 or 1, whether kernels in Python that are called with buffers of the device check their indices.
+    - memory: bytes such as 512MiB, the limit for results and transients of the device.
+    """
     base, _, index = name.partition(":")
     if index not in ("", "0", "//"):
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
     check_options(base, options, ("workers", "affinity", "chains", "checks", "memory"))
     affinity, chains = flag(base, options, "affinity"), flag(base, {"chains": "1", **options}, "chains")
-    stated = options.get("workers", "1" if base == "local-sync" else None)
-    if stated is not None:
-        workers = whole_number(base, "workers", stated, 1, MAX_WORKERS, "; without it there is one for each core")
+    workers_option = options.get("workers", "1" if base == "local-sync" else None)
+    if workers_option is not None:
+        workers = whole_number(
+            base, "workers", workers_option, 1, MAX_WORKERS, "; without it there is one for each core"
+        )
     else:
         workers = sched.default_workers()
     limit = byte_count(base, "memory", options["memory"]) if "memory" in options else 0
     with _opening:
         threads = _open.get((workers, affinity, limit))
         if threads is None:
-            same = [t.sched for (w, a, _), t in _open.items() if (w, a) == (workers, affinity)]
-            threads = SharedScheduler(same[0] if same else Scheduler(workers, affinity=affinity), limit=limit)
+            same_schedulers = [t.sched for (w, a, _), t in _open.items() if (w, a) == (workers, affinity)]
+            threads = SharedScheduler(
+                same_schedulers[0] if same_schedulers else Scheduler(workers, affinity=affinity), limit=limit
+            )
             _open[workers, affinity, limit] = threads
-    named = [f"workers={workers}"] if stated is not None else []
-    named += [*(["affinity=1"] if affinity else []), *([] if chains else ["chains=0"])]
-    named += ["checks=1"] if flag(base, options, "checks") else []
-    named += [f"memory={limit}"] if limit else []
-    return CpuDevice("?".join(["cpu", "&".join(named)]) if named else "cpu", threads, chains)
+    set_options = [f"workers={workers}"] if workers_option is not None else []
+    set_options += [*(["affinity=1"] if affinity else []), *([] if chains else ["chains=0"])]
+    set_options += ["checks=1"] if flag(base, options, "checks") else []
+    set_options += [f"memory={limit}"] if limit else []
+    return CpuDevice("?".join(["cpu", "&".join(set_options)]) if set_options else "cpu", threads, chains)
 
 
 def around(sched: Scheduler, allocator: int = 0) -> CpuDevice:
@@ -239,10 +251,10 @@ def host(workers: int) -> HostProperties:
     machine = elf.host_machine()
     if machine is None:
         raise DeviceUnavailableError("this build of pydispatch cannot run code on this CPU's architecture")
-    features, known, processor_data = _features()
+    features, known_features, processor_data = _features()
     ids = ("cpu", "local", "local-sync" if workers == 1 else "local-task")
     return HostProperties(
-        ids, f"embedded-elf-{_FORMATS.get(machine, machine)}", features, known, processor_data, workers
+        ids, f"embedded-elf-{_FORMATS.get(machine, machine)}", features, known_features, processor_data, workers
     )
 
 

@@ -83,8 +83,8 @@ class Context(base.Context):
         self.index, self.name, self.is_checked = index, f"cuda:{index}", is_checked
         count = cuda.device_count()
         if index >= count:
-            have = ", ".join(f"cuda:{i}" for i in range(count)) or "no device that CUDA can use"
-            raise DeviceUnavailableError(f"there is no device '{self.name}'; this machine has: {have}")
+            devices = ", ".join(f"cuda:{i}" for i in range(count)) or "no device that CUDA can use"
+            raise DeviceUnavailableError(f"there is no device '{self.name}'; this machine has: {devices}")
         self.lost, self.is_shut = "", False
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
@@ -101,8 +101,8 @@ class Context(base.Context):
             raise DeviceUnavailableError(
                 f"{self.name} ({self.model}) has no memory pools, which pydispatch needs; its driver lacks them"
             )
-        what = f"{self.name} ({self.model}): its context"
-        self.handle = self.check(driver.cuDevicePrimaryCtxRetain(self.device), what)
+        subject = f"{self.name} ({self.model}): its context"
+        self.handle = self.check(driver.cuDevicePrimaryCtxRetain(self.device), subject)
         self.current = Current(self)
         self.unload = driver.cuModuleUnload
         self.modules: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -132,8 +132,8 @@ class Context(base.Context):
 
         Device 0 stays current afterwards if there was no context, as with the CUDA runtime.
         """
-        status, before = self.driver.cuCtxGetCurrent()
-        if self.index == 0 and not status and int(before) == 0:
+        status, previous = self.driver.cuCtxGetCurrent()
+        if self.index == 0 and not status and int(previous) == 0:
             self.driver.cuCtxPushCurrent(self.handle)
             return work()
         with self.current:
@@ -154,12 +154,12 @@ class Context(base.Context):
             raise error
         if self.lost:
             self.require_usable()
-        why, known = f"{cuda.describe(self.driver, status)}; {cuda.STICKY[int(status)]}", list(self.recent)
-        self.lost, self.is_shut = why, True
-        dispatches = list(dict.fromkeys(name for _, names in known for name in names))
+        reason, recent = f"{cuda.describe(self.driver, status)}; {cuda.STICKY[int(status)]}", list(self.recent)
+        self.lost, self.is_shut = reason, True
+        dispatches = list(dict.fromkeys(name for _, names in recent for name in names))
         if not dispatches:
             self.require_usable()
-        functions = list(dict.fromkeys(f"@{function}" for function, _ in known if function))
+        functions = list(dict.fromkeys(f"@{function}" for function, _ in recent if function))
         executable = export = None
         hint = ""
         if len(dispatches) == 1:
@@ -172,7 +172,7 @@ class Context(base.Context):
         if others:
             hint += f"; or a kernel of {', '.join(others)}, which shares the device with it"
         raise KernelError(
-            f"{self.name}: {who}{' of ' * bool(functions)}{', '.join(functions)}: {why}{hint}\n{self.name} is lost "
+            f"{self.name}: {who}{' of ' * bool(functions)}{', '.join(functions)}: {reason}{hint}\n{self.name} is lost "
             "for this process, with its buffers; other devices go on, and a new process can use it\n"
             "pydispatch.device('ptx-interpreter') runs the same program without a GPU and names the line and thread",
             executable, export, None, int(status),
@@ -224,14 +224,14 @@ class Context(base.Context):
         The driver reads pageable memory before it returns. Pinned memory is copied to pageable memory first.
         """
         self.require_usable()
-        address, kept = _address(source, size)
+        address, source_memory = _address(source, size)
         with self.current:
             if self._is_pinned(address):
-                kept = bytes(view_of(address, size))
-                address = np.frombuffer(kept, np.uint8).__array_interface__["data"][0]
+                source_memory = bytes(view_of(address, size))
+                address = np.frombuffer(source_memory, np.uint8).__array_interface__["data"][0]
             result = self.driver.cuMemcpyHtoDAsync(block.address, address, size, self.stream)
         self.check(result, f"copying {size} bytes to the device")
-        del kept
+        del source_memory
 
     def copy_out(self, block: Block, target: Source, size: int, at: int = 0) -> None:
         """Wait for the work on a block, then copy from the block to host memory. Also works after `close`."""
@@ -348,6 +348,7 @@ class Context(base.Context):
                 self._destroy()
 
     def _destroy(self) -> None:
+        """Destroy all driver objects; no block is in use."""
         driver = self.driver
         with self.current:
             self._destroy_garbage()

@@ -56,6 +56,7 @@ def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) 
 
 
 def _compile(context: Context, text: bytes, where: str) -> bytes:
+    """Compile PTX to a cubin with the linker of the driver. Raise the error of `refused` if it rejects the PTX."""
     driver, log = context.driver, Log(context.driver)
     source = text.rstrip(b"\0") + b"\0"
     with context.current:
@@ -77,8 +78,10 @@ def _compile(context: Context, text: bytes, where: str) -> bytes:
 def refused(context: Context, status: Any, where: str, text: bytes, log: str) -> Error:
     """Return the error for PTX that the driver's compiler rejects. log: messages of the compiler."""
     code, driver = int(status), context.driver
-    said = "".join(f"\n  {line}" for line in log.splitlines() if line.strip())
-    what = f"{where}: {context.name} ({context.model}) cannot compile its PTX: {cuda.describe(driver, status)}{said}"
+    log_lines = "".join(f"\n  {line}" for line in log.splitlines() if line.strip())
+    subject = (
+        f"{where}: {context.name} ({context.model}) cannot compile its PTX: {cuda.describe(driver, status)}{log_lines}"
+    )
     if code == cuda.UNSUPPORTED_PTX:
         lines = text.decode(errors="replace").splitlines()
         version = next((line.split()[1] for line in lines if line.startswith(".version ")), "?")
@@ -87,7 +90,7 @@ def refused(context: Context, status: Any, where: str, text: bytes, log: str) ->
             f"\nthe text is PTX {version}, and the driver is of CUDA {newest}: update the driver, or compile it with a "
             f"toolkit (or nvidia-cuda-nvrtc) of CUDA {newest} or older"
         )
-        return DeviceUnavailableError(what + hint)
+        return DeviceUnavailableError(subject + hint)
     if code in (cuda.INVALID_PTX, cuda.INVALID_IMAGE, cuda.NO_BINARY, cuda.NOT_FOUND, cuda.INVALID_VALUE):
-        return ArtifactError(what)
-    return cuda.failure(driver, status, what, log)
+        return ArtifactError(subject)
+    return cuda.failure(driver, status, subject, log)

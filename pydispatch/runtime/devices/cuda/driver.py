@@ -83,6 +83,10 @@ def binding() -> Any:
 
 @lru_cache(maxsize=2)
 def _start(process: int) -> Any:
+    """Load and initialize the driver in this process. Raise DeviceUnavailableError if it is missing or too old.
+
+    process: the process id, which makes a forked process load it again.
+    """
     with importing("CUDA", "cuda", DeviceUnavailableError):
         driver = importlib.import_module(MODULE)
     try:
@@ -101,6 +105,7 @@ def _start(process: int) -> Any:
 
 
 def _without_library() -> str:
+    """Return the message for a machine without the CUDA driver."""
     return (
         f"the CUDA driver ({LIBRARY}) is not there: install the NVIDIA driver {MIN_PACKAGE} or newer; a container "
         "needs --gpus all\nwithout a GPU, the device 'ptx-interpreter' runs the same programs, slowly"

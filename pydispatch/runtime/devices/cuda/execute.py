@@ -104,9 +104,9 @@ class CudaExecutor(Executor):
     def _state(self, record: Record) -> PlanState:
         """Create and cache the state of a plan."""
         steps, scratch = self._steps(record)
-        flat = [step for command in steps for step in command]
-        single = flat[0] if len(flat) == 1 and not scratch and isinstance(flat[0], Dispatch) else None
-        state = record.state = PlanState(self._name(record), single, not record.commands)
+        all_steps = [step for command in steps for step in command]
+        only_step = all_steps[0] if len(all_steps) == 1 and not scratch and isinstance(all_steps[0], Dispatch) else None
+        state = record.state = PlanState(self._name(record), only_step, not record.commands)
         return state
 
     def _name(self, record: Record) -> str:
@@ -151,13 +151,13 @@ class CudaExecutor(Executor):
         self, record: Record, function: str, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> Graph:
         """Build a graph of a plan, with scratch memory of its own."""
-        steps, bytes_ = self._steps(record)
+        steps, scratch_bytes = self._steps(record)
         context = self.context
-        scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
-        bound = self._with_scratch(addresses, scratch)
+        scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
+        bound_addresses = self._with_scratch(addresses, scratch)
         for command in steps:
             for step in command:
-                step.bind(bound, constants, patterns)
+                step.bind(bound_addresses, constants, patterns)
         return Graph(context, function, steps, scratch)
 
     def _with_scratch(self, addresses: list[int], scratch: DeviceMemory | None) -> list[int]:
@@ -184,14 +184,14 @@ class CudaExecutor(Executor):
         self, record: Record, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> list[Step]:
         """Return the steps of a plan in order, bound to these addresses."""
-        steps, bytes_ = self._steps(record)
+        steps, scratch_bytes = self._steps(record)
         context = self.context
-        scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
-        bound = self._with_scratch(addresses, scratch)
-        flat = [step for command in steps for step in command]
-        for step in flat:
-            step.bind(bound, constants, patterns)
-        return flat
+        scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
+        bound_addresses = self._with_scratch(addresses, scratch)
+        all_steps = [step for command in steps for step in command]
+        for step in all_steps:
+            step.bind(bound_addresses, constants, patterns)
+        return all_steps
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         """Run the commands in order with an event between them, and return their device times."""

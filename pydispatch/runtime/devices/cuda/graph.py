@@ -39,25 +39,29 @@ class Graph:
             graph = context.check(driver.cuGraphCreate(0), what)
             try:
                 self.nodes = []
-                before: list[Any] = []  # nodes that the region waits for
-                last: list[Any] = []  # last nodes of each command of the region
+                region_sources: list[Any] = []  # nodes that the region waits for
+                region_ends: list[Any] = []  # last nodes of each command of the region
                 region: int | None = None
                 for command in self.commands:
                     if not command:
                         continue
                     if command[0].region != region:
-                        before, last, region = self._joined(graph, last, what), [], command[0].region
-                    after = before
+                        region_sources, region_ends, region = (
+                            self._joined(graph, region_ends, what),
+                            [],
+                            command[0].region,
+                        )
+                    dependencies = region_sources
                     is_chain = len(command) > 1 and not isinstance(command[0], Fill)
                     for step in command:
-                        node = context.check(step.add(graph, after), f"{what}, {step.label}")
+                        node = context.check(step.add(graph, dependencies), f"{what}, {step.label}")
                         self.nodes.append(node)
                         if is_chain:
-                            after = [node]
+                            dependencies = [node]
                         else:
-                            last.append(node)
+                            region_ends.append(node)
                     if is_chain:
-                        last.append(after[0])
+                        region_ends.append(dependencies[0])
                 self.executable = context.check(driver.cuGraphInstantiate(graph, 0), what)
             finally:
                 driver.cuGraphDestroy(graph)

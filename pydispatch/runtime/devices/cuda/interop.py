@@ -48,12 +48,12 @@ class CudaBuffer(Buffer):
         """Return a DLPack capsule of the buffer. stream: of the consumer, which waits on the device for work submitted
         so far; -1: it knows to wait by itself. A consumer on the CPU gets a copy.
         """
-        wanted = options.get("dl_device")
-        if wanted is not None and int(wanted[0]) == CPU:
+        dl_device = options.get("dl_device")
+        if dl_device is not None and int(dl_device[0]) == CPU:
             version = {"max_version": options.get("max_version")}
             return capsule_of_array(self.download(), SMALL_FLOATS.get(self.element.word >> 24), version)
-        if wanted is not None and tuple(map(int, wanted)) != self.__dlpack_device__():
-            raise BufferError(f"the buffer is on {self.device}; copy it to DLPack device {tuple(wanted)} yourself")
+        if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
+            raise BufferError(f"the buffer is on {self.device}; copy it to DLPack device {tuple(dl_device)} yourself")
         context, owner = self._context, self
         context.require_usable()
         if self.element.packed:
@@ -138,6 +138,7 @@ def convert(context: Context, value: Any, is_out: bool = False) -> Any:
 
 
 def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
+    """Wrap the memory of a tensor that implements DLPack in a buffer. Raise InvalidArgumentError if it does not fit."""
     context.require_usable()
     stream = context.stream_number
     with context.current:
@@ -155,6 +156,7 @@ def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
 
 
 def _interface(value: Any) -> dict[str, Any] | None:
+    """Return the `__cuda_array_interface__` of a value; None without one."""
     try:
         interface = getattr(value, _FEATURE, None)
     except (RuntimeError, TypeError, BufferError):
@@ -167,6 +169,9 @@ def _is_writable(interface: dict[str, Any] | None) -> bool:
 
 
 def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> Buffer:
+    """Wrap the memory of an array that implements the CUDA array interface in a buffer. Raise InvalidArgumentError if
+    it does not fit.
+    """
     shape = tuple(int(size) for size in interface["shape"])
     dtype = np.dtype(interface["typestr"])
     address = int(interface["data"][0] or 0)
@@ -200,6 +205,7 @@ def _borrowed(context: Context, address: int, shape: tuple[int, ...], element: A
 
 
 def _elsewhere(value: Any, index: int, context: Context) -> str:
+    """Return the message for an argument on another CUDA device."""
     return (
         f"an argument ({type(value).__name__}) lies on cuda:{index}, the program runs on {context.name}: copy it there "
         "first, or load the program on the other device"

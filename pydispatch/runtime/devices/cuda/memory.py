@@ -86,6 +86,7 @@ class StreamOrderedPool(BlockPool[Block]):
             self._free_to(MAX_FREE_BYTES // 2)
 
     def _allocate(self, size: int) -> Block:
+        """Allocate a block in the order of the stream; free unused blocks and retry if memory is short."""
         driver, context = self.driver, self.context
         context.require_usable()
         with context.current:

@@ -67,8 +67,10 @@ class Dispatch(Step):
         self.slots = [(slot.buffer, slot.offset) for slot in command.slots]
         self.memory = bytearray(max(1, packer.size))
         self.packed = b""
-        base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self.pointers = (ctypes.c_void_p * max(1, len(packer.offsets)))(*[base + at for at in packer.offsets])
+        memory_address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.pointers = (ctypes.c_void_p * max(1, len(packer.offsets)))(
+            *[memory_address + offset for offset in packer.offsets]
+        )
         self.pack_into, self.unpack_from = packer.pack_into, packer.unpack_from
         self.parameters = ctypes.addressof(self.pointers)
         self.driver = driver
@@ -81,6 +83,7 @@ class Dispatch(Step):
         node.sharedMemBytes, node.kernelParams, node.extra = kernel.shared, self.parameters, 0
 
     def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+        """Write the parameters of the kernel. Return whether they have changed."""
         memory = self.memory
         self.pack_into(
             memory, 0, *[addresses[buffer] + offset for buffer, offset in self.slots],
@@ -114,7 +117,7 @@ class Copy(Step):
         driver = self.driver = context.driver
         self.context, self.region, self.size = context, region, size
         self.source, self.target, self.name = source, target, StepName(f"copy {size} bytes")
-        self.bound = (-1, -1)
+        self.bound_values = (-1, -1)
         node = self.node = driver.CUDA_MEMCPY3D()
         node.srcMemoryType = node.dstMemoryType = getattr(driver.CUmemorytype, _DEVICE)
         node.WidthInBytes, node.Height, node.Depth = size, 1, 1
@@ -122,20 +125,22 @@ class Copy(Step):
         node.srcHeight = node.dstHeight = 1
 
     def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+        """Set the addresses. Return whether they have changed."""
         (source, at), (target, to) = self.source, self.target
         bound = addresses[source] + at, addresses[target] + to
-        if bound == self.bound:
+        if bound == self.bound_values:
             return False
-        self.bound = bound
+        self.bound_values = bound
         self.node.srcDevice, self.node.dstDevice = bound
         return True
 
     def launch(self, stream: Any) -> Result:
-        source, target = self.bound
+        source, target = self.bound_values
         result: Result = self.driver.cuMemcpyDtoDAsync(target, source, self.size, stream)
         return result
 
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
+        """Add a node to a graph, which runs after the nodes `after`."""
         result: Result = self.driver.cuGraphAddMemcpyNode(
             graph, list(after), len(after), self.node, self.context.handle
         )
@@ -162,23 +167,25 @@ class Fill(Step):
         self.context, self.region, self.command_index, self.target = context, region, command_index, target
         self.element, self.count, self.part, self.pitch = element, count, part, pitch
         self.name = StepName(f"fill {element * count} bytes")
-        self.bound = (-1, -1)
+        self.bound_values = (-1, -1)
         node = self.node = driver.CUDA_MEMSET_NODE_PARAMS()
         node.elementSize, node.pitch = element, pitch
         node.width, node.height = (1, count) if pitch else (count, 1)
 
     def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+        """Set the address and the value. Return whether they have changed."""
         buffer, offset = self.target
         value = patterns[self.command_index] >> 8 * self.part & (1 << 8 * self.element) - 1
         bound = addresses[buffer] + offset + self.part, value
-        if bound == self.bound:
+        if bound == self.bound_values:
             return False
-        self.bound = bound
+        self.bound_values = bound
         self.node.dst, self.node.value = bound
         return True
 
     def launch(self, stream: Any) -> Result:
-        driver, (address, value) = self.driver, self.bound
+        """Enqueue the fill on a stream."""
+        driver, (address, value) = self.driver, self.bound_values
         result: Result
         if self.pitch:
             function = {1: driver.cuMemsetD2D8Async, 4: driver.cuMemsetD2D32Async}[self.element]
@@ -189,6 +196,7 @@ class Fill(Step):
         return result
 
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
+        """Add a node to a graph, which runs after the nodes `after`."""
         result: Result = self.driver.cuGraphAddMemsetNode(
             graph, list(after), len(after), self.node, self.context.handle
         )
@@ -206,12 +214,12 @@ def fills(context: Context, command: commands.Fill, index: int, is_deferred: boo
     """
     offset, length = command.target.offset, command.target.size
     region, size = command.region, command.pattern_size
-    target, bits = (command.target.buffer, offset), command.pattern & (1 << 8 * size) - 1
-    same = bits.to_bytes(size, "little")
-    if not is_deferred and same == same[:1] * size:
+    target, pattern_value = (command.target.buffer, offset), command.pattern & (1 << 8 * size) - 1
+    pattern_bytes = pattern_value.to_bytes(size, "little")
+    if not is_deferred and pattern_bytes == pattern_bytes[:1] * size:
         return [Fill(context, region, index, target, 1, length)]
     if size == 8 and offset % 4 == 0:
-        if not is_deferred and same[:4] == same[4:]:
+        if not is_deferred and pattern_bytes[:4] == pattern_bytes[4:]:
             return [Fill(context, region, index, target, 4, length // 4)]
         return [Fill(context, region, index, target, 4, length // 8, part, 8) for part in (0, 4)]
     if size in (1, 2, 4) and offset % size == 0:
@@ -221,10 +229,16 @@ def fills(context: Context, command: commands.Fill, index: int, is_deferred: boo
 
 def copies(context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int) -> list[Step]:
     """Return copies of at most `MAX_COPY_BYTES` each, which is the limit of a graph's copy node."""
-    (first, at), (then, to) = source, target
+    (source_buffer, source_offset), (target_buffer, target_offset) = source, target
     return [
-        Copy(context, region, (first, at + done), (then, to + done), min(MAX_COPY_BYTES, size - done))
-        for done in range(0, size, MAX_COPY_BYTES)
+        Copy(
+            context,
+            region,
+            (source_buffer, source_offset + copied),
+            (target_buffer, target_offset + copied),
+            min(MAX_COPY_BYTES, size - copied),
+        )
+        for copied in range(0, size, MAX_COPY_BYTES)
     ]
 
 
@@ -247,15 +261,17 @@ def steps_of(
             steps.append(list(fills(context, command, index, is_deferred)))
         else:
             assert isinstance(command, commands.Copy)
-            source, at, size = command.source.buffer, command.source.offset, command.source.size
-            target, to = command.target.buffer, command.target.offset
+            source, source_offset, size = command.source.buffer, command.source.offset, command.source.size
+            target, target_offset = command.target.buffer, command.target.offset
             region = command.region
-            if source != target or abs(at - to) >= size:
-                steps.append(copies(context, region, (source, at), (target, to), size))
-            elif at == to:
+            if source != target or abs(source_offset - target_offset) >= size:
+                steps.append(copies(context, region, (source, source_offset), (target, target_offset), size))
+            elif source_offset == target_offset:
                 steps.append([])
             else:
-                there = copies(context, region, (source, at), (scratch, scratch_bytes), size)
-                steps.append(there + copies(context, region, (scratch, scratch_bytes), (target, to), size))
+                to_scratch = copies(context, region, (source, source_offset), (scratch, scratch_bytes), size)
+                steps.append(
+                    to_scratch + copies(context, region, (scratch, scratch_bytes), (target, target_offset), size)
+                )
                 scratch_bytes += -(-size // 256) * 256
     return steps, scratch_bytes

@@ -38,8 +38,8 @@ def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
         match = re.fullmatch(r"(\d{1,2})\.(\d)", text, re.ASCII)
         capability = (int(match[1]), int(match[2])) if match else (0, 0)
         if capability[0] * 10 + capability[1] not in ARCHITECTURES:
-            known = ", ".join(f"{n // 10}.{n % 10}" for n in ARCHITECTURES)
-            raise InvalidArgumentError(f"device '{base}': capability: expected one of {known}, got '{text}'")
+            architectures = ", ".join(f"{n // 10}.{n % 10}" for n in ARCHITECTURES)
+            raise InvalidArgumentError(f"device '{base}': capability: expected one of {architectures}, got '{text}'")
     from pydispatch.runtime.devices.ptx_interpreter.device import PtxInterpreterDevice
 
     return PtxInterpreterDevice(capability, races)

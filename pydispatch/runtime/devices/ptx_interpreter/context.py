@@ -36,8 +36,8 @@ class Context(base.Context):
         self.machine = Machine(capability, races=races)
         self.memory = self.machine.memory
         self.lock = threading.RLock()
-        self.returned: deque[Block] = deque()
-        self.retired: deque[Loaded] = deque()  # modules of programs that are gone
+        self.released_blocks: deque[Block] = deque()
+        self.released_modules: deque[Loaded] = deque()  # modules of programs that are gone
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.closed = False
         self.borrow = self._borrow
@@ -46,6 +46,7 @@ class Context(base.Context):
         self.memory.shared_byte = base.POISON_BYTE if self.is_poisoned else 0
 
     def allocate(self, size: int) -> Block:
+        """Allocate a block of exactly `size` bytes."""
         with self.lock:
             self._drain()
             block = Block(self.memory.allocate(size), size, False)
@@ -63,17 +64,18 @@ class Context(base.Context):
             return Block(self.memory.adopt(flat), size, True)
 
     def release(self, block: Block) -> None:
-        self.returned.append(block)  # the collector may come while the machine works
+        self.released_blocks.append(block)  # the collector may come while the machine works
 
     def _drain(self) -> None:
-        while self.returned:
-            block = self.returned.popleft()
+        """Free the blocks and modules that were queued for release."""
+        while self.released_blocks:
+            block = self.released_blocks.popleft()
             self.memory.free(block.address)
             if not block.is_borrowed:
                 self.live_bytes -= block.size
                 self.live_blocks -= 1
-        while self.retired:
-            self.retired.popleft().free()
+        while self.released_modules:
+            self.released_modules.popleft().free()
 
     def upload(self, block: Block, source: base.Source, size: int) -> None:
         with self.lock:

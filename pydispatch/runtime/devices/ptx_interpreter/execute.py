@@ -68,12 +68,13 @@ class Executor(execute.Executor):
         self.loaded: list[Loaded] = []
 
     def __del__(self) -> None:
-        self.context.retired.extend(self.loaded)
+        self.context.released_modules.extend(self.loaded)
 
     def keep(self, data: PlanData) -> Record:
         return SeparateTransients(data, self.alignments)
 
     def load(self, executable: Executable) -> int:
+        """Load the PTX modules of an executable; see `Executor.load`. Raise DeviceUnavailableError for cubins."""
         name, source, variant, file = executable.name, executable.source, executable.variant, executable.file
         where = f"executable '{name}'{f' ({source})' if source else ''}"
         parts = PtxParts(executable.code, variant.get("ptx"), f"{file}: {where}")
@@ -97,6 +98,7 @@ class Executor(execute.Executor):
         return int(variant["alignment"])
 
     def _load(self, module: PtxModule, where: str) -> Loaded:
+        """Load a module into the simulated device. Raise ArtifactError for one that it cannot run."""
         with self.context.lock:
             try:
                 loaded: Loaded = self.context.machine.load(module, module.name)
@@ -106,6 +108,7 @@ class Executor(execute.Executor):
             return loaded
 
     def _check_target(self, module: PtxModule, where: str) -> None:
+        """Raise DeviceUnavailableError if a module needs a newer compute capability."""
         have = interface.capabilities(*self.context.capability)
         if not have.issuperset(interface.requirements(module.target)):
             major, minor = self.context.capability
@@ -115,20 +118,22 @@ class Executor(execute.Executor):
             )
 
     def _check_shared(self, entry: KernelEntry, module: PtxModule, where: str) -> None:
+        """Raise DeviceUnavailableError if a kernel needs more shared memory than a block can have."""
         function = module.function(entry.symbol)
         variables = [*module.variables, *(function.variables if function is not None else ())]
-        fixed = sum(v.size for v in variables if v.space == "shared")
+        static_bytes = sum(v.size for v in variables if v.space == "shared")
         major, minor = self.context.capability
-        most = interface.shared_limit(10 * major + minor)
-        if fixed + entry.shared > most:
+        limit = interface.shared_limit(10 * major + minor)
+        if static_bytes + entry.shared > limit:
             raise DeviceUnavailableError(
-                f"{where}, export '@{entry.name}': {fixed} bytes of shared memory and {entry.shared} dynamic ones, a "
-                f"block of this device has at most {most}"
+                f"{where}, export '@{entry.name}': {static_bytes} bytes of shared memory and {entry.shared} "
+                f"dynamic ones, a block of this device has at most {limit}"
             )
 
     def _write_constants(
         self, loaded: Sequence[Loaded], modules: Sequence[PtxModule], values: Sequence[tuple[str, int]]
     ) -> None:
+        """Write executable constants to the variables of the modules."""
         for variable, word in values:
             owners = [
                 program for program, module in zip(loaded, modules, strict=True)
@@ -172,15 +177,16 @@ class Executor(execute.Executor):
         patterns: Sequence[int],
         after: Callable[[], None] | None,
     ) -> None:
+        """Run the commands of a plan in order. after: called after each command."""
         context = self.context
         with context.lock:
             context.require_usable()
             assert isinstance(record, SeparateTransients)
             addresses = [block.address if block is not None else 0 for block in blocks]
-            blocks, own = list(blocks), []
+            blocks, transients = list(blocks), []
             try:
                 for index, size in record.separate:
-                    own.append(block := context.acquire(size))
+                    transients.append(block := context.acquire(size))
                     addresses[index], blocks[index] = block.address, block
                 for index, command in enumerate(record.commands):
                     if isinstance(command, Dispatch):
@@ -199,12 +205,13 @@ class Executor(execute.Executor):
                     if after is not None:
                         after()
             finally:
-                for block in own:
+                for block in transients:
                     context.release(block)
 
     def _dispatch(self, command: Dispatch, addresses: Sequence[int], constants: bytes) -> None:
+        """Launch a kernel. Raise KernelError with the executable and the export if it fails."""
         kernel, grid = self._kernel_of(command), command.grid
-        if any(have > most for have, most in zip(grid, MAX_GRID, strict=True)):
+        if any(size > limit for size, limit in zip(grid, MAX_GRID, strict=True)):
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {' x '.join(map(str, grid))} workgroups, CUDA starts at most "
                 f"{' x '.join(map(str, MAX_GRID))}"

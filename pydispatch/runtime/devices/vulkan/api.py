@@ -13,7 +13,8 @@ from pydispatch.packages import importing
 
 SUCCESS, NOT_READY, TIMEOUT, INCOMPLETE = 0, 1, 2, 5
 OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, DEVICE_LOST = -1, -2, -4
-INCOMPATIBLE_DRIVER = -9
+INITIALIZATION_FAILED, LAYER_NOT_PRESENT, EXTENSION_NOT_PRESENT, FEATURE_NOT_PRESENT = -3, -6, -7, -8
+INCOMPATIBLE_DRIVER, UNKNOWN, INVALID_SHADER = -9, -13, -1000012000
 FOREVER = 0xFFFFFFFFFFFFFFFF
 WHOLE_SIZE = 0xFFFFFFFFFFFFFFFF
 VERSION_1_2 = 1 << 22 | 2 << 12
@@ -27,7 +28,23 @@ NAMES = {
     -1000069000: "VK_ERROR_OUT_OF_POOL_MEMORY", -1000012000: "VK_ERROR_INVALID_SHADER_NV",
 }  # fmt: skip
 
-SHADER_ERRORS = (-3, -13, -1000012000)  # VkResults that drivers have for shaders which they cannot compile
+SHADER_ERRORS = (INITIALIZATION_FAILED, UNKNOWN, INVALID_SHADER)
+"""VkResults that drivers return for shaders that they cannot compile."""
+
+UNAVAILABLE = (
+    INITIALIZATION_FAILED, LAYER_NOT_PRESENT, EXTENSION_NOT_PRESENT, FEATURE_NOT_PRESENT, INCOMPATIBLE_DRIVER,
+)  # fmt: skip
+"""VkResults that say that a device or instance cannot be created."""
+
+COMPUTE_STAGE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
+POOL_RESETS_BUFFERS = 2  # VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
+POOL_FREES_SETS = 1  # VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT
+TIMELINE_SEMAPHORE = 1  # VK_SEMAPHORE_TYPE_TIMELINE
+TIMESTAMP_QUERY = 2  # VK_QUERY_TYPE_TIMESTAMP
+QUERY_64_BITS, QUERY_WAITS = 1, 2  # VK_QUERY_RESULT_64_BIT, VK_QUERY_RESULT_WAIT_BIT
+VALIDATE_SYNCHRONIZATION = 4  # VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
+ALL_MESSAGE_TYPES = 7  # general, validation and performance messages of VK_EXT_debug_utils
+CACHE_HEADER_BYTES, CACHE_HEADER_VERSION = 32, 1  # of VkPipelineCacheHeaderVersionOne
 
 
 class DeviceLostError(DeviceUnavailableError):
@@ -36,7 +53,8 @@ class DeviceLostError(DeviceUnavailableError):
 
 @cache
 def binding() -> tuple[Any, Any]:
-    """(ffi, lib) of the `vulkan` package. DeviceUnavailableError when it, or the Vulkan loader, is missing."""
+    """Return (ffi, lib) of the `vulkan` package. Raise DeviceUnavailableError if it or the Vulkan loader is missing."""
+
     try:
         with importing("Vulkan", "vulkan", DeviceUnavailableError):
             from vulkan._vulkan import ffi, lib
@@ -59,13 +77,13 @@ def check(result: int, what: str) -> None:
         raise OutOfMemoryError(f"{what}: {name}")
     if result == DEVICE_LOST:
         raise DeviceLostError(f"{what}: {name}: the device was lost; open it again with pydispatch.device()")
-    if result in (-3, -6, -7, -8, -9):
+    if result in UNAVAILABLE:
         raise DeviceUnavailableError(f"{what}: {name}")
     raise InternalError(f"{what}: {name}")
 
 
 class Arena:
-    """Structures that live together: cffi frees what is not referenced, and structures point at each other."""
+    """Owner of C structures that point at each other: cffi frees a structure when Python does not reference it."""
 
     def __init__(self) -> None:
         self.ffi, self.lib = binding()

@@ -18,7 +18,12 @@ class PipelineCache:
         self.context = context
         properties = context.features.properties
         self.uuid = bytes(properties.pipelineCacheUUID)
-        self.header = struct.pack("<IIII", 32, 1, properties.vendorID, properties.deviceID) + self.uuid
+        self.header = (
+            struct.pack(
+                "<IIII", api.CACHE_HEADER_BYTES, api.CACHE_HEADER_VERSION, properties.vendorID, properties.deviceID
+            )
+            + self.uuid
+        )
         self.entry = "vulkan", f"{properties.vendorID:04x}-{properties.deviceID:04x}-{self.uuid.hex()}.bin"
         data = self._load()
         self.stored = len(data)

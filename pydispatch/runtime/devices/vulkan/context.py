@@ -117,7 +117,7 @@ class Context(Closing, base.Context):
         self._timeline()
         self._make_pools(lib, force_staging)
         pool = self.ffi.new("VkCommandPool*")
-        create = self.arena.new("VkCommandPoolCreateInfo", flags=2, queueFamilyIndex=self.family)  # reset one by one
+        create = self.arena.new("VkCommandPoolCreateInfo", flags=api.POOL_RESETS_BUFFERS, queueFamilyIndex=self.family)
         api.check(self.calls.vkCreateCommandPool(self.handle, create, self.ffi.NULL, pool), "vkCreateCommandPool")
         self.command_pool = pool[0]
         self.cache = cache.PipelineCache(self)
@@ -128,6 +128,7 @@ class Context(Closing, base.Context):
         self.max_range = limits["maxStorageBufferRange"]
 
     def _create(self, lib: Any) -> Any:
+        """Create the VkDevice with one queue for compute."""
         family = self.instance.queue_family(self.physical)
         assert family is not None
         self.family = family
@@ -150,8 +151,9 @@ class Context(Closing, base.Context):
         return handle[0]
 
     def _timeline(self) -> None:
+        """Create the timeline semaphore, whose value counts submissions."""
         ffi, arena = self.ffi, self.arena
-        kind = arena.new("VkSemaphoreTypeCreateInfo", semaphoreType=1, initialValue=0)
+        kind = arena.new("VkSemaphoreTypeCreateInfo", semaphoreType=api.TIMELINE_SEMAPHORE, initialValue=0)
         handle = ffi.new("VkSemaphore*")
         create = arena.new("VkSemaphoreCreateInfo", pNext=kind)
         api.check(self.calls.vkCreateSemaphore(self.handle, create, ffi.NULL, handle), "vkCreateSemaphore")
@@ -160,18 +162,19 @@ class Context(Closing, base.Context):
         self.value = 0
 
     def _make_pools(self, lib: Any, force_staging: bool) -> None:
+        """Create the pools of device memory and of staging memory, which are one pool if device memory is mapped."""
         properties = self.ffi.new("VkPhysicalDeviceMemoryProperties*")
         lib.vkGetPhysicalDeviceMemoryProperties(self.physical, properties)
         kind, self.is_mapped, staging = memory_types(properties, force_staging)
         self.heap_bytes = max(properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount))
-        limit, whole = min(self.heap_bytes, 1 << 40), self.heap_bytes
+        limit, total_bytes = min(self.heap_bytes, 1 << 40), self.heap_bytes
         if self.kind == "CPU":  # lavapipe gives more than its heap has, without end
-            whole = max(whole, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        self.pool = ChunkPool(self.handle, self.calls, kind, self.is_mapped, f"vulkan:{self.index}", limit, whole)
+            total_bytes = max(total_bytes, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        self.pool = ChunkPool(self.handle, self.calls, kind, self.is_mapped, f"vulkan:{self.index}", limit, total_bytes)
         self.staging = self.pool
         if not self.is_mapped:
             self.staging = ChunkPool(
-                self.handle, self.calls, staging, True, f"vulkan:{self.index} staging", limit, whole
+                self.handle, self.calls, staging, True, f"vulkan:{self.index} staging", limit, total_bytes
             )
         for pool in self._pools():
             pool.name_buffer = lambda buffer, text: self.set_name(OBJECT_BUFFER, buffer, text)
@@ -220,6 +223,7 @@ class Context(Closing, base.Context):
         api.check(result, f"vulkan:{self.index}: {what}")
 
     def require_usable(self) -> None:
+        """Raise DeviceUnavailableError if the device was closed or lost."""
         self.require_own()
         if self.lost:
             raise api.DeviceLostError(f"vulkan:{self.index} was lost; open it again with pydispatch.device()")
@@ -245,6 +249,7 @@ class Context(Closing, base.Context):
         return self.pool.stats()
 
     def trim(self) -> None:
+        """Return free memory to the driver once the device is idle."""
         with self.lock:
             if self.closed or self.is_forked:
                 return
@@ -253,6 +258,7 @@ class Context(Closing, base.Context):
                 pool.trim()
 
     def upload(self, block: Block, source: base.Source, size: int) -> None:
+        """Copy bytes of the process into a block, through staging memory if the block is not mapped."""
         if type(source) is int:
             source = self.ffi.cast("char*", source)
         if block.pointer is not None:
@@ -266,6 +272,9 @@ class Context(Closing, base.Context):
             self.staging.release(stage)
 
     def copy_out(self, block: Block, target: base.Source, size: int, at: int = 0) -> None:
+        """Copy `size` bytes from byte `at` of a block to host memory, through staging memory if the block is not
+        mapped.
+        """
         if size == 0:
             return
         self.transfers.add("from_device", size)
@@ -314,6 +323,7 @@ class Context(Closing, base.Context):
         return {self.pool, self.staging}
 
     def _destroy(self) -> None:
+        """Destroy all driver objects; no block is in use."""
         calls, handle, null = self.calls, self.handle, self.ffi.NULL
         free_garbage(self)
         calls.vkDestroyCommandPool(handle, self.command_pool, null)

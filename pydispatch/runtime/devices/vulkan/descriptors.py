@@ -36,15 +36,16 @@ class Descriptors:
         return pool
 
     def _pool(self, descriptors: int) -> Any:
+        """Create a pool with room for so many storage buffers."""
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         sizes = arena.array("VkDescriptorPoolSize", 1)
         sizes[0].type, sizes[0].descriptorCount = STORAGE_BUFFER, descriptors
         create = arena.new(
             "VkDescriptorPoolCreateInfo",
-            flags=1,
+            flags=api.POOL_FREES_SETS,
             maxSets=POOL_SETS,
             poolSizeCount=1,
-            pPoolSizes=sizes,  # freed one by one
+            pPoolSizes=sizes,
         )
         handle = ffi.new("VkDescriptorPool*")
         api.check(

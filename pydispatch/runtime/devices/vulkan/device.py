@@ -45,6 +45,7 @@ def open_device(index: int, staging: bool) -> VulkanDevice:
 
 
 def _save_caches() -> None:
+    """Save the pipeline caches of the open devices of this process when the interpreter exits."""
     for (owner, _, _), context in _contexts.items():
         if owner == os.getpid() and not context.closed and not context.lost:
             with contextlib.suppress(Exception):
@@ -69,6 +70,7 @@ class VulkanDevice(AcceleratorDevice):
         return HostProperties(("vulkan", self.name), FORMAT, names, names, (0,) * 8, 1)
 
     def _check_code(self, data: bytes, where: str) -> None:
+        """Raise ArtifactError unless `data` is a valid SPIR-V module."""
         if not is_spirv(data):
             raise ArtifactError(
                 f"{where} is no SPIR-V module: glslangValidator -V kernels.comp -o kernels.spv makes one of GLSL"

@@ -13,6 +13,7 @@ from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
 from pydispatch.runtime.accelerators.recordings import FixedRecording, RecordingExecutor
+from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.pipelines import Executables, SpirvParts
 from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder
 from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer
@@ -36,6 +37,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         self.executables.release()
 
     def load(self, executable: Executable) -> None:
+        """Create the pipelines of an executable; see `Executor.load`."""
         name, variant = executable.name, executable.variant
         notes = variant.get("spirv") if executable.source is None else None
         parts = SpirvParts(len(executable.code), notes, f"{executable.file}: executable '{name}'")
@@ -88,11 +90,11 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         """
         assert self.calls is not None
         instance = self.context.instance
-        before = len(instance.messages)
+        message_count = len(instance.messages)
         self.calls.call(function, command, blocks, constants, self.surroundings(False, buffer))
-        if len(messages := instance.messages) > before:
+        if len(messages := instance.messages) > message_count:
             label = self.calls.label(command)
-            raise CommandError(f"{label} recorded work that is not valid: {messages[before]}", label)
+            raise CommandError(f"{label} recorded work that is not valid: {messages[message_count]}", label)
 
     def cuts_at(self, synchronous: bool) -> bool:
         """Others record what they do."""
@@ -112,6 +114,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         return Surroundings("vulkan", context, address_of, None, recorded, handle_bits(context.handle))
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+        """Run a plan with a timestamp after each command; see `Executor.time`."""
         context, ffi = self.context, self.context.ffi
 
         def prepare() -> RecordedBuffer:
@@ -130,7 +133,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             ffi.sizeof(stamps),
             stamps,
             8,
-            1 | 2,  # 64 bits, wait
+            api.QUERY_64_BITS | api.QUERY_WAITS,
         )
         tick = context.features.properties.limits.timestampPeriod * 1e-9
         labels = [self._label(command) for command in record.commands]

@@ -63,8 +63,6 @@ SUBGROUPS = {
 EXTENSIONS = {"SPV_EXT_shader_atomic_float_add": ATOMIC_FLOAT}
 """Extension of SPIR-V → of the device."""
 
-_COMPUTE_STAGE = 0x20
-
 
 class Names(frozenset[str]):
     """Set of names of capabilities and features that also tests limits.
@@ -85,7 +83,11 @@ class Names(frozenset[str]):
 
 
 class Features:
-    """enabled: the structures to create the device with. names: what variants may require. limits: by name."""
+    """Features and limits of a device.
+
+    enabled: the chained structures to create the VkDevice with. names: capabilities and features that variants of
+    executables may require. limits: VkPhysicalDeviceLimits by name.
+    """
 
     def __init__(self, instance: Instance, device: Any) -> None:
         self.instance, self.device = instance, device
@@ -107,6 +109,7 @@ class Features:
         self.names.limits = self.limits
 
     def _extensions(self) -> set[str]:
+        """Return the names of the extensions that the device supports."""
         ffi, lib = self.instance.ffi, self.instance.lib
         count = ffi.new("uint32_t*")
         lib.vkEnumerateDeviceExtensionProperties(self.device, ffi.NULL, count, ffi.NULL)
@@ -133,14 +136,16 @@ class Features:
         return heads[1]
 
     def _subgroups(self, ffi: Any, lib: Any) -> tuple[int, int]:
+        """Return the size of a subgroup, and the VkSubgroupFeatureFlags that compute shaders support."""
         properties = self.arena.new("VkPhysicalDeviceSubgroupProperties")
         lib.vkGetPhysicalDeviceProperties2(self.device, self.arena.new("VkPhysicalDeviceProperties2", pNext=properties))
         return (
             properties.subgroupSize,
-            properties.supportedOperations if properties.supportedStages & _COMPUTE_STAGE else 0,
+            properties.supportedOperations if properties.supportedStages & api.COMPUTE_STAGE else 0,
         )
 
     def _limits(self, ffi: Any) -> dict[str, int]:
+        """Return the limits of the device by name; an element of an array is named `name[i]`."""
         limits: dict[str, int] = {"subgroupSize": self.subgroup_size}
         for name, field in ffi.typeof("VkPhysicalDeviceLimits").fields:
             value = getattr(self.properties.limits, name)
@@ -151,6 +156,7 @@ class Features:
         return limits
 
     def _names(self, subgroup_bits: int) -> set[str]:
+        """Return the SPIR-V capabilities and extensions that the device supports."""
         names = {name for name, needs in CAPABILITIES.items() if self.features.intersection(needs)}
         names |= {name for name, bit in SUBGROUPS.items() if subgroup_bits & bit}
         names |= {name for name, needs in EXTENSIONS.items() if needs in self.extensions}

@@ -18,6 +18,7 @@ _COMPUTE = 2
 
 
 def _no_driver() -> str:
+    """Return the message for a machine without a Vulkan driver."""
     settings = [f"{name}={os.environ[name]}" for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES") if name in os.environ]
     if settings:
         return f"there is no Vulkan driver where {' and '.join(settings)} says: correct the variable, or unset it"
@@ -25,7 +26,7 @@ def _no_driver() -> str:
 
 
 class Instance:
-    """A VkInstance."""
+    """A VkInstance, with the validation layer if PYDISPATCH_VULKAN_VALIDATION is set."""
 
     def __init__(self) -> None:
         self.ffi, self.lib = api.binding()
@@ -34,16 +35,16 @@ class Instance:
         self._mailbox, self._messages = Mailbox(), list[str]()
         layers, extensions = self._layers(), self._extensions(None)
         self.has_names = "VK_EXT_debug_utils" in extensions
-        wanted = ["VK_EXT_debug_utils"] if self.has_names else []
-        chosen = [LAYER] if self.validates else []
+        enabled_extensions = ["VK_EXT_debug_utils"] if self.has_names else []
+        enabled_layers = [LAYER] if self.validates else []
         if self.validates and LAYER not in layers:
             raise DeviceUnavailableError(
                 f"{VARIABLE} is set and the layer {LAYER} is not installed: apt-get install vulkan-validationlayers"
             )
         chain = self.ffi.NULL
         if self.validates and "VK_EXT_validation_features" in self._extensions(LAYER):
-            wanted.append("VK_EXT_validation_features")
-            enables = arena.array("VkValidationFeatureEnableEXT", [4])  # synchronization
+            enabled_extensions.append("VK_EXT_validation_features")
+            enables = arena.array("VkValidationFeatureEnableEXT", [api.VALIDATE_SYNCHRONIZATION])
             chain = arena.new(
                 "VkValidationFeaturesEXT", enabledValidationFeatureCount=1, pEnabledValidationFeatures=enables
             )
@@ -51,9 +52,9 @@ class Instance:
             "VkApplicationInfo", pApplicationName=arena.text("pydispatch"), apiVersion=api.VERSION_1_3
         )
         create = arena.new(
-            "VkInstanceCreateInfo", pNext=chain, pApplicationInfo=application, enabledLayerCount=len(chosen),
-            ppEnabledLayerNames=arena.texts(chosen), enabledExtensionCount=len(wanted),
-            ppEnabledExtensionNames=arena.texts(wanted),
+            "VkInstanceCreateInfo", pNext=chain, pApplicationInfo=application, enabledLayerCount=len(enabled_layers),
+            ppEnabledLayerNames=arena.texts(enabled_layers), enabledExtensionCount=len(enabled_extensions),
+            ppEnabledExtensionNames=arena.texts(enabled_extensions),
         )  # fmt: skip
         handle = self.ffi.new("VkInstance*")
         result = self.lib.vkCreateInstance(create, self.ffi.NULL, handle)
@@ -64,6 +65,11 @@ class Instance:
         self._listen(arena)
 
     def _names(self, enumerate: Any, kind: str, field: str, *first: Any) -> set[str]:
+        """Return the names of the layers or extensions that a Vulkan function enumerates.
+
+        enumerate: the function. kind, field: the structure that it fills, and the field with the name. first: its
+        leading arguments.
+        """
         count = self.ffi.new("uint32_t*")
         if enumerate(*first, count, self.ffi.NULL) < 0 or not count[0]:
             return set()
@@ -86,11 +92,12 @@ class Instance:
         return self._messages
 
     def _listen(self, arena: api.Arena) -> None:
+        """Collect the messages of the validation layer."""
         if not (self.validates and self.has_names):
             return
         create = self.function("vkCreateDebugUtilsMessengerEXT")
         info = arena.new(
-            "VkDebugUtilsMessengerCreateInfoEXT", messageSeverity=_ERROR_BITS, messageType=7,
+            "VkDebugUtilsMessengerCreateInfoEXT", messageSeverity=_ERROR_BITS, messageType=api.ALL_MESSAGE_TYPES,
             pfnUserCallback=self.ffi.cast(kind := "PFN_vkDebugUtilsMessengerCallbackEXT", CALLBACKS[kind]),
             pUserData=self.ffi.cast("void*", self._mailbox.address),
         )  # fmt: skip

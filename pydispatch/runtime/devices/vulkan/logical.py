@@ -14,7 +14,10 @@ OBJECT_BUFFER, OBJECT_SHADER_MODULE, OBJECT_PIPELINE = 9, 15, 19  # VkObjectType
 
 
 class LogicalDevice(Protocol):
-    """A VkDevice (`context.Context`). alignment, max_range: of bindings, in bytes. ends_loops: silently, when long."""
+    """Interface of a VkDevice (`context.Context`).
+
+    alignment, max_range: of bindings, in bytes. ends_loops: whether the driver silently ends long loops.
+    """
 
     ffi: Any
     calls: Any
@@ -40,8 +43,11 @@ class LogicalDevice(Protocol):
 
 
 class Submission:
-    """A VkSubmitInfo that is filled once, and what to wait with. value: what the timeline has when it is done; written
-    before each submission, so one is in flight at most. addresses: of the VkSubmitInfo and the VkSemaphoreWaitInfo."""
+    """A VkSubmitInfo and a VkSemaphoreWaitInfo that are filled once and used for each submission.
+
+    value: the value of the timeline semaphore when the submission is complete; it is written before each submission, so
+    at most one is in flight. addresses: of the two structures.
+    """
 
     __slots__ = ("_arena", "addresses", "value")
 

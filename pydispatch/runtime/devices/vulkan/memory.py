@@ -37,12 +37,13 @@ class Chunk:
         return None
 
     def give(self, offset: int, size: int) -> None:
+        """Return a range to the free ranges, and merge adjacent ones."""
         insort(self.free, (offset, size))
         merged = [self.free[0]]
         for start, length in self.free[1:]:
-            before, room = merged[-1]
-            if before + room == start:
-                merged[-1] = (before, room + length)
+            last_start, last_length = merged[-1]
+            if last_start + last_length == start:
+                merged[-1] = (last_start, last_length + length)
             else:
                 merged.append((start, length))
         self.free = merged
@@ -90,6 +91,7 @@ class ChunkPool(BlockPool[Block]):
         self.name_buffer: Any = None
 
     def _allocate(self, size: int) -> Block:
+        """Allocate a block in a free range: as it is, after merging free blocks, or in a new chunk."""
         if self.is_destroyed:
             raise DeviceUnavailableError(f"{self.name} was closed")
         location = self._find(size)
@@ -103,6 +105,7 @@ class ChunkPool(BlockPool[Block]):
         return Block(self, *location, size, self._next_number())
 
     def _find(self, size: int) -> tuple[Chunk, int] | None:
+        """Take `size` bytes from the first chunk that has them; None if none has."""
         for chunk in self.chunks:
             offset = chunk.take(size)
             if offset is not None:
@@ -135,6 +138,7 @@ class ChunkPool(BlockPool[Block]):
             ) from None
 
     def _chunk(self, size: int) -> Chunk:
+        """Allocate a chunk of memory with a buffer over it, mapped if the pool is. Raise OutOfMemoryError."""
         if sum(chunk.size for chunk in self.chunks) + size > self.total:
             raise OutOfMemoryError(f"the device has {self.total}")
         ffi, calls, arena = self.ffi, self.calls, api.Arena()
@@ -160,6 +164,7 @@ class ChunkPool(BlockPool[Block]):
         return Chunk(buffer[0], memory[0], size, int(ffi.cast("uintptr_t", address[0])) if self.mapped else 0)
 
     def _free_blocks(self) -> None:
+        """Merge the free blocks, and free the chunks that are unused."""
         self._merge()
         used = []
         for chunk in self.chunks:
@@ -187,10 +192,10 @@ class ChunkPool(BlockPool[Block]):
 
 
 def memory_types(properties: Any, force_staging: bool) -> tuple[int, bool, int]:
-    """(type for buffers, whether it is mapped, type for staging) of a VkPhysicalDeviceMemoryProperties.
+    """Return (type for buffers, whether it is mapped, type for staging) of a VkPhysicalDeviceMemoryProperties.
 
-    Memory that the processor sees too is taken for buffers where it is most of what the device has: then nothing needs
-    to be staged.
+    Memory that the CPU can access too is used for buffers where it is most of what the device has: nothing needs
+    staging then.
     """
     types = [
         (properties.memoryTypes[i].propertyFlags, properties.memoryTypes[i].heapIndex)
@@ -198,15 +203,21 @@ def memory_types(properties: Any, force_staging: bool) -> tuple[int, bool, int]:
     ]
     sizes = [properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount)]
 
-    def best(wanted: int, liked: int, min_heap_bytes: int = 0) -> int | None:
-        fit = [i for i, (flags, heap) in enumerate(types) if flags & wanted == wanted and sizes[heap] >= min_heap_bytes]
-        return max(fit, key=lambda i: (bin(types[i][0] & liked).count("1"), -i), default=None)
+    def best_type(required_flags: int, preferred_flags: int, min_heap_bytes: int = 0) -> int | None:
+        candidates = [
+            i
+            for i, (flags, heap) in enumerate(types)
+            if flags & required_flags == required_flags and sizes[heap] >= min_heap_bytes
+        ]
+        return max(candidates, key=lambda i: (bin(types[i][0] & preferred_flags).count("1"), -i), default=None)
 
-    local = [sizes[heap] for flags, heap in types if flags & _DEVICE_LOCAL]
-    staging = best(_HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED)
-    shared = best(_DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED, max(local, default=0) // 2)
-    assert staging is not None, "every device has memory that is host visible and coherent"
-    if shared is not None and not force_staging:
-        return shared, True, staging
-    device_local = best(_DEVICE_LOCAL, 0)
-    return (device_local if device_local is not None else staging), device_local is None, staging
+    local_sizes = [sizes[heap] for flags, heap in types if flags & _DEVICE_LOCAL]
+    staging_type = best_type(_HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED)
+    shared_type = best_type(
+        _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED, max(local_sizes, default=0) // 2
+    )
+    assert staging_type is not None, "every device has memory that is host visible and coherent"
+    if shared_type is not None and not force_staging:
+        return shared_type, True, staging_type
+    device_type = best_type(_DEVICE_LOCAL, 0)
+    return (device_type if device_type is not None else staging_type), device_type is None, staging_type

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pydispatch._core.commands import Dispatch, Export
     from pydispatch.runtime.accelerators.execute import Executable
 
-_COMPUTE_STAGE = 0x20
 _COMPUTE_BIND_POINT = 1
 
 
@@ -101,9 +100,9 @@ class Executables:
             limits = self.context.features.limits
             kernel.grid_limits = tuple(limits[f"maxComputeWorkGroupCount[{i}]"] for i in range(3))  # type: ignore[assignment]
             kernel.set_layout, kernel.layout = self._layout(kernel.bindings, kernel.constants)
-            known = {c.id: c.bytes for c in reflections[module].spec_constants}
-            chosen = {id: (value, known[id]) for id, value in values.items() if id in known}
-            kernel.pipeline = self._pipeline(handles[module], modules[module], entry, kernel, chosen)
+            constant_bytes = {c.id: c.bytes for c in reflections[module].spec_constants}
+            specialization = {id: (value, constant_bytes[id]) for id, value in values.items() if id in constant_bytes}
+            kernel.pipeline = self._pipeline(handles[module], modules[module], entry, kernel, specialization)
             self.kernels[executable.index, export.ordinal] = kernel
 
     def kernel_of(self, command: Dispatch) -> VulkanKernel:
@@ -179,7 +178,7 @@ class Executables:
         items = arena.array("VkDescriptorSetLayoutBinding", max(1, bindings))
         for i in range(bindings):
             items[i].binding, items[i].descriptorType, items[i].descriptorCount = i, STORAGE_BUFFER, 1
-            items[i].stageFlags = _COMPUTE_STAGE
+            items[i].stageFlags = api.COMPUTE_STAGE
         create = arena.new("VkDescriptorSetLayoutCreateInfo", bindingCount=bindings, pBindings=items)
         sets = arena.array("VkDescriptorSetLayout", 1)
         api.check(
@@ -187,7 +186,7 @@ class Executables:
             "vkCreateDescriptorSetLayout",
         )
         ranges = arena.array("VkPushConstantRange", 1)
-        ranges[0].stageFlags, ranges[0].offset, ranges[0].size = _COMPUTE_STAGE, 0, 4 * constants
+        ranges[0].stageFlags, ranges[0].offset, ranges[0].size = api.COMPUTE_STAGE, 0, 4 * constants
         layout = arena.new("VkPipelineLayoutCreateInfo", setLayoutCount=1, pSetLayouts=sets)
         if constants:
             layout.pushConstantRangeCount, layout.pPushConstantRanges = 1, ranges
@@ -210,20 +209,26 @@ class Executables:
         )
 
     def _pipeline(
-        self, module: Any, code: bytes, entry: EntryPoint, kernel: VulkanKernel, chosen: dict[int, tuple[int, int]]
+        self,
+        module: Any,
+        code: bytes,
+        entry: EntryPoint,
+        kernel: VulkanKernel,
+        specialization: dict[int, tuple[int, int]],
     ) -> Any:
-        """Create the compute pipeline of a kernel. chosen: (value, bytes) of specialization constants by id."""
+        """Create the compute pipeline of a kernel. specialization: (value, bytes) of specialization constants by id."""
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         create = arena.new("VkComputePipelineCreateInfo", layout=kernel.layout, basePipelineIndex=-1)
-        create.stage.sType, create.stage.stage, create.stage.module = 18, _COMPUTE_STAGE, module
+        create.stage.sType = api.STRUCTURES["VkPipelineShaderStageCreateInfo"]
+        create.stage.stage, create.stage.module = api.COMPUTE_STAGE, module
         create.stage.pName = arena.text(entry.name)
-        if chosen:
-            entries, data = arena.array("VkSpecializationMapEntry", len(chosen)), b""
-            for item, (id, (value, size)) in zip(entries, chosen.items(), strict=True):
+        if specialization:
+            entries, data = arena.array("VkSpecializationMapEntry", len(specialization)), b""
+            for item, (id, (value, size)) in zip(entries, specialization.items(), strict=True):
                 item.constantID, item.offset, item.size = id, len(data), size
                 data += (value & (1 << 8 * size) - 1).to_bytes(size, "little")
             create.stage.pSpecializationInfo = arena.new(
-                "VkSpecializationInfo", mapEntryCount=len(chosen), pMapEntries=entries, dataSize=len(data),
+                "VkSpecializationInfo", mapEntryCount=len(specialization), pMapEntries=entries, dataSize=len(data),
                 pData=arena.array("char", data),
             )  # fmt: skip
         handle = ffi.new("VkPipeline*")
@@ -257,6 +262,7 @@ class Executables:
 
 
 def _destroy(context: LogicalDevice, pipelines: list[Any], modules: list[Any], layouts: list[tuple[Any, Any]]) -> None:
+    """Destroy the driver objects of a program."""
     calls, handle, null = context.calls, context.handle, context.ffi.NULL
     for pipeline in pipelines:
         calls.vkDestroyPipeline(handle, pipeline, null)
@@ -288,6 +294,9 @@ class SpirvParts:
             raise ArtifactError(f'{where}: manifest.json: the key "spirv" of its variant: {error}') from None
 
     def _read(self, notes: Any, size: int) -> None:
+        """Read the key "spirv" of the manifest. Raise KeyError or ValueError if it does not describe `size` bytes of
+        code.
+        """
         notes = table(notes)
         pairs = [listed(pair, 2) for pair in listed(notes["modules"])]
         self.modules = [(count(offset), count(length)) for offset, length in pairs]

@@ -38,15 +38,16 @@ class CommandBufferRecorder:
         if context.garbage:
             free_garbage(context)
         self.buffer = self._allocate()
-        self.sets: list[tuple[Any, Any, int]] = []
-        self.blocks: list[Block] = []  # memory of its own
-        self.stages = 0  # used since the last barrier
+        self.sets: list[tuple[Any, Any, int]] = []  # descriptor sets: (pool, array of sets, count)
+        self.blocks: list[Block] = []  # memory that the recording owns
+        self.stages = 0  # pipeline stages of the commands since the last barrier
         self.queries: Any = None
-        self.watches: list[tuple[Any, VulkanKernel]] = []
+        self.watches: list[tuple[Any, VulkanKernel]] = []  # words in which kernels report loops that ended early
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
     def _allocate(self) -> Any:
+        """Allocate a primary command buffer."""
         context = self.context
         info = self.arena.new(
             "VkCommandBufferAllocateInfo", commandPool=context.command_pool, level=0, commandBufferCount=1
@@ -151,8 +152,14 @@ class CommandBufferRecorder:
             if isinstance(command, Dispatch):
                 self._dispatch(index, command, blocks, words, executables)
             elif isinstance(command, Fill):
-                at = command.target
-                self.fill(_block(blocks, at.buffer), at.offset, at.size, patterns[index], command.pattern_size)
+                target_slot = command.target
+                self.fill(
+                    _block(blocks, target_slot.buffer),
+                    target_slot.offset,
+                    target_slot.size,
+                    patterns[index],
+                    command.pattern_size,
+                )
             elif isinstance(command, Custom):
                 assert host is not None
                 host(command)
@@ -167,7 +174,7 @@ class CommandBufferRecorder:
 
     def _begin_timestamps(self, count: int) -> None:
         """Create a query pool for `count` commands, and record the first timestamp."""
-        create = self.arena.new("VkQueryPoolCreateInfo", queryType=2, queryCount=count + 1)
+        create = self.arena.new("VkQueryPoolCreateInfo", queryType=api.TIMESTAMP_QUERY, queryCount=count + 1)
         handle = self.ffi.new("VkQueryPool*")
         api.check(self.calls.vkCreateQueryPool(self.context.handle, create, self.ffi.NULL, handle), "vkCreateQueryPool")
         self.queries = handle[0]
@@ -193,7 +200,7 @@ class CommandBufferRecorder:
             arena.array("VkDescriptorBufferInfo", max(1, count)),
         )
         sets = self._sets([kernel.set_layout for _, _, kernel in dispatches], [k.bindings for _, _, k in dispatches])
-        at = 0
+        written_count = 0
         for (index, command, kernel), set_ in zip(dispatches, sets, strict=True):
             executables.check_grid(kernel, command.grid)
             self.bound[index] = set_
@@ -204,12 +211,13 @@ class CommandBufferRecorder:
             if kernel.is_watched:
                 ranges.append(self._watched(kernel))
             for binding, (block, offset, length) in enumerate(ranges):
-                info, write = infos[at], writes[at]
+                info, write = infos[written_count], writes[written_count]
                 info.buffer, info.offset, info.range = block.buffer, block.offset + offset, length
-                write.sType, write.dstSet, write.dstBinding, write.descriptorCount = 35, set_, binding, 1
-                write.descriptorType, write.pBufferInfo = STORAGE_BUFFER, infos + at
-                at += 1
-        self.calls.vkUpdateDescriptorSets(self.context.handle, at, writes, 0, self.ffi.NULL)
+                write.sType = api.STRUCTURES["VkWriteDescriptorSet"]
+                write.dstSet, write.dstBinding, write.descriptorCount = set_, binding, 1
+                write.descriptorType, write.pBufferInfo = STORAGE_BUFFER, infos + written_count
+                written_count += 1
+        self.calls.vkUpdateDescriptorSets(self.context.handle, written_count, writes, 0, self.ffi.NULL)
 
     def _spilled(self, words: bytes) -> tuple[Block, int, int]:
         """Copy constants into memory that lives as long as the recording, and return (block, offset, bytes)."""
@@ -240,34 +248,36 @@ class CommandBufferRecorder:
         maxStorageBufferRange.
         """
         block, offset, length = _block(blocks, slot.buffer), slot.offset, slot.size
-        bound = max(4, -(-length // 4) * 4)
-        if bound > self.context.max_range:
+        bound_bytes = max(4, -(-length // 4) * 4)
+        if bound_bytes > self.context.max_range:
             raise InvalidArgumentError(
                 f"{kernel.label}, binding {binding}: {length} bytes, vulkan:{self.context.index} binds at most "
                 f"{self.context.max_range} (maxStorageBufferRange)"
             )
         if offset % self.context.alignment == 0:
-            return block, offset, bound
+            return block, offset, bound_bytes
         if length == 0:
             return block, 0, 4
-        temporary = self.temporary(bound)
+        temporary = self.temporary(bound_bytes)
         self.moved.setdefault(index, []).append((temporary, block, offset, length, kernel.written[binding]))
-        return temporary, 0, bound
+        return temporary, 0, bound_bytes
 
     def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
         """Allocate one descriptor set per layout, and return them."""
         result: list[Any] = []
-        at = 0
-        while at < len(layouts):
-            take = 1
-            most = min(POOL_SETS, len(layouts) - at)
-            while take < most and sum(bindings[at : at + take + 1]) <= POOL_DESCRIPTORS:
-                take += 1
-            sets = self.ffi.new("VkDescriptorSet[]", take)
-            pool = self.context.descriptors.allocate(layouts[at : at + take], sets, sum(bindings[at : at + take]))
-            self.sets.append((pool, sets, take))
-            result += [sets[i] for i in range(take)]
-            at += take
+        first = 0
+        while first < len(layouts):
+            count = 1
+            most_sets = min(POOL_SETS, len(layouts) - first)
+            while count < most_sets and sum(bindings[first : first + count + 1]) <= POOL_DESCRIPTORS:
+                count += 1
+            sets = self.ffi.new("VkDescriptorSet[]", count)
+            pool = self.context.descriptors.allocate(
+                layouts[first : first + count], sets, sum(bindings[first : first + count])
+            )
+            self.sets.append((pool, sets, count))
+            result += [sets[i] for i in range(count)]
+            first += count
         return result
 
     def _dispatch(

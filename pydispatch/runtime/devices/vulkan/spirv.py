@@ -13,7 +13,7 @@ from pydispatch.link.spirv.link import LinkedSpirv, SpirvLibrary
 
 
 class Spirv:
-    """pydispatch.runtime.accelerators.libraries.Dialect."""
+    """SPIR-V; implements `libraries.Dialect`."""
 
     kind = "spirv"
     language = "SPIR-V"

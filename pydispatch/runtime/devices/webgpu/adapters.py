@@ -40,8 +40,8 @@ class Adapter:
         self._native = native
         lib.wgpuAdapterGetLimits(handle, self.supported_limits)
         self.limits = limits_of(self.supported_limits)
-        known = FEATURES | OPTIONAL_FEATURES
-        self.features = {name for name, feature in known.items() if lib.wgpuAdapterHasFeature(handle, feature)}
+        feature_codes = FEATURES | OPTIONAL_FEATURES
+        self.features = {name for name, feature in feature_codes.items() if lib.wgpuAdapterHasFeature(handle, feature)}
 
     def names(self) -> WgslFeatures:
         """Return the names of features and limits that variants may require."""
@@ -82,6 +82,7 @@ def _without_messages() -> Iterator[None]:
 
 @cache
 def _adapters(owner: int, backends: int) -> list[Adapter]:
+    """Return the adapters of an instance. owner: the process id, as a forked process has an instance of its own."""
     ffi, lib = api.binding()
     instance = _instance(owner, backends)
     with _without_messages():

@@ -94,7 +94,7 @@ class Errors:
         self.name = name
         self.ffi, self.lib = binding()
         self.box = Mailbox()
-        self.said: list[tuple[int, str]] = []
+        self.reported: list[tuple[int, str]] = []
         self.mapping = ""  # why the last mapping failed
         self._lost: str | None = None
         self._scope = self.ffi.new("WGPUPopErrorScopeCallbackInfo*", self.callback("WGPUPopErrorScopeCallback"))
@@ -124,7 +124,7 @@ class Errors:
             elif kind == MAPPED:
                 self.mapping = text
             else:
-                self.said.append((code, text))
+                self.reported.append((code, text))
 
     def begin(self) -> None:
         """Open an error scope: errors of all calls until `end` are collected."""
@@ -133,7 +133,7 @@ class Errors:
     def end(self, what: str) -> None:
         """Close the error scope, and raise its first error. what: begins the message."""
         self._pop_scope(self.device, self._scope[0])
-        if self.lost or self.said:
+        if self.lost or self.reported:
             self.fail(what)
 
     def take(self) -> tuple[int, str] | None:
@@ -143,17 +143,17 @@ class Errors:
         """
         self._pop_scope(self.device, self._scope[0])
         is_lost = self.lost
-        error = self.said[0] if self.said else None
+        error = self.reported[0] if self.reported else None
         if is_lost or (error is not None and _LOST in error[1]):
             self.fail("")
-        self.said.clear()
+        self.reported.clear()
         return error
 
     def fail(self, what: str) -> None:
         """Raise the first recorded error, or DeviceLostError. what: begins the message."""
         is_lost = self.lost
-        kind, message = self.said[0] if self.said else (0, "")
-        self.said.clear()
+        kind, message = self.reported[0] if self.reported else (0, "")
+        self.reported.clear()
         if is_lost or _LOST in message:
             self._lost = is_lost or message
             raise DeviceLostError(

@@ -75,9 +75,9 @@ class Context(Closing, base.Context):
     def _open(self, backend: str, standard: bool) -> Any:
         """Request the WGPUDevice of the adapter. Raise DeviceUnavailableError if the adapter gives none."""
         ffi, lib, arena, adapter = self.ffi, self.lib, api.Arena(), self.adapter
-        wanted = FEATURES | OPTIONAL_FEATURES
+        feature_codes = FEATURES | OPTIONAL_FEATURES
         self.enabled = set() if standard else adapter.features
-        features = arena.array("WGPUFeatureName", [wanted[name] for name in sorted(self.enabled)])
+        features = arena.array("WGPUFeatureName", [feature_codes[name] for name in sorted(self.enabled)])
         create = arena.new(
             "WGPUDeviceDescriptor", requiredFeatureCount=len(self.enabled), requiredFeatures=features,
             requiredLimits=_guaranteed_limits(adapter.supported_limits) if standard else adapter.supported_limits,
@@ -91,13 +91,14 @@ class Context(Closing, base.Context):
             lib.wgpuInstanceProcessEvents(instance_of(backend))
         opened = [(handle, text) for kind, _, handle, text in box.take() if kind == OPENED]
         if not opened or not opened[0][0]:
-            said = api.without_frame(opened[0][1]) if opened else "no answer"
-            raise DeviceUnavailableError(f"{self.name}: {adapter.model} gives no device: {said}")
+            answer = api.without_frame(opened[0][1]) if opened else "no answer"
+            raise DeviceUnavailableError(f"{self.name}: {adapter.model} gives no device: {answer}")
         return ffi.cast("WGPUDevice", opened[0][0])
 
     # Submitting, under the lock
 
     def require_usable(self) -> None:
+        """Raise DeviceUnavailableError if the device was closed or lost."""
         self.require_own()
         if self.errors.lost is not None:
             self.errors.fail("")
@@ -172,6 +173,7 @@ class Context(Closing, base.Context):
         return self.pool.stats()
 
     def trim(self) -> None:
+        """Return free memory to the driver."""
         if self.is_forked:
             return
         for pool in (self.pool, self.readback):
@@ -189,14 +191,14 @@ class Context(Closing, base.Context):
         if self.is_mapped and not self._submissions and not self._has_writes:
             self._copy_mapped(block, False, 0, _rounded_to_words(size), 0, source, size)
             return
-        whole = size & ~3
-        if whole:
+        word_bytes = size & ~3
+        if word_bytes:
             self.errors.begin()
-            self.lib.wgpuQueueWriteBuffer(self.queue, block.buffer, 0, source, whole)
+            self.lib.wgpuQueueWriteBuffer(self.queue, block.buffer, 0, source, word_bytes)
             self._has_writes = True
             self.errors.end(f"{self.name}: an upload of {size} bytes")
-        if whole < size:
-            self._write_tail(block, self.ffi.buffer(source, size)[whole:], whole)
+        if word_bytes < size:
+            self._write_tail(block, self.ffi.buffer(source, size)[word_bytes:], word_bytes)
 
     def _bytes(self, source: base.Source, writable: bool = False) -> Any:
         """Return host memory as a `char*` or a cffi buffer. writable: raise if the memory is read-only."""
@@ -311,6 +313,7 @@ class Context(Closing, base.Context):
         return self.pool, self.readback
 
     def _destroy(self) -> None:
+        """Release all objects of wgpu; no block is in use."""
         self.pipelines.release()
         self._free()
         for pool in self._pools():

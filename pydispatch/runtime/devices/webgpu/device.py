@@ -28,8 +28,8 @@ def open_device(index: int, adapter: str, backend: str, staging: bool, standard:
         key = (os.getpid(), index, adapter, backend, staging, standard)
         context = _contexts.get(key)
         if context is None or context.errors.lost is not None or context.closed:
-            chosen = select_adapter(index, backend, adapter)
-            context = _contexts[key] = Context(f"webgpu:{index}", chosen, backend, staging, standard)
+            selected = select_adapter(index, backend, adapter)
+            context = _contexts[key] = Context(f"webgpu:{index}", selected, backend, staging, standard)
         return WebGPUDevice(context)
 
 
@@ -47,6 +47,7 @@ class WebGPUDevice(AcceleratorDevice):
         return HostProperties(("webgpu", self.name), FORMAT, names, names, (0,) * 8, 1)
 
     def _check_code(self, data: bytes, where: str) -> None:
+        """Raise ArtifactError unless `data` is a WGSL module with an entry point."""
         if not is_wgsl(data):
             raise ArtifactError(f"{where} is no WGSL: a WebGPU device takes the text of a module")
         if not read(data, where).entry_points:

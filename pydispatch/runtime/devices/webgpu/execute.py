@@ -34,6 +34,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
         self.kernels.release()
 
     def load(self, executable: Executable) -> None:
+        """Create the pipelines of an executable; see `Executor.load`."""
         name, variant = executable.name, executable.variant
         where = f"{executable.file}: executable '{name}'"
         parts = WgslParts(len(executable.code), variant.get("wgsl"), where, executable.source is not None)
@@ -122,6 +123,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
         )
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+        """Run a plan with a compute pass for each command; see `Executor.time`."""
         context = self.context
         with self._with_temporaries(record, blocks) as blocks:
             with context.lock:

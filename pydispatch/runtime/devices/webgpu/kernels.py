@@ -138,8 +138,8 @@ class Kernels:
             function = module.entry_points[0]
         where = module.where
         if function is None:
-            have = ", ".join(e.name for e in module.entry_points) or "none"
-            raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {have}")
+            entry_names = ", ".join(e.name for e in module.entry_points) or "none"
+            raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {entry_names}")
         words = executable.constants
         overrides = overrides_of(module, parts.overrides, len(words))
         check(module, function, overrides)
@@ -150,14 +150,14 @@ class Kernels:
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{export.name}', entry point '{entry.name}': {problem}")
         context = self.context
-        lacking = [need for need in interface.requirements(entry) if need not in context.names]
-        if lacking:
+        missing = [need for need in interface.requirements(entry) if need not in context.names]
+        if missing:
             raise DeviceUnavailableError(
-                f"{where}, export '@{export.name}' needs {' and '.join(map(self._explain, lacking))}, which "
+                f"{where}, export '@{export.name}' needs {' and '.join(map(self._explain, missing))}, which "
                 f"{context.name} ({context.adapter.model}) lacks; ask for less, or load it on another device"
             )
-        keyed = {override.key: values[override.name] for override in overrides}
-        kernel = WebGPUKernel(executable.name, export.name, module, entry, export.bindings, keyed)
+        override_values = {override.key: values[override.name] for override in overrides}
+        kernel = WebGPUKernel(executable.name, export.name, module, entry, export.bindings, override_values)
         limit = context.limits["maxStorageBuffersPerShaderStage"]
         if export.bindings > limit:
             kernel.merged = merged(module, function, limit)
@@ -165,10 +165,10 @@ class Kernels:
 
     def _explain(self, need: str) -> str:
         """Return a text for a missing feature or limit."""
-        limit, is_limit, least = need.partition(">=")
+        limit, is_limit, minimum = need.partition(">=")
         if not is_limit:
             return f"the feature {need}"
-        return f"{limit} of {least} (it has {self.context.limits.get(limit, 0)})"
+        return f"{limit} of {minimum} (it has {self.context.limits.get(limit, 0)})"
 
     def pipeline(self, kernel: WebGPUKernel, read_only: tuple[bool, ...], is_folded: bool = False) -> tuple[Any, Any]:
         """Return the pipeline and bind group layout of a kernel, created on first use.
@@ -267,6 +267,11 @@ class WgslParts:
             raise ArtifactError(f'{where}: manifest.json: the key "wgsl" of its variant: {error}') from None
 
     def _read(self, notes: dict[str, Any], size: int, is_given: bool) -> None:
+        """Read the key "wgsl" of the manifest. Raise KeyError or ValueError if it does not describe `size` bytes of
+        code.
+
+        is_given: whether the code is supplied at load time.
+        """
         self.overrides = [text(name) for name in listed(notes.get("overrides", []))]
         if is_given:
             self.read_only = [[flag is True for flag in listed(flags)] for flags in listed(notes.get("read_only", []))]

@@ -129,8 +129,10 @@ class PassRecorder:
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.lib = context, context.lib
         self.recording = RecordedPlan(context)
-        self.words = bytearray()  # of the uniform buffers of all dispatches
-        self.waiting: list[tuple[list[Any], int, int, int]] = []  # uniforms of a launch, group, first of `words`, bytes
+        self.uniform_bytes = bytearray()  # contents of the uniform buffers of all launches
+        # For each uniform buffer: the list that receives its bind group, the index of the group, and its range of
+        # `uniform_bytes` as (offset, bytes).
+        self.pending_uniforms: list[tuple[list[Any], int, int, int]] = []
 
     # Copies and fills
 
@@ -214,11 +216,11 @@ class PassRecorder:
         if not self.recording.pieces or type(self.recording.pieces[-1]) is not list or self._is_marked():
             self.recording.pieces.append([])
         step = self.context.uniform_alignment
-        bound: list[tuple[int, Any]] = []
+        groups: list[tuple[int, Any]] = []
         for group_index, words in uniforms.items():
-            self.waiting.append((bound, group_index, len(self.words), -(-len(words) // 16) * 16))
-            self.words += words.ljust(-(-len(words) // step) * step, b"\0")
-        self.recording.pieces[-1].append((pipeline, group, bound, *grid))
+            self.pending_uniforms.append((groups, group_index, len(self.uniform_bytes), -(-len(words) // 16) * 16))
+            self.uniform_bytes += words.ljust(-(-len(words) // step) * step, b"\0")
+        self.recording.pieces[-1].append((pipeline, group, groups, *grid))
 
     def _is_marked(self) -> bool:
         """Return whether the last piece belongs to a command that is timed by itself."""
@@ -244,8 +246,14 @@ class PassRecorder:
             if isinstance(command, Dispatch):
                 self._dispatch(command, blocks, constants, kernels)
             elif isinstance(command, Fill):
-                at = command.target
-                self.fill(_block(blocks, at), at.offset, at.size, patterns[index], command.pattern_size)
+                target_slot = command.target
+                self.fill(
+                    _block(blocks, target_slot),
+                    target_slot.offset,
+                    target_slot.size,
+                    patterns[index],
+                    command.pattern_size,
+                )
             elif isinstance(command, Custom):
                 self.recording.pieces.append(command)
             elif isinstance(command, Copy):
@@ -259,15 +267,17 @@ class PassRecorder:
         kernel = kernels.kernel_of(command)
         if 0 in command.grid:
             return
-        form = kernels.form_of(kernel, command.grid)
-        back: list[tuple[Block, int, Block, int, int]] = []
+        launch_grid = kernels.form_of(kernel, command.grid)
+        copies_back: list[tuple[Block, int, Block, int, int]] = []
         uniforms: dict[int, bytes] = {}
         if kernel.merged is not None:
-            ranges, offsets = self._merged_ranges(command, blocks, kernel, kernel.merged, back)
+            ranges, offsets = self._merged_ranges(command, blocks, kernel, kernel.merged, copies_back)
             uniforms[OFFSETS[0]] = struct.pack(f"<{len(offsets)}I", *offsets) or bytes(16)
             read_only = (False,) * len(ranges)
         else:
-            ranges = [self._bindable_range(slot, blocks, kernel, i, back) for i, slot in enumerate(command.slots)]
+            ranges = [
+                self._bindable_range(slot, blocks, kernel, i, copies_back) for i, slot in enumerate(command.slots)
+            ]
             read_only = kernel.read_only
             if any(read_only):
                 written = {range_[0] for range_, flag in zip(ranges, read_only, strict=True) if not flag}
@@ -276,28 +286,29 @@ class PassRecorder:
         if kernel.has_constants and command.constant_count:
             first = 4 * command.first_constant
             uniforms[CONSTANTS[0]] = constants[first : first + 4 * command.constant_count]
-        is_folded = form != command.grid
+        is_folded = launch_grid != command.grid
         if is_folded:
             x, y, z = command.grid
             uniforms[GRID[0]] = struct.pack("<4I", x, y, z, x * y * z)
         pipeline, layout = kernels.pipeline(kernel, read_only, is_folded)
-        self._add(pipeline, self._group(layout, ranges), form, uniforms)
-        for temporary, start, block, at, size in back:
+        self._add(pipeline, self._group(layout, ranges), launch_grid, uniforms)
+        for temporary, start, block, at, size in copies_back:
             self.copy(temporary, start, block, at, size)
 
     def _merged_ranges(
         self, command: Dispatch, blocks: Sequence[Block | None], kernel: WebGPUKernel, merged: Merged,
-        back: list[tuple[Block, int, Block, int, int]],
+        copies_back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[list[tuple[Any, int, int]], list[int]]:  # fmt: skip
         """Return the bindings of a kernel with merged buffers, and the first element of each original buffer.
 
-        Merged buffers are copied into one temporary block. back: receives the copies to record after the dispatch.
+        Merged buffers are copied into one temporary block. copies_back: receives the copies to record after the
+        dispatch.
         """
         ranges, offsets = [], []
         for group, size in zip(merged.bindings, merged.bytes, strict=True):
             if len(group) == 1:
                 offsets.append(0)
-                ranges.append(self._bindable_range(command.slots[group[0]], blocks, kernel, group[0], back))
+                ranges.append(self._bindable_range(command.slots[group[0]], blocks, kernel, group[0], copies_back))
                 continue
             starts, total = [], 0
             for binding in group:
@@ -311,7 +322,7 @@ class PassRecorder:
                 block = _block(blocks, slot)
                 self.copy(block, slot.offset, temporary, start, slot.size)
                 if binding in merged.written:
-                    back.append((temporary, start, block, slot.offset, slot.size))
+                    copies_back.append((temporary, start, block, slot.offset, slot.size))
             offsets += [start // size for start in starts]
             ranges.append((temporary.buffer, 0, total))
         return ranges, offsets
@@ -327,31 +338,31 @@ class PassRecorder:
 
     def _bindable_range(
         self, slot: Slot, blocks: Sequence[Block | None], kernel: WebGPUKernel, binding: int,
-        back: list[tuple[Block, int, Block, int, int]],
+        copies_back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[Any, int, int]:  # fmt: skip
         """Return the (buffer, offset, bytes) to bind for an operand.
 
-        An operand at an unaligned offset, or at the end of its block, is copied to a temporary block. back: receives
-        the copies to record after the dispatch.
+        An operand at an unaligned offset, or at the end of its block, is copied to a temporary block. copies_back:
+        receives the copies to record after the dispatch.
         """
-        context, block, at = self.context, _block(blocks, slot), slot.offset
-        declared = kernel.entry.buffers.get(binding)
-        min_bytes = MIN_BINDING_BYTES if declared is None else max(MIN_BINDING_BYTES, declared.bytes + 3 & ~3)
+        context, block, offset = self.context, _block(blocks, slot), slot.offset
+        buffer = kernel.entry.buffers.get(binding)
+        min_bytes = MIN_BINDING_BYTES if buffer is None else max(MIN_BINDING_BYTES, buffer.bytes + 3 & ~3)
         size = max(min_bytes, slot.size + 3 & ~3)
-        if declared is not None and declared.is_all and slot.size < declared.bytes:
+        if buffer is not None and buffer.is_all and slot.size < buffer.bytes:
             raise InvalidArgumentError(
-                f"{kernel.label}, binding {binding}: {slot.size} bytes, and '{declared.name}' of the shader is "
-                f"{declared.type} of {declared.bytes}: give it a larger tensor, or declare an array without a size"
+                f"{kernel.label}, binding {binding}: {slot.size} bytes, and '{buffer.name}' of the shader is "
+                f"{buffer.type} of {buffer.bytes}: give it a larger tensor, or declare an array without a size"
             )
         self._check_size(kernel, f"binding {binding}", size)
         if slot.size == 0 and min_bytes <= block.size:
             return block.buffer, 0, min_bytes
-        if at % context.alignment == 0 and at + size <= block.size:
-            return block.buffer, at, size
+        if offset % context.alignment == 0 and offset + size <= block.size:
+            return block.buffer, offset, size
         temporary = self.temporary(size)
-        self.copy(block, at, temporary, 0, slot.size)
+        self.copy(block, offset, temporary, 0, slot.size)
         if not kernel.read_only[binding]:
-            back.append((temporary, 0, block, at, slot.size))
+            copies_back.append((temporary, 0, block, offset, slot.size))
         return temporary.buffer, 0, size
 
     def finish(self) -> RecordedPlan:
@@ -359,11 +370,11 @@ class PassRecorder:
         recording.
         """
         recorded, context = self.recording, self.context
-        if self.words:
-            block = self.temporary(len(self.words))
-            context.write(block, context.ffi.from_buffer(self.words), len(self.words))
+        if self.uniform_bytes:
+            block = self.temporary(len(self.uniform_bytes))
+            context.write(block, context.ffi.from_buffer(self.uniform_bytes), len(self.uniform_bytes))
             layout = context.pipelines.uniform_group()
-            for bound, group_index, at, size in self.waiting:
+            for bound, group_index, at, size in self.pending_uniforms:
                 bound.append((group_index, self._group(layout, [(block.buffer, at, size)])))
         return recorded
 

@@ -41,6 +41,10 @@ def _alone(context: LogicalDevice, recorded: RecordedPlan, span: list[Any], host
 def _stamped(
     context: LogicalDevice, recorded: RecordedPlan, spans: list[list[Any]], host: HostCommands | None
 ) -> list[float]:
+    """Run a recording with a timestamp after each command, and return the seconds of each.
+
+    spans: the recorded steps of each command.
+    """
     ffi, lib, count = context.ffi, context.lib, len(spans) + 1
     create = ffi.new("WGPUQuerySetDescriptor*", {"type": api.TIMESTAMPS, "count": count})
     stamps = np.zeros(count, np.uint64)
@@ -53,12 +57,12 @@ def _stamped(
     stage = context.readback.acquire(8 * count)
     try:
         stamp: Any = lib.wgpuCommandEncoderWriteTimestamp
-        timed: list[Any] = [(stamp, queries, 0)]
+        steps: list[Any] = [(stamp, queries, 0)]
         for index, span in enumerate(spans):
-            timed += [*span, (stamp, queries, index + 1)]
-        timed.append((lib.wgpuCommandEncoderResolveQuerySet, queries, 0, count, buffer, 0))
-        timed.append((lib.wgpuCommandEncoderCopyBufferToBuffer, buffer, 0, stage.buffer, 0, 8 * count))
-        recorded.submit(timed, context.name, host)
+            steps += [*span, (stamp, queries, index + 1)]
+        steps.append((lib.wgpuCommandEncoderResolveQuerySet, queries, 0, count, buffer, 0))
+        steps.append((lib.wgpuCommandEncoderCopyBufferToBuffer, buffer, 0, stage.buffer, 0, 8 * count))
+        recorded.submit(steps, context.name, host)
         with context.lock:
             context.read_mapped(stage, stamps, 8 * count)
     finally:

@@ -10,7 +10,7 @@ from pydispatch.link.wgsl.link import LinkedWgsl, WgslLibrary
 
 
 class Wgsl:
-    """pydispatch.runtime.accelerators.libraries.Dialect."""
+    """WGSL; implements `libraries.Dialect`."""
 
     kind = "wgsl"
     language = "WGSL"

@@ -124,8 +124,9 @@ class Products:
     def _memref_a(
         self, build: Builder, region: Region, view: OperandView, indices: Mapping[int, Index], rows: int, steps: Steps
     ) -> SSAValue:
-        """Return rows of an operand as a memref: [reductions that are dimensions of K ..., rows, steps of K]. indices:
-        of dimensions in the tile; 0 for others.
+        """Return rows of an operand as a memref: [rows, reductions that are dimensions of K ..., steps of K].
+
+        indices: of dimensions in the tile; 0 for others.
         """
         offset = self._offset(build, region, view, indices, None)
         return self._memref(build, region, view, offset, rows, steps, is_b=False)

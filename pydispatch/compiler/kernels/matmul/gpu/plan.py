@@ -304,7 +304,11 @@ def _operand(
     sizes: Sequence[int | None],
     contiguous_dim: int,
 ) -> Operand:
-    """Return the operand of a factor, with the widest vector load that is legal, of at most 16 bytes."""
+    """Return the operand of a factor, with the widest vector load that is legal, of at most 16 bytes.
+
+    A vector load needs aligned rows in memory, a tile extent that it divides, and work for all invocations of a tile.
+    contiguous_dim: the dimension of `dims` that may be contiguous.
+    """
     value = contraction.generic.inputs[factor.main]
     is_row_major = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
     is_k_contiguous = is_row_major or not factor.is_last(contiguous_dim)

@@ -235,6 +235,7 @@ class _Workgroup:
     sums: SSAValue | None
 
     def emit(self, build: Builder) -> None:
+        """Emit the loop over the tiles of the workgroup."""
         plan = self.plan
         tiles, tile, total = _tiles(plan, build, self.sizes)
         count = _tiles_of_workgroup(plan, build, self.sizes)
