@@ -79,30 +79,36 @@ def _window(base: int, offset: int, slow: Slow) -> Finder:
 
 
 def _global(base: int, offset: int, slow: Slow) -> Finder:
-    """Global and generic addresses, with a fast path for the allocation of the previous access."""
+    """Return the address lookup for global and generic addresses, with a fast path for the allocation of the previous
+    access.
+    """
     size = slow.size
-    low = np.uint64(size - 1)
-    known: list[Any] = [None, None, 0, 0]
+    alignment_mask = np.uint64(size - 1)
+    previous: list[Any] = [None, None, 0, 0]
 
     def find(regs: list[Any]) -> list[Piece]:
         a = regs[base]
         if not a.ndim or a.dtype.itemsize != 8:
             a = np.broadcast_to(a, regs[0].n).astype(np.uint64)
-        allocation, start, limit, memory = known
+        allocation, start, limit, memory = previous
         frame = regs[0]
         if allocation is not None and allocation.live and memory is frame.batch.memory:
-            at = a - start
-            every = np.bitwise_or.reduce(at)
-            if not every & low and (every <= limit or at.max() <= limit):
-                at = at.view(np.int64)
+            offsets = a - start
+            all_bits = np.bitwise_or.reduce(offsets)
+            if not all_bits & alignment_mask and (all_bits <= limit or offsets.max() <= limit):
+                offsets = offsets.view(np.int64)
                 if frame.batch.races is not None:
-                    slow.note(frame, None, allocation, at)
-                return [(None, allocation, at)]
+                    slow.note(frame, None, allocation, offsets)
+                return [(None, allocation, offsets)]
         pieces = slow.find(frame, a + np.uint64(offset & (1 << 64) - 1) if offset else a)
-        hit = pieces[0][1]
-        if len(pieces) == 1 and hit.start >= 1 << 32 and hit.size >= size and hit.live:
-            known[0], known[2], known[3] = hit, np.uint64(hit.size - size), frame.batch.memory
-            known[1] = np.uint64((hit.start - offset) & (1 << 64) - 1)
+        allocation_hit = pieces[0][1]
+        if len(pieces) == 1 and allocation_hit.start >= 1 << 32 and allocation_hit.size >= size and allocation_hit.live:
+            previous[0], previous[2], previous[3] = (
+                allocation_hit,
+                np.uint64(allocation_hit.size - size),
+                frame.batch.memory,
+            )
+            previous[1] = np.uint64((allocation_hit.start - offset) & (1 << 64) - 1)
         return pieces
 
     return find
@@ -126,6 +132,7 @@ class Slow:
         self._releases = ("release" in words or "acq_rel" in words) and ("gpu" in words or "sys" in words)
 
     def note(self, frame: Frame, positions: Any, store: Allocation, at: Any) -> None:
+        """Report an access to the detector of data races, if there is one."""
         races = frame.batch.races
         if races is not None:
             if self._releases:
@@ -139,78 +146,79 @@ class Slow:
         lowest, highest = int(addresses.min()), int(addresses.max())
         for base in (SHARED, LOCAL):
             if self.space == "generic" and highest >= base and lowest < base + WINDOW:
-                inside = (addresses >= np.uint64(base)) & (addresses < np.uint64(base + WINDOW))
-                if not inside.any():
+                in_window = (addresses >= np.uint64(base)) & (addresses < np.uint64(base + WINDOW))
+                if not in_window.any():
                     continue
-                positions = None if inside.all() else np.flatnonzero(inside)
+                positions = None if in_window.all() else np.flatnonzero(in_window)
                 offsets = (addresses - np.uint64(base)).astype(np.int64)
                 pieces.append(self.window(frame, positions, offsets if positions is None else offsets[positions],
                                           base == SHARED))  # fmt: skip
                 if positions is None:
                     return pieces
-        taken = np.zeros(frame.n, bool)
+        resolved = np.zeros(frame.n, bool)
         for positions, _, _ in pieces:
-            taken[positions] = True
-        while not taken.all():
-            pieces.append(self._allocation(frame, addresses, taken))
+            resolved[positions] = True
+        while not resolved.all():
+            pieces.append(self._allocation(frame, addresses, resolved))
         return pieces
 
-    def _allocation(self, frame: Frame, addresses: Any, taken: Any) -> Piece:
+    def _allocation(self, frame: Frame, addresses: Any, resolved: Any) -> Piece:
         """Return the allocation of the first unresolved thread, and all threads that access it."""
-        first = int(np.argmin(taken))
+        first = int(np.argmin(resolved))
         address = int(addresses[first])
         store = frame.batch.launch.params if PARAM <= address < PARAM + WINDOW else frame.batch.memory.find(address)
         if store is None:
             self._lost(frame, first, address, frame.batch.memory.near(address))
-        inside = (addresses >= np.uint64(store.start)) & (addresses < np.uint64(store.end)) & ~taken
+        in_store = (addresses >= np.uint64(store.start)) & (addresses < np.uint64(store.end)) & ~resolved
         end = store.start + store.data.size if self.atomic else store.end
-        if not inside[first] or address + self.size > end:
+        if not in_store[first] or address + self.size > end:
             self._lost(frame, first, address, f"; it leaves the {store}")
-        over = inside & (addresses + np.uint64(self.size) > np.uint64(end))
-        if over.any():
-            position = int(np.argmax(over))
+        leaving = in_store & (addresses + np.uint64(self.size) > np.uint64(end))
+        if leaving.any():
+            position = int(np.argmax(leaving))
             self._lost(frame, position, int(addresses[position]), f"; it leaves the {store}")
         if self.write and not store.writable:
             self._lost(frame, first, address, f"; it can only be read: {store}")
-        taken |= inside
-        positions = None if inside.all() else np.flatnonzero(inside)
-        at = (addresses - np.uint64(store.start)).view(np.int64)
-        at = at if positions is None else at[positions]
-        self.note(frame, positions, store, at)
-        return positions, store, at
+        resolved |= in_store
+        positions = None if in_store.all() else np.flatnonzero(in_store)
+        offsets = (addresses - np.uint64(store.start)).view(np.int64)
+        offsets = offsets if positions is None else offsets[positions]
+        self.note(frame, positions, store, offsets)
+        return positions, store, offsets
 
     def _aligned(self, frame: Frame, positions: Any, addresses: Any) -> None:
-        wrong = addresses & type(addresses.flat[0])(self.size - 1)
-        if wrong.any():
-            at = int(np.argmax(wrong != 0))
-            position = at if positions is None else int(positions[at])
+        """Report a fault if an address is not a multiple of the access size."""
+        misaligned = addresses & type(addresses.flat[0])(self.size - 1)
+        if misaligned.any():
+            index = int(np.argmax(misaligned != 0))
+            position = index if positions is None else int(positions[index])
             frame.fault(
                 self.i, position,
-                f"misaligned address {int(addresses[at]):#x}: {self.size} bytes need a multiple of {self.size}",
+                f"misaligned address {int(addresses[index]):#x}: {self.size} bytes need a multiple of {self.size}",
             )  # fmt: skip
 
     def window(self, frame: Frame, positions: Any, offsets: Any, shared: bool) -> Piece:
         """Return a piece of shared or local memory."""
         batch, size = frame.batch, self.size
         limit = batch.launch.shared_bytes if shared else batch.local_stride
-        every = int(np.bitwise_or.reduce(offsets))
-        if every & (size - 1):
+        all_bits = int(np.bitwise_or.reduce(offsets))
+        if all_bits & (size - 1):
             self._aligned(frame, positions, offsets)
-        if every < 0 or (every > limit - size and int(offsets.max()) > limit - size):
-            wrong = (offsets < 0) | (offsets > limit - size)
-            at = int(np.argmax(wrong))
+        if all_bits < 0 or (all_bits > limit - size and int(offsets.max()) > limit - size):
+            out_of_bounds = (offsets < 0) | (offsets > limit - size)
+            index = int(np.argmax(out_of_bounds))
             what = f"; the thread has {limit} bytes"
             if shared:
                 dynamic = batch.launch.dynamic_shared
                 what = f"; the block has {limit} bytes of shared memory, {dynamic} of them given at launch"
-            self._lost(frame, at if positions is None else int(positions[at]), int(offsets[at]), what,
+            self._lost(frame, index if positions is None else int(positions[index]), int(offsets[index]), what,
                        "shared" if shared else "local")  # fmt: skip
         bases = frame.shared_bases() if shared else frame.threads * batch.local_stride
-        at = offsets + (bases if positions is None else bases[positions])
+        offsets_in_store = offsets + (bases if positions is None else bases[positions])
         store = batch.shared if shared else batch.local
         if shared:
-            self.note(frame, positions, store, at)
-        return positions, store, at
+            self.note(frame, positions, store, offsets_in_store)
+        return positions, store, offsets_in_store
 
     def _lost(self, frame: Frame, position: int, address: int, why: str, space: str = "") -> NoReturn:
         doing = "writes" if self.write else "reads"

@@ -16,9 +16,16 @@ from pydispatch.runtime.simulators.ptx.threads import ThreadBatch
 
 @dataclass(eq=False)
 class Waiting:
-    """Threads of an activation at a barrier. index: positions; slots: their blocks; idents: the barriers' numbers.
+    """Threads of a function call that wait at barriers.
 
-    operands: of bar.red: the value of each thread, and the store of the result.
+    Attributes:
+        activation: The function call.
+        back: The block of code where they continue.
+        index: Their positions in the frame of the call.
+        slots: The thread block of each.
+        idents: The number of the barrier of each, 0 to 15.
+        instruction: The barrier instruction.
+        operands: For bar.red: the operation, the value of each thread, and the register of the result.
     """
 
     activation: Activation
@@ -32,11 +39,12 @@ class Waiting:
     def threads(self) -> Any:
         return self.activation.frame.threads[self.index]
 
-    def some(self, chosen: Any) -> Waiting:
-        operands = self.operands and (self.operands[0], self.operands[1][chosen], self.operands[2])
+    def some(self, selected: Any) -> Waiting:
+        """Return the threads where the boolean array `selected` holds."""
+        operands = self.operands and (self.operands[0], self.operands[1][selected], self.operands[2])
         return Waiting(
-            self.activation, self.back, self.index[chosen], self.slots[chosen], self.idents[chosen], self.instruction,
-            operands,
+            self.activation, self.back, self.index[selected], self.slots[selected], self.idents[selected],
+            self.instruction, operands,
         )  # fmt: skip
 
 
@@ -63,10 +71,12 @@ class Barriers:
         np.add.at(self._arrived, (slots, idents), 1)
         if count is not None:
             counts = np.broadcast_to(np.asarray(count, np.int64), slots.shape)
-            bad = (counts % 32 != 0) | (counts == 0)
-            if bad.any():
-                at = int(np.argmax(bad))
-                frame.fault(instruction, at, f"waits for {int(counts[at])} threads; the number is a multiple of 32")
+            invalid = (counts % 32 != 0) | (counts == 0)
+            if invalid.any():
+                position = int(np.argmax(invalid))
+                frame.fault(
+                    instruction, position, f"waits for {int(counts[position])} threads; the number is a multiple of 32"
+                )
             self._counts[slots, idents] = counts
         if wait is not None:
             wait.slots, wait.idents = slots, idents
@@ -83,11 +93,11 @@ class Barriers:
         for other in self.waiting:
             if other.instruction is wait.instruction or other.instruction.opcode == "barrier":
                 continue
-            both = np.isin(lanes[wait.threads()] >> 5, lanes[other.threads()] >> 5)
-            if both.any():
+            shares_warp = np.isin(lanes[wait.threads()] >> 5, lanes[other.threads()] >> 5)
+            if shares_warp.any():
                 wait.activation.frame.fault(
                     wait.instruction,
-                    int(wait.index[np.argmax(both)]),
+                    int(wait.index[np.argmax(shares_warp)]),
                     f"threads of the same warp wait at the barrier of line {other.instruction.line}: a warp has to "
                     "come to a barrier together (use barrier.sync, or move it out of the branch)",
                 )
@@ -99,36 +109,37 @@ class Barriers:
         batch = self._batch
         living = np.bincount(batch.block_slots()[batch.alive], minlength=batch.count)
         needed = np.where(self._counts > 0, np.minimum(self._counts, batch.T), living[:, None])
-        done = (self._arrived >= needed) & (self._arrived > 0)
-        if not done.any():
+        is_complete = (self._arrived >= needed) & (self._arrived > 0)
+        if not is_complete.any():
             return False
-        opened, kept = [], []
+        opened, still_waiting = [], []
         for wait in self.waiting:
-            chosen = done[wait.slots, wait.idents]
-            if chosen.all():
+            released = is_complete[wait.slots, wait.idents]
+            if released.all():
                 opened.append(wait)
-            elif chosen.any():
-                opened.append(wait.some(chosen))
-                kept.append(wait.some(~chosen))
+            elif released.any():
+                opened.append(wait.some(released))
+                still_waiting.append(wait.some(~released))
             else:
-                kept.append(wait)
-        self.waiting = kept
-        self._arrived[done] = 0
-        self._counts[done] = 0
-        batch.epochs += done.any(axis=1)
-        self.idle = not kept and not self._arrived.any()
+                still_waiting.append(wait)
+        self.waiting = still_waiting
+        self._arrived[is_complete] = 0
+        self._counts[is_complete] = 0
+        batch.epochs += is_complete.any(axis=1)
+        self.idle = not still_waiting and not self._arrived.any()
         self._reduce([wait for wait in opened if wait.operands])
         for wait in opened:
             self._put(ThreadGroup(wait.activation, wait.back, wait.index))
         return bool(opened)
 
     def _reduce(self, opened: list[Waiting]) -> None:
+        """Compute the reductions of bar.red over the threads of each opened barrier, and store the results."""
         if not opened:
             return
         first = opened[0].operands
         assert first is not None
-        start = 1 if first[0] == "and" else 0
-        result = np.full((self._batch.count, 16), start, np.int64)
+        initial = 1 if first[0] == "and" else 0
+        result = np.full((self._batch.count, 16), initial, np.int64)
         for wait in opened:
             assert wait.operands is not None
             values = wait.operands[1].astype(np.int64)

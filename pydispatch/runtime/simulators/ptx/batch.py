@@ -38,10 +38,10 @@ class Batch(ThreadBatch):
         super().__init__(launch, first, count)
         self._clock = launch
         self.barriers = Barriers(self, self.put)
-        self._ready: dict[tuple[Any, int], ThreadGroup] = {}
-        self._parked: dict[tuple[Any, int], ThreadGroup] = {}
+        self._ready: dict[tuple[Any, int], ThreadGroup] = {}  # groups that can run, by program counter
+        self._parked: dict[tuple[Any, int], ThreadGroup] = {}  # groups that wait for other threads of their warps
         self._activations: list[Activation] = []
-        self._serial = 0
+        self._serial = 0  # of the next activation
         self._patience = _PATIENCE
         self._rotate = False
 
@@ -72,11 +72,11 @@ class Batch(ThreadBatch):
             group = merged
         self._ready[key] = group
 
-    def split(self, group: ThreadGroup, chosen: Any, first: int, second: int) -> None:
-        """Threads where `chosen` holds continue at block `first`, the others at `second`."""
+    def split(self, group: ThreadGroup, mask_of_first: Any, first: int, second: int) -> None:
+        """Continue threads where `mask_of_first` holds at block `first`, and the others at `second`."""
         group.leave_frame()
         positions = group.positions()
-        for mask, block in ((chosen, first), (~chosen, second)):
+        for mask, block in ((mask_of_first, first), (~mask_of_first, second)):
             part = ThreadGroup(group.activation, block, positions[mask])
             part.last_run = group.last_run
             self.put(part)
@@ -99,19 +99,19 @@ class Batch(ThreadBatch):
         """Run a group until it diverges, waits or ends, or until another has a lower program counter."""
         activation, launch, ready = group.activation, self._clock, self._ready
         blocks = activation.frame.code.blocks
-        frame, at, blocks_run = group.ready_frame(), group.block, 0
-        rotating, part = self._rotate, group.index is not None
+        frame, block_index, blocks_run = group.ready_frame(), group.block, 0
+        rotating, is_part = self._rotate, group.index is not None
         self._rotate = False
         while True:
-            block = blocks[at]
+            block = blocks[block_index]
             if block.sync is not None and group.size != self.living:
-                group.block = at
-                if (activation.order, at) in self._parked:  # with threads already waiting here
+                group.block = block_index
+                if (activation.order, block_index) in self._parked:  # with threads already waiting here
                     self.put(group)
                     return
                 if not self._meet(group, block):
                     return
-            if part:
+            if is_part:
                 frame.enter(block)
             regs = frame.regs
             for step in block.steps:
@@ -120,16 +120,18 @@ class Batch(ThreadBatch):
             if launch.steps >= launch.check_at:
                 launch.check(self, block, frame)
             if block.end is None:
-                at += 1
+                block_index += 1
             else:
-                group.block = at
-                at = block.end(self, group, frame)
-                if at < 0:
+                group.block = block_index
+                block_index = block.end(self, group, frame)
+                if block_index < 0:
                     return
             if ready:
                 blocks_run += 1
-                if self._yields(blocks_run, rotating) or (not rotating and min(ready) <= (activation.order, at)):
-                    group.block, group.last_run = at, launch.steps
+                if self._yields(blocks_run, rotating) or (
+                    not rotating and min(ready) <= (activation.order, block_index)
+                ):
+                    group.block, group.last_run = block_index, launch.steps
                     self.put(group)
                     return
 
@@ -145,8 +147,8 @@ class Batch(ThreadBatch):
     # -- Waiting -------------------------------------------------------------------------------------------------
 
     def _meet(self, group: ThreadGroup, block: CodeBlock) -> bool:
-        """Return whether a group may run an instruction that waits for others of the warp. Those that may not are
-        parked.
+        """Return whether a group may run an instruction that waits for other threads of the warp. Threads that may not
+        are parked.
         """
         assert block.sync is not None
         frame = group.ready_frame()
@@ -154,31 +156,31 @@ class Batch(ThreadBatch):
             frame.enter(block)
         slot, _ = block.sync
         lanes = self.lane_numbers()[frame.threads]
-        here = np.zeros(self.warps * 32, bool)
-        here[lanes] = True
-        living = np.zeros(self.warps * 32, bool)
-        living[self.lane_numbers()[self.alive]] = True
-        present = np.packbits(here, bitorder="little").view("<u4")
-        expected = np.packbits(living, bitorder="little").view("<u4")
+        is_present = np.zeros(self.warps * 32, bool)
+        is_present[lanes] = True
+        is_living = np.zeros(self.warps * 32, bool)
+        is_living[self.lane_numbers()[self.alive]] = True
+        present_lanes = np.packbits(is_present, bitorder="little").view("<u4")
+        living_lanes = np.packbits(is_living, bitorder="little").view("<u4")
         warp = lanes >> 5
-        asked = expected[warp] if slot < 0 else expected[warp] & frame.regs[slot]
-        met = (asked & ~present[warp]) == 0
-        if met.all():
+        awaited = living_lanes[warp] if slot < 0 else living_lanes[warp] & frame.regs[slot]
+        is_complete = (awaited & ~present_lanes[warp]) == 0
+        if is_complete.all():
             return True
         # A warp continues as a unit: only lanes whose masks are complete.
         group.leave_frame()
         positions = group.positions()
         key = (group.activation.order, group.block)
-        self._parked[key] = ThreadGroup(group.activation, group.block, positions[~met])
-        if met.any():
-            going = ThreadGroup(group.activation, group.block, positions[met])
-            going.last_run = group.last_run
-            self._ready[key] = going
+        self._parked[key] = ThreadGroup(group.activation, group.block, positions[~is_complete])
+        if is_complete.any():
+            complete = ThreadGroup(group.activation, group.block, positions[is_complete])
+            complete.last_run = group.last_run
+            self._ready[key] = complete
             self._run_met(key)
         return False
 
     def _run_met(self, key: tuple[Any, int]) -> None:
-        """Run the block of a complete group, and makes the group ready after it."""
+        """Run the block of a group whose warps are complete, and make the group ready after it."""
         group = self._ready.pop(key)
         frame = group.ready_frame()
         block = frame.code.blocks[group.block]
@@ -187,9 +189,9 @@ class Batch(ThreadBatch):
         for step in block.steps:
             step(frame.regs)
         self._clock.steps += block.count
-        at = group.block + 1 if block.end is None else block.end(self, group, frame)
-        if at >= 0:
-            group.block = at
+        next_block = group.block + 1 if block.end is None else block.end(self, group, frame)
+        if next_block >= 0:
+            group.block = next_block
             self.put(group)
 
     def _unblock(self) -> bool:
@@ -201,14 +203,14 @@ class Batch(ThreadBatch):
             return True
         parked = list(self._parked.values())
         self._parked.clear()
-        before = [group.size for group in parked]
+        sizes = [group.size for group in parked]
         for group in parked:
             # Threads that have exited meanwhile are no longer waited for.
             block = group.activation.frame.code.blocks[group.block]
             if self._meet(group, block):
                 self._ready[(group.activation.order, group.block)] = group
                 self._run_met((group.activation.order, group.block))
-        if self._ready or [group.size for group in self._parked.values()] != before:
+        if self._ready or [group.size for group in self._parked.values()] != sizes:
             return True
         for activation in reversed(self._activations):
             if activation.returned and activation.remaining:

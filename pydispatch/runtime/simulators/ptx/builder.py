@@ -76,8 +76,11 @@ class Unused:
 
 
 class FunctionBuilder:
-    """The slots of one function. module, lines: its name and text, for messages. symbols: constant addresses by name.
-    functions: those of the module by name."""
+    """Builder of the operands of one function's closures: each operand has a slot in the list that closures receive.
+
+    module, lines: name and text of the module, for messages. symbols: constant addresses by name. functions: functions
+    of the module by name. reads, writes: slots of registers that the current instruction reads and writes.
+    """
 
     def __init__(
         self,
@@ -96,7 +99,7 @@ class FunctionBuilder:
         for name, type_ in types.items():
             self.declare(name, dtype_of(type_) if type_ in SIZES and SIZES[type_] <= 8 else None)
         self.slots: list[Any] = [None]
-        self._known: dict[Any, int] = {}
+        self._slot_of: dict[Any, int] = {}
         self.reads: set[int] = set()
         self.writes: set[int] = set()
         self._prelude: list[Step] = []
@@ -127,9 +130,10 @@ class FunctionBuilder:
         return self._lines[line_number - 1].strip() if 0 < line_number <= len(self._lines) else ""
 
     def _slot(self, key: Any, value: Any) -> int:
-        slot = self._known.get(key)
+        """Return the slot of an operand, added on first use."""
+        slot = self._slot_of.get(key)
         if slot is None:
-            slot = self._known[key] = len(self.slots)
+            slot = self._slot_of[key] = len(self.slots)
             self.slots.append(value)
         return slot
 
@@ -174,6 +178,7 @@ class FunctionBuilder:
         return slot
 
     def _symbol(self, instruction: Instruction, operand: PtxSymbol, dtype: np.dtype[Any]) -> int:
+        """Return the slot of the address of a variable or function."""
         address = self.symbols.get(operand.name)
         if address is None:
             self.fail(instruction, f"names '{operand.name}', which is not declared")
@@ -182,10 +187,11 @@ class FunctionBuilder:
         return self.constant(literal(Immediate(address + operand.offset), dtype))
 
     def _negated(self, instruction: Instruction, operand: Not) -> int:
-        plain, slot = self.source(instruction, operand.operand, BOOL), self.scratch()
+        """Return the slot of the negation of a predicate."""
+        operand_slot, slot = self.source(instruction, operand.operand, BOOL), self.scratch()
 
         def step(regs: list[Any]) -> None:
-            regs[slot] = np.logical_not(regs[plain])
+            regs[slot] = np.logical_not(regs[operand_slot])
 
         self._prelude.append(step)
         return slot
@@ -216,26 +222,28 @@ class FunctionBuilder:
         storage = self._index.get(operand.name) if isinstance(operand, Register) else None
         return None if storage is None else self.storages[storage].dtype.itemsize
 
-    def operands(self, instruction: Instruction, least: int, most: int | None = None) -> tuple[Operand | None, ...]:
+    def operands(
+        self, instruction: Instruction, minimum: int, maximum: int | None = None
+    ) -> tuple[Operand | None, ...]:
         """Return the operands of an instruction, after checking their number."""
-        if not least <= len(instruction.operands) <= (most or least):
+        if not minimum <= len(instruction.operands) <= (maximum or minimum):
             self.fail(
                 instruction,
-                f"has {len(instruction.operands)} operands, expected {least}" + (f" to {most}" if most else ""),
+                f"has {len(instruction.operands)} operands, expected {minimum}" + (f" to {maximum}" if maximum else ""),
             )
         return instruction.operands
 
     def take(self, step: Step) -> Step:
         """Take the steps that compute the operands of a closure, and return the closure preceded by them."""
         if self._prelude:
-            before, self._prelude = tuple(self._prelude), []
+            prelude, self._prelude = tuple(self._prelude), []
 
-            def both(regs: list[Any]) -> None:
-                for one in before:
-                    one(regs)
+            def with_prelude(regs: list[Any]) -> None:
+                for earlier in prelude:
+                    earlier(regs)
                 step(regs)
 
-            return both
+            return with_prelude
         return step
 
 

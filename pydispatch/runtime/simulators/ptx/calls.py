@@ -67,6 +67,11 @@ class _Call:
             self.address = builder.source(instruction, callee, "u64")
 
     def run(self, batch: Batch, group: ThreadGroup, frame: Frame, after: int) -> int:
+        """Start the calls of a group's threads; those of a function pointer start one activation for each function.
+        Return -1.
+
+        after: the block of code where the threads continue.
+        """
         image = batch.launch.kernel.loaded
         if self.name:
             code = image.code(self.name)
@@ -76,42 +81,46 @@ class _Call:
             pointers = np.broadcast_to(frame.regs[self.address], frame.n)
             for pointer in np.unique(pointers):
                 code = image.code_at(int(pointer))
-                here = pointers == pointer
+                calls_it = pointers == pointer
                 if code is None or code.function.is_entry:
-                    frame.fault(self.i, int(np.argmax(here)), f"calls {int(pointer):#x}, no function's address")
-                self._begin(batch, group, frame, code, np.flatnonzero(here), after)
+                    frame.fault(self.i, int(np.argmax(calls_it)), f"calls {int(pointer):#x}, no function's address")
+                self._begin(batch, group, frame, code, np.flatnonzero(calls_it), after)
         group.leave_frame()
         return -1
 
     def _begin(
-        self, batch: Batch, group: ThreadGroup, frame: Frame, code: FunctionCode, chosen: Any, after: int
+        self, batch: Batch, group: ThreadGroup, frame: Frame, code: FunctionCode, positions_in_frame: Any, after: int
     ) -> None:
-        """chosen: positions in the frame that call this function; None: all."""
+        """Start a call of one function. positions_in_frame: of the threads that call it; None for all."""
         params, returns = code.function.params, code.function.returns
         if len(params) != len(self.sources) or len(returns) != len(self.targets):
-            have = f"{len(self.sources)} arguments and takes {len(self.targets)} results"
-            frame.fault(self.i, 0, f"passes {have}; '{code.name}' has {len(params)} and {len(returns)}")
-        positions = group.positions() if chosen is None else group.positions()[chosen]
+            counts = f"{len(self.sources)} arguments and takes {len(self.targets)} results"
+            frame.fault(self.i, 0, f"passes {counts}; '{code.name}' has {len(params)} and {len(returns)}")
+        positions = group.positions() if positions_in_frame is None else group.positions()[positions_in_frame]
         local = -(-(frame.local + frame.code.local_size) // 16) * 16
         batch.reserve_local(local + code.local_size, lambda why: frame.fault(self.i, 0, why))
         activation = batch.activate(code, group, positions, after, self._finish, local)
         for (storage, slot), param in zip(self.sources, params, strict=True):
-            taken = _placed(code, param.name)
-            if taken < 0:
+            store = _placed(code, param.name)
+            if store < 0:
                 continue
             if storage is None:
                 value = np.broadcast_to(frame.regs[slot], frame.n)
             else:
                 value = frame.stores[frame.code.placed[storage]]
-            _copy(activation.frame.stores[taken], slice(None), value if chosen is None else value[chosen])
+            _copy(
+                activation.frame.stores[store],
+                slice(None),
+                value if positions_in_frame is None else value[positions_in_frame],
+            )
         batch.put(type(group)(activation, 0, None))
 
     def _finish(self, done: Frame, at: Any, caller: Frame, target: Any) -> None:
         """Copy results of the callee's threads at positions `at` to the caller's threads at positions `target`."""
         for storage, param in zip(self.targets, done.code.function.returns, strict=True):
-            source, taken = _placed(done.code, param.name), caller.code.placed[storage]
-            if source >= 0 and taken >= 0:
-                _copy(caller.stores[taken], target, done.stores[source][at])
+            source, target_store = _placed(done.code, param.name), caller.code.placed[storage]
+            if source >= 0 and target_store >= 0:
+                _copy(caller.stores[target_store], target, done.stores[source][at])
 
 
 def _why_not(name: str, function: PtxFunction | None) -> str | None:
@@ -153,6 +162,7 @@ def _copy(target: Any, index: Any, value: Any) -> None:
 
 
 def _register(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> int:
+    """Return the storage of an operand that receives a result."""
     name = operand.name if isinstance(operand, Register | PtxSymbol) else ""
     storage = builder.storage(name)
     if storage is None:

@@ -17,7 +17,10 @@ away."""
 
 
 class RegisterPool:
-    """Registers' arrays of one function, kept between launches. kinds: (dtype, bytes of a `.param` variable or 0)."""
+    """Pool of the arrays of one function's registers, which are reused between launches.
+
+    kinds: (dtype, bytes of a `.param` variable or 0) of each array.
+    """
 
     def __init__(self, kinds: list[tuple[Any, int]], zeroed: list[int]) -> None:
         self._kinds, self._zeroed = kinds, zeroed
@@ -28,7 +31,7 @@ class RegisterPool:
         return np.zeros((n, count) if count else n, dtype)
 
     def take(self, n: int) -> list[Any] | None:
-        """Reused arrays for n threads, zeroed where a program could observe old content."""
+        """Return reused arrays for n threads, zeroed where a program could observe old content; None without any."""
         for at, (size, stores) in enumerate(self._kept):
             if size == n:
                 del self._kept[at]
@@ -44,8 +47,21 @@ class RegisterPool:
 
 @dataclass(eq=False)
 class CodeBlock:
-    """Closures that run in sequence. end: None where control falls through to the next block. sync: the slot of the
-    mask of the threads that the first instruction waits for, with that instruction; -1: without one."""
+    """Closures that run in sequence.
+
+    Attributes:
+        index: Index of the block in the function.
+        steps: The closures.
+        end: Ends the block, and returns the next one; None where control falls through.
+        line: Line of the first instruction, for messages.
+        sync: The slot of the mask of the threads that the first instruction waits for (-1: all), and that instruction.
+        count: Number of instructions.
+        accesses: (slots read, slots written, whether it is guarded) of each instruction; empty after translation.
+        slots: Slots that the block accesses.
+        outer: Arrays of the registers that it accesses and that live beyond it.
+        inner: Arrays of the registers that live in it alone.
+        writes: Those of `outer` that it writes.
+    """
 
     index: int
     steps: list[Step] = field(default_factory=list)

@@ -45,10 +45,10 @@ def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
         return np.bool_(bool(scalar))
     if dtype.kind == "f":
         if bits is not None:
-            wide = dtype.itemsize if dtype.itemsize != 2 else 0
-            if bits >> 32 == 0 and wide == 4 and _is_single(scalar, bits):
+            float_bytes = dtype.itemsize if dtype.itemsize != 2 else 0
+            if bits >> 32 == 0 and float_bytes == 4 and _is_single(scalar, bits):
                 return np.uint32(bits).view(dtype)
-            if wide == 8 and not _is_single(scalar, bits):
+            if float_bytes == 8 and not _is_single(scalar, bits):
                 return np.uint64(bits).view(dtype)
             return dtype.type(scalar)
         if isinstance(scalar, int) and dtype.itemsize == 2:

@@ -15,8 +15,15 @@ from pydispatch.runtime.simulators.ptx.threads import ThreadBatch
 
 
 class Frame:
-    """n threads. threads: their indices in the batch, int64 [n]. regs: the operands of closures. index: positions of
-    the threads of a part in the full frame, int64 [n], else None. local: offset of the function's local memory."""
+    """Registers of n threads that run one function together.
+
+    Attributes:
+        threads: Indices of the threads in the batch, int64 [n].
+        regs: The operands of closures, by slot.
+        full: The frame of all threads of the call if these are a part of them, else None.
+        index: Positions of the threads in the full frame, int64 [n]; None without one.
+        local: Offset of the function's local memory, in bytes.
+    """
 
     __slots__ = (
         "_dirty", "_lanes", "_prepared", "_shared", "batch", "code", "full", "index", "local", "n", "regs", "stores",
@@ -44,17 +51,20 @@ class Frame:
             self.stores = [None] * len(code.kinds)
 
     def _bind(self, slot: int) -> None:
-        what = self.code.slots[slot]
-        if isinstance(what, RegisterView):
-            self.regs[slot] = what.of(self.stores[self.code.placed[what.storage]])
-        elif isinstance(what, Unused):
-            self.regs[slot] = np.empty(self.n, what.dtype)
-        elif isinstance(what, Special):
+        """Set the operand of a slot that is not a constant: a register, a temporary or a special value."""
+        operand = self.code.slots[slot]
+        if isinstance(operand, RegisterView):
+            self.regs[slot] = operand.of(self.stores[self.code.placed[operand.storage]])
+        elif isinstance(operand, Unused):
+            self.regs[slot] = np.empty(self.n, operand.dtype)
+        elif isinstance(operand, Special):
             if self.full is not None:
                 value = self.full.regs[slot]
                 self.regs[slot] = value[self.index] if isinstance(value, np.ndarray) else value
             else:
-                self.regs[slot] = specials.value(self.batch, self.code.builder.module, self.threads, self.local, what)
+                self.regs[slot] = specials.value(
+                    self.batch, self.code.builder.module, self.threads, self.local, operand
+                )
 
     def enter(self, block: CodeBlock) -> None:
         """Load the registers that a block of code uses. Only parts need it."""

@@ -20,11 +20,12 @@ _FORMAT = re.compile(r"%[-+ #0]*(?:\d+)?(?:\.\d+)?(hh|h|ll|l|j|z|t)?([diouxXeEfF
 
 @handles("call")
 def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Return the closure of a call of a function of CUDA's device runtime: vprintf, or a failed assertion."""
     operands = [operand for operand in instruction.operands if operand is not None]
-    at = next(k for k, operand in enumerate(operands) if isinstance(operand, PtxSymbol))
-    callee = operands[at]
+    callee_index = next(k for k, operand in enumerate(operands) if isinstance(operand, PtxSymbol))
+    callee = operands[callee_index]
     assert isinstance(callee, PtxSymbol)
-    arguments = operands[at + 1] if at + 1 < len(operands) else None
+    arguments = operands[callee_index + 1] if callee_index + 1 < len(operands) else None
     if not isinstance(arguments, Arguments):
         builder.fail(instruction, "passes no arguments")
     slots = []
@@ -61,29 +62,29 @@ def _string(frame: Frame, address: int) -> str:
 
 
 def _print(frame: Frame, instruction: Instruction, formats: Any, values: Any) -> None:
-    """printf of each thread, in their order, to standard output."""
+    """Print the formatted text of each thread to standard output, in the order of threads."""
     formats, values = np.broadcast_to(formats, frame.n), np.broadcast_to(values, frame.n)
     for position in range(frame.n):
         text = _string(frame, int(formats[position]))
-        at = int(values[position])
+        offset = int(values[position])
 
-        def one(match: re.Match[str], position: int = position) -> str:
-            nonlocal at
+        def formatted(match: re.Match[str], position: int = position) -> str:
+            nonlocal offset
             length, kind = match.groups()
             if kind == "%":
                 return "%"
             size = 8 if kind in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4
-            at = -(-at // size) * size
-            raw = read_bytes(frame, position, at, size) or bytes(size)
-            at += size
-            spec = match.group().replace(length or "", "", 1) if length else match.group()
+            offset = -(-offset // size) * size
+            data = read_bytes(frame, position, offset, size) or bytes(size)
+            offset += size
+            specifier = match.group().replace(length or "", "", 1) if length else match.group()
             if kind == "s":
-                return spec % _string(frame, int.from_bytes(raw, "little"))
+                return specifier % _string(frame, int.from_bytes(data, "little"))
             if kind == "p":
-                return hex(int.from_bytes(raw, "little"))
+                return hex(int.from_bytes(data, "little"))
             if kind in "eEfFgGaA":
-                return spec.replace("a", "g") % np.frombuffer(raw, "f8")[0]
-            return spec.replace("u", "d") % int.from_bytes(raw, "little", signed=kind in "dic")
+                return specifier.replace("a", "g") % np.frombuffer(data, "f8")[0]
+            return specifier.replace("u", "d") % int.from_bytes(data, "little", signed=kind in "dic")
 
-        sys.stdout.write(_FORMAT.sub(one, text))
+        sys.stdout.write(_FORMAT.sub(formatted, text))
     sys.stdout.flush()

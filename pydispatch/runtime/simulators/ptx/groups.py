@@ -10,8 +10,18 @@ from pydispatch.runtime.simulators.ptx.frame import Frame
 
 
 class Activation:
-    """A call of a function by some threads, or the kernel itself. remaining: threads that have neither returned nor
-    exited. index: their positions in the caller's full frame."""
+    """A call of a function by some threads, or the kernel itself.
+
+    Attributes:
+        frame: The registers of the threads.
+        caller: The call that made this one; None for the kernel.
+        index: Positions of the threads in the caller's full frame.
+        back: The caller's block of code where they continue.
+        results: Copies the results to the caller.
+        remaining: Number of threads that have neither returned nor exited.
+        returned: Positions of the threads that have returned.
+        order: Sort key: deeper calls run first.
+    """
 
     def __init__(
         self, frame: Frame, caller: Activation | None, index: Any, back: int, results: Any, serial: int
@@ -41,6 +51,7 @@ class ThreadGroup:
         return np.arange(self.size) if self.index is None else self.index
 
     def ready_frame(self) -> Frame:
+        """Return the frame of the group's threads, created on first use."""
         if self.frame is None:
             full = self.activation.frame
             self.frame = Frame(full.batch, full.code, full.threads[self.index], full.local, full, self.index)

@@ -94,20 +94,21 @@ class Loaded:
         return self._variables[name]
 
     def shared_variables(self, kernel: str) -> list[tuple[str, int, int]]:
-        """(name, where it begins in a block's shared memory, bytes) of those of a kernel; 0 bytes: as many as a launch
-        asks for."""
-        inner = [v for f in self.module.functions for v in f.variables]
-        shared = {v.name: v.size for v in (*inner, *self.module.variables) if v.space == "shared"}
+        """Return (name, offset in a block's shared memory, bytes) of the shared variables of a kernel; 0 bytes stands
+        for the dynamic size of a launch.
+        """
+        function_variables = [v for f in self.module.functions for v in f.variables]
+        shared = {v.name: v.size for v in (*function_variables, *self.module.variables) if v.space == "shared"}
         layout = self._shared
-        return [(name, at, shared[name]) for name, at in layout.offsets.items() if kernel in layout.users[name]]
+        return [(name, offset, shared[name]) for name, offset in layout.offsets.items() if kernel in layout.users[name]]
 
     def code(self, name: str) -> FunctionCode | None:
         return self._codes.get(name)
 
     def code_at(self, address: int) -> FunctionCode | None:
         """Return the function at a synthetic address."""
-        index, rest = divmod(address - FUNCTIONS, 16)
-        if rest or not 0 <= index < len(self._functions):
+        index, remainder = divmod(address - FUNCTIONS, 16)
+        if remainder or not 0 <= index < len(self._functions):
             return None
         return self._codes.get(self._functions[index].name)
 
@@ -120,9 +121,10 @@ class Loaded:
     # -- Variables -----------------------------------------------------------------------------------------------
 
     def _allocate_variables(self) -> None:
-        inner = [v for f in self.module.functions for v in f.variables]
-        total = 0
-        for variable in (*self.module.variables, *inner):
+        """Allocate the global and constant variables. Raise ArtifactError for undefined ones and for too many bytes."""
+        function_variables = [v for f in self.module.functions for v in f.variables]
+        total_bytes = 0
+        for variable in (*self.module.variables, *function_variables):
             if variable.space not in ("global", "const") or variable.name in self._variables:
                 continue
             if variable.linkage == "extern":
@@ -133,24 +135,26 @@ class Loaded:
                 continue
             kind = "const" if variable.space == "const" else "global"
             size = max(variable.size, len(variable.values) * SIZES[variable.type])
-            if (total := total + size) > MAX_VARIABLE_BYTES:
+            if (total_bytes := total_bytes + size) > MAX_VARIABLE_BYTES:
                 raise ArtifactError(
                     f"{self.module.name}:{variable.line}: with '{variable.name}' the variables of the module have "
-                    f"{total} bytes, at most {MAX_VARIABLE_BYTES} are there; pass large arrays as arguments"
+                    f"{total_bytes} bytes, at most {MAX_VARIABLE_BYTES} are there; pass large arrays as arguments"
                 )
             address = self.memory.allocate(size, kind, variable.name)
             self._variables[variable.name] = (address, size)
             self._symbols[variable.name] = address
 
     def _initialise(self) -> None:
-        inner = [v for f in self.module.functions for v in f.variables]
-        for variable in (*self.module.variables, *inner):
+        """Write the initial values of variables, which may be addresses of other variables."""
+        function_variables = [v for f in self.module.functions for v in f.variables]
+        for variable in (*self.module.variables, *function_variables):
             if variable.values and variable.name in self._variables and variable.linkage != "extern":
                 data = b"".join(self._word(variable, value) for value in variable.values)
                 address, size = self._variables[variable.name]
                 self.memory.write(address, data[:size])
 
     def _word(self, variable: Variable, value: int | float | PtxSymbol) -> bytes:
+        """Return the bytes of one initial value of a variable."""
         size = SIZES[variable.type]
         if isinstance(value, PtxSymbol):
             address = self._symbols.get(value.name)
@@ -175,18 +179,22 @@ class Loaded:
     # -- Functions -----------------------------------------------------------------------------------------------
 
     def _translate(self, function: PtxFunction) -> FunctionCode:
-        local = symbols_of(function.variables)
-        size = max((s.offset for s in local.values() if isinstance(s, Special)), default=0)
+        """Translate a function into closures."""
+        symbols_here = symbols_of(function.variables)
+        size = max((s.offset for s in symbols_here.values() if isinstance(s, Special)), default=0)
         size = max([size] + [s.offset + v.size for v in function.variables
-                             if v.space == "local" and isinstance(s := local[v.name], Special)])  # fmt: skip
+                             if v.space == "local" and isinstance(s := symbols_here[v.name], Special)])  # fmt: skip
         if function.is_entry:
             for param, offset in zip(function.params, offsets_of(function), strict=True):
-                local[param.name] = Special("param", np.dtype("u8"), offset)
-        symbols = ChainMap(local, _HOST, self._symbols)  # no copies: there may be thousands of functions
-        builder = FunctionBuilder(self.module.name, self._lines, function.registers, symbols, is_special, self._by_name)
+                symbols_here[param.name] = Special("param", np.dtype("u8"), offset)
+        all_symbols = ChainMap(symbols_here, _HOST, self._symbols)  # no copies: there may be thousands of functions
+        builder = FunctionBuilder(
+            self.module.name, self._lines, function.registers, all_symbols, is_special, self._by_name
+        )
         return Translator(function, builder).run(-(-size // 16) * 16)
 
     def _kernel(self, function: PtxFunction) -> PtxKernel:
+        """Return the kernel of an entry function, with the layout of its parameters."""
         offsets = offsets_of(function)
         size = offsets[-1] + function.params[-1].size if offsets else 0
         shared = self._shared.ends.get(function.name, 0)
@@ -214,45 +222,48 @@ class _SharedLayout:
     def __init__(self, module: PtxModule) -> None:
         self.offsets: dict[str, int] = {}
         self.users: dict[str, list[str]] = {}
-        used = {f.name: _names(f) for f in module.functions if f.body is not None}
-        reached = {f.name: self._reached(f.name, used, module) for f in module.entries}
-        self.ends = dict.fromkeys(reached, 0)
-        inner = [v for f in module.functions for v in f.variables]
-        shared = [v for v in (*module.variables, *inner) if v.space == "shared"]
-        fixed = [v for v in shared if v.size]
-        defined = {v.name for v in fixed if v.linkage != "extern"}
-        for variable in (*fixed, *(v for v in shared if not v.size)):
+        names_of = {f.name: _names(f) for f in module.functions if f.body is not None}
+        names_of_kernel = {f.name: self._reached(f.name, names_of, module) for f in module.entries}
+        self.ends = dict.fromkeys(names_of_kernel, 0)
+        function_variables = [v for f in module.functions for v in f.variables]
+        shared = [v for v in (*module.variables, *function_variables) if v.space == "shared"]
+        sized = [v for v in shared if v.size]
+        defined = {v.name for v in sized if v.linkage != "extern"}
+        for variable in (*sized, *(v for v in shared if not v.size)):
             if variable.name in self.offsets or (variable.linkage == "extern" and variable.name in defined):
                 continue
-            users = [kernel for kernel, names in reached.items() if variable.name in names] or list(reached)
+            users = [kernel for kernel, names in names_of_kernel.items() if variable.name in names] or list(
+                names_of_kernel
+            )
             align = max(variable.align, 16 if not variable.size else 1)
             start = -(-max((self.ends[k] for k in users), default=0) // align) * align
             self.offsets[variable.name], self.users[variable.name] = start, users
             for kernel in users:
                 self.ends[kernel] = start + variable.size
 
-    def _reached(self, kernel: str, used: dict[str, set[str]], module: PtxModule) -> set[str]:
+    def _reached(self, kernel: str, names_of: dict[str, set[str]], module: PtxModule) -> set[str]:
         """Return all names that a kernel and what it may call mention."""
         reached: set[str] = set()
-        left = [kernel, *(v.name for var in module.variables for v in var.values if isinstance(v, PtxSymbol))]
-        while left:
-            name = left.pop()
-            for other in used.get(name, ()):
+        pending = [kernel, *(v.name for var in module.variables for v in var.values if isinstance(v, PtxSymbol))]
+        while pending:
+            name = pending.pop()
+            for other in names_of.get(name, ()):
                 if other not in reached:
                     reached.add(other)
-                    left.append(other)
+                    pending.append(other)
         return reached
 
 
 def _names(function: PtxFunction) -> set[str]:
+    """Return all names of symbols that a function mentions."""
     names: set[str] = set()
-    left: list[object] = [o for i in function.body or () if isinstance(i, Instruction) for o in i.operands]
-    while left:
-        operand = left.pop()
+    pending: list[object] = [o for i in function.body or () if isinstance(i, Instruction) for o in i.operands]
+    while pending:
+        operand = pending.pop()
         if isinstance(operand, PtxSymbol):
             names.add(operand.name)
         elif isinstance(operand, Address):
-            left.append(operand.base)
+            pending.append(operand.base)
         elif isinstance(operand, Vector | Arguments):
-            left.extend(operand.items)
+            pending.extend(operand.items)
     return names | {v.name for v in function.variables}

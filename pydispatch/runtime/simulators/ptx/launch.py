@@ -48,6 +48,7 @@ class Launch:
         self.races = RaceDetector(self) if races else None
 
     def _check(self, params: bytes) -> None:
+        """Raise InvalidArgumentError if the grid, block, parameters or shared memory do not fit the kernel."""
         name, directives = self.kernel.name, self.kernel.function.directives
         if min(*self.grid, *self.block, self.dynamic_shared + 1) < 1:
             raise InvalidArgumentError(f"kernel '{name}': grid {self.grid}, block {self.block}: sizes are 1 or more")
@@ -64,15 +65,18 @@ class Launch:
             raise InvalidArgumentError(
                 f"kernel '{name}': .reqntid {required} in the PTX, launched with block {self.block}"
             )
-        most = directives.get("maxntid")
-        if most and int(np.prod(most)) < self.threads:
-            raise InvalidArgumentError(f"kernel '{name}': .maxntid {most} in the PTX, launched with block {self.block}")
+        max_block = directives.get("maxntid")
+        if max_block and int(np.prod(max_block)) < self.threads:
+            raise InvalidArgumentError(
+                f"kernel '{name}': .maxntid {max_block} in the PTX, launched with block {self.block}"
+            )
         if self.shared_bytes > MAX_SHARED:
             raise InvalidArgumentError(
                 f"kernel '{name}': {self.shared_bytes} bytes of shared memory, {MAX_SHARED} is the most"
             )
 
     def run(self) -> None:
+        """Run all thread blocks, a limited number of them at once. Raise KernelError."""
         total = self.grid[0] * self.grid[1] * self.grid[2]
         at_once = max(1, THREADS_AT_ONCE // self.threads)
         if self.shared_stride:

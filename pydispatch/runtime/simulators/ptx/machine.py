@@ -14,7 +14,10 @@ MAX_STEPS = 1 << 40
 
 
 class Machine:
-    """capability: of the simulated GPU; PTX for a newer one is refused. races: detect data races."""
+    """Simulated GPU, which loads PTX modules and launches their kernels.
+
+    capability: its compute capability; PTX for a newer one is refused. races: whether data races are detected.
+    """
 
     def __init__(self, capability: tuple[int, int] = (9, 0), races: bool = False) -> None:
         self.capability, self.races = capability, races
@@ -29,12 +32,12 @@ class Machine:
 
             source = read(source, name)
         digits = "".join(c for c in source.target.removeprefix("sm_") if c.isdecimal())
-        asked = divmod(int(digits), 10) if digits else (0, 0)
-        if asked > self.capability:
-            have = self.capability[0] * 10 + self.capability[1]
+        needed = divmod(int(digits), 10) if digits else (0, 0)
+        if needed > self.capability:
+            own = self.capability[0] * 10 + self.capability[1]
             raise ArtifactError(
-                f"{source.name}: the PTX is for {source.target}, this interpreter simulates sm_{have}; "
-                f"compile for sm_{have} or older, or ask for capability={asked[0]}.{asked[1]}"
+                f"{source.name}: the PTX is for {source.target}, this interpreter simulates sm_{own}; "
+                f"compile for sm_{own} or older, or ask for capability={needed[0]}.{needed[1]}"
             )
         return Loaded(source, self.memory)
 

@@ -49,8 +49,8 @@ class Allocation:
         """Return the bytes as elements of dtype, without an incomplete one at the end."""
         view = self.views.get(dtype.str)
         if view is None:
-            whole = self.data.size // dtype.itemsize * dtype.itemsize
-            view = self.views[dtype.str] = self.data[:whole].view(dtype)
+            byte_count = self.data.size // dtype.itemsize * dtype.itemsize
+            view = self.views[dtype.str] = self.data[:byte_count].view(dtype)
         return view
 
     @property
@@ -105,6 +105,7 @@ class GlobalMemory:
         return self._append_allocation(array.reshape(-1).view(np.uint8), array.nbytes, "global", "")
 
     def _append_allocation(self, data: Any, size: int, kind: str, name: str) -> int:
+        """Add an allocation after the last one, with a gap, and return its address."""
         start = self._next
         self._next = -(-(start + data.size + GAP) // ALIGNMENT) * ALIGNMENT
         self._starts.append(start)
@@ -113,11 +114,11 @@ class GlobalMemory:
 
     def free(self, address: int) -> None:
         """End an allocation; its address is never reused."""
-        at = bisect_right(self._starts, address) - 1
-        if at < 0 or self._starts[at] != address:
+        index = bisect_right(self._starts, address) - 1
+        if index < 0 or self._starts[index] != address:
             raise InvalidArgumentError(f"memory: {address:#x} is no address of an allocation{self.near(address)}")
-        allocation = self._allocations.pop(at)
-        del self._starts[at]
+        allocation = self._allocations.pop(index)
+        del self._starts[index]
         allocation.live = False
         if allocation.data.base is None:
             self._used -= allocation.size
@@ -128,10 +129,10 @@ class GlobalMemory:
 
     def find(self, address: int) -> Allocation | None:
         """Return the allocation that holds the byte at an address."""
-        at = bisect_right(self._starts, address) - 1
-        if at < 0:
+        index = bisect_right(self._starts, address) - 1
+        if index < 0:
             return None
-        allocation = self._allocations[at]
+        allocation = self._allocations[index]
         return allocation if address < allocation.start + max(allocation.size, 1) else None
 
     def near(self, address: int) -> str:
@@ -139,11 +140,11 @@ class GlobalMemory:
         for freed in reversed(self._freed):
             if freed.start <= address < freed.start + max(freed.size, 1):
                 return f"; it was freed: {freed}"
-        at = bisect_right(self._starts, address) - 1
-        around = [self._allocations[i] for i in (at, at + 1) if 0 <= i < len(self._allocations)]
-        if not around:
+        index = bisect_right(self._starts, address) - 1
+        neighbours = [self._allocations[i] for i in (index, index + 1) if 0 <= i < len(self._allocations)]
+        if not neighbours:
             return "; nothing is allocated"
-        nearest = min(around, key=lambda a: a.start - address if a.start > address else address - a.end)
+        nearest = min(neighbours, key=lambda a: a.start - address if a.start > address else address - a.end)
         if nearest.start > address:
             return f"; nearest: {nearest.start - address} bytes before the {nearest}"
         if address < nearest.end:

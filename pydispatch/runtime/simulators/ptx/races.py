@@ -45,8 +45,10 @@ class Race:
 
 
 class _Table:
-    """Who touched the pieces of a range last. step: bytes of a piece, a power of two that divides the offset and the
-    size of every access so far."""
+    """The last accesses to an allocation, for each granule of it.
+
+    step: bytes of a granule, a power of two that divides the offset and the size of every access so far.
+    """
 
     def __init__(self, size: int) -> None:
         self.step = _WIDEST
@@ -54,14 +56,14 @@ class _Table:
         self.writer = np.zeros(count, _FIELDS)
         self.readers = (np.zeros(count, _FIELDS), np.zeros(count, _FIELDS))
 
-    def allow(self, at: Any, size: int) -> None:
-        """Make pieces as small as accesses of size bytes at byte offsets at need."""
-        bits = int(np.bitwise_or.reduce(at)) | size | self.step
-        step = bits & -bits
+    def allow(self, offsets: Any, size: int) -> None:
+        """Make granules as small as accesses of `size` bytes at byte `offsets` need."""
+        all_bits = int(np.bitwise_or.reduce(offsets)) | size | self.step
+        step = all_bits & -all_bits
         if step < self.step:
-            parts = self.step // step
-            self.writer = np.repeat(self.writer, parts)
-            self.readers = (np.repeat(self.readers[0], parts), np.repeat(self.readers[1], parts))
+            ratio = self.step // step
+            self.writer = np.repeat(self.writer, ratio)
+            self.readers = (np.repeat(self.readers[0], ratio), np.repeat(self.readers[1], ratio))
             self.step = step
 
 
@@ -110,7 +112,7 @@ class RaceDetector:
         write: bool,
         strong: bool,
     ) -> None:
-        """Threads of a frame touch size bytes at byte offsets at of a range."""
+        """Check an access of threads against earlier ones, and record it. at: byte offsets in the allocation."""
         if store.kind in ("const", "local"):
             return
         threads = frame.threads if positions is None else frame.threads[positions]
@@ -127,51 +129,57 @@ class RaceDetector:
         table.allow(at, size)
         first = at // table.step
         for piece in range(size // table.step):
-            where = first + piece
+            granules = first + piece
             if write:
-                self._inside(where, now, store, strong, table.step)
+                self._inside(granules, now, store, strong, table.step)
                 for reader in table.readers:
-                    self._conflicts(reader[where], now, False, True, store, where, table.step)
-            self._conflicts(table.writer[where], now, True, write, store, where, table.step)
+                    self._conflicts(reader[granules], now, False, True, store, granules, table.step)
+            self._conflicts(table.writer[granules], now, True, write, store, granules, table.step)
             if write:
-                table.writer[where] = now
+                table.writer[granules] = now
             else:
                 last, earlier = table.readers
-                other = last["thread"][where] != now["thread"]
-                earlier[where[other]] = last[where[other]]
-                last[where] = now
+                is_other_thread = last["thread"][granules] != now["thread"]
+                earlier[granules[is_other_thread]] = last[granules[is_other_thread]]
+                last[granules] = now
 
     def _table(self, store: Allocation) -> _Table:
+        """Return the table of an allocation, created on first use."""
         entry = self._tables.get(id(store))
         if entry is None:
             entry = self._tables[id(store)] = (store, _Table(store.size))
         return entry[1]
 
-    def _inside(self, where: Any, now: Any, store: Allocation, strong: bool, step: int) -> None:
-        """Threads that write the same piece with one instruction."""
+    def _inside(self, granules: Any, now: Any, store: Allocation, strong: bool, step: int) -> None:
+        """Record races between threads that write the same granule with one instruction."""
         if strong:
             return
-        order = np.argsort(where, kind="stable")
-        same = where[order][1:] == where[order][:-1]
-        for k in np.flatnonzero(same)[:_SHOWN]:
-            self._enter(now[order[k]], now[order[k + 1]], True, True, store, int(where[order[k]]) * step)
-        self._count += max(0, int(same.sum()) - _SHOWN)
+        order = np.argsort(granules, kind="stable")
+        shares_granule = granules[order][1:] == granules[order][:-1]
+        for k in np.flatnonzero(shares_granule)[:_SHOWN]:
+            self._enter(now[order[k]], now[order[k + 1]], True, True, store, int(granules[order[k]]) * step)
+        self._count += max(0, int(shares_granule.sum()) - _SHOWN)
 
     def _conflicts(
         self, before: Any, now: Any, wrote: bool, writes: bool, store: Allocation, where: Any, step: int
     ) -> None:
+        """Record races between earlier accesses and accesses now, unless a barrier or a fence orders them.
+
+        wrote, writes: whether the earlier accesses, and those now, are writes. where: the granules. step: bytes of a
+        granule.
+        """
         size = self._launch.threads
-        other = (before["thread"] > 0) & (before["thread"] != now["thread"])
-        other &= ~(before["strong"] & now["strong"])
-        if not other.any():
+        is_conflict = (before["thread"] > 0) & (before["thread"] != now["thread"])
+        is_conflict &= ~(before["strong"] & now["strong"])
+        if not is_conflict.any():
             return
         first, second = before["thread"] - 1, now["thread"] - 1
-        block, mine = np.maximum(first, 0) // size, second // size
-        inside = block == mine
-        open_ = np.where(inside, before["epoch"] == now["epoch"], before["fence"] == self._fences[block])
-        same_warp = inside & (self._warp(first) == self._warp(second))
-        open_ &= ~same_warp | (before["warp"] == now["warp"])
-        hits = np.flatnonzero(other & open_)
+        block, own_block = np.maximum(first, 0) // size, second // size
+        is_same_block = block == own_block
+        is_unordered = np.where(is_same_block, before["epoch"] == now["epoch"], before["fence"] == self._fences[block])
+        same_warp = is_same_block & (self._warp(first) == self._warp(second))
+        is_unordered &= ~same_warp | (before["warp"] == now["warp"])
+        hits = np.flatnonzero(is_conflict & is_unordered)
         for k in hits[:_SHOWN]:
             self._enter(before[k], now[k], wrote, writes, store, int(where[k]) * step)
         self._count += max(0, hits.size - _SHOWN)

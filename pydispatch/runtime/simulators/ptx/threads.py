@@ -19,13 +19,13 @@ Three = tuple[int, int, int]
 
 
 class Racing(Protocol):
-    """The search for data races, as instructions report to it. The frames are those of `frame.py`."""
+    """Interface of the detector of data races to instructions. Its frames are those of `frame.py`."""
 
     def access(
         self, frame: Any, instruction: Instruction, positions: Any, store: Allocation, at: Any, size: int, write: bool,
         strong: bool,
     ) -> None:  # fmt: skip
-        """Threads of a frame read or write a range."""
+        """Check and record that threads of a frame read or write a range."""
 
     def fence(self, frame: Any) -> None:
         """Record that the writes of a frame's blocks are visible to the other blocks."""
@@ -85,11 +85,11 @@ class ThreadBatch:
     def lane_numbers(self) -> Any:
         """warp * 32 + lane of each thread, int64 [n]: warps are counted through the batch."""
 
-        def make() -> Any:
-            inside = np.tile(np.arange(self.T), self.count)
-            return self.block_slots() * (self.warps_per_block * 32) + inside
+        def lanes_of_threads() -> Any:
+            index_in_block = np.tile(np.arange(self.T), self.count)
+            return self.block_slots() * (self.warps_per_block * 32) + index_in_block
 
-        return self.number("lanes", make)
+        return self.number("lanes", lanes_of_threads)
 
     def reserve_local(self, size: int, refuse: Callable[[str], NoReturn] | None = None) -> None:
         """Reserves `size` bytes of local memory per thread. refuse: raises with the location of the call."""
@@ -114,13 +114,13 @@ class ThreadBatch:
     def place(self, thread: int) -> str:
         """`block (x, y, z), thread (x, y, z)` of a thread."""
         bx, by, _ = self.launch.block
-        inside = thread % self.T
-        own = (inside % bx, inside // bx % by, inside // (bx * by))
-        return f"block {self.block_of(thread)}, thread {own}"
+        index_in_block = thread % self.T
+        coordinates = (index_in_block % bx, index_in_block // bx % by, index_in_block // (bx * by))
+        return f"block {self.block_of(thread)}, thread {coordinates}"
 
     def fault(self, code: FunctionCode, instruction: Instruction, thread: int, why: str) -> NoReturn:
-        """KernelError about one thread: kernel, line, instruction, block and thread."""
+        """Raise KernelError about one thread: kernel, line, instruction, block and thread."""
         kernel = self.launch.kernel.name
-        inside = "" if code.name == kernel else f", in '{code.name}'"
+        in_function = "" if code.name == kernel else f", in '{code.name}'"
         where = f"{code.builder.module}:{instruction.line}: '{code.builder.text(instruction)}' by {self.place(thread)}"
-        raise KernelError(f"kernel '{kernel}'{inside}: {where}: {why}", workgroup=self.block_of(thread))
+        raise KernelError(f"kernel '{kernel}'{in_function}: {where}: {why}", workgroup=self.block_of(thread))

@@ -30,6 +30,7 @@ class Translator:
         self._closed = False
 
     def run(self, local_size: int) -> FunctionCode:
+        """Translate the function. local_size: bytes of its local memory."""
         b = self.b
         for param in (*self.function.params, *self.function.returns):
             if not self.function.is_entry:
@@ -52,12 +53,14 @@ class Translator:
         return self._finish(local_size)
 
     def _declare(self, param: Param) -> None:
+        """Declare the register or the `.param` variable of a parameter or result."""
         if param.space == "reg":
             self.b.declare(param.name, dtype_of(param.type))
         else:
             self.b.declare(param.name, np.dtype("u1"), param.size)
 
     def _label(self, name: str) -> int:
+        """Return the block of a label. Raise ArtifactError for an undefined one."""
         if name not in self.labels:
             raise ArtifactError(
                 f"{self.b.module}:{self.function.line}: '{self.function.name}' jumps to '{name}', no label of it"
@@ -77,6 +80,7 @@ class Translator:
         self._terminate(Instruction("ret", (), (), self.function.line))
 
     def _note(self, block: CodeBlock, instruction: Instruction, guarded: bool, steps: int = 1) -> None:
+        """Record the registers that the last instruction of a block accesses, and count it."""
         b = self.b
         block.accesses.append((b.reads, b.writes, guarded))
         block.count += steps
@@ -84,6 +88,7 @@ class Translator:
         b.reads, b.writes = set(), set()
 
     def _instruction(self, instruction: Instruction) -> None:
+        """Translate an instruction into a closure of the current block."""
         if is_terminator(instruction):
             self._terminate(instruction)
             return
@@ -112,13 +117,14 @@ class Translator:
         """Emit a branch around a guarded instruction that is not a closure of its own."""
         assert instruction.guard is not None
         block = self.blocks[-1] if not self._closed else self._next()
-        slot, wanted = guard_of(self.b, instruction)
+        slot, runs_if = guard_of(self.b, instruction)
         self._note(block, instruction, False)
-        self._jumps.append((block, lambda _, after: branch_if(slot, not wanted, after + 1, after)))
+        self._jumps.append((block, lambda _, after: branch_if(slot, not runs_if, after + 1, after)))
         self._closed = True
         self._next()
 
     def _terminate(self, instruction: Instruction) -> None:
+        """Translate an instruction that ends a block."""
         if instruction.guard is not None and instruction.opcode != "bra":
             self._skip_unless(instruction)
         block = self.blocks[-1] if not self._closed else self._next()
@@ -132,36 +138,44 @@ class Translator:
     # -- Register allocation ------------------------------------------------------------------------------------
 
     def _finish(self, local_size: int) -> FunctionCode:
+        """Place the registers in arrays, and return the code.
+
+        A register whose values do not leave their block shares an array with others.
+        """
         b = self.b
-        touched: dict[int, set[int]] = {}
+        blocks_of: dict[int, set[int]] = {}
         exposed: set[int] = set()
         for block in self.blocks:
             written: set[int] = set()
             for reads, writes, guarded_ in block.accesses:
                 for register in self._registers(reads):
-                    touched.setdefault(register, set()).add(block.index)
+                    blocks_of.setdefault(register, set()).add(block.index)
                     if register not in written:
                         exposed.add(register)
                 for register in self._registers(writes):
-                    touched.setdefault(register, set()).add(block.index)
+                    blocks_of.setdefault(register, set()).add(block.index)
                     if register not in written and guarded_:
                         exposed.add(register)
                     written.add(register)
-        inner = {r for r, blocks in touched.items() if len(blocks) == 1 and r not in exposed}
+        block_local = {r for r, blocks in blocks_of.items() if len(blocks) == 1 and r not in exposed}
         kinds: list[tuple[Any, int]] = []
         placed = [-1] * len(b.storages)
         for register, storage in enumerate(b.storages):
-            if register not in inner and register in touched:
+            if register not in block_local and register in blocks_of:
                 placed[register] = len(kinds)
                 kinds.append((storage.dtype, storage.count))
         outer_stores = len(kinds)
-        self._place_inner(inner, placed, kinds)
+        self._place_inner(block_local, placed, kinds)
         for block in self.blocks:
-            self._describe(block, inner, placed)
+            self._describe(block, block_local, placed)
         slots = list(b.slots)
-        bound = [at for at, what in enumerate(slots) if isinstance(what, Unused | Special)]
-        bound += [at for at, what in enumerate(slots) if isinstance(what, RegisterView) and placed[what.storage] >= 0]
-        template = [None if isinstance(what, RegisterView | Special | Unused) else what for what in slots]
+        bound = [slot for slot, operand in enumerate(slots) if isinstance(operand, Unused | Special)]
+        bound += [
+            slot
+            for slot, operand in enumerate(slots)
+            if isinstance(operand, RegisterView) and placed[operand.storage] >= 0
+        ]
+        template = [None if isinstance(operand, RegisterView | Special | Unused) else operand for operand in slots]
         pool = RegisterPool(kinds, list(range(outer_stores)))
         return FunctionCode(
             self.function.name, self.function, b, self.blocks, slots, template, bound, placed, kinds, pool, local_size
@@ -170,30 +184,30 @@ class Translator:
     def _registers(self, slots: set[int]) -> list[int]:
         return [what.storage for slot in slots if isinstance(what := self.b.slots[slot], RegisterView)]
 
-    def _place_inner(self, inner: set[int], placed: list[int], kinds: list[tuple[Any, int]]) -> None:
-        """Register that live inside one block share arrays: an array is free after its register's last use."""
-        spare: dict[tuple[Any, int], list[int]] = {}
+    def _place_inner(self, block_local: set[int], placed: list[int], kinds: list[tuple[Any, int]]) -> None:
+        """Let registers that live inside one block share arrays: an array is free after its register's last use."""
+        arrays_of_kind: dict[tuple[Any, int], list[int]] = {}
         for block in self.blocks:
-            last: dict[int, int] = {}
-            for at, (reads, writes, _) in enumerate(block.accesses):
+            last_access: dict[int, int] = {}
+            for access, (reads, writes, _) in enumerate(block.accesses):
                 for register in self._registers(reads | writes):
-                    if register in inner:
-                        last[register] = at
-            free = {kind: list(stores) for kind, stores in spare.items()}
-            for at, (reads, writes, _) in enumerate(block.accesses):
-                here = [r for r in self._registers(reads | writes) if r in inner]
-                for register in here:
+                    if register in block_local:
+                        last_access[register] = access
+            free_arrays = {kind: list(stores) for kind, stores in arrays_of_kind.items()}
+            for access, (reads, writes, _) in enumerate(block.accesses):
+                accessed = [r for r in self._registers(reads | writes) if r in block_local]
+                for register in accessed:
                     if placed[register] < 0:
                         kind = (self.b.storages[register].dtype, self.b.storages[register].count)
-                        if free.get(kind):
-                            placed[register] = free[kind].pop()
+                        if free_arrays.get(kind):
+                            placed[register] = free_arrays[kind].pop()
                         else:
                             placed[register] = len(kinds)
                             kinds.append(kind)
-                            spare.setdefault(kind, []).append(placed[register])
-                for register in set(here):
-                    if last[register] == at:
-                        free.setdefault(kinds[placed[register]], []).append(placed[register])
+                            arrays_of_kind.setdefault(kind, []).append(placed[register])
+                for register in set(accessed):
+                    if last_access[register] == access:
+                        free_arrays.setdefault(kinds[placed[register]], []).append(placed[register])
 
     def _describe(self, block: CodeBlock, inner: set[int], placed: list[int]) -> None:
         """Compute the slots and registers of a frame that a block accesses."""
@@ -209,15 +223,15 @@ class Translator:
 
 def guard_of(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:
     """Return the slot of an instruction's guard and the value at which the instruction runs."""
-    wanted = not isinstance(instruction.guard, Not)
+    runs_if = not isinstance(instruction.guard, Not)
     register = instruction.guard.operand if isinstance(instruction.guard, Not) else instruction.guard
     assert isinstance(register, Register)
-    return builder.source(instruction, register, BOOL), wanted
+    return builder.source(instruction, register, BOOL), runs_if
 
 
 def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> Step:
-    """Return the closure for only the threads whose guard holds: on copies of the registers unless all do."""
-    used, written = sorted(builder.reads | builder.writes), sorted(builder.writes)
+    """Return the closure for the threads whose guard holds: it runs on copies of the registers unless all do."""
+    accessed, written = sorted(builder.reads | builder.writes), sorted(builder.writes)
     slot, wanted = guard_of(builder, instruction)
 
     def run(regs: list[Any]) -> None:
@@ -232,13 +246,13 @@ def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> S
             positions = np.flatnonzero(guard if wanted else ~guard)
             copies = regs.copy()
             copies[0] = regs[0].some(positions)
-            for one in used:
-                value = regs[one]
+            for accessed_slot in accessed:
+                value = regs[accessed_slot]
                 if isinstance(value, np.ndarray) and value.ndim:
-                    copies[one] = value[positions]
+                    copies[accessed_slot] = value[positions]
             step(copies)
-            for one in written:
-                regs[one][positions] = copies[one]
+            for accessed_slot in written:
+                regs[accessed_slot][positions] = copies[accessed_slot]
 
     return run
 

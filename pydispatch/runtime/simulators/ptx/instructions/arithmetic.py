@@ -18,6 +18,7 @@ _PACKED = {"u16x2": np.dtype("u2"), "s16x2": np.dtype("i2")}
 
 @handles(*sorted({*INTEGER, *FLOAT}), "addc", "subc", "madc")
 def arithmetic(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of an arithmetic instruction by its type: integer, float, half precision or packed."""
     type_ = instruction.modifiers[-1] if instruction.modifiers else ""
     if instruction.opcode in ("addc", "subc", "madc") or "cc" in instruction.modifiers:
         if not is_integer(type_):
@@ -35,7 +36,7 @@ def arithmetic(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[Any]) -> Step:
-    """add, min and max of two 16-bit integers."""
+    """Build the closure of add, min or max of two packed 16-bit integers."""
     ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(instruction.opcode)
     if ufunc is None or set(instruction.modifiers[:-1]) - {"relu"}:
         builder.fail(instruction)

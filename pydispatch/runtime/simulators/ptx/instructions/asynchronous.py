@@ -34,22 +34,30 @@ def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of cp.async, which copies 4, 8 or 16 bytes from global to shared memory at once.
+
+    An operand for the size limits how many bytes are copied; the others become zeros.
+    """
     words = instruction.modifiers
-    rest = [m for m in words[1:] if m not in _HINTS and not m.startswith("L2::")]
+    qualifiers = [m for m in words[1:] if m not in _HINTS and not m.startswith("L2::")]
     operands = builder.operands(instruction, 3, 5)
     size = operands[2]
-    if rest not in (["shared"], ["shared::cta"]) or not isinstance(size, Immediate) or size.value not in (4, 8, 16):
+    if (
+        qualifiers not in (["shared"], ["shared::cta"])
+        or not isinstance(size, Immediate)
+        or size.value not in (4, 8, 16)
+    ):
         builder.fail(instruction)
     count = int(size.value)
-    space = Instruction(instruction.opcode, ("shared",), instruction.operands, instruction.line)
-    into = finder(builder, space, operands[0], count, write=True)
+    shared_access = Instruction(instruction.opcode, ("shared",), instruction.operands, instruction.line)
+    into = finder(builder, shared_access, operands[0], count, write=True)
     source = operands[1]
     if not isinstance(source, Address):
         builder.fail(instruction, "has no [address] to copy from")
-    origin = Instruction(instruction.opcode, ("global",), instruction.operands, instruction.line)
-    find = finder(builder, origin, source, count, write=False)
+    global_access = Instruction(instruction.opcode, ("global",), instruction.operands, instruction.line)
+    find = finder(builder, global_access, source, count, write=False)
     source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else -1
-    unsized = Slow(origin, "global", 1, False, False)
+    byte_lookup = Slow(global_access, "global", 1, False, False)
     base = (
         builder.source(instruction, source.base, "u64") if source.base is not None else builder.constant(np.uint64(0))
     )
@@ -60,18 +68,20 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         columns = np.arange(count)
         sizes = np.minimum(np.broadcast_to(regs[source_size], frame.n), count) if source_size >= 0 else None
         if sizes is None or (sizes == count).all():
-            for positions, store, at in find(regs):
-                data[slice(None) if positions is None else positions] = store.data[at[:, None] + columns]
+            for positions, store, offsets in find(regs):
+                data[slice(None) if positions is None else positions] = store.data[offsets[:, None] + columns]
         else:
             # Bytes that are not copied are not checked: their address may be invalid.
             addresses = np.broadcast_to(regs[base], frame.n) + np.uint64(source.offset & (1 << 64) - 1)
             for length in np.unique(sizes[sizes > 0]):
-                chosen = np.flatnonzero(sizes == length)
-                part = frame.some(chosen)
+                selected = np.flatnonzero(sizes == length)
+                frame_part = frame.some(selected)
                 for byte in range(int(length)):
-                    for positions, store, at in unsized.find(part, addresses[chosen] + np.uint64(byte)):
-                        data[chosen if positions is None else chosen[positions], byte] = store.data[at]
-        for positions, store, at in into(regs):
-            store.data[at[:, None] + columns] = data if positions is None else data[positions]
+                    for positions, store, offsets in byte_lookup.find(
+                        frame_part, addresses[selected] + np.uint64(byte)
+                    ):
+                        data[selected if positions is None else selected[positions], byte] = store.data[offsets]
+        for positions, store, offsets in into(regs):
+            store.data[offsets[:, None] + columns] = data if positions is None else data[positions]
 
     return step

@@ -27,24 +27,26 @@ Update = Callable[[Any, list[Any]], Any]
 
 
 def _half_add(type_: str) -> Update:
-    brain, packed = type_.startswith("bf16"), type_.endswith("x2")
+    """Return the addition of f16 or bf16, alone or packed in pairs."""
+    is_bf16, is_packed = type_.startswith("bf16"), type_.endswith("x2")
 
-    def one(old: Any, value: Any) -> Any:
-        if brain:
+    def add_halves(old: Any, value: Any) -> Any:
+        if is_bf16:
             return bits16(from_bf16(old) + from_bf16(value), "bf16")
         total = old.view(np.float16).astype(np.float32) + value.view(np.float16).astype(np.float32)
         return bits16(total.astype(np.float16), "f16")
 
     def update(old: Any, operands: list[Any]) -> Any:
-        if not packed:
-            return one(old, operands[0])
+        if not is_packed:
+            return add_halves(old, operands[0])
         pairs = zip(parts_of(old, "f16x2"), parts_of(operands[0], "f16x2"), strict=True)
-        return joined(*(one(a.view(np.uint16), c.view(np.uint16)) for a, c in pairs))
+        return joined(*(add_halves(a.view(np.uint16), c.view(np.uint16)) for a, c in pairs))
 
     return update
 
 
 def _update(builder: FunctionBuilder, instruction: Instruction, operation: str, type_: str) -> Update:
+    """Return the function that computes the new value of an atomic operation from the old value and the operands."""
     if operation == "exch":
         return lambda old, operands: operands[0]
     if operation == "cas":
@@ -63,42 +65,43 @@ def _update(builder: FunctionBuilder, instruction: Instruction, operation: str, 
 
 @handles("atom", "red")
 def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of atom and red: threads update an element one after the other; atom returns the old value."""
     operation = next((m for m in instruction.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
-    rest = [m for m in instruction.modifiers[:-1] if m != operation and m not in _WORDS and not m.startswith("L")]
-    vector = [m for m in rest if m in ("v2", "v4", "v8")]
+    qualifiers = [m for m in instruction.modifiers[:-1] if m != operation and m not in _WORDS and not m.startswith("L")]
+    vector = [m for m in qualifiers if m in ("v2", "v4", "v8")]
     type_ = instruction.modifiers[-1]
-    if not operation or len(rest) > len(vector) or type_ not in SIZES or SIZES[type_] > 8:
+    if not operation or len(qualifiers) > len(vector) or type_ not in SIZES or SIZES[type_] > 8:
         builder.fail(instruction)
     dtype = dtype_of(type_)
     if operation in ("exch", "cas"):
         dtype = UNSIGNED[dtype.itemsize]
     update = _update(builder, instruction, operation, type_)
-    plain = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
+    associative_ufunc = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
     operands = list(builder.operands(instruction, 2, 5))
     result = operands.pop(0) if instruction.opcode == "atom" else None
     address = operands.pop(0)
     if vector:
-        return _vector(builder, instruction, result, address, operands[0], dtype, update, plain)
+        return _vector(builder, instruction, result, address, operands[0], dtype, update, associative_ufunc)
     values = operands[: 2 if operation == "cas" else 1]
     if len(values) < (2 if operation == "cas" else 1):
         builder.fail(instruction, "has too few operands")
-    sources = [builder.source(instruction, one, dtype) for one in values]
+    sources = [builder.source(instruction, value, dtype) for value in values]
     target = builder.target(instruction, result, dtype) if instruction.opcode == "atom" else -1
     find = finder(builder, instruction, address, dtype.itemsize, write=True, atomic=True)
     shift = dtype.itemsize.bit_length() - 1
-    wanted = instruction.opcode == "atom" and result is not None
+    needs_old_value = instruction.opcode == "atom" and result is not None
 
     def step(regs: list[Any]) -> None:
         n = regs[0].n
         operands = [np.broadcast_to(regs[s], n) for s in sources]
-        for positions, store, at in find(regs):
-            mine = operands if positions is None else [v[positions] for v in operands]
-            view, index = store.view(dtype), at >> shift
-            if plain is not None and not wanted:
-                plain.at(view, index, mine[0])
+        for positions, store, offsets in find(regs):
+            own_operands = operands if positions is None else [v[positions] for v in operands]
+            view, index = store.view(dtype), offsets >> shift
+            if associative_ufunc is not None and not needs_old_value:
+                associative_ufunc.at(view, index, own_operands[0])
                 continue
-            old = in_order(view, index, mine, update, plain)
-            if wanted:
+            old = in_order(view, index, own_operands, update, associative_ufunc)
+            if needs_old_value:
                 regs[target][... if positions is None else positions] = old
 
     return step
@@ -106,9 +109,9 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _vector(
     builder: FunctionBuilder, instruction: Instruction, result: Operand | None, address: Operand | None,
-    values: Operand | None, dtype: np.dtype[Any], update: Update, plain: np.ufunc | None,
+    values: Operand | None, dtype: np.dtype[Any], update: Update, associative_ufunc: np.ufunc | None,
 ) -> Step:  # fmt: skip
-    """red.global.add.v4.f32 [a], {…}: element by element."""
+    """Build the closure of an atomic operation on vectors, as red.global.add.v4.f32 [a], {…}, element by element."""
     if not isinstance(values, Vector):
         builder.fail(instruction, "has no {…} of values")
     sources = [builder.source(instruction, one, dtype) for one in values.items]
@@ -118,40 +121,43 @@ def _vector(
 
     def step(regs: list[Any]) -> None:
         n = regs[0].n
-        for positions, store, at in find(regs):
+        for positions, store, offsets in find(regs):
             for k, source in enumerate(sources):
                 value = np.broadcast_to(regs[source], n)
-                mine = value if positions is None else value[positions]
-                old = in_order(store.view(dtype), (at >> shift) + k, [mine], update, plain)
+                own_values = value if positions is None else value[positions]
+                old = in_order(store.view(dtype), (offsets >> shift) + k, [own_values], update, associative_ufunc)
                 if targets:
                     regs[targets[k]][... if positions is None else positions] = old
 
     return step
 
 
-def in_order(view: Any, index: Any, operands: list[Any], update: Update, plain: np.ufunc | None) -> Any:
-    """Return the old values seen by threads that update the elements view[index] one after the other."""
+def in_order(view: Any, index: Any, operands: list[Any], update: Update, associative_ufunc: np.ufunc | None) -> Any:
+    """Update the elements view[index] one thread after the other, and return the old value that each thread sees.
+
+    associative_ufunc: the operation as a ufunc if there is one; it is faster where many threads update an element.
+    """
     order = np.argsort(index, kind="stable")
-    places = index[order]
-    starts = np.flatnonzero(np.concatenate(([True], places[1:] != places[:-1])))
-    counts = np.diff(np.append(starts, places.size))
+    sorted_index = index[order]
+    starts = np.flatnonzero(np.concatenate(([True], sorted_index[1:] != sorted_index[:-1])))
+    counts = np.diff(np.append(starts, sorted_index.size))
     old = np.empty(index.size, view.dtype)
-    most = int(counts.max())
-    if plain is not None and most > 1 and starts.size < most:
+    most_updates = int(counts.max())
+    if associative_ufunc is not None and most_updates > 1 and starts.size < most_updates:
         # Few elements, each with many threads: each thread sees a running total.
         for start, count in zip(starts, counts, strict=True):
-            mine = order[start : start + count]
-            line = np.empty(count + 1, view.dtype)
-            line[0] = view[places[start]]
-            line[1:] = operands[0][mine]
-            totals = plain.accumulate(line)
-            old[mine] = totals[:-1]
-            view[places[start]] = totals[-1]
+            threads = order[start : start + count]
+            running = np.empty(count + 1, view.dtype)
+            running[0] = view[sorted_index[start]]
+            running[1:] = operands[0][threads]
+            totals = associative_ufunc.accumulate(running)
+            old[threads] = totals[:-1]
+            view[sorted_index[start]] = totals[-1]
         return old
-    for rank in range(most):
-        chosen = order[starts[counts > rank] + rank]
-        at = index[chosen]
-        before = view[at]
-        old[chosen] = before
-        view[at] = update(before, [v[chosen] for v in operands])
+    for rank in range(most_updates):
+        threads_of_rank = order[starts[counts > rank] + rank]
+        elements = index[threads_of_rank]
+        current = view[elements]
+        old[threads_of_rank] = current
+        view[elements] = update(current, [v[threads_of_rank] for v in operands])
     return old

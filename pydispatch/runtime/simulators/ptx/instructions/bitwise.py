@@ -27,6 +27,7 @@ def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
 
 @handles("and", "or", "xor")
 def logic(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of and, or, xor."""
     type_ = "pred" if instruction.modifiers == ("pred",) else integer_type(builder, instruction)
     d, x, y = builder.operands(instruction, 3)
     s, t, target = (
@@ -44,6 +45,7 @@ def logic(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("not", "cnot")
 def invert(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of not and cnot, which is 1 for zero and 0 for other values."""
     type_ = "pred" if instruction.modifiers == ("pred",) else integer_type(builder, instruction)
     d, x = builder.operands(instruction, 2)
     s, target = builder.source(instruction, x, type_), builder.target(instruction, d, type_)
@@ -54,7 +56,7 @@ def invert(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("shl", "shr")
 def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Amounts above the width shift everything out."""
+    """Build the closure of shl and shr. Amounts above the width shift everything out."""
     type_ = integer_type(builder, instruction)
     d, x, amount = builder.operands(instruction, 3)
     dtype = dtype_of(type_)
@@ -75,16 +77,16 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def compute(value: Any, count: Any) -> Any:
         if signed and not left:
             return value >> np.minimum(count, bits - 1).astype(dtype)
-        over = count >= bits
-        inside = np.where(over, 0, count).astype(dtype)
-        return np.where(over, dtype.type(0), value << inside if left else value >> inside)
+        is_too_large = count >= bits
+        amounts = np.where(is_too_large, 0, count).astype(dtype)
+        return np.where(is_too_large, dtype.type(0), value << amounts if left else value >> amounts)
 
     return into(target, compute, s, t)
 
 
 @handles("shf")
 def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """shf.l and .r of b:a by c, .wrap (mod 32) or .clamp (at most 32)."""
+    """Build the closure of shf.l and shf.r of b:a by c, with .wrap (mod 32) or .clamp (at most 32)."""
     if (
         len(instruction.modifiers) != 3
         or instruction.modifiers[0] not in "lr"
@@ -97,16 +99,16 @@ def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.source(instruction, high, "u32"),
         builder.source(instruction, amount, "u32"),
     )
-    target, left, wrap = (
+    target, is_left, wraps = (
         builder.target(instruction, d, "u32"),
         instruction.modifiers[0] == "l",
         instruction.modifiers[1] == "wrap",
     )
 
     def compute(x: Any, y: Any, c: Any) -> Any:
-        n = (c & np.uint32(31) if wrap else np.minimum(c, np.uint32(32))).astype(np.uint64)
-        both = (y.astype(np.uint64) << np.uint64(32)) | x.astype(np.uint64)
-        return ((both << n) >> np.uint64(32) if left else both >> n).astype(np.uint32)
+        n = (c & np.uint32(31) if wraps else np.minimum(c, np.uint32(32))).astype(np.uint64)
+        pair = (y.astype(np.uint64) << np.uint64(32)) | x.astype(np.uint64)
+        return ((pair << n) >> np.uint64(32) if is_left else pair >> n).astype(np.uint32)
 
     return into(target, compute, s, t, u)
 
@@ -139,17 +141,18 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def bit_length(value: Any) -> Any:
     """Return the number of bits up to the highest one, of unsigned values, int64."""
     length = np.zeros(np.shape(value), np.int64)
-    rest = np.asarray(value).astype(np.uint64)
+    remaining = np.asarray(value).astype(np.uint64)
     for width in (32, 16, 8, 4, 2, 1):
-        more = rest >> np.uint64(width)
-        has = more != 0
-        length = length + np.where(has, width, 0)
-        rest = np.where(has, more, rest)
-    return length + (rest != 0)
+        shifted = remaining >> np.uint64(width)
+        is_nonzero = shifted != 0
+        length = length + np.where(is_nonzero, width, 0)
+        remaining = np.where(is_nonzero, shifted, remaining)
+    return length + (remaining != 0)
 
 
 @handles("popc", "clz")
 def count(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of popc and clz."""
     type_ = integer_type(builder, instruction)
     d, x = builder.operands(instruction, 2)
     s, target, bits = (
@@ -182,6 +185,7 @@ def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("brev")
 def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of brev, which reverses the bits by swapping ever larger groups."""
     type_ = integer_type(builder, instruction)
     d, x = builder.operands(instruction, 2)
     dtype = UNSIGNED[SIZES[type_]]
@@ -201,7 +205,9 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("bfe")
 def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """len bits from pos on, extended by the sign: bits past the top are copies of the sign."""
+    """Build the closure of bfe: `length` bits from `position` on, extended by the sign; bits past the top are copies of
+    the sign.
+    """
     type_ = integer_type(builder, instruction)
     d, x, position, length = builder.operands(instruction, 4)
     dtype = dtype_of(type_)
@@ -214,24 +220,25 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
     target = builder.target(instruction, d, dtype)
 
     def compute(value: Any, pos: Any, width: Any) -> Any:
-        wide = value.astype(np.int64) if dtype.kind == "i" else value.astype(np.uint64)
+        extended = value.astype(np.int64) if dtype.kind == "i" else value.astype(np.uint64)
         pos, width = (pos & 255).astype(np.int64), (width & 255).astype(np.int64)
         if dtype.kind == "i":
-            moved = wide >> np.minimum(pos, 63)
+            shifted = extended >> np.minimum(pos, 63)
             # The sign is the last bit of the field, or the value's top bit.
             top = np.minimum(pos + width - 1, bits - 1)
-            sign = (wide >> np.clip(top, 0, 63)) & 1
+            sign = (extended >> np.clip(top, 0, 63)) & 1
             mask = np.where(width >= 64, -1, (np.int64(1) << np.minimum(width, 63)) - 1)
-            return np.where(width == 0, 0, np.where(sign == 1, (moved & mask) | ~mask, moved & mask)).astype(dtype)
-        moved = np.where(pos >= 64, np.uint64(0), wide >> np.minimum(pos, 63).astype(np.uint64))
+            return np.where(width == 0, 0, np.where(sign == 1, (shifted & mask) | ~mask, shifted & mask)).astype(dtype)
+        shifted = np.where(pos >= 64, np.uint64(0), extended >> np.minimum(pos, 63).astype(np.uint64))
         ones = (np.uint64(1) << np.minimum(width, 63).astype(np.uint64)) - np.uint64(1)
-        return (moved & np.where(width >= 64, ~np.uint64(0), ones)).astype(dtype)
+        return (shifted & np.where(width >= 64, ~np.uint64(0), ones)).astype(dtype)
 
     return into(target, compute, s, t, u)
 
 
 @handles("bfi")
 def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of bfi, which inserts `length` bits of one value into another at `position`."""
     type_ = integer_type(builder, instruction)
     d, x, y, position, length = builder.operands(instruction, 5)
     dtype = UNSIGNED[SIZES[type_]]
@@ -242,10 +249,12 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.target(instruction, d, dtype),
     )
 
-    def compute(value: Any, onto: Any, pos: Any, width: Any) -> Any:
-        mask, place = _mask(pos & 255, width & 255)
-        moved = np.where(place >= 64, np.uint64(0), value.astype(np.uint64) << np.minimum(place, 63).astype(np.uint64))
-        return ((onto.astype(np.uint64) & ~mask) | (moved & mask)).astype(dtype)
+    def compute(value: Any, base: Any, pos: Any, width: Any) -> Any:
+        mask, shift_count = _mask(pos & 255, width & 255)
+        shifted = np.where(
+            shift_count >= 64, np.uint64(0), value.astype(np.uint64) << np.minimum(shift_count, 63).astype(np.uint64)
+        )
+        return ((base.astype(np.uint64) & ~mask) | (shifted & mask)).astype(dtype)
 
     return into(target, compute, s, t, u, w)
 
@@ -261,6 +270,7 @@ def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
 
 @handles("bmsk")
 def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of bmsk: a mask of `width` ones from a position on."""
     if (
         len(instruction.modifiers) != 2
         or instruction.modifiers[0] not in ("clamp", "wrap")
@@ -332,17 +342,17 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     )
     mode = instruction.modifiers[1] if len(instruction.modifiers) > 1 else ""
 
-    def compute(low: Any, high: Any, chosen: Any) -> Any:
-        both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    def compute(low: Any, high: Any, selectors: Any) -> Any:
+        pair = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         result = np.uint32(0)
         for n in range(4):
             if mode:
                 table = np.array([_MODES[mode](k, n) for k in range(4)], np.uint64)
-                index, sign = table[chosen & 3], np.bool_(False)
+                index, sign = table[selectors & 3], np.bool_(False)
             else:
-                nibble = chosen >> np.uint32(4 * n)
+                nibble = selectors >> np.uint32(4 * n)
                 index, sign = (nibble & 7).astype(np.uint64), (nibble & 8) != 0
-            byte = (both >> (index * np.uint64(8))).astype(np.uint32) & np.uint32(255)
+            byte = (pair >> (index * np.uint64(8))).astype(np.uint32) & np.uint32(255)
             byte = np.where(sign, np.where(byte & 128, np.uint32(255), np.uint32(0)), byte)
             result = result | (byte << np.uint32(8 * n))
         return result
@@ -363,14 +373,14 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def compute(mask: Any, base: Any, offset: Any) -> Any:
         mask, base, offset = np.broadcast_arrays(mask, base, offset)
         result = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
-        for at in np.ndindex(mask.shape):
-            order = range(int(base[at]), 32) if offset[at] >= 0 else range(int(base[at]), -1, -1)
-            wanted = abs(int(offset[at])) or 1
-            set_bits = [k for k in order if int(mask[at]) >> k & 1]
-            if offset[at] == 0:
-                result[at] = base[at] if int(mask[at]) >> int(base[at]) & 1 else 0xFFFFFFFF
-            elif len(set_bits) >= wanted:
-                result[at] = set_bits[wanted - 1]
+        for element in np.ndindex(mask.shape):
+            order = range(int(base[element]), 32) if offset[element] >= 0 else range(int(base[element]), -1, -1)
+            ordinal = abs(int(offset[element])) or 1
+            set_bits = [k for k in order if int(mask[element]) >> k & 1]
+            if offset[element] == 0:
+                result[element] = base[element] if int(mask[element]) >> int(base[element]) & 1 else 0xFFFFFFFF
+            elif len(set_bits) >= ordinal:
+                result[element] = set_bits[ordinal - 1]
         return result
 
     return into(builder.target(instruction, d, "u32"), compute, s, t, u)

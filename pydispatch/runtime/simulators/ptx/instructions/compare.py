@@ -55,7 +55,10 @@ def _words(builder: FunctionBuilder, instruction: Instruction, types: int) -> tu
 
 @handles("setp")
 def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """setp.lt.f32 p|q, a, b: p = a < b, q = !p; setp.lt.and.f32 p|q, a, b, c: combined with c."""
+    """Build the closure of setp.
+
+    setp.lt.f32 p|q, a, b sets p = a < b and q = !p; setp.lt.and.f32 p|q, a, b, c combines both with c.
+    """
     name, combine, ftz = _words(builder, instruction, 1)
     type_ = instruction.modifiers[-1]
     destination, x, y = builder.operands(instruction, 3, 4)[:3]
@@ -72,26 +75,26 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
     if not combine and q < 0 and not ftz and isinstance(compare, np.ufunc) and type_ != "bf16":
         return lambda regs: compare(regs[s], regs[t], regs[p])
-    join = _COMBINE.get(combine)
+    combine_with = _COMBINE.get(combine)
 
     def step(regs: list[Any]) -> None:
         left, right = unpacked(regs[s], type_), unpacked(regs[t], type_)
         if ftz:
             left, right = flush(left), flush(right)
         result = compare(left, right)
-        other = ~result
-        if join is not None:
-            third = regs[c]
-            result, other = join(result, third), join(other, third)
+        inverse = ~result
+        if combine_with is not None:
+            operand = regs[c]
+            result, inverse = combine_with(result, operand), combine_with(inverse, operand)
         regs[p][...] = result
         if q >= 0:
-            regs[q][...] = other
+            regs[q][...] = inverse
 
     return step
 
 
 def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
-    """setp of two halves: p for the low, q for the high one."""
+    """Build the closure of setp of two packed halves: p for the low, q for the high one."""
     type_ = instruction.modifiers[-1]
     destination, x, y = instruction.operands[:3]
     first, second = pair(destination)
@@ -99,12 +102,12 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combi
     s, t = builder.source(instruction, x, "u32"), builder.source(instruction, y, "u32")
     targets = [builder.target(instruction, first, BOOL), builder.target(instruction, second, BOOL)]
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
-    join = _COMBINE.get(combine)
+    combine_with = _COMBINE.get(combine)
 
     def step(regs: list[Any]) -> None:
         for target, left, right in zip(targets, parts_of(regs[s], type_), parts_of(regs[t], type_), strict=True):
             result = compare(flush(left), flush(right)) if ftz else compare(left, right)
-            regs[target][...] = join(result, regs[c]) if join is not None else result
+            regs[target][...] = combine_with(result, regs[c]) if combine_with is not None else result
 
     return step
 
@@ -116,34 +119,34 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     result_type, type_ = instruction.modifiers[-2:]
     d, x, y = builder.operands(instruction, 3, 4)[:3]
     compare = _comparison(builder, instruction, name, is_float(type_))
-    join = _COMBINE.get(combine)
+    combine_with = _COMBINE.get(combine)
     if type_.endswith("x2"):
         return _set_packed(builder, instruction, name, combine, ftz)
     s, t = builder.source(instruction, x, type_), builder.source(instruction, y, type_)
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
     target = builder.target(instruction, d, result_type)
-    one = {"f32": np.float32(1), "f16": np.float16(1), "bf16": np.uint16(0x3F80)}.get(result_type)
+    float_one = {"f32": np.float32(1), "f16": np.float16(1), "bf16": np.uint16(0x3F80)}.get(result_type)
     dtype = dtype_of(result_type)
-    yes = one if one is not None else (~UNSIGNED[dtype.itemsize].type(0)).view(dtype)
+    true_value = float_one if float_one is not None else (~UNSIGNED[dtype.itemsize].type(0)).view(dtype)
 
     def step(regs: list[Any]) -> None:
         left, right = unpacked(regs[s], type_), unpacked(regs[t], type_)
         result = compare(flush(left), flush(right)) if ftz else compare(left, right)
-        if join is not None:
-            result = join(result, regs[c])
-        regs[target][...] = np.where(result, yes, dtype.type(0))
+        if combine_with is not None:
+            result = combine_with(result, regs[c])
+        regs[target][...] = np.where(result, true_value, dtype.type(0))
 
     return step
 
 
 def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
-    """set of two halves: 1.0 or all ones in each."""
+    """Build the closure of set of two packed halves: 1.0 or all ones in each."""
     result_type, type_ = instruction.modifiers[-2:]
-    compare, join = _comparison(builder, instruction, name, True), _COMBINE.get(combine)
-    yes = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}.get(result_type)
-    if yes is None:
+    compare, combine_with = _comparison(builder, instruction, name, True), _COMBINE.get(combine)
+    true_bits = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}.get(result_type)
+    if true_bits is None:
         builder.fail(instruction)
-    one = np.uint16(yes)
+    true_value = np.uint16(true_bits)
     d, x, y = instruction.operands[:3]
     s, t, target = (
         builder.source(instruction, x, "u32"),
@@ -156,7 +159,11 @@ def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, c
         halves = []
         for left, right in zip(parts_of(regs[s], type_), parts_of(regs[t], type_), strict=True):
             result = compare(flush(left), flush(right)) if ftz else compare(left, right)
-            halves.append(np.where(join(result, regs[c]) if join is not None else result, one, np.uint16(0)))
+            halves.append(
+                np.where(
+                    combine_with(result, regs[c]) if combine_with is not None else result, true_value, np.uint16(0)
+                )
+            )
         regs[target][...] = joined(*halves)
 
     return step
@@ -164,6 +171,7 @@ def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, c
 
 @handles("selp")
 def selp(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of selp: a where the predicate holds, else b."""
     d, x, y, p = builder.operands(instruction, 4)
     dtype = UNSIGNED[dtype_of(instruction.modifiers[-1]).itemsize]
     s, t, c, target = (
@@ -202,6 +210,7 @@ _TESTS: dict[str, Callable[[Any], Any]] = {
 
 @handles("testp")
 def testp(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of testp, which tests for finite, infinite, number, NaN, normal or subnormal values."""
     if (
         len(instruction.modifiers) != 2
         or instruction.modifiers[0] not in _TESTS

@@ -33,6 +33,7 @@ _WORDS = {*_MODES, *_INTEGRAL, "ftz", "sat", "satfinite", "relu"}
 
 @handles("cvt")
 def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of cvt by its two types."""
     if instruction.modifiers[:1] == ("pack",):
         return _pack(builder, instruction)
     if len(instruction.modifiers) < 2 or set(instruction.modifiers[:-2]) - _WORDS:
@@ -45,8 +46,8 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return _tf32(builder, instruction, words)
     if "x2" in to or "x2" in source_type:
         return convert_small.convert(builder, instruction, to, source_type, words)
-    known = (*_FLOATS,)
-    if not (is_integer(to) or to in known) or not (is_integer(source_type) or source_type in known):
+    float_types = (*_FLOATS,)
+    if not (is_integer(to) or to in float_types) or not (is_integer(source_type) or source_type in float_types):
         builder.fail(instruction)
     d, x = builder.operands(instruction, 2)
     s = builder.source(instruction, x, source_type)
@@ -64,26 +65,30 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _whole(
     builder: FunctionBuilder, instruction: Instruction, slot: int, target: int, to: str, source_type: str, sat: bool
 ) -> Step:
+    """Build the closure of a conversion between integers, saturating with .sat."""
     dtype = dtype_of(to)
     if not sat:
         return into(target, lambda v: v.astype(dtype), slot)
     low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    source = np.iinfo(dtype_of(source_type))
-    low, high = max(low, int(source.min)), min(high, int(source.max))
-    kind = dtype_of(source_type).type
-    return into(target, lambda v: np.clip(v, kind(low), kind(high)).astype(dtype), slot)
+    source_info = np.iinfo(dtype_of(source_type))
+    low, high = max(low, int(source_info.min)), min(high, int(source_info.max))
+    source_class = dtype_of(source_type).type
+    return into(target, lambda v: np.clip(v, source_class(low), source_class(high)).astype(dtype), slot)
 
 
 def _to_integer(
     builder: FunctionBuilder, instruction: Instruction, to: str, source_type: str, words: set[str]
 ) -> Callable[[Any], Any]:
-    """Convert to an integer, clamped to its range. NaN becomes 0, or 1 << 63 with 64 bits on either side."""
+    """Return the conversion to an integer, clamped to its range.
+
+    NaN becomes 0, or 1 << 63 if either type has 64 bits.
+    """
     mode = next((m for m in _INTEGRAL if m in words), "rzi")
     dtype = dtype_of(to)
     bits = 8 * dtype.itemsize
     signed = dtype.kind == "i"
-    low = -(2.0 ** (bits - 1)) if signed else 0.0
-    over = 2.0 ** (bits - 1) if signed else 2.0**bits
+    lower = -(2.0 ** (bits - 1)) if signed else 0.0
+    upper = 2.0 ** (bits - 1) if signed else 2.0**bits
     highest = dtype.type(np.iinfo(dtype).max)
     lowest = dtype.type(np.iinfo(dtype).min)
     nan = dtype.type(0)
@@ -92,13 +97,13 @@ def _to_integer(
     ftz = "ftz" in words
 
     def compute(value: Any) -> Any:
-        wide = _widen(value, source_type, ftz)
-        wide = _INTEGRAL[mode](wide)
-        inside = (wide >= low) & (wide < over)
-        result = np.where(inside, wide, 0.0).astype(dtype)
-        if not inside.all():
-            result = np.where(wide >= over, highest, np.where(wide < low, lowest, result))
-            result = np.where(np.isnan(wide), nan, result)
+        integral = _widen(value, source_type, ftz)
+        integral = _INTEGRAL[mode](integral)
+        in_range = (integral >= lower) & (integral < upper)
+        result = np.where(in_range, integral, 0.0).astype(dtype)
+        if not in_range.all():
+            result = np.where(integral >= upper, highest, np.where(integral < lower, lowest, result))
+            result = np.where(np.isnan(integral), nan, result)
         return result
 
     return compute
@@ -137,7 +142,7 @@ def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Ca
 
 
 def narrowed(wide: Any, to: str, mode: str) -> Any:
-    """f64 rounded to a type; bf16 is returned as the f32 of the same value."""
+    """Round f64 to a type; bf16 is returned as the f32 of the same value."""
     if to == "f64":
         return wide
     if to == "bf16":
@@ -146,6 +151,7 @@ def narrowed(wide: Any, to: str, mode: str) -> Any:
 
 
 def _between(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
+    """Build the closure of a conversion between floats."""
     mode = next((m for m in _MODES if m in words), "rn")
     integral = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), None)
     ftz = "ftz" in words
@@ -161,14 +167,15 @@ def _between(slot: int, target: int, to: str, source_type: str, words: set[str])
 
 
 def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
+    """Build the closure of a conversion from an integer to a float."""
     mode = next((m for m in _MODES if m in words), "rn")
     put = _store(to, target, "sat" in words, "ftz" in words)
-    wide = SIZES[source_type] == 8
+    is_64_bits = SIZES[source_type] == 8
     dtype = dtype_of(to) if to != "bf16" else None
 
     def step(regs: list[Any]) -> None:
         v = regs[slot]
-        if not wide:
+        if not is_64_bits:
             put(regs, narrowed(v.astype(np.float64), to, mode))
         elif mode == "rn" and to in ("f32", "f64"):
             put(regs, v.astype(dtype))
@@ -186,7 +193,7 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
 
 
 def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: set[str]) -> Step:
-    """cvt.rn.f16x2.f32 d, a, b: a is the high half."""
+    """Build the closure of cvt.rn.f16x2.f32 d, a, b, where a is the high half."""
     d, high, low = builder.operands(instruction, 3)
     s, t, target = (
         builder.source(instruction, high, "f32"),
@@ -213,7 +220,9 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
 
 
 def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -> Step:
-    """f32 with a 10-bit fraction: rna (half away from zero), rn or rz."""
+    """Build the closure of the conversion from f32 to tf32, which has a 10-bit fraction: rna (half away from zero), rn
+    or rz.
+    """
     d, x = builder.operands(instruction, 2)
     s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u32")
     mode = next((m for m in ("rna", "rn", "rz") if m in words), "rna")
@@ -238,26 +247,30 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
 
 
 def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b clamped into the low bytes, above them c's low bytes."""
+    """Build the closure of cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b clamped into the low bytes, c's low bytes above
+    them.
+    """
     if (
         instruction.modifiers[1:2] != ("sat",)
         or instruction.modifiers[3:4] != ("s32",)
         or instruction.modifiers[2] not in ("u8", "s8", "u16", "s16")
     ):
         builder.fail(instruction)
-    kind = dtype_of(instruction.modifiers[2])
-    bits = 8 * kind.itemsize
+    part_dtype = dtype_of(instruction.modifiers[2])
+    bits = 8 * part_dtype.itemsize
     operands = builder.operands(instruction, 3, 4)
     s, t = builder.source(instruction, operands[1], "s32"), builder.source(instruction, operands[2], "s32")
     u = builder.source(instruction, operands[3], "u32") if len(operands) == 4 else -1
     target = builder.target(instruction, operands[0], "u32")
-    info = np.iinfo(kind)
+    info = np.iinfo(part_dtype)
 
-    def part(value: Any) -> Any:
-        return np.clip(value, info.min, info.max).astype(kind).view(UNSIGNED[kind.itemsize]).astype(np.uint32)
+    def clamped_bits(value: Any) -> Any:
+        return (
+            np.clip(value, info.min, info.max).astype(part_dtype).view(UNSIGNED[part_dtype.itemsize]).astype(np.uint32)
+        )
 
     def step(regs: list[Any]) -> None:
-        low = part(regs[t]) | (part(regs[s]) << np.uint32(bits))
+        low = clamped_bits(regs[t]) | (clamped_bits(regs[s]) << np.uint32(bits))
         regs[target][...] = low if u < 0 else low | (regs[u] << np.uint32(2 * bits))
 
     return step

@@ -15,7 +15,9 @@ _KINDS = {"e4m3x2": (3, -6, 448.0, 0x7E, 0x7F), "e5m2x2": (2, -14, 57344.0, 0x7B
 
 
 def narrow8(x: Any, kind: str, relu: bool) -> Any:
-    """f64 as the bits of an 8-bit float, to nearest even; what is too large becomes the largest (satfinite)."""
+    """Convert f64 to the bits of an 8-bit float, to nearest even; numbers that are too large become the largest
+    (satfinite).
+    """
     mantissa, least, largest, top, nan = _KINDS[kind]
     size = np.abs(x)
     finite = np.where(np.isfinite(size), size, 0.0)
@@ -53,7 +55,10 @@ def widen8(bits: Any, kind: str) -> Any:
 
 
 def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_type: str, words: set[str]) -> Step:
-    """cvt.rn.satfinite.e4m3x2.f32 d, a, b; .e4m3x2.f16x2 d, a; .f16x2.e4m3x2 d, a."""
+    """Build the closure of a conversion from or to pairs of 8-bit floats:
+
+    cvt.rn.satfinite.e4m3x2.f32 d, a, b; cvt.rn.satfinite.e4m3x2.f16x2 d, a; cvt.rn.f16x2.e4m3x2 d, a.
+    """
     relu = "relu" in words
     if to in _KINDS and source_type == "f32":
         d, high, low = builder.operands(instruction, 3)
@@ -63,25 +68,25 @@ def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_
             builder.target(instruction, d, "u16"),
         )
 
-        def two(regs: list[Any]) -> None:
+        def from_singles(regs: list[Any]) -> None:
             upper, lower = (narrow8(np.asarray(regs[k], np.float64), to, relu) for k in (s, t))
             regs[target][...] = lower | (upper << np.uint16(8))
 
-        return two
+        return from_singles
     d, x = builder.operands(instruction, 2)
     if to in _KINDS and source_type == "f16x2":
         s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u16")
 
-        def one(regs: list[Any]) -> None:
+        def from_halves(regs: list[Any]) -> None:
             lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[s], source_type))
             regs[target][...] = lower | (upper << np.uint16(8))
 
-        return one
+        return from_halves
     if source_type not in _KINDS or to != "f16x2":
         builder.fail(instruction)
     s, target = builder.source(instruction, x, "u16"), builder.target(instruction, d, "u32")
 
-    def wide(regs: list[Any]) -> None:
+    def to_halves(regs: list[Any]) -> None:
         bits = np.asarray(regs[s])
         halves = [
             widen8(part, source_type).astype(np.float16) for part in (bits & np.uint16(255), bits >> np.uint16(8))
@@ -90,4 +95,4 @@ def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_
             halves = [rectify(half) for half in halves]
         regs[target][...] = joined(bits16(halves[0], "f16"), bits16(halves[1], "f16"))
 
-    return wide
+    return to_halves

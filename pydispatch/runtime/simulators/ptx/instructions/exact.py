@@ -55,24 +55,24 @@ def round_to_odd_sum(x: Any, y: Any) -> Any:
 
 
 def narrow(x: Any, dtype: Any, mode: str) -> Any:
-    """f64 as f32 or f16, rounded: rn, rz, rm or rp."""
-    near = x.astype(dtype)
+    """Round f64 to f32 or f16: rn, rz, rm or rp."""
+    nearest = x.astype(dtype)
     if mode == "rn":
-        return near
-    wide = near.astype(np.float64)
+        return nearest
+    nearest_f64 = nearest.astype(np.float64)
     zero, low, high = dtype.type(0), dtype.type(-inf), dtype.type(inf)
     if mode == "rz":
-        return np.where(np.abs(wide) > np.abs(x), np.nextafter(near, zero), near)
+        return np.where(np.abs(nearest_f64) > np.abs(x), np.nextafter(nearest, zero), nearest)
     if mode == "rm":
-        return np.where(wide > x, np.nextafter(near, low), near)
-    return np.where(wide < x, np.nextafter(near, high), near)
+        return np.where(nearest_f64 > x, np.nextafter(nearest, low), nearest)
+    return np.where(nearest_f64 < x, np.nextafter(nearest, high), nearest)
 
 
 def odd32(x: Any) -> Any:
-    """f64 as f32 rounded to odd, to round on to 16 bits."""
-    down = narrow(x, np.dtype("f4"), "rz")
-    inexact = (down.astype(np.float64) != x) & ~np.isnan(x)
-    return (down.view(np.uint32) | inexact).view(np.float32)
+    """Round f64 to f32 with rounding to odd, so that a second rounding to 16 bits is exact."""
+    truncated = narrow(x, np.dtype("f4"), "rz")
+    inexact = (truncated.astype(np.float64) != x) & ~np.isnan(x)
+    return (truncated.view(np.uint32) | inexact).view(np.float32)
 
 
 def directed(total: Any, error: Any, mode: str) -> Any:
@@ -95,35 +95,33 @@ def zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
 
 
 def rounded(exact: Fraction, mode: str) -> float:
-    """Return a rational number as f64."""
+    """Round a rational number to f64."""
     try:
-        near = exact.numerator / exact.denominator
+        nearest = exact.numerator / exact.denominator
     except OverflowError:
-        near = inf if exact > 0 else -inf
+        nearest = inf if exact > 0 else -inf
     if mode == "rn":
-        return near
+        return nearest
     largest = 1.7976931348623157e308
-    if near in (inf, -inf):
-        toward_zero = mode == "rz" or (mode == "rm") == (near > 0)
-        return copysign(largest, near) if toward_zero else near
-    there = Fraction(near)
-    if there > exact and (mode == "rm" or (mode == "rz" and exact > 0)):
-        return nextafter(near, -inf)
-    if there < exact and (mode == "rp" or (mode == "rz" and exact < 0)):
-        return nextafter(near, inf)
-    return near
+    if nearest in (inf, -inf):
+        toward_zero = mode == "rz" or (mode == "rm") == (nearest > 0)
+        return copysign(largest, nearest) if toward_zero else nearest
+    nearest_fraction = Fraction(nearest)
+    if nearest_fraction > exact and (mode == "rm" or (mode == "rz" and exact > 0)):
+        return nextafter(nearest, -inf)
+    if nearest_fraction < exact and (mode == "rp" or (mode == "rz" and exact < 0)):
+        return nextafter(nearest, inf)
+    return nearest
 
 
-def _one_by_one(result: Any, hard: Any, exact: Callable[..., float], *values: Any) -> Any:
-    """Return the result with the elements where `hard` holds replaced by those that `exact` computes in rational
-    numbers.
-    """
-    if not hard.any():
+def _one_by_one(result: Any, is_hard: Any, exact: Callable[..., float], *values: Any) -> Any:
+    """Replace the elements of `result` where `is_hard` holds by those that `exact` computes in rational numbers."""
+    if not is_hard.any():
         return result
     result = np.array(result)
     values = np.broadcast_arrays(*values)
-    for at in np.flatnonzero(hard):
-        result[at] = exact(*(float(value[at]) for value in values))
+    for element in np.flatnonzero(is_hard):
+        result[element] = exact(*(float(value[element]) for value in values))
     return result
 
 
@@ -134,6 +132,7 @@ def _signed(value: float, *signs: float) -> float:
 
 
 def add64(x: Any, y: Any, mode: str) -> Any:
+    """Add f64 with the rounding rn, rz, rm or rp."""
     s, e = two_sum(x, y)
     if mode == "rn":
         return s
@@ -143,6 +142,7 @@ def add64(x: Any, y: Any, mode: str) -> Any:
 
 
 def mul64(x: Any, y: Any, mode: str) -> Any:
+    """Multiply f64 with the rounding rn, rz, rm or rp."""
     if mode == "rn":
         return x * y
     p, e = two_product(x, y)
@@ -156,6 +156,7 @@ def mul64(x: Any, y: Any, mode: str) -> Any:
 
 
 def div64(x: Any, y: Any, mode: str) -> Any:
+    """Divide f64 with the rounding rn, rz, rm or rp."""
     q = x / y
     if mode == "rn":
         return q
@@ -166,43 +167,44 @@ def div64(x: Any, y: Any, mode: str) -> Any:
 
 
 def sqrt64(x: Any, mode: str) -> Any:
+    """Compute the square root of f64 with the rounding rn, rz, rm or rp."""
     s = np.sqrt(x)
     if mode == "rn":
         return s
 
-    def one(a: float) -> float:
+    def exact_root(a: float) -> float:
         near, exact = Fraction(float(np.sqrt(a))), Fraction(a)
         if near * near == exact:
             return float(near)
         low = float(near) if near * near < exact else nextafter(float(near), 0.0)
         return nextafter(low, inf) if mode == "rp" else low
 
-    return _one_by_one(s, np.isfinite(x) & (x > 0), one, x)
+    return _one_by_one(s, np.isfinite(x) & (x > 0), exact_root, x)
 
 
 def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
-    """x * y + z of f64 with one rounding."""
+    """Compute x * y + z of f64 with one rounding."""
     x, y, z = np.broadcast_arrays(x, y, z)
     # An overflowing product must not be added to an infinite addend.
-    endless = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
-    plain = np.where(endless, z, zero_sum(x * y + z, x * y, z, mode))
+    adds_infinity = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
+    default = np.where(adds_infinity, z, zero_sum(x * y + z, x * y, z, mode))
     regular = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
     if not regular.any():
-        return plain
+        return default
     p, e = two_product(x, y)
     size = np.abs(p)
     safe = regular & (size > _LEAST) & (size < _MOST) & (np.abs(z) < _MOST)
     safe &= (np.abs(x) < _WIDEST) & (np.abs(y) < _WIDEST)
-    result = plain
+    result = default
     if mode == "rn":
         high, low = two_sum(z, e)
-        top, rest = two_sum(p, high)
-        result = np.where(safe, top + round_to_odd_sum(rest, low), plain)
-        hard = regular & ~safe
+        sum_high, remainder = two_sum(p, high)
+        result = np.where(safe, sum_high + round_to_odd_sum(remainder, low), default)
+        is_hard = regular & ~safe
     else:
-        hard = regular
+        is_hard = regular
 
-    def one(lhs: float, rhs: float, c: float) -> float:
+    def exact_fma(lhs: float, rhs: float, c: float) -> float:
         exact = Fraction(lhs) * Fraction(rhs) + Fraction(c)
         if exact == 0:
             product = copysign(1, lhs) * copysign(1, rhs)
@@ -211,11 +213,14 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
             return -0.0 if mode == "rm" else 0.0
         return _signed(rounded(exact, mode), 1.0 if exact > 0 else -1.0)
 
-    return _one_by_one(result, hard, one, x, y, z)
+    return _one_by_one(result, is_hard, exact_fma, x, y, z)
 
 
 def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
-    """x * y + z of f32 with one rounding: the product is exact in f64, and the sum rounded to odd if need be."""
+    """Compute x * y + z of f32 with one rounding.
+
+    The product is exact in f64; the sum is rounded to odd where rounding twice could differ.
+    """
     product = x.astype(np.float64) * y
     z = z.astype(np.float64)
     s = product + z
@@ -223,29 +228,30 @@ def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
     if mode != "rn":
         return narrow(zero_sum(round_to_odd_sum(product, z), product, z, mode), single, mode)
     # Only a sum half-way between two singles in f64 can be a result of that rounding.
-    half = s.view(np.uint64) & np.uint64(0x1FFFFFFF) == 0x10000000
-    if half.any() or (np.abs(s) < 2.0**-125).any():
+    is_halfway = s.view(np.uint64) & np.uint64(0x1FFFFFFF) == 0x10000000
+    if is_halfway.any() or (np.abs(s) < 2.0**-125).any():
         s = round_to_odd_sum(product, z)
     return s.astype(single)
 
 
 def div32(x: Any, y: Any, mode: str) -> Any:
-    """x / y of f32. The quotient in f64 rounds on to f32 without harm; directed modes need the remainder's sign."""
+    """Compute x / y of f32. The quotient in f64 rounds correctly to f32; directed modes need the remainder's sign."""
     if mode == "rn":
         return x / y
     x, y = x.astype(np.float64), y.astype(np.float64)
     q = x / y
     p, e = two_product(q, y)
-    rest = ((x - p) - e) * np.sign(y)
-    rest = np.where(np.isfinite(rest), rest, 0.0)
-    return narrow(round_to_odd(q, rest), np.dtype("f4"), mode)
+    remainder = ((x - p) - e) * np.sign(y)
+    remainder = np.where(np.isfinite(remainder), remainder, 0.0)
+    return narrow(round_to_odd(q, remainder), np.dtype("f4"), mode)
 
 
 def sqrt32(x: Any, mode: str) -> Any:
+    """Compute the square root of f32 with the rounding rn, rz, rm or rp."""
     if mode == "rn":
         return np.sqrt(x)
     x = x.astype(np.float64)
     s = np.sqrt(x)
     p, e = two_product(s, s)
-    rest = (x - p) - e
-    return narrow(round_to_odd(s, np.where(np.isfinite(rest), rest, 0.0)), np.dtype("f4"), mode)
+    remainder = (x - p) - e
+    return narrow(round_to_odd(s, np.where(np.isfinite(remainder), remainder, 0.0)), np.dtype("f4"), mode)

@@ -32,9 +32,9 @@ def finished(
 ) -> Step:
     """Return the closure d = compute(sources), with .ftz, .sat and canonical NaN."""
     operands = builder.operands(instruction, count + 1)
-    sources = [builder.source(instruction, one, type_) for one in operands[1:]]
+    sources = [builder.source(instruction, operand, type_) for operand in operands[1:]]
     target = builder.target(instruction, operands[0], type_)
-    single, ftz, sat = type_ == "f32", "ftz" in words, "sat" in words
+    is_f32, ftz, sat = type_ == "f32", "ftz" in words, "sat" in words
 
     def step(regs: list[Any]) -> None:
         operands = [regs[s] for s in sources]
@@ -47,13 +47,14 @@ def finished(
             result = saturate(result)
         d = regs[target]
         d[...] = result
-        if single:
+        if is_f32:
             canonical(d)
 
     return step
 
 
 def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of add and sub."""
     mode, words, type_ = float_words(builder, instruction)
     minus = instruction.opcode == "sub"
     ufunc = np.subtract if minus else np.add
@@ -71,6 +72,7 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of mul."""
     mode, words, type_ = float_words(builder, instruction)
     if mode == "rn":
         return finished(builder, instruction, np.multiply, words, type_, 2)
@@ -96,6 +98,7 @@ def _div(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _rcp(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of rcp."""
     mode, words, type_ = float_words(builder, instruction)
     if type_ == "f64":
         if "approx" in words:
@@ -137,15 +140,15 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
 
 
 def min_max(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = False) -> Any:
-    """min and max: of a NaN and a number the number, or with `nan` the NaN; -0 is less than +0."""
+    """Return the minimum or maximum: of a NaN and a number the number, or with `nan` the NaN; -0 is less than +0."""
     s, t = (np.abs(x), np.abs(y)) if magnitude else (x, y)
-    chosen = s < t if least else s > t
-    result = np.where(chosen, x, y)
-    same = s == t
-    if same.any():
+    takes_x = s < t if least else s > t
+    result = np.where(takes_x, x, y)
+    is_equal = s == t
+    if is_equal.any():
         # Zeros of both signs: the sign decides.
-        first = np.signbit(x) if least else ~np.signbit(x)
-        result = np.where(same, np.where(first, x, y), result)
+        takes_first_zero = np.signbit(x) if least else ~np.signbit(x)
+        result = np.where(is_equal, np.where(takes_first_zero, x, y), result)
     left, right = np.isnan(x), np.isnan(y)
     if left.any() or right.any():
         result = np.where(left, x if nan else y, np.where(right, y if nan else x, result))
@@ -153,6 +156,7 @@ def min_max(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = Fa
 
 
 def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of min and max of two or three operands."""
     _, words, type_ = float_words(builder, instruction, "NaN", "xorsign", "abs")
     least, nan, sign, magnitude = instruction.opcode == "min", "NaN" in words, "xorsign" in words, "abs" in words
 

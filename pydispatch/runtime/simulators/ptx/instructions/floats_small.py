@@ -26,32 +26,32 @@ from pydispatch.runtime.simulators.ptx.instructions.small import (
 _WORDS = {"rn", "ftz", "sat", "approx", "relu", "NaN", "xorsign", "abs", "oob"}
 
 
-def _fused(x: Any, y: Any, z: Any, brain: bool) -> Any:
-    """x * y + z of halves given as f32, as f32 that is one of them."""
-    wide = exact.round_to_odd_sum(x.astype(np.float64) * y, z.astype(np.float64))
-    if brain:
-        return from_bf16(to_bf16(exact.odd32(wide)))
-    return wide.astype(np.float16).astype(np.float32)
+def _fused(x: Any, y: Any, z: Any, is_bf16: bool) -> Any:
+    """Compute x * y + z of half-precision numbers, as f32, with one rounding to half precision."""
+    product_sum = exact.round_to_odd_sum(x.astype(np.float64) * y, z.astype(np.float64))
+    if is_bf16:
+        return from_bf16(to_bf16(exact.odd32(product_sum)))
+    return product_sum.astype(np.float16).astype(np.float32)
 
 
 def _compute(
-    builder: FunctionBuilder, instruction: Instruction, words: set[str], brain: bool
+    builder: FunctionBuilder, instruction: Instruction, words: set[str], is_bf16: bool
 ) -> tuple[int, Callable[..., Any]]:
     """Return (number of sources, the operation on f32)."""
     opcode = instruction.opcode
     if opcode in ("fma", "mad"):
-        return 3, lambda x, y, z: _fused(x, y, z, brain)
+        return 3, lambda x, y, z: _fused(x, y, z, is_bf16)
     if opcode in ("min", "max"):
         least, nan, sign = opcode == "min", "NaN" in words, "xorsign" in words
 
-        def pick(x: Any, y: Any) -> Any:
+        def min_or_max(x: Any, y: Any) -> Any:
             if not sign:
                 return min_max(x, y, least, nan)
             result = min_max(np.abs(x), np.abs(y), least, nan)
             return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), np.float32(-1), np.float32(1)))
 
-        return 2, pick
-    known: dict[str, tuple[int, Callable[..., Any]]] = {
+        return 2, min_or_max
+    table: dict[str, tuple[int, Callable[..., Any]]] = {
         "add": (2, np.add),
         "sub": (2, np.subtract),
         "mul": (2, np.multiply),
@@ -60,9 +60,9 @@ def _compute(
         "ex2": (1, lambda x: np.exp2(x.astype(np.float64)).astype(np.float32)),
         "tanh": (1, lambda x: np.tanh(x.astype(np.float64)).astype(np.float32)),
     }
-    if opcode not in known:
+    if opcode not in table:
         builder.fail(instruction)
-    return known[opcode]
+    return table[opcode]
 
 
 def small(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -70,22 +70,22 @@ def small(builder: FunctionBuilder, instruction: Instruction) -> Step:
     words, type_ = set(instruction.modifiers[:-1]), instruction.modifiers[-1]
     if words - _WORDS:
         builder.fail(instruction)
-    brain, packed = type_.startswith("bf16"), type_.endswith("x2")
-    count, compute = _compute(builder, instruction, words, brain)
+    is_bf16, is_packed = type_.startswith("bf16"), type_.endswith("x2")
+    count, compute = _compute(builder, instruction, words, is_bf16)
     operands = builder.operands(instruction, count + 1)
     dtype = UNSIGNED[SIZES[type_]]
-    sources = [builder.source(instruction, one, dtype) for one in operands[1:]]
+    sources = [builder.source(instruction, compute_bits, dtype) for compute_bits in operands[1:]]
     target = builder.target(instruction, operands[0], dtype)
-    ftz, sat, relu, bare = "ftz" in words, "sat" in words, "relu" in words, instruction.opcode in ("neg", "abs")
+    ftz, sat, relu, is_sign_only = "ftz" in words, "sat" in words, "relu" in words, instruction.opcode in ("neg", "abs")
 
     def widen(bits: Any) -> Any:
-        if brain:
+        if is_bf16:
             return from_bf16(bits)
         half = np.asarray(bits).astype(np.uint16).view(np.float16)
         return (flush(half) if ftz else half).astype(np.float32)
 
-    def one(values: list[Any]) -> Any:
-        if bare and not ftz:
+    def compute_bits(values: list[Any]) -> Any:
+        if is_sign_only and not ftz:
             bits = values[0].astype(np.uint16)
             return bits ^ np.uint16(0x8000) if instruction.opcode == "neg" else bits & np.uint16(0x7FFF)
         result = compute(*[widen(bits) for bits in values])
@@ -93,18 +93,18 @@ def small(builder: FunctionBuilder, instruction: Instruction) -> Step:
             result = saturate(result)
         if relu:
             result = rectify(result)
-        if brain:
+        if is_bf16:
             return to_bf16(result)
         half = result.astype(np.float16)
         return bits16(flush(half) if ftz else half, "f16")
 
     def step(regs: list[Any]) -> None:
         operands = [np.asarray(regs[s]) for s in sources]
-        if packed:
-            low = one([v.astype(np.uint16) for v in operands])
-            high = one([(v >> np.uint32(16)).astype(np.uint16) for v in operands])
+        if is_packed:
+            low = compute_bits([v.astype(np.uint16) for v in operands])
+            high = compute_bits([(v >> np.uint32(16)).astype(np.uint16) for v in operands])
             regs[target][...] = joined(low, high)
         else:
-            regs[target][...] = one(operands)
+            regs[target][...] = compute_bits(operands)
 
     return step

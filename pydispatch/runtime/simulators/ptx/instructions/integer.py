@@ -26,6 +26,8 @@ def integer_type(builder: FunctionBuilder, instruction: Instruction, *words: str
 
 
 def _plain(ufunc: Any) -> Any:
+    """Return the builder of closures of an instruction that one ufunc computes."""
+
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
         type_ = (
             integer_type(builder, instruction, "sat")
@@ -54,6 +56,7 @@ def _plain(ufunc: Any) -> Any:
 
 
 def _saturated(builder: FunctionBuilder, instruction: Instruction, ufunc: Any) -> Step:
+    """Build the closure of add.sat and sub.sat."""
     d, x, y = instruction.operands
     if instruction.modifiers[-1] != "s32":
         builder.fail(instruction)
@@ -71,52 +74,52 @@ def _saturated(builder: FunctionBuilder, instruction: Instruction, ufunc: Any) -
 
 
 def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """add.cc, addc, addc.cc, sub.cc, subc, mad.cc, madc: the carry is a register of its own."""
+    """Build the closure of add.cc, addc, addc.cc, sub.cc, subc, mad.cc, madc. The carry is a register of its own."""
     type_ = instruction.modifiers[-1]
-    sets = "cc" in instruction.modifiers
-    uses = instruction.opcode.endswith("c")
+    sets_carry = "cc" in instruction.modifiers
+    uses_carry = instruction.opcode.endswith("c")
     dtype = UNSIGNED[SIZES[type_]]
     if builder.storage(CARRY) is None:
         builder.declare(CARRY, dtype_of("u32"))
     storage = builder.storage(CARRY)
     assert storage is not None
     carry = builder.view(storage, dtype_of("u32"))
-    if uses:
+    if uses_carry:
         builder.reads.add(carry)
-    if sets:
+    if sets_carry:
         builder.writes.add(carry)
     opcode = instruction.opcode.removesuffix("c")
     if opcode == "mad":
         d, x, y, z = builder.operands(instruction, 4)
-        high = "hi" in instruction.modifiers
-        sources = [builder.source(instruction, one, type_) for one in (x, y)]
-        third = builder.source(instruction, z, dtype)
+        takes_high_half = "hi" in instruction.modifiers
+        sources = [builder.source(instruction, operand, type_) for operand in (x, y)]
+        third_slot = builder.source(instruction, z, dtype)
     else:
         d, x, z = builder.operands(instruction, 3)
-        high, sources = False, [builder.source(instruction, x, dtype)]
-        third = builder.source(instruction, z, dtype)
+        takes_high_half, sources = False, [builder.source(instruction, x, dtype)]
+        third_slot = builder.source(instruction, z, dtype)
     target = builder.target(instruction, d, dtype)
-    minus = opcode == "sub"
+    is_subtraction = opcode == "sub"
 
     def step(regs: list[Any]) -> None:
         if len(sources) == 2:
             p, q = regs[sources[0]], regs[sources[1]]
-            left = (multiply_high(p, q) if high else np.multiply(p, q)).view(dtype)
+            left = (multiply_high(p, q) if takes_high_half else np.multiply(p, q)).view(dtype)
         else:
             left = regs[sources[0]]
-        right = regs[third]
-        before = regs[carry].astype(dtype) if uses else dtype.type(0)
-        if minus:
+        right = regs[third_slot]
+        carry_in = regs[carry].astype(dtype) if uses_carry else dtype.type(0)
+        if is_subtraction:
             partial = left - right
-            total = partial - before
-            out = (left < right) | (partial < before)
+            total = partial - carry_in
+            carry_out = (left < right) | (partial < carry_in)
         else:
             partial = left + right
-            total = partial + before
-            out = (partial < left) | (total < partial)
+            total = partial + carry_in
+            carry_out = (partial < left) | (total < partial)
         regs[target][...] = total
-        if sets:
-            regs[carry][...] = out
+        if sets_carry:
+            regs[carry][...] = carry_out
 
     return step
 
@@ -131,10 +134,10 @@ def multiply_high(lhs: Any, rhs: Any) -> Any:
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     x, y = lhs.view(np.uint64), rhs.view(np.uint64)
     x0, x1, y0, y1 = x & mask, x >> half, y & mask, y >> half
-    low = x0 * y0
-    middle = x1 * y0 + (low >> half)
-    other = x0 * y1 + (middle & mask)
-    high = x1 * y1 + (middle >> half) + (other >> half)
+    low_product = x0 * y0
+    middle = x1 * y0 + (low_product >> half)
+    middle_carry = x0 * y1 + (middle & mask)
+    high = x1 * y1 + (middle >> half) + (middle_carry >> half)
     if dtype.kind == "i":
         zero = np.uint64(0)
         high = high - np.where(lhs < 0, y, zero) - np.where(rhs < 0, x, zero)
@@ -144,7 +147,7 @@ def multiply_high(lhs: Any, rhs: Any) -> Any:
 def _product(
     builder: FunctionBuilder, instruction: Instruction, type_: str, mode: str
 ) -> tuple[Any, Any, np.dtype[Any]]:
-    """(make the product from two arrays, its dtype)."""
+    """Return the type of the factors, the function that multiplies them, and the type of the product."""
     dtype = dtype_of(type_)
     if mode == "wide":
         wide = (SIGNED if dtype.kind == "i" else UNSIGNED)[2 * dtype.itemsize]
@@ -155,7 +158,7 @@ def _product(
 
 
 def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """mul.lo, .hi, .wide."""
+    """Build the closure of mul.lo, mul.hi and mul.wide."""
     type_ = integer_type(builder, instruction, "lo", "hi", "wide")
     d, x, y = builder.operands(instruction, 3)
     mode = instruction.modifiers[0]
@@ -175,7 +178,7 @@ def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """mad.lo, .hi, .wide; mad.hi.sat.s32."""
+    """Build the closure of mad.lo, mad.hi, mad.wide and mad.hi.sat.s32."""
     type_ = integer_type(builder, instruction, "lo", "hi", "wide", "sat")
     d, x, y, z = builder.operands(instruction, 4)
     dtype, product, wide = _product(builder, instruction, type_, instruction.modifiers[0])
@@ -198,7 +201,9 @@ def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """div and rem, toward zero. By zero: all ones, and the dividend, as GPUs do (the ISA leaves it open)."""
+    """Build the closure of div and rem, toward zero. Division by zero gives all ones, and the dividend as the
+    remainder, as GPUs do (the ISA leaves it open).
+    """
     type_ = integer_type(builder, instruction)
     d, x, y = builder.operands(instruction, 3)
     s, t, target = (
@@ -211,22 +216,22 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         left, right = np.broadcast_arrays(regs[s], regs[t])
-        zero = right == 0
-        if zero.any():
-            right = np.where(zero, dtype.type(1), right)
+        is_zero = right == 0
+        if is_zero.any():
+            right = np.where(is_zero, dtype.type(1), right)
         # Through magnitudes: NumPy divides toward minus infinity; minimum / -1 is the minimum.
         if signed:
             unsigned = UNSIGNED[dtype.itemsize]
-            negative, below = left < 0, right < 0
-            p = np.where(negative, -left, left).view(unsigned)
-            q = np.where(below, -right, right).view(unsigned)
+            dividend_is_negative, divisor_is_negative = left < 0, right < 0
+            p = np.where(dividend_is_negative, -left, left).view(unsigned)
+            q = np.where(divisor_is_negative, -right, right).view(unsigned)
             result = p % q if remainder else p // q
-            flip = negative if remainder else negative ^ below
-            result = np.where(flip, unsigned.type(0) - result, result).view(dtype)
+            is_negative = dividend_is_negative if remainder else dividend_is_negative ^ divisor_is_negative
+            result = np.where(is_negative, unsigned.type(0) - result, result).view(dtype)
         else:
             result = left % right if remainder else left // right
-        if zero.any():
-            result = np.where(zero, left if remainder else ~dtype.type(0), result)
+        if is_zero.any():
+            result = np.where(is_zero, left if remainder else ~dtype.type(0), result)
         regs[target][...] = result
 
     return step
@@ -246,6 +251,7 @@ def _unary(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of sad: |a - b| + c."""
     type_ = integer_type(builder, instruction)
     d, x, y, z = builder.operands(instruction, 4)
     s, t, u, target = (
@@ -262,17 +268,17 @@ def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """mul24 and mad24, .lo and .hi: the low 24 bits of each factor."""
+    """Build the closure of mul24 and mad24, .lo and .hi, of the low 24 bits of each factor."""
     type_ = integer_type(builder, instruction, "lo", "hi")
     operands = builder.operands(instruction, 3, 4)
     wide = np.dtype("i8" if type_ == "s32" else "u8")
-    slots = [builder.source(instruction, one, type_) for one in operands[1:]]
+    slots = [builder.source(instruction, operand, type_) for operand in operands[1:]]
     target = builder.target(instruction, operands[0], type_)
-    high, dtype = instruction.modifiers[0] == "hi", dtype_of(type_)
+    is_high, dtype = instruction.modifiers[0] == "hi", dtype_of(type_)
 
     def step(regs: list[Any]) -> None:
         x, y = ((regs[slot].astype(wide) << wide.type(40)) >> wide.type(40) for slot in slots[:2])
-        product = x * y >> wide.type(16 if high else 0)
+        product = x * y >> wide.type(16 if is_high else 0)
         if len(slots) == 3:
             product = product + regs[slots[2]].astype(wide)
         regs[target][...] = product.astype(dtype)
@@ -281,7 +287,9 @@ def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """dp4a.at.bt and dp2a.lo/hi.at.bt: small products summed onto c."""
+    """Build the closure of dp4a and dp2a.lo/hi: the dot product of packed bytes, or of 16-bit numbers and bytes, plus
+    c.
+    """
     words = [m for m in instruction.modifiers if m not in ("lo", "hi")]
     if len(words) != 2 or any(word not in ("u32", "s32") for word in words):
         builder.fail(instruction)
@@ -289,20 +297,20 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     kinds = ["i" if word == "s32" else "u" for word in words]
     s, t = builder.source(instruction, x, "u32"), builder.source(instruction, y, "u32")
     u, target = builder.source(instruction, z, "u32"), builder.target(instruction, d, "u32")
-    four = instruction.opcode == "dp4a"
-    start = 2 if "hi" in instruction.modifiers else 0
+    is_dp4a = instruction.opcode == "dp4a"
+    first_byte = 2 if "hi" in instruction.modifiers else 0
 
-    def part(value: Any, kind: str, width: int, at: int) -> Any:
-        shift = np.uint32(32 - width - at * width)
+    def packed_element(value: Any, kind: str, width: int, position: int) -> Any:
+        shift = np.uint32(32 - width - position * width)
         word = value << shift
         dtype = np.int32 if kind == "i" else np.uint32
         return (word.view(dtype) >> dtype(32 - width)).astype(np.int64)
 
     def step(regs: list[Any]) -> None:
         total = regs[u].astype(np.int64)
-        for k in range(4 if four else 2):
-            left = part(regs[s], kinds[0], 8 if four else 16, k)
-            total = total + left * part(regs[t], kinds[1], 8, k if four else start + k)
+        for k in range(4 if is_dp4a else 2):
+            left = packed_element(regs[s], kinds[0], 8 if is_dp4a else 16, k)
+            total = total + left * packed_element(regs[t], kinds[1], 8, k if is_dp4a else first_byte + k)
         regs[target][...] = total.astype(np.uint32)
 
     return step

@@ -38,10 +38,11 @@ def _dtype(type_: str) -> np.dtype[Any]:
 
 @handles("ld", "ldu")
 def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of ld: a parameter is a register, memory is read by address."""
     type_ = _known(builder, instruction)
     destination, source = builder.operands(instruction, 2, 3)[:2]
     dtype = _dtype(type_)
-    slots = [builder.target(instruction, one, dtype, widen=True) for one in items(destination)]
+    slots = [builder.target(instruction, load_scalar, dtype, widen=True) for load_scalar in items(destination)]
     if any(m.startswith("param") for m in instruction.modifiers) and isinstance(source, Address):
         direct = _parameter(builder, instruction, source, dtype, len(slots))
         if direct is not None:
@@ -52,7 +53,7 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if len(slots) == 1:
         slot = slots[0]
 
-        def one(regs: list[Any]) -> None:
+        def load_scalar(regs: list[Any]) -> None:
             pieces = find(regs)
             if len(pieces) == 1:
                 _, store, at = pieces[0]
@@ -66,9 +67,9 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
             for positions, store, at in pieces:
                 regs[slot][positions] = store.view(dtype)[at >> shift]
 
-        return one
+        return load_scalar
 
-    def several(regs: list[Any]) -> None:
+    def load_vector(regs: list[Any]) -> None:
         pieces = [(positions, store.view(dtype), at >> shift) for positions, store, at in find(regs)]
         for k, target in enumerate(slots):
             for positions, view, at in pieces:
@@ -77,7 +78,7 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 else:
                     regs[target][positions] = view[at + k]
 
-    return several
+    return load_vector
 
 
 def _parameter(
@@ -91,22 +92,24 @@ def _parameter(
     if storage is not None:
         slots = []
         for k in range(count):
-            at = offset + k * dtype.itemsize
-            if at < 0 or at + dtype.itemsize > max(
+            byte_offset = offset + k * dtype.itemsize
+            if byte_offset < 0 or byte_offset + dtype.itemsize > max(
                 builder.storages[storage].count, builder.storages[storage].dtype.itemsize
             ):
                 builder.fail(instruction, f"leaves '{name}', which has {builder.storages[storage].count} bytes")
-            slots.append(builder.view(storage, dtype, at))
+            slots.append(builder.view(storage, dtype, byte_offset))
             builder.reads.add(slots[-1])
         return slots
     symbol = builder.symbols.get(name)
     if not isinstance(symbol, Special) or symbol.name != "param":
         builder.fail(instruction, f"names '{name}', no parameter of this function")
-    at = symbol.offset + offset
-    return [builder.special("parameter", dtype, at + k * dtype.itemsize) for k in range(count)]
+    byte_offset = symbol.offset + offset
+    return [builder.special("parameter", dtype, byte_offset + k * dtype.itemsize) for k in range(count)]
 
 
 def _copy(sources: list[int], slots: list[int]) -> Step:
+    """Build the closure that copies registers."""
+
     def step(regs: list[Any]) -> None:
         for source, slot in zip(sources, slots, strict=True):
             regs[slot][...] = regs[source]
@@ -116,6 +119,7 @@ def _copy(sources: list[int], slots: list[int]) -> Step:
 
 @handles("st")
 def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of st: a `.param` variable is a register, memory is written by address."""
     type_ = _known(builder, instruction)
     target, value = builder.operands(instruction, 2, 3)[:2]
     dtype = UNSIGNED[SIZES[type_]]
@@ -170,8 +174,8 @@ def hint(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of memory ordering and hints, which does nothing: execution is in order here. Race detection
     observes fences.
     """
-    wide = any(m in ("gl", "sys", "gpu") for m in instruction.modifiers)
-    if instruction.opcode not in ("membar", "fence") or not wide:
+    is_wider_than_block = any(m in ("gl", "sys", "gpu") for m in instruction.modifiers)
+    if instruction.opcode not in ("membar", "fence") or not is_wider_than_block:
         return nothing
 
     def step(regs: list[Any]) -> None:

@@ -17,15 +17,15 @@ _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 
 
 def _facts(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:
-    """(matrices, transposed)."""
-    rest = [
+    """Return the number of matrices, and whether they are transposed."""
+    counts = [
         m
         for m in instruction.modifiers
         if m not in ("sync", "aligned", "m8n8", "shared", "shared::cta", "trans", "b16")
     ]
-    if len(rest) != 1 or rest[0] not in _COUNTS or not {"m8n8", "b16"} <= set(instruction.modifiers):
+    if len(counts) != 1 or counts[0] not in _COUNTS or not {"m8n8", "b16"} <= set(instruction.modifiers):
         builder.fail(instruction)
-    return _COUNTS[rest[0]], "trans" in instruction.modifiers
+    return _COUNTS[counts[0]], "trans" in instruction.modifiers
 
 
 class _Rows:
@@ -44,20 +44,22 @@ class _Rows:
     def find(self, regs: list[Any], positions: Any) -> list[Piece]:
         """Return pieces for rows, warp by warp; each row is 16 bytes."""
         frame: Frame = regs[0]
-        chosen = positions[:, : 8 * self._count].reshape(-1)
-        part = frame.some(chosen)
-        addresses = np.broadcast_to(regs[self._base], frame.n)[chosen]
+        row_positions = positions[:, : 8 * self._count].reshape(-1)
+        frame_part = frame.some(row_positions)
+        addresses = np.broadcast_to(regs[self._base], frame.n)[row_positions]
         if self._slow.space == "shared":
-            return [self._slow.window(part, None, moved(addresses, self._offset), True)]
-        return self._slow.find(part, addresses.astype(np.uint64) + np.uint64(self._offset & (1 << 64) - 1))
+            return [self._slow.window(frame_part, None, moved(addresses, self._offset), True)]
+        return self._slow.find(frame_part, addresses.astype(np.uint64) + np.uint64(self._offset & (1 << 64) - 1))
 
 
 @handles("ldmatrix")
 def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Lane t gets elements 2 (t mod 4) and the next of row t / 4, or with .trans of that column."""
+    """Build the closure of ldmatrix: lane t gets elements 2 (t mod 4) and the next of row t / 4, or of that column with
+    .trans.
+    """
     count, trans = _facts(builder, instruction)
     destination, address = builder.operands(instruction, 2)
-    slots = [builder.target(instruction, one, "u32") for one in items(destination)]
+    slots = [builder.target(instruction, register, "u32") for register in items(destination)]
     if len(slots) != count:
         builder.fail(instruction, f"has {len(slots)} registers, expected {count}")
     rows = _Rows(builder, instruction, address, count, write=False)
@@ -65,8 +67,8 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         positions = warps_of(instruction, regs[0])
         data = np.zeros((positions.shape[0] * 8 * count, 16), np.uint8)
-        for where, store, at in rows.find(regs, positions):
-            data[slice(None) if where is None else where] = store.data[at[:, None] + np.arange(16)]
+        for row_index, store, at in rows.find(regs, positions):
+            data[slice(None) if row_index is None else row_index] = store.data[at[:, None] + np.arange(16)]
         matrices = data.view(np.uint16).reshape(-1, count, 8, 8)
         if trans:
             matrices = matrices.transpose(0, 1, 3, 2)
@@ -79,9 +81,10 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("stmatrix")
 def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of stmatrix, which stores what ldmatrix loads."""
     count, trans = _facts(builder, instruction)
     address, value = builder.operands(instruction, 2)
-    slots = [builder.source(instruction, one, "u32") for one in items(value)]
+    slots = [builder.source(instruction, register, "u32") for register in items(value)]
     if len(slots) != count:
         builder.fail(instruction, f"has {len(slots)} registers, expected {count}")
     rows = _Rows(builder, instruction, address, count, write=True)
@@ -94,8 +97,8 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if trans:
             matrices = matrices.transpose(0, 1, 3, 2)
         data = np.ascontiguousarray(matrices).view(np.uint8).reshape(-1, 16)
-        for where, store, at in rows.find(regs, positions):
-            store.data[at[:, None] + np.arange(16)] = data if where is None else data[where]
+        for row_index, store, at in rows.find(regs, positions):
+            store.data[at[:, None] + np.arange(16)] = data if row_index is None else data[row_index]
 
     return step
 

@@ -40,17 +40,20 @@ def _leave(old: Any, operands: list[Any]) -> Any:
     return _arrive(old - (operands[0] << _EXPECTED), operands)
 
 
-def _ended(frame: Frame, positions: Any, before: Any, after: Any) -> None:
+def _ended(frame: Frame, positions: Any, old_words: Any, new_words: Any) -> None:
     """Advance the epoch of each block with an ended phase: this orders the block's accesses for race detection."""
     threads = frame.threads if positions is None else frame.threads[positions]
-    moved = np.unique(frame.batch.block_slots()[threads][before >> _PHASE != after >> _PHASE])
-    frame.batch.epochs[moved] += 1
+    blocks = np.unique(frame.batch.block_slots()[threads][old_words >> _PHASE != new_words >> _PHASE])
+    frame.batch.epochs[blocks] += 1
 
 
 @handles("mbarrier")
 def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    kind, rest = instruction.modifiers[0] if instruction.modifiers else "", instruction.modifiers[1:]
-    if set(rest) - _WORDS:
+    """Build the closure of an mbarrier instruction. A barrier is a word of shared memory with a phase, and the numbers
+    of expected and pending arrivals.
+    """
+    kind, qualifiers = instruction.modifiers[0] if instruction.modifiers else "", instruction.modifiers[1:]
+    if set(qualifiers) - _WORDS:
         builder.fail(instruction)
     if kind in ("arrive", "arrive_drop"):
         result, address, *counts = builder.operands(instruction, 2, 3)
@@ -71,7 +74,7 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if kind not in ("test_wait", "try_wait"):
         builder.fail(instruction)
     operands = builder.operands(instruction, 3, 4)
-    parity = "parity" in rest
+    parity = "parity" in qualifiers
     token = builder.source(instruction, operands[2], "u32" if parity else "u64")
     target = builder.target(instruction, operands[0], BOOL)
     find = finder(builder, instruction, operands[1], 8, write=False, atomic=True)
@@ -80,10 +83,10 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
         n = regs[0].n
         for positions, store, at in find(regs):
             phase = store.view(_WORD)[at >> 3] >> _PHASE
-            asked = np.broadcast_to(regs[token], n)
-            asked = asked if positions is None else asked[positions]
-            done = (phase & np.uint64(1) != asked) if parity else (phase != asked >> _PHASE)
-            regs[target][... if positions is None else positions] = done
+            awaited = np.broadcast_to(regs[token], n)
+            awaited = awaited if positions is None else awaited[positions]
+            is_complete = (phase & np.uint64(1) != awaited) if parity else (phase != awaited >> _PHASE)
+            regs[target][... if positions is None else positions] = is_complete
 
     return wait
 

@@ -108,6 +108,7 @@ def product(lhs: Any, rhs: Any, c: Any, type_: str) -> Any:
 
 @handles("mma")
 def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of mma: D = A * B + C of small matrices that the lanes of a warp hold together."""
     words = [m for m in instruction.modifiers if m not in ("sync", "aligned")]
     finite = "satfinite" in words
     if finite:
@@ -118,42 +119,47 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
             instruction,
             "is no mma that runs here (m16n8 with f16, bf16, tf32, s8, u8, e4m3, e5m2; m8n8 and m16n8 with f64)",
         )
-    to, first, second, accumulated = words[3:]
+    result_type, a_type, b_type, c_type = words[3:]
     rows, depth = int(shape[1]), int(shape[2])
-    per = _PER_REGISTER.get(first, 0)
-    if words[0] not in _SHAPES.get(first, ()) or per != _PER_REGISTER.get(second):
-        builder.fail(instruction, f"has no shape {words[0]} for {first} and {second}")
-    integer = first in ("s8", "u8")
-    if (to, accumulated) not in (
-        [("s32", "s32")] if integer else [("f64", "f64")] if first == "f64" else _ACCUMULATORS
+    per_register = _PER_REGISTER.get(a_type, 0)
+    if words[0] not in _SHAPES.get(a_type, ()) or per_register != _PER_REGISTER.get(b_type):
+        builder.fail(instruction, f"has no shape {words[0]} for {a_type} and {b_type}")
+    integer = a_type in ("s8", "u8")
+    if (result_type, c_type) not in (
+        [("s32", "s32")] if integer else [("f64", "f64")] if a_type == "f64" else _ACCUMULATORS
     ):
         builder.fail(instruction)
     d, x, y, z = (items(operand) for operand in builder.operands(instruction, 4))
     count = rows // 8 * 2
-    sizes = (count // _packed(to), rows * depth // 32 // per, depth * 8 // 32 // per, count // _packed(accumulated))
+    sizes = (
+        count // _packed(result_type),
+        rows * depth // 32 // per_register,
+        depth * 8 // 32 // per_register,
+        count // _packed(c_type),
+    )
     if tuple(map(len, (d, x, y, z))) != sizes:
         builder.fail(instruction, f"has {tuple(map(len, (d, x, y, z)))} registers, expected {sizes}")
-    register = "b64" if first == "f64" else "b32"
+    register = "b64" if a_type == "f64" else "b32"
     xs, ys = (
-        [builder.source(instruction, one, register) for one in x],
-        [builder.source(instruction, one, register) for one in y],
+        [builder.source(instruction, register_operand, register) for register_operand in x],
+        [builder.source(instruction, register_operand, register) for register_operand in y],
     )
-    zs = [builder.source(instruction, one, register) for one in z]
-    ds = [builder.target(instruction, one, register) for one in d]
+    zs = [builder.source(instruction, register_operand, register) for register_operand in z]
+    ds = [builder.target(instruction, register_operand, register) for register_operand in d]
 
     def step(regs: list[Any]) -> None:
         positions = warps_of(instruction, regs[0])
-        a = left(_words(regs, xs, positions), first, rows, depth)
-        c = right(_words(regs, ys, positions), second, depth)
+        a = left(_words(regs, xs, positions), a_type, rows, depth)
+        c = right(_words(regs, ys, positions), b_type, depth)
         start = np.zeros((positions.shape[0], rows, 8), a.dtype)
-        values = accumulators(_words(regs, zs, positions), accumulated)
+        values = accumulators(_words(regs, zs, positions), c_type)
         for k, (row, column) in enumerate(_places(rows)):
             start[:, row, column] = values[:, :, k]
-        total = product(a, c, start, first)
+        total = product(a, c, start, a_type)
         result = np.stack([total[:, row, column] for row, column in _places(rows)], axis=-1)
         if finite and integer:
             result = np.clip(result, -(1 << 31), (1 << 31) - 1)
-        packed = registers(result, to)
+        packed = registers(result, result_type)
         for k, slot in enumerate(ds):
             regs[slot][positions] = packed[:, :, k]
 
@@ -178,7 +184,7 @@ def accumulators(words: Any, type_: str) -> Any:
 
 
 def registers(values: Any, type_: str) -> Any:
-    """Return numbers of D as words, [warps, 32, registers]."""
+    """Pack numbers of D into words of registers, [warps, 32, registers]."""
     if type_ == "f64":
         return values.view(np.uint64)
     if type_ == "s32":

@@ -36,6 +36,7 @@ def mov(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None, name: str) -> Step:
+    """Build the closure of a move from a special register, such as %tid.x or %clock."""
     if not is_special(name):
         builder.fail(instruction, f"reads {name}, which is not declared")
     size = builder.register_size(operand) or 4
@@ -57,38 +58,43 @@ def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operan
 def _pack(
     builder: FunctionBuilder, instruction: Instruction, d: Operand | None, x: Operand | None, dtype: np.dtype[Any]
 ) -> Step:
+    """Build the closure of a move that packs a vector into a register, or unpacks a register."""
     if isinstance(x, Vector) and not isinstance(d, Vector):
         count = len(x.items)
         part = UNSIGNED.get(dtype.itemsize // count)
         if part is None or dtype.itemsize % count:
             builder.fail(instruction)
-        sources = [builder.source(instruction, one, part) for one in x.items]
+        sources = [builder.source(instruction, element, part) for element in x.items]
         target = builder.target(instruction, d, dtype)
 
-        def join(regs: list[Any]) -> None:
-            whole = np.empty((regs[0].n, count), part)
+        def pack(regs: list[Any]) -> None:
+            elements = np.empty((regs[0].n, count), part)
             for k, source in enumerate(sources):
-                whole[:, k] = regs[source]
-            regs[target][...] = whole.view(dtype)[:, 0]
+                elements[:, k] = regs[source]
+            regs[target][...] = elements.view(dtype)[:, 0]
 
-        return join
+        return pack
     if not isinstance(d, Vector) or isinstance(x, Vector):
         builder.fail(instruction)
     count = len(d.items)
     part = UNSIGNED.get(dtype.itemsize // count)
     if part is None or dtype.itemsize % count:
         builder.fail(instruction)
-    piece = part
+    element_dtype = part
     source = builder.source(instruction, x, dtype)
-    targets = [(k, builder.target(instruction, one, piece)) for k, one in enumerate(d.items) if one is not None]
+    targets = [
+        (k, builder.target(instruction, element, element_dtype))
+        for k, element in enumerate(d.items)
+        if element is not None
+    ]
 
-    def take(regs: list[Any]) -> None:
+    def unpack(regs: list[Any]) -> None:
         # A copy: the source may be a register that is written here.
-        whole = np.broadcast_to(regs[source], regs[0].n).copy().view(piece).reshape(-1, count)
+        elements = np.broadcast_to(regs[source], regs[0].n).copy().view(element_dtype).reshape(-1, count)
         for k, target in targets:
-            regs[target][...] = whole[:, k]
+            regs[target][...] = elements[:, k]
 
-    return take
+    return unpack
 
 
 _BASES = {"shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
@@ -115,14 +121,15 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         np.add(regs[s], by, regs[target])
 
-    def same(regs: list[Any]) -> None:
+    def copy(regs: list[Any]) -> None:
         regs[target][...] = regs[s]
 
-    return step if base else same
+    return step if base else copy
 
 
 @handles("isspacep")
 def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of isspacep, which tests whether a generic address is in a state space."""
     p, x = builder.operands(instruction, 2)
     space = instruction.modifiers[0] if instruction.modifiers else ""
     s, target = builder.source(instruction, x, "u64"), builder.target(instruction, p, BOOL)
@@ -139,11 +146,11 @@ def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
             return
         frame = regs[0]
         addresses = np.broadcast_to(regs[s], frame.n)
-        known = {}
+        is_in_space = {}
         for address in np.unique(addresses):
             allocation = frame.batch.memory.find(int(address))
-            known[int(address)] = allocation is not None and allocation.kind == space
-        regs[target][...] = [known[int(address)] for address in addresses]
+            is_in_space[int(address)] = allocation is not None and allocation.kind == space
+        regs[target][...] = [is_in_space[int(address)] for address in addresses]
 
     return step
 

@@ -41,21 +41,21 @@ def from_bf16(bits: Any) -> Any:
 
 
 def to_bf16(x: Any, mode: str = "rn") -> Any:
-    """f32 as the bits of bf16, rounded to nearest even, to zero (rz), down (rm), up (rp) or half away (rna)."""
+    """Round f32 to the bits of bf16: to nearest even, to zero (rz), down (rm), up (rp) or half away (rna)."""
     x = np.asarray(x, np.float32)
     bits = x.view(np.uint32)
-    low = bits & np.uint32(0xFFFF)
-    kept = bits >> np.uint32(16)
+    dropped = bits & np.uint32(0xFFFF)
+    high = bits >> np.uint32(16)
     negative = bits >> np.uint32(31) != 0
     if mode == "rn":
-        up = (low > 0x8000) | ((low == 0x8000) & (kept & np.uint32(1) != 0))
+        rounds_up = (dropped > 0x8000) | ((dropped == 0x8000) & (high & np.uint32(1) != 0))
     elif mode == "rna":
-        up = low >= 0x8000
+        rounds_up = dropped >= 0x8000
     elif mode == "rz":
-        up = np.zeros(x.shape, bool)
+        rounds_up = np.zeros(x.shape, bool)
     else:
-        up = (low != 0) & (negative if mode == "rm" else ~negative)
-    result = (kept + up).astype(np.uint16)
+        rounds_up = (dropped != 0) & (negative if mode == "rm" else ~negative)
+    result = (high + rounds_up).astype(np.uint16)
     nan = np.isnan(x)
     return np.where(nan, _NAN16, result) if nan.any() else result
 

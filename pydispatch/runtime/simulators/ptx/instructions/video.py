@@ -19,13 +19,15 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @handles(*(f"{name}{lanes}" for name in _OPERATIONS for lanes in (2, 4)))
 def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """v….dtype.atype.btype d, a, b, c: each part by itself; .add: all parts summed onto c."""
+    """Build the closure of a SIMD video instruction v….dtype.atype.btype d, a, b, c on each part by itself; .add sums
+    all parts onto c.
+    """
     lanes = int(instruction.opcode[-1])
     compute = _OPERATIONS[instruction.opcode[:-1]]
-    rest = [m for m in instruction.modifiers if m not in ("sat", "add")]
-    if len(rest) != 3 or any(one not in ("u32", "s32") for one in rest):
+    types = [m for m in instruction.modifiers if m not in ("sat", "add")]
+    if len(types) != 3 or any(type_ not in ("u32", "s32") for type_ in types):
         builder.fail(instruction)
-    signed = [one == "s32" for one in rest]
+    signed = [type_ == "s32" for type_ in types]
     d, x, y, z = builder.operands(instruction, 4)
     s, t, u = (
         builder.source(instruction, x, "u32"),
@@ -35,19 +37,19 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     target = builder.target(instruction, d, "u32")
     bits = 32 // lanes
     size = bits // 8
-    saturate, add = "sat" in instruction.modifiers, "add" in instruction.modifiers
+    saturate, sums_parts = "sat" in instruction.modifiers, "add" in instruction.modifiers
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed[0] else (0, (1 << bits) - 1)
 
     def parts(value: Any, n: int, kind: bool) -> Any:
-        whole = np.array(np.broadcast_to(value, n))
-        return whole.view(f"{'i' if kind else 'u'}{size}").astype(np.int64).reshape(n, lanes)
+        values = np.array(np.broadcast_to(value, n))
+        return values.view(f"{'i' if kind else 'u'}{size}").astype(np.int64).reshape(n, lanes)
 
     def step(regs: list[Any]) -> None:
         n = regs[0].n
         result = compute(parts(regs[s], n, signed[1]), parts(regs[t], n, signed[2]))
         if saturate:
             result = np.clip(result, low, high)
-        if add:
+        if sums_parts:
             regs[target][...] = (result.sum(axis=1) + regs[u]).astype(np.uint32)
         else:
             regs[target][...] = np.ascontiguousarray(result.astype(f"u{size}")).view(np.uint32)[:, 0]

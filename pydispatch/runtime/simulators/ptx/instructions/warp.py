@@ -18,11 +18,11 @@ def _in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: Any) -> N
     """Report a fault for a thread that is not in its own member mask: its result is undefined."""
     excluded = (masks >> lane.astype(np.uint32)) & np.uint32(1) == 0
     if excluded.any():
-        at = int(np.argmax(excluded))
+        position = int(np.argmax(excluded))
         frame.fault(
             instruction,
-            at,
-            f"the mask {int(np.broadcast_to(masks, frame.n)[at]):#010x} leaves out lane {int(lane[at])}",
+            position,
+            f"the mask {int(np.broadcast_to(masks, frame.n)[position]):#010x} leaves out lane {int(lane[position])}",
         )
 
 
@@ -54,34 +54,34 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     )
     mask = builder.source(instruction, masks[0], "u32") if sync else -1
     target = builder.target(instruction, first, "u32")
-    inside = builder.target(instruction, second, BOOL) if second is not None else -1
+    valid_target = builder.target(instruction, second, BOOL) if second is not None else -1
     mode = words[0]
 
     def step(regs: list[Any]) -> None:
         frame = regs[0]
-        numbers = frame.batch.lane_numbers()[frame.threads]
-        lane = numbers & 31
+        lane_indices = frame.batch.lane_numbers()[frame.threads]
+        lane = lane_indices & 31
         if mask >= 0:
             _in_mask(instruction, frame, regs[mask], lane)
         c = regs[u].astype(np.int64)
         segment, limit = (c >> 8) & 31, c & 31
-        by = regs[t].astype(np.int64) & 31
-        top = (lane & segment) | (limit & ~segment)
+        distance = regs[t].astype(np.int64) & 31
+        last_lane = (lane & segment) | (limit & ~segment)
         if mode == "up":
-            source, valid = lane - by, lane - by >= top
+            source, valid = lane - distance, lane - distance >= last_lane
         elif mode == "down":
-            source, valid = lane + by, lane + by <= top
+            source, valid = lane + distance, lane + distance <= last_lane
         elif mode == "bfly":
-            source, valid = lane ^ by, (lane ^ by) <= top
+            source, valid = lane ^ distance, (lane ^ distance) <= last_lane
         else:
-            source = (lane & segment) | (by & ~segment)
-            valid = source <= top
+            source = (lane & segment) | (distance & ~segment)
+            valid = source <= last_lane
         source = np.where(valid, source, lane)
-        places = frame.lanes()[(numbers & ~31) + source]
-        places = np.where(places < 0, np.arange(frame.n), places)
-        regs[target][...] = np.broadcast_to(regs[s], frame.n)[places]
-        if inside >= 0:
-            regs[inside][...] = valid
+        source_positions = frame.lanes()[(lane_indices & ~31) + source]
+        source_positions = np.where(source_positions < 0, np.arange(frame.n), source_positions)
+        regs[target][...] = np.broadcast_to(regs[s], frame.n)[source_positions]
+        if valid_target >= 0:
+            regs[valid_target][...] = valid
 
     return step
 
@@ -127,7 +127,9 @@ def _groups(frame: Frame, masks: Any) -> Any:
 
 @handles("match")
 def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """match.any: the lanes with my value; match.all: the mask if all have the same, else 0."""
+    """Build the closure of match.any, which returns the lanes with the same value, and match.all, which returns the
+    mask if all have it, else 0.
+    """
     if (
         len(instruction.modifiers) != 3
         or instruction.modifiers[0] not in ("any", "all")
@@ -142,7 +144,7 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
     )
     target = builder.target(instruction, first, "u32")
     p = builder.target(instruction, second, BOOL) if second is not None else -1
-    every = instruction.modifiers[0] == "all"
+    is_all = instruction.modifiers[0] == "all"
 
     def step(regs: list[Any]) -> None:
         frame = regs[0]
@@ -150,19 +152,19 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         _in_mask(instruction, frame, regs[mask], lane)
         groups = _groups(frame, regs[mask])
         values = np.unique(np.broadcast_to(regs[s], frame.n), return_inverse=True)[1].reshape(-1)
-        both = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
-        bits = np.zeros(int(both.max()) + 1, np.int64)
-        np.bitwise_or.at(bits, both, np.int64(1) << lane)
-        same = bits[both]
-        if every:
-            whole = np.zeros(int(groups.max()) + 1, np.int64)
-            np.bitwise_or.at(whole, groups, np.int64(1) << lane)
-            agree = same == whole[groups]
+        group_and_value = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
+        bits = np.zeros(int(group_and_value.max()) + 1, np.int64)
+        np.bitwise_or.at(bits, group_and_value, np.int64(1) << lane)
+        lanes_with_value = bits[group_and_value]
+        if is_all:
+            lanes_of_group = np.zeros(int(groups.max()) + 1, np.int64)
+            np.bitwise_or.at(lanes_of_group, groups, np.int64(1) << lane)
+            agree = lanes_with_value == lanes_of_group[groups]
             regs[target][...] = np.where(agree, np.broadcast_to(regs[mask], frame.n), 0)
             if p >= 0:
                 regs[p][...] = agree
         else:
-            regs[target][...] = same
+            regs[target][...] = lanes_with_value
 
     return step
 
@@ -175,6 +177,7 @@ _REDUX: dict[str, Callable[..., Any]] = {
 
 @handles("redux")
 def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of redux: a reduction over the threads of a member mask."""
     words = [m for m in instruction.modifiers if m != "sync"]
     if len(words) != 2 or words[0] not in _REDUX or words[1] not in ("u32", "s32", "b32"):
         builder.fail(instruction)
@@ -191,11 +194,11 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
         _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
         groups = _groups(frame, regs[mask])
         values = np.broadcast_to(regs[s], frame.n)
-        first = np.unique(groups, return_index=True)[1]
-        total = values[first].copy()
-        rest = np.ones(frame.n, bool)
-        rest[first] = False
-        ufunc.at(total, groups[rest], values[rest])  # type: ignore[attr-defined]
+        first_of_group = np.unique(groups, return_index=True)[1]
+        total = values[first_of_group].copy()
+        is_other = np.ones(frame.n, bool)
+        is_other[first_of_group] = False
+        ufunc.at(total, groups[is_other], values[is_other])  # type: ignore[attr-defined]
         regs[target][...] = total[groups].astype(dtype)
 
     return step

@@ -30,12 +30,12 @@ _WORDS = {"sync", "aligned", "row", "col", "satfinite", "rn", "global", "shared"
 
 
 def _facts(builder: FunctionBuilder, instruction: Instruction) -> tuple[tuple[int, int, int], list[str]]:
-    """((m, n, k), the types)."""
-    rest = [m for m in instruction.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
-    shape = _SHAPE.fullmatch(rest[0]) if rest else None
-    if shape is None or any(one not in _BYTES for one in rest[1:]) or len(rest) < 2:
+    """Return the shape (m, n, k) and the types of a wmma instruction."""
+    words = [m for m in instruction.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
+    shape = _SHAPE.fullmatch(words[0]) if words else None
+    if shape is None or any(type_ not in _BYTES for type_ in words[1:]) or len(words) < 2:
         builder.fail(instruction)
-    return (int(shape[1]), int(shape[2]), int(shape[3])), rest[1:]
+    return (int(shape[1]), int(shape[2]), int(shape[3])), words[1:]
 
 
 def _size(part: str, shape: tuple[int, int, int]) -> tuple[int, int]:
@@ -60,16 +60,18 @@ class _Walk:
         self.type = types[0]
         self.count = self.rows * self.columns // 32
         self._bytes = _BYTES[self.type]
-        row = "row" in instruction.modifiers
+        is_row_major = "row" in instruction.modifiers
         if not isinstance(address, Address) or address.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
         size = builder.register_size(address.base) or 8
         self._base, self._offset = builder.source(instruction, address.base, f"u{8 * size}"), address.offset
-        tight = self.columns if row else self.rows
+        packed_stride = self.columns if is_row_major else self.rows
         self._stride = (
-            builder.source(instruction, stride, "u32") if stride is not None else builder.constant(np.uint32(tight))
+            builder.source(instruction, stride, "u32")
+            if stride is not None
+            else builder.constant(np.uint32(packed_stride))
         )
-        self._row = row
+        self._row = is_row_major
         self._slow = Slow(instruction, space_of(instruction), self._bytes, write, False)
 
     def pieces(self, regs: list[Any], element: int) -> Any:
@@ -87,6 +89,7 @@ class _Walk:
 
 @handles("wmma")
 def wmma(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of wmma.load, wmma.store or wmma.mma."""
     kind = instruction.modifiers[:1]
     if kind == ("load",):
         return _load(builder, instruction)
@@ -98,23 +101,24 @@ def wmma(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of wmma.load: each lane loads its elements of a matrix."""
     operands = builder.operands(instruction, 2, 3)
     walk = _Walk(builder, instruction, operands[1], operands[2] if len(operands) > 2 else None, write=False)
     register = UNSIGNED[8 if walk.type == "f64" else 4]
-    slots = [builder.target(instruction, one, register) for one in items(operands[0])]
-    per = register.itemsize // _BYTES[walk.type]
-    if len(slots) not in (walk.count // per, 2 * walk.count // per):
-        builder.fail(instruction, f"has {len(slots)} registers, expected {walk.count // per}")
+    slots = [builder.target(instruction, register_operand, register) for register_operand in items(operands[0])]
+    per_register = register.itemsize // _BYTES[walk.type]
+    if len(slots) not in (walk.count // per_register, 2 * walk.count // per_register):
+        builder.fail(instruction, f"has {len(slots)} registers, expected {walk.count // per_register}")
     dtype = UNSIGNED[_BYTES[walk.type]]
     shift = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
         warps_of(instruction, regs[0])
-        part = np.empty((regs[0].n, walk.count), dtype)
+        elements = np.empty((regs[0].n, walk.count), dtype)
         for element in range(walk.count):
             for positions, store, at in walk.pieces(regs, element):
-                part[slice(None) if positions is None else positions, element] = store.view(dtype)[at >> shift]
-        words = part.view(register)
+                elements[slice(None) if positions is None else positions, element] = store.view(dtype)[at >> shift]
+        words = elements.view(register)
         for k, slot in enumerate(slots):
             regs[slot][...] = words[:, k % words.shape[1]]
 
@@ -122,10 +126,11 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of wmma.store: each lane stores its elements of a matrix."""
     operands = builder.operands(instruction, 2, 3)
     walk = _Walk(builder, instruction, operands[0], operands[2] if len(operands) > 2 else None, write=True)
     register = UNSIGNED[8 if walk.type == "f64" else 4]
-    slots = [builder.source(instruction, one, register) for one in items(operands[1])]
+    slots = [builder.source(instruction, register_operand, register) for register_operand in items(operands[1])]
     dtype = UNSIGNED[_BYTES[walk.type]]
     if len(slots) != walk.count * dtype.itemsize // register.itemsize:
         builder.fail(
@@ -136,32 +141,37 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         warps_of(instruction, regs[0])
         n = regs[0].n
-        part = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
+        elements = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
         for element in range(walk.count):
             for positions, store, at in walk.pieces(regs, element):
-                values = part[:, element]
+                values = elements[:, element]
                 store.view(dtype)[at >> shift] = values if positions is None else values[positions]
 
     return step
 
 
 def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of wmma.mma: D = A * B + C."""
     shape, types = _facts(builder, instruction)
     # Of f16 the instruction names only the types of D and C.
-    to, first, second, accumulated = types if len(types) == 4 else (types[0], "f16", "f16", types[-1])
+    result_type, a_type, b_type, c_type = types if len(types) == 4 else (types[0], "f16", "f16", types[-1])
     m, n, k = shape
-    if f"m{m}n{n}k{k}" not in _SHAPES.get(first, ()) or _BYTES[first] != _BYTES[second] or len(types) not in (2, 4):
+    if f"m{m}n{n}k{k}" not in _SHAPES.get(a_type, ()) or _BYTES[a_type] != _BYTES[b_type] or len(types) not in (2, 4):
         builder.fail(instruction)
-    register = UNSIGNED[8 if first == "f64" else 4]
+    register = UNSIGNED[8 if a_type == "f64" else 4]
     d, x, y, z = (items(operand) for operand in builder.operands(instruction, 4))
-    per = register.itemsize // _BYTES[first]
-    xs = [builder.source(instruction, one, register) for one in x][: m * k // 32 // per]
-    ys = [builder.source(instruction, one, register) for one in y][: k * n // 32 // per]
+    per_register = register.itemsize // _BYTES[a_type]
+    xs = [builder.source(instruction, register_operand, register) for register_operand in x][
+        : m * k // 32 // per_register
+    ]
+    ys = [builder.source(instruction, register_operand, register) for register_operand in y][
+        : k * n // 32 // per_register
+    ]
     zs, ds = (
-        [builder.source(instruction, one, register) for one in z],
-        [builder.target(instruction, one, register) for one in d],
+        [builder.source(instruction, register_operand, register) for register_operand in z],
+        [builder.target(instruction, register_operand, register) for register_operand in d],
     )
-    finite = "satfinite" in instruction.modifiers and to == "s32"
+    finite = "satfinite" in instruction.modifiers and result_type == "s32"
 
     def step(regs: list[Any]) -> None:
         positions = warps_of(instruction, regs[0])
@@ -169,14 +179,14 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         def words(slots: list[int]) -> Any:
             return np.stack([np.broadcast_to(regs[slot], regs[0].n)[positions] for slot in slots], axis=-1)
 
-        left = elements(words(xs), first).reshape(-1, m, k)
-        right = elements(words(ys), second).reshape(-1, k, n)
-        start = accumulators(words(zs), accumulated).reshape(-1, m, n)
-        total = product(left, right, start, first)
+        left = elements(words(xs), a_type).reshape(-1, m, k)
+        right = elements(words(ys), b_type).reshape(-1, k, n)
+        start = accumulators(words(zs), c_type).reshape(-1, m, n)
+        total = product(left, right, start, a_type)
         if finite:
             total = np.clip(total, -(1 << 31), (1 << 31) - 1)
-        packed = registers(np.ascontiguousarray(total).reshape(positions.shape[0], 32, -1), to)
-        for at, slot in enumerate(ds):
-            regs[slot][positions] = packed[:, :, at]
+        packed = registers(np.ascontiguousarray(total).reshape(positions.shape[0], 32, -1), result_type)
+        for element, slot in enumerate(ds):
+            regs[slot][positions] = packed[:, :, element]
 
     return step
