@@ -192,18 +192,20 @@ cdef class Function(PublicFunction):
         self.check_count(len(given))
         return Binding(self, given, None).plan.describe()
 
-    def profile(self, *args, runs=5, **named):
+    def profile(self, *args, runs=5, cold=False, **named):
         """Measure each command of a call, with all workers on one command after another.
 
         Args:
             args, named: The arguments, as for a call.
             runs: Number of runs; the Profile has their medians.
+            cold: Whether all caches are evicted before each run. Otherwise operands that fit into a cache, such as
+                the weights of a small model, are still in it from the run before.
 
         Returns:
             A Profile: a list of timings in seconds that prints as a table.
         """
         from pydispatch._core.timing import profile
-        return profile(self, self.arranged(args, named) if named else args, runs)
+        return profile(self, self.arranged(args, named) if named else args, runs, cold)
 
     def close(self):
         """Drop all cached plans."""

@@ -152,14 +152,15 @@ cdef class Procedure(PublicFunction):
         from pydispatch._core.submit import mapped
         return mapped(self, items, in_flight, workers, on_error)
 
-    def profile(self, *args, runs=1, **named):
+    def profile(self, *args, runs=1, cold=False, **named):
         """Measure each command of a call, see Function.profile.
 
-        runs: number of measured runs, after a warm-up run that is not counted; the Profile has their means. Each run
-        changes the state of the program as a call does. A command that runs several times in a call has one timing.
+        runs: number of measured runs, after a warm-up run that is not counted; the Profile has their means. cold: as
+        there. Each run changes the state of the program as a call does. A command that runs several times in a call has
+        one timing.
         """
         from pydispatch._core.timing_procedure import profile
-        return profile(self, self.arranged(args, named) if named else args, runs)
+        return profile(self, self.arranged(args, named) if named else args, runs, cold)
 
     def close(self):
         """Do nothing: the plans are cached by the state of the program and released with it."""

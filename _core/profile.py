@@ -84,18 +84,43 @@ def merged(plans: Iterable[tuple[int, Sequence[Timing]]]) -> list[Timing]:
     return list(by_command.values())
 
 
-def timing_of(text: str, seconds: float, command: Command, flops: Flops = UNKNOWN, runs: int = 1) -> Timing:
-    """Return the timing of a command. text: its description; seconds: of all runs together; flops: of one run."""
+def timing_of(
+    text: str, seconds: float, command: Command, flops: Flops = UNKNOWN, runs: int = 1, moving: float = 1.0
+) -> Timing:
+    """Return the timing of a command.
+
+    text: its description. seconds: of all runs together. flops: of one run. moving: share of the runs that move bytes.
+    """
     grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
-    nbytes = sum(slot.size for slot in command.slots)
+    nbytes = round(sum(slot.size for slot in command.slots) * runs * moving)
     flops = flops * runs
-    return Timing(text, seconds, nbytes * runs, math.prod(grid) * runs, flops.count, flops.type, runs)
+    return Timing(text, seconds, nbytes, math.prod(grid) * runs, flops.count, flops.type, runs)
 
 
 def check_runs(function: str, runs: object) -> None:
     """Raise InvalidArgumentError if `runs` is not a positive int."""
     if type(runs) is not int or runs < 1:
         raise InvalidArgumentError(f"@{function}: profile: runs: expected a number of 1 or more, got {runs!r}")
+
+
+def check_cold(function: str, cold: object) -> None:
+    """Raise InvalidArgumentError if `cold` is not a bool."""
+    if type(cold) is not bool:
+        raise InvalidArgumentError(f"@{function}: profile: cold: expected True or False, got {cold!r}")
+
+
+SKIPPED = 0, 0
+"""The span of a command that had nothing to do, such as a copy of an argument into a result in the same memory."""
+
+_EVICTING_BYTES = 256 << 20
+"""Size of the memory that is written to evict all caches; less may leave operands in large last-level caches."""
+
+
+def evict_caches() -> None:
+    """Replace the contents of all caches by other memory."""
+    import numpy as np
+
+    np.ones(_EVICTING_BYTES, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -126,8 +151,10 @@ class Measured:
                 first, part = result.pop(), timing_of(self.lines[number], 0.0, command, flops, runs)
                 result.append(first.together(part, f"{first.command}, then {part.command}", first.runs))
             else:
-                seconds = seconds_of([(end - begin) * 1e-9 for begin, end in (run[number] for run in self.spans)])
-                result.append(timing_of(self.lines[number], seconds, command, flops, runs))
+                own = [run[number] for run in self.spans]
+                seconds = seconds_of([(end - begin) * 1e-9 for begin, end in own])
+                moving = sum(span != SKIPPED for span in own) / len(own)
+                result.append(timing_of(self.lines[number], seconds, command, flops, runs, moving))
             last = self.spans[-1][number]
         return result
 
@@ -141,15 +168,16 @@ class Profile(list[Timing]):
 
     call: seconds of an ordinary call, in which independent commands overlap; None if not measured. outside: seconds of
     the profiled call in which no command ran, such as checks of arguments, control flow, and reads of elements by the
-    host; None if not measured.
+    host; None if not measured. caches: "cold" if they were evicted before each run, "warm" if runs followed one
+    another; None if unknown.
     """
 
     def __init__(
         self, timings: Iterable[Timing], call: float | None = None, outside: float | None = None,
-        peak: Peak | None = None,
+        peak: Peak | None = None, caches: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(timings)
-        self.call, self.outside, self._peak = call, outside, peak
+        self.call, self.outside, self._peak, self.caches = call, outside, peak, caches
 
     @property
     def seconds(self) -> float:
@@ -182,7 +210,7 @@ class Profile(list[Timing]):
     def as_dict(self) -> dict[str, Any]:
         """Return the seconds of the call and its commands, in order, as values that JSON can represent."""
         return {
-            "call_s": self.call, "outside_s": self.outside,
+            "call_s": self.call, "outside_s": self.outside, "caches": self.caches,
             "commands": [{**vars(timing), "share_of_peak": self.share_of_peak(timing)} for timing in self],
         }  # fmt: skip
 
@@ -211,6 +239,8 @@ class Profile(list[Timing]):
         """Return the line below the table: the times of the profiled and of an ordinary call."""
         count = f"{len(self)} commands, one after another" if len(self) != 1 else "1 command"
         last = f"{self.whole * 1e6:,.2f} us for {count}"
+        if self.caches is not None:
+            last += f", with {self.caches} caches"
         if self.call is not None:
             last += f"; an ordinary call takes {self.call * 1e6:,.2f} us"
         return last

@@ -13,17 +13,21 @@ from statistics import median
 
 from pydispatch._core.peak import peak_of
 from pydispatch._core.plan_data import data_of
-from pydispatch._core.profile import Measured, Profile, check_runs
+from pydispatch._core.profile import Measured, Profile, check_cold, check_runs, evict_caches
 
 
-def profile(Function function not None, args, runs):
-    """Return the Profile of calls with these arguments: medians of `runs` runs, after a warm-up run."""
+def profile(Function function not None, args, runs, cold):
+    """Return the Profile of calls with these arguments: medians of `runs` runs, after a warm-up run.
+
+    cold: evict all caches before each run.
+    """
     cdef Binding binding
     cdef Plan plan
     cdef Slot slot
     cdef pyd_command_time_t* times
     cdef uint32_t i, count
     check_runs(function.name, runs)
+    check_cold(function.name, cold)
     function.check_count(len(args))
     binding = Binding(function, args, None)
     plan = binding.plan
@@ -36,11 +40,15 @@ def profile(Function function not None, args, runs):
     try:
         for _run in range(runs + 1):
             slot.times = times
+            if cold:
+                evict_caches()
             start = time.perf_counter()
             binding.execute(&slot)
             wholes.append(time.perf_counter() - start)
             slot.times = NULL
             found.append([(times[i].begin, times[i].end) for i in range(count)])
+            if cold:
+                evict_caches()
             start = time.perf_counter()
             binding.execute(&slot)
             calls.append(time.perf_counter() - start)
@@ -52,4 +60,5 @@ def profile(Function function not None, args, runs):
     measured = Measured(list(zip(data.numbers, data.commands)), plan.describe(), data.constants, found[1:])
     outside = median(max(0.0, whole - measured.busy(run)) for run, whole in enumerate(wholes[1:]))
     peak = peak_of(plan.module.sched, plan.module.pool)
-    return Profile(measured.timings(plan.module.flops), median(calls[1:]), outside, peak)
+    return Profile(measured.timings(plan.module.flops), median(calls[1:]), outside, peak,
+                   "cold" if cold else "warm")

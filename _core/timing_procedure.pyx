@@ -23,7 +23,7 @@ from pydispatch._core.status cimport check
 import time
 
 from pydispatch._core.peak import peak_of
-from pydispatch._core.profile import Measured, Profile, check_runs, merged
+from pydispatch._core.profile import Measured, Profile, check_cold, check_runs, evict_caches, merged
 
 
 cdef class Observer:
@@ -63,18 +63,22 @@ cdef void ran(void* self, const pyd_plan_t* plan, const pyd_command_time_t* time
         observer.error = error
 
 
-def profile(Procedure procedure not None, args, runs):
-    """Return the Profile of calls with these arguments: means of `runs` runs, after a warm-up run."""
+def profile(Procedure procedure not None, args, runs, cold):
+    """Return the Profile of calls with these arguments: means of `runs` runs, after a warm-up run.
+
+    cold: evict all caches before each run.
+    """
     check_runs(procedure.name, runs)
+    check_cold(procedure.name, cold)
     cdef pyd_input_t* inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
     cdef Observer observer
     if inputs == NULL:
         raise MemoryError()
     try:
         held = procedure.gather(args, inputs, NULL, True)
-        run_once(procedure, inputs, Observer())
+        run_once(procedure, inputs, Observer(), cold)
         observer = Observer()
-        whole = sum([run_once(procedure, inputs, observer) for _ in range(runs)])
+        whole = sum([run_once(procedure, inputs, observer, cold) for _ in range(runs)])
     finally:
         held = None
         free(inputs)
@@ -87,10 +91,10 @@ def profile(Procedure procedure not None, args, runs):
         timings.append((function, own))
         busy += sum([measured.busy(run) for run in range(len(spans))])
     peak = peak_of(procedure.module.sched, procedure.module.pool)
-    return Profile(merged(timings), None, max(0.0, whole - busy) / runs, peak)
+    return Profile(merged(timings), None, max(0.0, whole - busy) / runs, peak, "cold" if cold else "warm")
 
 
-cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer) except -1:
+cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer, bint cold) except -1:
     """Run a call and return its seconds, without the time that the observer took."""
     cdef pyd_procedure_observer_t told
     cdef pyd_invocation_t* invocation = NULL
@@ -100,6 +104,8 @@ cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer
     told.ran, told.self, told.nanoseconds = ran, <void*>observer, 0
     enter(procedure.module.sched.callers, &caller)
     interrupt = interrupt_of(caller.thread)
+    if cold:
+        evict_caches()
     start = time.perf_counter()
     with nogil:
         status = pyd_procedure_call_timed(

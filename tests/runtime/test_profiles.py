@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydispatch._core.commands import Dispatch, Fill, Slot
+from pydispatch._core.commands import Copy, Dispatch, Fill, Slot
 from pydispatch._core.profile import OUTSIDE, Measured, Profile, Timing
 
 import pydispatch as pd
@@ -111,6 +111,29 @@ def test_commands_that_run_together_are_one() -> None:
     assert [t.seconds for t in timings] == pytest.approx([1e-6, 5e-7, 1e-7])
     assert [(t.flops, t.nbytes, t.workgroups) for t in timings] == [(2000, 2000, 4), (0, 8, 0), (1000, 1000, 2)]
     assert measured.busy(0) == pytest.approx(1.6e-6)
+
+
+def test_skipped_copies_move_no_bytes() -> None:
+    """State is updated by rows in its own memory: the copy of the other rows has nothing to do."""
+    text = """
+util.global private mutable @cache = dense<0.0> : tensor<512x64xf32>
+func.func @f(%row: tensor<1x64xf32>, %i: index) {
+  %cache = util.global.load @cache : tensor<512x64xf32>
+  %new = tensor.insert_slice %row into %cache[%i, 0] [1, 64] [1, 1] : tensor<1x64xf32> into tensor<512x64xf32>
+  util.global.store %new, @cache : tensor<512x64xf32>
+  return
+}"""
+    f = pd.device("cpu").load(pd.compile(text)).f
+    row = np.ones((1, 64), np.float32)
+    warm = f.profile(row, 3)
+    assert 0 < sum(timing.nbytes for timing in warm) < 2048 and "with warm caches" in str(warm)
+    cold = f.profile(row, 3, cold=True)
+    assert cold.caches == "cold" and "with cold caches" in str(cold)
+    with pytest.raises(pd.InvalidArgumentError, match="cold: expected True or False, got 1"):
+        f.profile(row, 3, cold=1)
+    commands = [(0, Copy(0, (Slot(0, 0, 1000), Slot(1, 0, 1000)))), (1, dispatch(0))]
+    measured = Measured(commands, ["copy", "k"], b"", [[(0, 0), (5, 10)], [(0, 5), (5, 10)], [(0, 0), (0, 0)]])
+    assert [timing.nbytes for timing in measured.timings({})] == [667, 667]
 
 
 def test_the_table() -> None:

@@ -34,6 +34,13 @@ static pyd_status_t run_alone(const pyd_call_t* call, uint32_t number, const pyd
       ->refuse(call, command->plan, command->plan->start + failure.index, failure.code);
 }
 
+// Returns whether command |number| has nothing to do in this call.
+static bool is_skipped(const pyd_call_t* call, uint32_t number) {
+  const pyd_plan_command_t* command = &call->plan->commands[number];
+  const pyd_command_type_t* type = pyd_command_type(command);
+  return command->count == 0 || (type->is_skipped && type->is_skipped(call, command));
+}
+
 static pyd_status_t run_all(const pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* out_times) {
   const pyd_plan_t* plan = call->plan;
   const uint64_t start = pyd_cpu_nanoseconds();
@@ -42,7 +49,7 @@ static pyd_status_t run_all(const pyd_call_t* call, const pyd_interrupt_t* inter
     const pyd_plan_step_t* step = &plan->steps[i];
     const bool is_whole = step->chunk || step->command_count == 1;
     for (uint32_t k = step->first_command; k < step->first_command + step->command_count && pyd_ok(status); ++k) {
-      if (plan->commands[k].count == 0) continue;  // an empty command has no time
+      if (is_skipped(call, k)) continue;  // it has no time
       if (step->chunk && k > step->first_command) {
         out_times[k] = out_times[step->first_command];
         continue;

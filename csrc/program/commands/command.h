@@ -48,6 +48,8 @@ typedef struct pyd_command_type_s {
 
   // Fills the data of |out| that is the same in all runs. NULL: none.
   void (*prepare)(const pyd_call_t* call, const pyd_plan_command_t* command, pyd_call_command_t* out);
+  // Returns whether running the command would change nothing. NULL: never.
+  bool (*is_skipped)(const pyd_call_t* call, const pyd_plan_command_t* command);
   pyd_command_run_t run;
   // Returns the status for a code that |run| returned at |index| of the step. NULL: |run| cannot fail.
   pyd_status_t (*refuse)(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code);

@@ -65,6 +65,11 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
            source, (ull_t)slot[1].offset, target);
 }
 
+// A result in the memory of its argument has the bytes already.
+static bool is_skipped(const pyd_call_t* call, const pyd_plan_command_t* command) {
+  return call->pointers[command->first_slot] == call->pointers[command->first_slot + 1];
+}
+
 static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
                    uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)out_failed;
@@ -74,7 +79,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   uint64_t from = begin * PYD_TILE_BYTES;
   if (plan->overlaps) {
     memmove(target, source, plan->length);
-  } else if (target != source) {  // a result in the memory of its argument has the bytes already
+  } else if (!is_skipped(call, plan)) {
     memcpy(target + from, source + from, pyd_piece_bytes(plan, begin, end));
   }
   return 0;
@@ -86,5 +91,6 @@ const pyd_command_type_t pyd_command_type_COPY = {
     .mark = mark,
     .plan = plan_copy,
     .describe = describe,
+    .is_skipped = is_skipped,
     .run = run,
 };
