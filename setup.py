@@ -24,6 +24,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "csrc"))  # a build backend does not look here
+from declarations import write as write_declarations  # noqa: E402
 from sources import host, sources, with_headers  # noqa: E402
 
 INCLUDE = "csrc/include"
@@ -242,6 +243,8 @@ class BuildPy(build_py):
 
 
 needs_build = not {"--version", "--name", "egg_info", "clean"} & set(sys.argv[1:2])
+if needs_build:
+    write_declarations(ROOT / "_core")
 PREBUILT = prebuilt() if needs_build else None
 setup(
     packages=[*find_packages(include=["pydispatch", "pydispatch.*"]), "pydispatch._core"],

@@ -9,8 +9,8 @@ import operator
 
 import numpy as np
 
-from pydispatch._core.c_numpy cimport PyArray_DATA, PyArrayObject
 from pydispatch._core.dlpack cimport from_dlpack
+from pydispatch._core.numpy_arrays cimport PyArrayObject, PyArray_DATA
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1

@@ -1,5 +1,5 @@
 from pydispatch._core.c_artifact cimport pyd_artifact_member_t, pyd_artifact_t, pyd_file_map_t
-from pydispatch._core.c_elf cimport pyd_span_t
+from pydispatch._core.c_span cimport pyd_span_t
 
 
 cdef class ArtifactFile:

@@ -6,19 +6,10 @@ from libc.stdint cimport uint32_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
-from pydispatch._core.c_artifact cimport (
-    pyd_artifact_find,
-    pyd_artifact_free,
-    pyd_artifact_member,
-    pyd_artifact_member_count,
-    pyd_artifact_member_t,
-    pyd_artifact_open,
-    pyd_artifact_verify,
-    pyd_crc32,
-    pyd_file_map,
-    pyd_file_unmap,
-)
-from pydispatch._core.c_elf cimport pyd_span_t
+from pydispatch._core.c_artifact cimport pyd_artifact_find, pyd_artifact_free, pyd_artifact_member
+from pydispatch._core.c_artifact cimport pyd_artifact_member_count, pyd_artifact_member_t, pyd_artifact_open
+from pydispatch._core.c_artifact cimport pyd_artifact_verify, pyd_crc32, pyd_file_map, pyd_file_unmap
+from pydispatch._core.c_span cimport pyd_span_t
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.status cimport check
 

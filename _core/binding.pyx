@@ -5,16 +5,8 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uintptr_t
 
 from pydispatch._core.arrays cimport ElementType, array_of, element_type
-from pydispatch._core.c_numpy cimport (
-    NPY_ARRAY_C_CONTIGUOUS,
-    PyArray_DATA,
-    PyArray_DESCR,
-    PyArray_FLAGS,
-    PyArray_NBYTES,
-    PyArray_NDIM,
-    PyArray_Type,
-    PyArrayObject,
-)
+from pydispatch._core.numpy_arrays cimport NPY_ARRAY_C_CONTIGUOUS, PyArrayObject, PyArray_DATA, PyArray_DESCR
+from pydispatch._core.numpy_arrays cimport PyArray_FLAGS, PyArray_NBYTES, PyArray_NDIM, PyArray_Type
 
 import numpy as np
 

@@ -10,9 +10,9 @@ from libc.string cimport memcpy
 
 from pydispatch._core.arrays cimport ElementType, packed_of, unpack_into
 from pydispatch._core.binding cimport check_apart, input_array, output_array, wrong_scalar
-from pydispatch._core.c_numpy cimport PyArray_DATA, PyArray_NDIM, PyArray_DIMS, PyArrayObject
 from pydispatch._core.function cimport Function
 from pydispatch._core.memory cimport Block
+from pydispatch._core.numpy_arrays cimport PyArrayObject, PyArray_DATA, PyArray_DIMS, PyArray_NDIM
 from pydispatch._core.plan cimport Slot
 
 from pydispatch._core.status import Error, InvalidArgumentError

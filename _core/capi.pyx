@@ -9,14 +9,10 @@ from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
-from pydispatch._core.c_pool cimport pyd_allocator_t
+from pydispatch._core.c_allocator cimport pyd_allocator_t
 from pydispatch._core.c_sched cimport pyd_sched_options_t
-from pydispatch._core.c_status cimport (
-    PYD_CODE_INVALID_ARGUMENT,
-    PYD_CODE_UNAVAILABLE,
-    pyd_status_make,
-    pyd_status_t,
-)
+from pydispatch._core.c_status cimport PYD_CODE_INVALID_ARGUMENT, PYD_CODE_UNAVAILABLE, pyd_status_make, pyd_status_t
+from pydispatch._core.c_table cimport pyd_api_check_load, pyd_api_fill, pyd_api_read_device_options
 from pydispatch._core.handles cimport (
     HeldMemory,
     array_over,
@@ -34,13 +30,6 @@ from importlib import import_module
 
 from pydispatch._core.sched import Scheduler
 from pydispatch._core.status import ArtifactError, InvalidArgumentError
-
-cdef extern from "api/table.h" nogil:
-    pyd_status_t pyd_api_read_device_options(
-        const pyd_api_device_options_t* given, pyd_sched_options_t* out_options, pyd_allocator_t* out_allocator)
-    pyd_status_t pyd_api_check_load(const char* function, const pyd_api_load_t* options)
-    void pyd_api_fill(pyd_api_t* out_table)
-    const char* PYD_API_CAPSULE
 
 cdef pyd_api_t TABLE  # written once, below
 
@@ -71,7 +60,7 @@ cdef struct Request:
     pyd_plugin_query_fn_t query
     void* context
     int32_t priority
-    void (*release)(void*) noexcept
+    void (*release)(void*) noexcept nogil
     void* owner
     uint64_t id
     pyd_api_device_t** out_device
@@ -109,7 +98,7 @@ cdef class HostFunction:
     """Address of a registered C function, and the callback for when it is no longer used."""
 
     cdef readonly object address
-    cdef void (*release)(void*) noexcept
+    cdef void (*release)(void*) noexcept nogil
     cdef void* owner
 
     def __dealloc__(self):
@@ -336,7 +325,7 @@ cdef pyd_status_t register(
 
 cdef pyd_status_t device_add_import(
         pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context, int32_t priority,
-        void (*release)(void*) noexcept, void* owner, uint64_t* out_id) noexcept nogil:
+        void (*release)(void*) noexcept nogil, void* owner, uint64_t* out_id) noexcept nogil:
     cdef Request request = request_of("device_add_import")
     request.function, request.context, request.release, request.owner = function, context, release, owner
     return register(add_import, &request, device, name, <void*>function != NULL, priority, out_id)
@@ -344,7 +333,7 @@ cdef pyd_status_t device_add_import(
 
 cdef pyd_status_t device_add_command(
         pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context, int32_t priority,
-        void (*release)(void*) noexcept, void* owner, uint64_t* out_id) noexcept nogil:
+        void (*release)(void*) noexcept nogil, void* owner, uint64_t* out_id) noexcept nogil:
     cdef Request request = request_of("device_add_command")
     request.function, request.context, request.release, request.owner = function, context, release, owner
     return register(add_command, &request, device, name, <void*>function != NULL, priority, out_id)

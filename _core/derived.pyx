@@ -3,7 +3,8 @@
 cimport cython
 
 from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
-from pydispatch._core.c_program cimport *
+from pydispatch._core.c_program cimport pyd_derived_create, pyd_derived_fork_child, pyd_derived_fork_done
+from pydispatch._core.c_program cimport pyd_derived_fork_prepare, pyd_derived_free
 from pydispatch._core.program cimport Module
 from pydispatch._core.status cimport check
 

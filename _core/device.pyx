@@ -12,12 +12,13 @@ from libc.stdlib cimport calloc, free
 
 from pydispatch._core.arrays cimport ElementType, packed_of
 from pydispatch._core.binding cimport input_array, wrong_scalar
-from pydispatch._core.c_device cimport *
-from pydispatch._core.c_numpy cimport PyArray_DIMS, PyArrayObject
 from pydispatch._core.c_pool cimport c_bool, pyd_poison_requested
-from pydispatch._core.c_program cimport pyd_plan_command_count, pyd_program_function_t
+from pydispatch._core.c_program cimport pyd_call_t, pyd_plan_command_count, pyd_plan_t, pyd_program_function_t
+from pydispatch._core.c_program_device cimport *
+from pydispatch._core.c_span cimport pyd_span_t
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.function cimport Function
+from pydispatch._core.numpy_arrays cimport PyArrayObject, PyArray_DIMS
 from pydispatch._core.plan cimport Plan
 from pydispatch._core.plan_data cimport PlanData, plan_data
 from pydispatch._core.program cimport Module, text_of

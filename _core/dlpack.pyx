@@ -8,14 +8,8 @@ from libc.stdlib cimport calloc, free
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from pydispatch._core.c_numpy cimport (
-    NPY_ARRAY_WRITEABLE,
-    PyArray_Descr,
-    PyArray_NewFromDescr,
-    PyArray_SetBaseObject,
-    PyArray_Type,
-    PyArrayObject,
-)
+from pydispatch._core.numpy_arrays cimport NPY_ARRAY_WRITEABLE, PyArrayObject, PyArray_Descr, PyArray_NewFromDescr
+from pydispatch._core.numpy_arrays cimport PyArray_SetBaseObject, PyArray_Type
 
 import numpy as np
 

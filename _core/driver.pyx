@@ -9,7 +9,12 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
-from pydispatch._core.c_driver cimport *
+from pydispatch._core.c_mailbox cimport PYD_MESSAGE_ERROR, PYD_MESSAGE_LOST, PYD_MESSAGE_MAPPED, PYD_MESSAGE_OPENED
+from pydispatch._core.c_mailbox cimport pyd_mailbox_has_messages, pyd_mailbox_t, pyd_mailbox_take
+from pydispatch._core.c_mailbox cimport pyd_mailbox_take_incomplete, pyd_message_t
+from pydispatch._core.c_vulkan cimport pyd_vk_on_message
+from pydispatch._core.c_webgpu cimport pyd_wgpu_copy, pyd_wgpu_functions_t, pyd_wgpu_on_error, pyd_wgpu_on_lost
+from pydispatch._core.c_webgpu cimport pyd_wgpu_on_opened, pyd_wgpu_on_scope_popped
 
 ctypedef int32_t (*vk_submit_t)(void*, uint32_t, const void*, uint64_t) noexcept nogil
 ctypedef int32_t (*vk_wait_t)(void*, const void*, uint64_t) noexcept nogil

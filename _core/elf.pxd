@@ -1,5 +1,6 @@
-from pydispatch._core.c_elf cimport pyd_elf_module_t, pyd_span_t
+from pydispatch._core.c_elf cimport pyd_elf_module_t
 from pydispatch._core.c_process cimport pyd_process_code_t
+from pydispatch._core.c_span cimport pyd_span_t
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.lock cimport pyd_lock_t
 

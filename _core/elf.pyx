@@ -6,27 +6,13 @@ from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from pydispatch._core.c_elf cimport (
-    pyd_elf_check_system,
-    pyd_elf_debug_symbols,
-    pyd_elf_machine_host,
-    pyd_elf_machine_name,
-    pyd_elf_module_load,
-    pyd_elf_module_symbol,
-    pyd_elf_module_symbol_at,
-    pyd_elf_module_t,
-    pyd_elf_module_unload,
-    pyd_elf_symbol_t,
-    pyd_elf_validate,
-    pyd_span_t,
-)
-from pydispatch._core.c_process cimport (
-    pyd_process_code_info_t,
-    pyd_process_code_register,
-    pyd_process_code_t,
-    pyd_process_code_unregister,
-    pyd_process_symbol_t,
-)
+from pydispatch._core.c_elf cimport pyd_elf_check_system, pyd_elf_debug_symbols, pyd_elf_machine_host
+from pydispatch._core.c_elf cimport pyd_elf_machine_name, pyd_elf_module_load, pyd_elf_module_symbol
+from pydispatch._core.c_elf cimport pyd_elf_module_symbol_at, pyd_elf_module_t, pyd_elf_module_unload, pyd_elf_symbol_t
+from pydispatch._core.c_elf cimport pyd_elf_validate
+from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_register, pyd_process_code_t
+from pydispatch._core.c_process cimport pyd_process_code_unregister, pyd_process_symbol_t
+from pydispatch._core.c_span cimport pyd_span_t
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.lock cimport pyd_lock, pyd_take, pyd_unlock
 from pydispatch._core.status cimport check

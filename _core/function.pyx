@@ -15,26 +15,14 @@ from libc.string cimport memcmp, memcpy
 from pydispatch._core.arrays cimport ElementType
 from pydispatch._core.binding cimport wrong_scalar
 from pydispatch._core.bound cimport Binding
-from pydispatch._core.c_numpy cimport (
-    NPY_ARRAY_C_CONTIGUOUS,
-    NPY_ARRAY_CARRAY,
-    NPY_ARRAY_WRITEABLE,
-    PyArray_DATA,
-    PyArray_Descr,
-    PyArray_DESCR,
-    PyArray_DIMS,
-    PyArray_FLAGS,
-    PyArray_NDIM,
-    PyArray_NewFromDescr,
-    PyArray_SetBaseObject,
-    PyArray_Type,
-    PyArrayObject,
-)
 from pydispatch._core.c_program cimport pyd_plan_hash, pyd_program_function_t, pyd_program_value_t
 from pydispatch._core.c_sched cimport pyd_scope_t
 from pydispatch._core.c_trace cimport PYD_TRACE_SCHEDULE
 from pydispatch._core.lock cimport pyd_flag, pyd_lock, pyd_unlock
 from pydispatch._core.memory cimport Block
+from pydispatch._core.numpy_arrays cimport NPY_ARRAY_CARRAY, NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArrayObject
+from pydispatch._core.numpy_arrays cimport PyArray_DATA, PyArray_DESCR, PyArray_DIMS, PyArray_Descr, PyArray_FLAGS
+from pydispatch._core.numpy_arrays cimport PyArray_NDIM, PyArray_NewFromDescr, PyArray_SetBaseObject, PyArray_Type
 from pydispatch._core.plan cimport Plan, Slot, make_plan
 from pydispatch._core.program cimport Module
 from pydispatch._core.public cimport PublicFunction

@@ -8,17 +8,10 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t
 
-from pydispatch._core.c_pool cimport pyd_pool_t
-from pydispatch._core.c_procedure cimport pyd_state_t
-from pydispatch._core.c_program cimport pyd_program_t
-from pydispatch._core.c_sched cimport pyd_sched_t
-from pydispatch._core.c_status cimport (
-    PYD_CODE_INVALID_ARGUMENT,
-    PYD_CODE_UNSUPPORTED,
-    pyd_status_make,
-    pyd_status_t,
-)
 from pydispatch._core.arrays cimport element_type
+from pydispatch._core.c_procedure cimport pyd_state_t
+from pydispatch._core.c_status cimport PYD_CODE_INVALID_ARGUMENT, PYD_CODE_UNSUPPORTED, pyd_status_make, pyd_status_t
+from pydispatch._core.c_table cimport pyd_api_device_make, pyd_api_device_owner, pyd_api_owner_t, pyd_api_program_make
 from pydispatch._core.lock cimport pyd_count
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.program cimport Module
@@ -28,17 +21,6 @@ from pydispatch._core.state cimport State
 import numpy as np
 
 from pydispatch._core.status import InvalidArgumentError
-
-cdef extern from "api/table.h" nogil:
-    ctypedef struct pyd_api_owner_t:
-        void* self
-        void (*drop)(void* self) noexcept nogil
-    pyd_status_t pyd_api_device_make(
-        pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner, pyd_api_device_t** out_device)
-    pyd_status_t pyd_api_program_make(
-        pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state, pyd_api_owner_t owner,
-        pyd_api_program_t** out_program)
-    void* pyd_api_device_owner(const pyd_api_device_t* device)
 
 cdef extern from "api/memory.h" nogil:
     # Those members of the handle that an array needs.

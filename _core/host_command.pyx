@@ -8,20 +8,15 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, strdup
 
 from pydispatch._core.arrays cimport ElementType, element_type, packed_of, unpack_into
-from pydispatch._core.c_host_command cimport *
-from pydispatch._core.c_numpy cimport (
-    NPY_ARRAY_ALIGNED,
-    NPY_ARRAY_C_CONTIGUOUS,
-    NPY_ARRAY_WRITEABLE,
-    PyArray_DATA,
-    PyArray_Descr,
-    PyArray_NewFromDescr,
-    PyArray_SetBaseObject,
-    PyArray_Type,
-    PyArrayObject,
-)
-from pydispatch._core.c_plugin cimport pyd_import_fn_t
+from pydispatch._core.c_host_command cimport PYD_HOST_COMMAND_PREFIX, PYD_HOST_READ, PYD_HOST_SCALAR, PYD_HOST_TENSOR
+from pydispatch._core.c_host_command cimport PYD_HOST_WRITE, pyd_host_body_fn_t, pyd_host_command_t, pyd_host_operand
+from pydispatch._core.c_host_command cimport pyd_host_operand_t
+from pydispatch._core.c_library cimport pyd_import_fn_t
+from pydispatch._core.c_program cimport pyd_host_command_raised
 from pydispatch._core.lock cimport pyd_lock, pyd_lock_t, pyd_unlock
+from pydispatch._core.numpy_arrays cimport NPY_ARRAY_ALIGNED, NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArrayObject
+from pydispatch._core.numpy_arrays cimport PyArray_DATA, PyArray_Descr, PyArray_NewFromDescr, PyArray_SetBaseObject
+from pydispatch._core.numpy_arrays cimport PyArray_Type
 from pydispatch._core.status cimport keep_raised, release_raised
 
 cimport numpy as cnp

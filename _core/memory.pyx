@@ -3,20 +3,10 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 
-from pydispatch._core.c_pool cimport (
-    pyd_allocator_t,
-    pyd_pool_acquire,
-    pyd_pool_create_with,
-    pyd_pool_destroy,
-    pyd_pool_fork_done,
-    pyd_pool_fork_prepare,
-    pyd_pool_release,
-    pyd_pool_set_limit,
-    pyd_pool_stats,
-    pyd_pool_stats_t,
-    pyd_pool_t,
-    pyd_pool_trim,
-)
+from pydispatch._core.c_allocator cimport pyd_allocator_t
+from pydispatch._core.c_pool cimport pyd_pool_acquire, pyd_pool_create_with, pyd_pool_destroy, pyd_pool_fork_done
+from pydispatch._core.c_pool cimport pyd_pool_fork_prepare, pyd_pool_release, pyd_pool_set_limit, pyd_pool_stats
+from pydispatch._core.c_pool cimport pyd_pool_stats_t, pyd_pool_t, pyd_pool_trim
 from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.status cimport check

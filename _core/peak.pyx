@@ -1,7 +1,7 @@
 """Peak performance of this machine, with which profiles compare the times of commands."""
 
-from pydispatch._core.c_pool cimport pyd_pool_t
-from pydispatch._core.c_sched cimport pyd_sched_t, pyd_sched_workers
+from pydispatch._core.c_peak cimport pyd_peak_bandwidth, pyd_peak_flops
+from pydispatch._core.c_sched cimport pyd_sched_workers
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.sched cimport Caller, Scheduler, enter, leave
@@ -10,10 +10,6 @@ from pydispatch._core.status cimport check
 from libc.stdint cimport uint64_t
 
 from bisect import bisect_left
-
-cdef extern from "pydispatch/peak.h" nogil:
-    double pyd_peak_flops(pyd_sched_t* sched)
-    pyd_status_t pyd_peak_bandwidth(pyd_sched_t* sched, pyd_pool_t* pool, uint64_t size, double* out_bytes_per_second)
 
 SIZES = tuple([1 << bits for bits in range(14, 29, 2)])  # bytes, 16 KiB to 256 MiB: each cache, and memory
 

@@ -3,16 +3,10 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
-from pydispatch._core.c_device cimport *
-from pydispatch._core.c_program cimport (
-    pyd_plan_arena_bytes,
-    pyd_plan_command_count,
-    pyd_plan_result_bytes,
-    pyd_plan_result_dims,
-    pyd_program_command,
-    pyd_program_command_t,
-    pyd_program_function_t,
-)
+from pydispatch._core.c_program cimport pyd_plan_arena_bytes, pyd_plan_command_count, pyd_plan_result_bytes
+from pydispatch._core.c_program cimport pyd_plan_result_dims, pyd_program_command, pyd_program_command_t
+from pydispatch._core.c_program cimport pyd_program_function_t
+from pydispatch._core.c_program_device cimport *
 from pydispatch._core.plan cimport Plan, make_plan
 from pydispatch._core.program cimport Module, text_of
 

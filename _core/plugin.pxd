@@ -1,5 +1,5 @@
 from pydispatch._core.c_executable cimport pyd_resolver_t
-from pydispatch._core.c_plugin cimport pyd_plugin_manager_t, pyd_plugin_t, pyd_resolution_t
+from pydispatch._core.c_plugin_host cimport pyd_plugin_manager_t, pyd_plugin_t, pyd_resolution_t
 
 
 cdef class Plugin:

@@ -11,51 +11,25 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
 from libc.stdio cimport fflush
 from libc.stdlib cimport calloc, free
 
-from pydispatch._core.c_elf cimport pyd_span_t
-from pydispatch._core.c_executable cimport pyd_resolver_t
-from pydispatch._core.c_plugin cimport (
-    PYD_PLUGIN_KIND_AUTO,
-    PYD_PLUGIN_KIND_EMBEDDED,
-    PYD_PLUGIN_KIND_SYSTEM,
-    pyd_import_fn_t,
-    pyd_imports_resolve,
-    pyd_plugin_description,
-    pyd_plugin_kind,
-    pyd_plugin_kind_name,
-    pyd_plugin_kind_t,
-    pyd_plugin_label,
-    pyd_plugin_load_bytes,
-    pyd_plugin_load_file,
-    pyd_plugin_load_static,
-    pyd_plugin_manager_add_functions,
-    pyd_plugin_manager_add_plugin,
-    pyd_plugin_manager_after_fork,
-    pyd_plugin_manager_before_fork,
-    pyd_plugin_manager_create,
-    pyd_plugin_manager_release,
-    pyd_plugin_manager_remove,
-    pyd_plugin_manager_t,
-    pyd_plugin_may_print,
-    pyd_plugin_name,
-    pyd_plugin_options_t,
-    pyd_plugin_param_t,
-    pyd_plugin_query_fn_t,
-    pyd_plugin_release,
-    pyd_plugin_t,
-    pyd_provider_function_t,
-    pyd_provider_id_t,
-    pyd_resolution_begin,
-    pyd_resolution_free,
-    pyd_resolution_may_print,
-    pyd_resolution_provider,
-    pyd_resolution_provider_count,
-    pyd_resolution_resolver,
-    pyd_resolution_settle,
-    pyd_resolution_symbol,
-    pyd_resolution_symbol_count,
-    pyd_resolution_symbol_t,
-)
+from pydispatch._core.c_executable cimport pyd_imports_resolve, pyd_resolver_t
+from pydispatch._core.c_library cimport pyd_import_fn_t
+from pydispatch._core.c_plugin cimport pyd_plugin_param_t, pyd_plugin_query_fn_t
+from pydispatch._core.c_plugin_host cimport PYD_PLUGIN_KIND_AUTO, PYD_PLUGIN_KIND_EMBEDDED, PYD_PLUGIN_KIND_SYSTEM
+from pydispatch._core.c_plugin_host cimport pyd_plugin_description, pyd_plugin_kind, pyd_plugin_kind_name
+from pydispatch._core.c_plugin_host cimport pyd_plugin_kind_t, pyd_plugin_label, pyd_plugin_load_bytes
+from pydispatch._core.c_plugin_host cimport pyd_plugin_load_file, pyd_plugin_load_static
+from pydispatch._core.c_plugin_host cimport pyd_plugin_manager_add_functions, pyd_plugin_manager_add_plugin
+from pydispatch._core.c_plugin_host cimport pyd_plugin_manager_after_fork, pyd_plugin_manager_before_fork
+from pydispatch._core.c_plugin_host cimport pyd_plugin_manager_create, pyd_plugin_manager_release
+from pydispatch._core.c_plugin_host cimport pyd_plugin_manager_remove, pyd_plugin_manager_t, pyd_plugin_may_print
+from pydispatch._core.c_plugin_host cimport pyd_plugin_name, pyd_plugin_options_t, pyd_plugin_release, pyd_plugin_t
+from pydispatch._core.c_plugin_host cimport pyd_provider_function_t, pyd_provider_id_t, pyd_resolution_begin
+from pydispatch._core.c_plugin_host cimport pyd_resolution_free, pyd_resolution_may_print, pyd_resolution_provider
+from pydispatch._core.c_plugin_host cimport pyd_resolution_provider_count, pyd_resolution_resolver
+from pydispatch._core.c_plugin_host cimport pyd_resolution_settle, pyd_resolution_symbol, pyd_resolution_symbol_count
+from pydispatch._core.c_plugin_host cimport pyd_resolution_symbol_t
 from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
+from pydispatch._core.c_span cimport pyd_span_t
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.lock cimport pyd_take
 from pydispatch._core.status cimport check

@@ -18,28 +18,18 @@ from pydispatch._core.binding cimport (
     value_type,
     wrong_scalar,
 )
-from pydispatch._core.c_numpy cimport (
-    NPY_ARRAY_CARRAY,
-    PyArray_DATA,
-    PyArray_Descr,
-    PyArray_DIMS,
-    PyArray_NewFromDescr,
-    PyArray_SetBaseObject,
-    PyArray_Type,
-    PyArrayObject,
-)
-from pydispatch._core.c_procedure cimport *
-from pydispatch._core.c_program cimport (
-    pyd_program_check,
-    pyd_program_check_t,
-    pyd_program_function_t,
-    pyd_program_procedure,
-    pyd_tensor_bytes,
-)
+from pydispatch._core.c_procedure cimport pyd_invocation_free, pyd_invocation_observation
+from pydispatch._core.c_procedure cimport pyd_invocation_observation_count, pyd_invocation_observed
+from pydispatch._core.c_procedure cimport pyd_invocation_result, pyd_invocation_take, pyd_procedure_call
+from pydispatch._core.c_procedure cimport pyd_procedure_call_on_device, pyd_value_t
+from pydispatch._core.c_program cimport pyd_program_check, pyd_program_check_t, pyd_program_function_t
+from pydispatch._core.c_program cimport pyd_program_procedure, pyd_tensor_bytes
 from pydispatch._core.c_sched cimport pyd_scope_t
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.lock cimport pyd_claim, pyd_disclaim
 from pydispatch._core.memory cimport Block
+from pydispatch._core.numpy_arrays cimport NPY_ARRAY_CARRAY, PyArrayObject, PyArray_DATA, PyArray_DIMS, PyArray_Descr
+from pydispatch._core.numpy_arrays cimport PyArray_NewFromDescr, PyArray_SetBaseObject, PyArray_Type
 from pydispatch._core.plan cimport flush_python
 from pydispatch._core.program cimport Module, text_of
 from pydispatch._core.public cimport PublicFunction

@@ -1,9 +1,10 @@
 from libc.stdint cimport uint32_t
 
-from pydispatch._core.c_elf cimport pyd_elf_module_t, pyd_span_t
+from pydispatch._core.c_elf cimport pyd_elf_module_t
 from pydispatch._core.c_executable cimport pyd_executable_t
 from pydispatch._core.c_process cimport pyd_process_code_t
 from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_t, pyd_string_t
+from pydispatch._core.c_span cimport pyd_span_t
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
 from pydispatch._core.sched cimport Scheduler

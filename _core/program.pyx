@@ -5,42 +5,22 @@ from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdio cimport fflush
 from libc.stdlib cimport calloc, free
 
-from pydispatch._core.c_elf cimport (
-    pyd_elf_debug_symbols,
-    pyd_elf_machine_host,
-    pyd_elf_module_t,
-    pyd_elf_module_unload,
-    pyd_elf_modules_map,
-    pyd_elf_symbol_t,
-    pyd_span_t,
-)
-from pydispatch._core.c_executable cimport (
-    pyd_executable_free,
-    pyd_executable_from_module,
-    pyd_executable_from_query,
-    pyd_executable_image,
-    pyd_executable_library,
-    pyd_executable_module,
-    pyd_executable_options_t,
-    pyd_executable_t,
-    pyd_library_query_fn_t,
-    pyd_library_t,
-)
-from pydispatch._core.c_plugin cimport pyd_import_fn_t
-from pydispatch._core.c_process cimport (
-    pyd_process_code_info_t,
-    pyd_process_code_register,
-    pyd_process_code_t,
-    pyd_process_code_unregister,
-    pyd_process_symbol_t,
-)
+from pydispatch._core.c_elf cimport pyd_elf_debug_symbols, pyd_elf_machine_host, pyd_elf_module_t, pyd_elf_module_unload
+from pydispatch._core.c_elf cimport pyd_elf_modules_map, pyd_elf_symbol_t
+from pydispatch._core.c_executable cimport pyd_executable_free, pyd_executable_from_module, pyd_executable_from_query
+from pydispatch._core.c_executable cimport pyd_executable_image, pyd_executable_library, pyd_executable_module
+from pydispatch._core.c_executable cimport pyd_executable_options_t, pyd_executable_t
+from pydispatch._core.c_library cimport pyd_import_fn_t, pyd_library_query_fn_t, pyd_library_t
 from pydispatch._core.c_pool cimport pyd_pool_allocator
+from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_register, pyd_process_code_t
+from pydispatch._core.c_process cimport pyd_process_code_unregister, pyd_process_symbol_t
 from pydispatch._core.c_program cimport *
+from pydispatch._core.c_span cimport pyd_span_t
+from pydispatch._core.c_status cimport pyd_status_annotate, pyd_status_t, pyd_status_text
 from pydispatch._core.derived cimport Derived
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
 from pydispatch._core.sched cimport Scheduler
-from pydispatch._core.c_status cimport pyd_status_annotate, pyd_status_t, pyd_status_text
 from pydispatch._core.status cimport check
 
 import os

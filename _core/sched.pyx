@@ -3,36 +3,14 @@
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
-from pydispatch._core.c_process cimport (
-    pyd_process_atfork_add,
-    pyd_process_atfork_remove,
-    pyd_process_permits,
-    pyd_process_scope_get,
-    pyd_process_scope_set,
-)
-from pydispatch._core.c_sched cimport (
-    PYD_CPU_FEATURE_WORDS,
-    PYD_CPU_WORDS,
-    pyd_cpu_cache_sizes,
-    pyd_cpu_feature_bit,
-    pyd_cpu_feature_name,
-    pyd_cpu_features,
-    pyd_cpu_query,
-    pyd_sched_available_cpus,
-    pyd_sched_create,
-    pyd_sched_default_workers,
-    pyd_sched_destroy,
-    pyd_sched_fork_child,
-    pyd_sched_fork_parent,
-    pyd_sched_fork_prepare,
-    pyd_sched_is_inside,
-    pyd_sched_options_t,
-    pyd_sched_stop,
-    pyd_sched_t,
-    pyd_sched_threads_t,
-    pyd_sched_trace_threads,
-    pyd_sched_workers,
-)
+from pydispatch._core.c_cpu cimport PYD_CPU_FEATURE_WORDS, PYD_CPU_WORDS, pyd_cpu_cache_sizes, pyd_cpu_feature_bit
+from pydispatch._core.c_cpu cimport pyd_cpu_feature_name, pyd_cpu_features, pyd_cpu_query
+from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove, pyd_process_permits
+from pydispatch._core.c_process cimport pyd_process_scope_get, pyd_process_scope_set
+from pydispatch._core.c_sched cimport pyd_sched_available_cpus, pyd_sched_create, pyd_sched_default_workers
+from pydispatch._core.c_sched cimport pyd_sched_destroy, pyd_sched_fork_child, pyd_sched_fork_parent
+from pydispatch._core.c_sched cimport pyd_sched_fork_prepare, pyd_sched_is_inside, pyd_sched_options_t, pyd_sched_stop
+from pydispatch._core.c_sched cimport pyd_sched_t, pyd_sched_threads_t, pyd_sched_trace_threads, pyd_sched_workers
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.lock cimport pyd_lock, pyd_unlock
 from pydispatch._core.status cimport check

@@ -2,8 +2,9 @@
 
 cimport cython
 
+from pydispatch._core.c_procedure cimport pyd_state_create, pyd_state_fork_child, pyd_state_fork_done
+from pydispatch._core.c_procedure cimport pyd_state_fork_prepare, pyd_state_free, pyd_state_initialize
 from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
-from pydispatch._core.c_procedure cimport *
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.program cimport Module
 from pydispatch._core.sched cimport Caller, enter, leave

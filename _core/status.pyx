@@ -6,34 +6,13 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
-from pydispatch._core.c_status cimport (
-    PYD_CODE_COMMAND,
-    PYD_CODE_CORRUPT,
-    PYD_CODE_INTERNAL,
-    PYD_CODE_INTERRUPTED,
-    PYD_CODE_INVALID_ARGUMENT,
-    PYD_CODE_KERNEL,
-    PYD_CODE_MISSING_IMPORT,
-    PYD_CODE_OUT_OF_MEMORY,
-    PYD_CODE_SYSTEM,
-    PYD_CODE_UNAVAILABLE,
-    PYD_CODE_UNSUPPORTED,
-    PYD_STATUS_CAUSE,
-    PYD_STATUS_EXECUTABLE,
-    PYD_STATUS_EXPORT,
-    PYD_STATUS_LOCATION,
-    PYD_STATUS_SYMBOL,
-    pyd_status_add_name,
-    pyd_status_code,
-    pyd_status_free,
-    pyd_status_make_values,
-    pyd_status_name,
-    pyd_status_name_t,
-    pyd_status_object,
-    pyd_status_t,
-    pyd_status_text,
-    pyd_status_values,
-)
+from pydispatch._core.c_status cimport PYD_CODE_COMMAND, PYD_CODE_CORRUPT, PYD_CODE_INTERNAL, PYD_CODE_INTERRUPTED
+from pydispatch._core.c_status cimport PYD_CODE_INVALID_ARGUMENT, PYD_CODE_KERNEL, PYD_CODE_MISSING_IMPORT
+from pydispatch._core.c_status cimport PYD_CODE_OUT_OF_MEMORY, PYD_CODE_SYSTEM, PYD_CODE_UNAVAILABLE
+from pydispatch._core.c_status cimport PYD_CODE_UNSUPPORTED, PYD_STATUS_CAUSE, PYD_STATUS_EXECUTABLE, PYD_STATUS_EXPORT
+from pydispatch._core.c_status cimport PYD_STATUS_LOCATION, PYD_STATUS_SYMBOL, pyd_status_add_name, pyd_status_code
+from pydispatch._core.c_status cimport pyd_status_free, pyd_status_make_values, pyd_status_name, pyd_status_name_t
+from pydispatch._core.c_status cimport pyd_code_t, pyd_status_object, pyd_status_t, pyd_status_text, pyd_status_values
 
 
 class Error(Exception):
@@ -300,9 +279,10 @@ cdef pyd_status_t status_of(object error, const char* where) noexcept:
     except BaseException:  # its __str__ fails, or memory is short
         pass
     if text is None:
-        status = pyd_status_make_values(code, values, "%s: an error of class %s without a text", where, kind)
+        status = pyd_status_make_values(
+            <pyd_code_t>code, values, "%s: an error of class %s without a text", where, kind)
     else:
-        status = pyd_status_make_values(code, values, "%s", <const char*>text)
+        status = pyd_status_make_values(<pyd_code_t>code, values, "%s", <const char*>text)
     for name_kind, name in names:
         status = pyd_status_add_name(status, <pyd_status_name_t>name_kind, name, len(name))
     return status

@@ -5,11 +5,8 @@ from libc.stdlib cimport calloc, free
 
 from pydispatch._core.c_procedure cimport pyd_input_t, pyd_invocation_free, pyd_invocation_t
 from pydispatch._core.c_status cimport pyd_status_t
-from pydispatch._core.c_submit cimport (
-    pyd_procedure_submit,
-    pyd_procedure_take,
-    pyd_submit_options_t,
-)
+from pydispatch._core.c_submit cimport pyd_procedure_submit, pyd_procedure_take
+from pydispatch._core.c_task cimport pyd_submit_options_t
 from pydispatch._core.plan cimport flush_python
 from pydispatch._core.procedure cimport Procedure
 from pydispatch._core.status cimport check

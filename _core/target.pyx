@@ -5,7 +5,9 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from pydispatch._core.c_process cimport pyd_process_number_add, pyd_process_number_remove
-from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.c_target cimport pyd_target_create, pyd_target_function, pyd_target_give_back
+from pydispatch._core.c_target cimport pyd_target_is_procedure, pyd_target_release, pyd_target_retain, pyd_target_t
+from pydispatch._core.c_target cimport pyd_target_take
 from pydispatch._core.capi cimport (
     PYD_API_SCALAR,
     api,
@@ -21,18 +23,6 @@ from pydispatch._core.status cimport check
 import secrets
 
 from pydispatch._core.status import InvalidArgumentError
-
-cdef extern from "target/target.h" nogil:
-    ctypedef struct pyd_target_t:
-        pass
-    pyd_status_t pyd_target_create(const pyd_api_function_t* function, pyd_target_t** out_target)
-    void pyd_target_retain(void* self) noexcept
-    void pyd_target_release(pyd_target_t* target)
-    const pyd_api_function_t* pyd_target_function(const pyd_target_t* target)
-    bint pyd_target_is_procedure(const pyd_target_t* target)
-    pyd_status_t pyd_target_take(
-        pyd_target_t* target, const int64_t* dims, const uint64_t* scalars, pyd_api_call_t** out_call)
-    void pyd_target_give_back(pyd_target_t* target, pyd_api_call_t* call)
 
 cdef extern from "xla/ffi.h" nogil:
     int pyd_xla_dtype(uint32_t dtype)

@@ -1,6 +1,6 @@
 from libc.stdint cimport uint32_t
 
-from pydispatch._core.c_submit cimport pyd_submit_options_t, pyd_task_t
+from pydispatch._core.c_task cimport pyd_submit_options_t, pyd_task_t
 from pydispatch._core.program cimport Module
 
 

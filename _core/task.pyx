@@ -6,20 +6,9 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint64_t
 
 from pydispatch._core.c_status cimport PYD_CODE_INTERRUPTED, pyd_interrupt_t, pyd_status_code, pyd_status_t
-from pydispatch._core.c_submit cimport (
-    PYD_WAIT_FOREVER,
-    PYD_WAIT_INTERRUPTED,
-    PYD_WAIT_TIMEOUT,
-    pyd_task_cancel,
-    pyd_task_is_cancelled,
-    pyd_task_is_done,
-    pyd_task_is_skipped,
-    pyd_task_release,
-    pyd_task_set_on_done,
-    pyd_task_status,
-    pyd_task_wait,
-    pyd_wait_t,
-)
+from pydispatch._core.c_task cimport PYD_WAIT_FOREVER, PYD_WAIT_INTERRUPTED, PYD_WAIT_TIMEOUT, pyd_task_cancel
+from pydispatch._core.c_task cimport pyd_task_is_cancelled, pyd_task_is_done, pyd_task_is_skipped, pyd_task_release
+from pydispatch._core.c_task cimport pyd_task_set_on_done, pyd_task_status, pyd_task_wait, pyd_wait_t
 from pydispatch._core.lock cimport pyd_flag, pyd_set_flag
 from pydispatch._core.sched cimport Caller, enter, leave, worker_limit
 from pydispatch._core.signals cimport interrupt_of

@@ -3,15 +3,11 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from pydispatch._core.c_device cimport pyd_plan_dims, pyd_plan_function, pyd_plan_function_info, pyd_plan_scalars
-from pydispatch._core.c_procedure cimport (
-    pyd_input_t,
-    pyd_invocation_free,
-    pyd_invocation_t,
-    pyd_procedure_call_timed,
-    pyd_procedure_observer_t,
-)
+from pydispatch._core.c_procedure cimport pyd_input_t, pyd_invocation_free, pyd_invocation_t, pyd_procedure_call_timed
+from pydispatch._core.c_procedure cimport pyd_procedure_observer_t
 from pydispatch._core.c_program cimport pyd_command_time_t, pyd_plan_command_count, pyd_plan_t, pyd_program_function_t
+from pydispatch._core.c_program_device cimport pyd_plan_dims, pyd_plan_function, pyd_plan_function_info
+from pydispatch._core.c_program_device cimport pyd_plan_scalars
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.plan cimport lines_of
 from pydispatch._core.plan_data cimport PlanData, plan_data

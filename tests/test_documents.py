@@ -221,8 +221,9 @@ NOT_LISTED = {"__init__.py", "__pycache__", "README.md", "py.typed"}
 
 
 def entries(folder: Path) -> list[str]:
-    """The files and folders of a source folder. Declarations beside `name.pyx` belong to it."""
+    """The files and folders of a source folder. Declarations beside `name.pyx` belong to it, generated ones to none."""
     found = [path for path in folder.iterdir() if path.name not in NOT_LISTED and path.suffix not in (".so", ".html")]
+    found = [path for path in found if not re.fullmatch(r"c_\w+\.pxd", path.name)]
     modules = {path.stem for path in found if path.suffix == ".pyx"}
     own = (path for path in found if path.suffix not in (".pxd", ".pyi") or path.stem not in modules)
     return sorted(f"{path.name}/" if path.is_dir() else path.name for path in own)

@@ -45,13 +45,6 @@ def test_the_table_only_grows() -> None:
     assert found == promised, "a new slot needs a line in tests/embedding/table.txt"
 
 
-def test_cython_declares_every_slot() -> None:
-    pxd = (HERE.parents[1] / "_core" / "capi.pxd").read_text()
-    body = pxd[pxd.index("ctypedef struct pyd_api_t:") : pxd.index("uint64_t pyd_api_from_f32")]
-    names = re.findall(r"\(\*(\w+)\)\(", body)
-    assert names == [name for slot in slots(HEADER.read_text()) for name in re.findall(r"\(\*(\w+)\)\(", slot)]
-
-
 def extension(folder: Path, name: str, change: tuple[str, str]) -> Path:
     """An extension that was built with another version of the header."""
     include = folder / "include" / "pydispatch"
