@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from pydispatch.errors import InternalError
 from pydispatch.formats.program.function import ProgramFunction
+from pydispatch.formats.program.layout import HEADER_WORDS, Header, Table
 from pydispatch.formats.program.opcodes import MAGIC, NONE, VERSION
 from pydispatch.formats.program.procedure import Label, Port, Procedure
 from pydispatch.formats.program.tables import HostCommand, ProgramTables
 
-HEADER = 32
 _LOW = 0xFFFFFFFF
 
 
@@ -36,7 +36,7 @@ class Encoder:
 
     def __init__(self, program: ProgramTables) -> None:
         self.program = program
-        self.words: list[int] = [0] * HEADER
+        self.words: list[int] = [0] * HEADER_WORDS
         self.functions = {id(f): i for i, f in enumerate(program.functions)}
 
     def append(self, words: Iterable[int]) -> int:
@@ -45,52 +45,53 @@ class Encoder:
         self.words += words
         return at
 
-    def records(self, header: int, records: list[list[int]]) -> None:
-        """Append a table of records, and store its offset and count in the header words `header` and `header + 1`."""
-        self.words[header : header + 2] = self.append(w for record in records for w in record), len(records)
+    def records(self, table: Table, records: list[list[int]]) -> None:
+        """Append a table of records, and store its offset and count in the header."""
+        self.words[table : table + 2] = self.append(w for record in records for w in record), len(records)
 
     def encode(self) -> bytes:
-        """Return the bytes of the program. The header offsets of the tables are those of docs/program.md."""
+        """Return the bytes of the program; layout.py has the words of each record."""
         program, string = self.program, self.program.string
-        self.records(5, [
+        self.records(Table.EXECUTABLES, [
             [*string(e.name), e.constants_function, self.append(e.variant_conditions), len(e.variant_conditions), 0]
             for e in program.executables
         ])  # fmt: skip
-        self.records(7, [
+        self.records(Table.EXPORTS, [
             [e.executable, e.ordinal, *string(e.name), e.constant_count, e.binding_count] for e in program.exports
         ])  # fmt: skip
-        self.records(9, [
+        self.records(Table.QUERIES, [
             [*string(category), *string(key), *split(default), 0, 0] for category, key, default in program.queries
         ])  # fmt: skip
-        numbers = {constant: i for i, constant in enumerate(program.parameters)}
-        self.records(11, [
-            [*string(member), *split(offset), *split(length), numbers.get(i, NONE), 0]
+        parameter_of = {constant: i for i, constant in enumerate(program.parameters)}
+        self.records(Table.CONSTANTS, [
+            [*string(member), *split(offset), *split(length), parameter_of.get(i, NONE), 0]
             for i, (member, offset, length) in enumerate(program.constants)
         ])  # fmt: skip
-        self.records(13, [self.function(f) for f in program.functions])
-        self.records(15, [self.procedure(p) for p in program.procedures])
-        self.records(17, [
+        self.records(Table.FUNCTIONS, [self.function(f) for f in program.functions])
+        self.records(Table.PROCEDURES, [self.procedure(p) for p in program.procedures])
+        self.records(Table.GLOBALS, [
             [*string(g.name), int(g.dims is None), g.dtype, len(g.dims or ()), self.append(_sizes(g.dims or ())),
              g.constant, *split(g.value), int(g.is_mutable), 0, 0]
             for g in program.globals
         ])  # fmt: skip
-        self.records(19, [[program.procedures.index(p)] for p in program.initializers])
-        self.records(21, [
+        self.records(Table.INITIALIZERS, [[program.procedures.index(p)] for p in program.initializers])
+        self.records(Table.CHECKS, [
             [c.kind, *string(c.name), *string(c.location), *_float(c.atol), *_float(c.rtol), 0, 0, 0]
             for c in program.checks
         ])  # fmt: skip
-        self.records(23, [
+        self.records(Table.PARAMETERS, [
             [*string(p.scope), *string(p.key), p.dtype, len(p.shape), self.append(_sizes(p.shape)), 0]
             for p in program.parameters.values()
         ])  # fmt: skip
-        self.records(25, [[self.functions[id(f)], first, 0, 0] for f, first in program.derived])
-        self.records(27, [
+        self.records(Table.DERIVATIONS, [[self.functions[id(f)], first, 0, 0] for f, first in program.derived])
+        self.records(Table.COMMANDS, [
             [*string(c.name), self.append(self.operands(c)), len(c.operands), 0, 0] for c in program.commands
         ])  # fmt: skip
         text = bytes(program.text)
         strings = text + bytes(-len(text) % 4)
-        self.words[3:5] = 4 * len(self.words), len(text)
-        self.words[0:3] = MAGIC, VERSION, len(self.words) + len(strings) // 4
+        self.words[Header.STRINGS], self.words[Header.STRING_BYTES] = 4 * len(self.words), len(text)
+        self.words[Header.MAGIC], self.words[Header.VERSION] = MAGIC, VERSION
+        self.words[Header.WORDS] = len(self.words) + len(strings) // 4
         return struct.pack(f"<{len(self.words)}I", *self.words) + strings
 
     def operands(self, command: HostCommand) -> list[int]:

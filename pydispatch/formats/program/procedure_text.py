@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydispatch.formats.program.commands import words_of
+from pydispatch.formats.program.layout import (
+    FunctionRecord,
+    ProcedureRecord,
+    SlotRecord,
+    StepRecord,
+    Table,
+    ValueRecord,
+    join_words,
+)
 from pydispatch.formats.program.opcodes import NONE, dtype_name
-from pydispatch.formats.program.records import Records
+from pydispatch.formats.program.records import Records, shape_text, signed, sizes_of
 from pydispatch.formats.program.steps import LAST_USE, Step
 
 
@@ -18,43 +27,44 @@ class ProcedureText:
         self.pool: list[int] = []
 
     def taken(self, at: int, count: int) -> list[int]:
+        """Return `count` words at an offset of the pool."""
         return words_of(self.pool, at, count)
 
     def counted(self, at: int, width: int = 1) -> list[int]:
         """Return the records at an offset of the pool: a count, then that many records of `width` words."""
         return self.taken(at + 1, self.taken(at, 1)[0] * width)
 
-    def render(self, r: tuple[int, ...]) -> list[str]:
-        """Return the lines of the procedure with this record: signature, slots, steps."""
-        table, string = self.program.table, self.program.string
-        self.pool = [word for (word,) in table(r[13], r[14], 1)]
-        lines = [f"procedure {'public' if r[4] & 1 else 'private'} @{string(r[0], r[1])} {string(r[2], r[3])}".rstrip()]
-        for i, a in enumerate(table(r[5], r[6], 8)):
-            halves = self.taken(a[3], 2 * a[2])
-            dims = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
-            shape = "scalar " if a[0] else "".join(f"{'?' if d >> 63 else d}x" for d in dims)
-            lines.append(f"  argument {i} {string(a[4], a[5])}: {shape}{dtype_name(a[1])} in s{a[6]}")
-        results = table(r[7], r[8], 8)
-        for i, s in enumerate(table(r[9], r[10], 4)):
-            lines.append(f"  s{i}: {'scalar' if s[0] else f'rank {s[2]}'} {dtype_name(s[1])}")
-        targets = set()
-        steps = table(r[11], r[12], 5)
-        for words in steps:
-            if words[0] == Step.JUMP:
-                targets.add(words[1])
-            elif words[0] == Step.BRANCH:
-                targets.update(words[2:4])
-        for i, words in enumerate(steps):
-            lines.append(f"  {f'{i}:' if i in targets else '':5}{self.step(words, len(results))}")
+    def render(self, record: ProcedureRecord) -> list[str]:
+        """Return the lines of a procedure: signature, slots, steps."""
+        program, string = self.program, self.program.string
+        self.pool = program.words_at(record.pool, record.pool_count)
+        visibility, name = "public" if record.flags & 1 else "private", string(record.name, record.name_length)
+        lines = [f"procedure {visibility} @{name} {string(record.signature, record.signature_length)}".rstrip()]
+        for i, a in enumerate(program.records(record.arguments, record.argument_count, ValueRecord)):
+            sizes = sizes_of(self.taken(a.sizes, 2 * a.rank))
+            shape = "scalar " if a.is_scalar else shape_text(sizes)
+            lines.append(f"  argument {i} {string(a.name, a.name_length)}: {shape}{dtype_name(a.dtype)} in s{a.target}")
+        results = program.records(record.results, record.result_count, ValueRecord)
+        for i, s in enumerate(program.records(record.slots, record.slot_count, SlotRecord)):
+            lines.append(f"  s{i}: {'scalar' if s.is_scalar else f'rank {s.rank}'} {dtype_name(s.dtype)}")
+        jump_targets = set()
+        steps = program.records(record.steps, record.step_count, StepRecord)
+        for step in steps:
+            if step.step == Step.JUMP:
+                jump_targets.add(step.a)
+            elif step.step == Step.BRANCH:
+                jump_targets.update((step.b, step.c))
+        for i, step in enumerate(steps):
+            lines.append(f"  {f'{i}:' if i in jump_targets else '':5}{self.step(step, len(results))}")
         return lines
 
-    def step(self, words: tuple[int, ...], results: int) -> str:
+    def step(self, record: StepRecord, results: int) -> str:
         """Return the text of one step; `results` is the number of results of the procedure."""
-        a, b, c, d = words[1:]
+        _, a, b, c, d = record
         try:
-            step = Step(words[0])
+            step = Step(record.step)
         except ValueError:
-            return f"unknown step {words[0]}"
+            return f"unknown step {record.step}"
         if step is Step.RUN:
             return self.run(a, b)
         if step is Step.MOVE:
@@ -75,8 +85,7 @@ class ProcedureText:
             positions, saved = self.taken(c, 2)
             return f"s{a} = {slot(b)} with rows {slot(positions)} saved as {slot(saved)}"
         if step is Step.SCALAR:
-            value = b | c << 32
-            return f"s{a} = {value - (1 << 64) if value >> 63 else value}"
+            return f"s{a} = {signed(join_words(b, c))}"
         texts = {
             Step.JUMP: f"jump {a}",
             Step.BRANCH: f"branch s{a} to {b}, else {c}",
@@ -92,9 +101,9 @@ class ProcedureText:
         """Return the text of a function call, whose input and output slots start at an offset of the pool."""
         if function >= len(self.functions):
             return f"run function {function}"
-        record = self.program.table(self.program.words[13], self.program.words[14], 20)[function]
-        inputs = self.taken(at, record[6])
-        outputs = self.taken(at + record[6], record[8])
+        record = self.program.table(Table.FUNCTIONS, FunctionRecord)[function]
+        inputs = self.taken(at, record.argument_count)
+        outputs = self.taken(at + record.argument_count, record.result_count)
         targets = ", ".join("_" if s == NONE else f"s{s}" for s in outputs)
         return f"{targets}{' = ' if targets else ''}run @{self.functions[function]}({slots(inputs)})"
 

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 import struct
+from typing import Any, TypeVar
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.program.encode import HEADER
+from pydispatch.formats.program.layout import HEADER_WORDS, Header, Table, join_words
 from pydispatch.formats.program.opcodes import MAGIC, VERSIONS
+
+R = TypeVar("R", bound="tuple[int, ...]")
 
 
 class Records:
     """Tables of an encoded host program. An offset outside of the program raises ArtifactError."""
 
     def __init__(self, data: bytes) -> None:
-        if len(data) < 4 * HEADER or len(data) % 4:
-            raise ArtifactError(f"program.bin has {len(data)} bytes; expected a multiple of 4, at least {4 * HEADER}")
+        if len(data) < 4 * HEADER_WORDS or len(data) % 4:
+            raise ArtifactError(
+                f"program.bin has {len(data)} bytes; expected a multiple of 4, at least {4 * HEADER_WORDS}"
+            )
         self.data = data
         self.words = struct.unpack(f"<{len(data) // 4}I", data)
-        if self.words[0] != MAGIC or self.words[1] not in VERSIONS:
+        magic, version = self.words[Header.MAGIC], self.words[Header.VERSION]
+        if magic != MAGIC or version not in VERSIONS:
             raise ArtifactError(
-                f"program.bin starts with magic 0x{self.words[0]:08x}, version {self.words[1]}; "
+                f"program.bin starts with magic 0x{magic:08x}, version {version}; "
                 f"expected 0x{MAGIC:08x}, version {VERSIONS[0]} to {VERSIONS[-1]}"
             )
 
-    def table(self, offset: int, count: int, width: int) -> list[tuple[int, ...]]:
-        """Return `count` records of `width` words at an offset in words."""
+    def table(self, table: Table, kind: type[R]) -> list[R]:
+        """Return the records of a table of the program. kind: the record of layout.py."""
+        return self.records(self.words[table], self.words[table + 1], kind)
+
+    def records(self, offset: int, count: int, kind: type[R]) -> list[R]:
+        """Return `count` records of a kind at an offset in words."""
+        record: Any = kind
+        return [record(*words) for words in self.groups(offset, count, len(record._fields))]
+
+    def words_at(self, offset: int, count: int) -> list[int]:
+        """Return `count` words at an offset in words."""
+        return [word for (word,) in self.groups(offset, count, 1)]
+
+    def sizes(self, offset: int, rank: int) -> list[int]:
+        """Return `rank` sizes of two words each at an offset in words."""
+        return [join_words(low, high) for low, high in self.groups(offset, rank, 2)]
+
+    def groups(self, offset: int, count: int, width: int) -> list[tuple[int, ...]]:
+        """Return `count` groups of `width` words at an offset in words."""
         if offset + count * width > len(self.words):
             raise ArtifactError(
                 f"program.bin: {count} records of {width} words at word {offset} end past its {len(self.words)} words"
@@ -33,9 +56,24 @@ class Records:
 
     def string(self, offset: int, length: int) -> str:
         """Return the string of `length` bytes at an offset of the string table."""
-        base, size = self.words[3], self.words[4]
+        base, size = self.words[Header.STRINGS], self.words[Header.STRING_BYTES]
         if offset + length > size or base + size > len(self.data):
             raise ArtifactError(
                 f"program.bin: a string of {length} bytes at {offset} ends past the {size} bytes of strings"
             )
         return self.data[base + offset : base + offset + length].decode("utf-8", "replace")
+
+
+def signed(value: int) -> int:
+    """Return an unsigned 64-bit number as a signed one."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def sizes_of(words: list[int]) -> list[int]:
+    """Return the sizes of which each takes two words."""
+    return [join_words(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
+
+
+def shape_text(sizes: list[int]) -> str:
+    """Return sizes as text, such as `2x?x`; a size of -1 is dynamic."""
+    return "".join(f"{'?' if signed(size) < 0 else size}x" for size in sizes)

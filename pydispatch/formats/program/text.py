@@ -7,13 +7,32 @@ from typing import Any
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.program.commands import COMMANDS, words_of
+from pydispatch.formats.program.layout import (
+    BufferRecord,
+    CheckRecord,
+    CommandRecord,
+    ConstantRecord,
+    DerivationRecord,
+    ExecutableRecord,
+    ExportRecord,
+    FunctionRecord,
+    GlobalRecord,
+    InitializerRecord,
+    InstructionRecord,
+    OperandRecord,
+    ParameterRecord,
+    ProcedureRecord,
+    QueryRecord,
+    Table,
+    ValueRecord,
+    join_words,
+)
 from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, NONE, OPCODES, Access, BufferKind, Opcode, dtype_name
 from pydispatch.formats.program.procedure_text import ProcedureText
-from pydispatch.formats.program.records import Records
+from pydispatch.formats.program.records import Records, shape_text, signed, sizes_of
 from pydispatch.formats.program.steps import CheckKind
 from pydispatch.formats.program.tables import HostOperand
 
-HEADER = 32
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
@@ -22,52 +41,77 @@ class ProgramText(Records):
 
     def render(self) -> str:
         """Return the text of the whole program, table by table."""
-        w = self.words
+        lines = [*self.executable_lines(), *self.query_lines(), *self.constant_lines()]
+        for i, g in enumerate(self.table(Table.GLOBALS, GlobalRecord)):
+            lines.append(f"global {i} " + self.state(g))
+        for i, k in enumerate(self.table(Table.CHECKS, CheckRecord)):
+            kind = CheckKind(k.kind).name.lower() if k.kind < len(CheckKind) else f"kind {k.kind}"
+            name, location = self.string(k.name, k.name_length), self.string(k.location, k.location_length)
+            lines.append(f"check {i} {kind} {name} at {location}")
+        lines += self.command_lines()
+        functions = self.table(Table.FUNCTIONS, FunctionRecord)
+        for function in functions:
+            lines += self.function(function)
+        names = [self.string(f.name, f.name_length) for f in functions]
+        for procedure in self.table(Table.PROCEDURES, ProcedureRecord):
+            lines += ProcedureText(self, names).render(procedure)
+        for initializer in self.table(Table.INITIALIZERS, InitializerRecord):
+            lines.append(f"initializer: procedure {initializer.procedure}")
+        return "\n".join(lines) + "\n"
+
+    def executable_lines(self) -> list[str]:
+        """Return the lines of the executables and their exports."""
         lines = []
-        executables = self.table(w[5], w[6], 6)
+        executables = self.table(Table.EXECUTABLES, ExecutableRecord)
         for i, e in enumerate(executables):
-            conditions = [str(c[0]) if c[0] != NONE else "always" for c in self.table(e[3], e[4], 1)]
-            constants = "" if e[2] == NONE else f", constants from function {e[2]}"
-            name = self.string(e[0], e[1])
+            functions = self.words_at(e.conditions, e.condition_count)
+            conditions = [str(function) if function != NONE else "always" for function in functions]
+            constants = "" if e.constants_function == NONE else f", constants from function {e.constants_function}"
+            name = self.string(e.name, e.name_length)
             lines.append(f"executable {i} @{name}: variant conditions [{', '.join(conditions)}]{constants}")
-        for i, x in enumerate(self.table(w[7], w[8], 6)):
-            owner = executables[x[0]] if x[0] < len(executables) else None
-            name = self.string(owner[0], owner[1]) if owner else "?"
-            export = self.string(x[2], x[3])
-            lines.append(f"export {i} @{name}::@{export}: ordinal {x[1]}, {x[4]} constants, {x[5]} bindings")
-        for i, q in enumerate(self.table(w[9], w[10], 8)):
-            key = f'"{self.string(q[0], q[1])}" :: "{self.string(q[2], q[3])}"'
-            lines.append(f"query {i} {key}, default {q[4] | q[5] << 32}")
-        parameters = self.table(w[23], w[24], 8)
+        for i, x in enumerate(self.table(Table.EXPORTS, ExportRecord)):
+            owner = executables[x.executable] if x.executable < len(executables) else None
+            name = self.string(owner.name, owner.name_length) if owner else "?"
+            export = self.string(x.name, x.name_length)
+            lines.append(
+                f"export {i} @{name}::@{export}: ordinal {x.ordinal}, {x.constant_count} constants, "
+                f"{x.binding_count} bindings"
+            )
+        return lines
+
+    def query_lines(self) -> list[str]:
+        """Return the lines of the queries of the device."""
+        lines = []
+        for i, q in enumerate(self.table(Table.QUERIES, QueryRecord)):
+            key = f'"{self.string(q.category, q.category_length)}" :: "{self.string(q.key, q.key_length)}"'
+            lines.append(f"query {i} {key}, default {join_words(q.default_low, q.default_high)}")
+        return lines
+
+    def constant_lines(self) -> list[str]:
+        """Return the lines of the constants."""
+        lines = []
+        parameters = self.table(Table.PARAMETERS, ParameterRecord)
         derived = self.derived()
-        for i, c in enumerate(self.table(w[11], w[12], 8)):
-            where = f"{self.string(c[0], c[1])} at {c[2] | c[3] << 32}"
+        for i, c in enumerate(self.table(Table.CONSTANTS, ConstantRecord)):
+            where = f"{self.string(c.member, c.member_length)} at {join_words(c.offset_low, c.offset_high)}"
             if i in derived:
                 where = f"derived by function {derived[i]}"
-            elif c[6] != NONE:
-                where = self.parameter(parameters[c[6]]) if c[6] < len(parameters) else f"parameter {c[6]}"
-            lines.append(f"constant {i} {where}, {c[4] | c[5] << 32} bytes")
-        for i, g in enumerate(self.table(w[17], w[18], 12)):
-            lines.append(f"global {i} " + self.state(g))
-        for i, k in enumerate(self.table(w[21], w[22], 12)):
-            kind = CheckKind(k[0]).name.lower() if k[0] < len(CheckKind) else f"kind {k[0]}"
-            lines.append(f"check {i} {kind} {self.string(k[1], k[2])} at {self.string(k[3], k[4])}")
-        lines += self.command_lines()
-        for record in self.table(w[13], w[14], 20):
-            lines += self.function(record)
-        names = [self.string(r[0], r[1]) for r in self.table(w[13], w[14], 20)]
-        for record in self.table(w[15], w[16], 16):
-            lines += ProcedureText(self, names).render(record)
-        for (i,) in self.table(w[19], w[20], 1):
-            lines.append(f"initializer: procedure {i}")
-        return "\n".join(lines) + "\n"
+            elif c.parameter != NONE:
+                is_known = c.parameter < len(parameters)
+                where = self.parameter(parameters[c.parameter]) if is_known else f"parameter {c.parameter}"
+            lines.append(f"constant {i} {where}, {join_words(c.length_low, c.length_high)} bytes")
+        return lines
 
     def derived(self) -> dict[int, int]:
         """Return, for each constant that is computed at load, the number of the function that computes it."""
-        functions, computed_by = self.table(self.words[13], self.words[14], 20), {}
-        for function, first, *_ in self.table(self.words[25], self.words[26], 4):
-            count = functions[function][8] if function < len(functions) else 1
-            computed_by.update(dict.fromkeys(range(first, first + min(count, self.words[12])), function))
+        functions = self.table(Table.FUNCTIONS, FunctionRecord)
+        constant_count = self.words[Table.CONSTANTS + 1]
+        computed_by: dict[int, int] = {}
+        for derivation in self.table(Table.DERIVATIONS, DerivationRecord):
+            is_known = derivation.function < len(functions)
+            count = min(functions[derivation.function].result_count if is_known else 1, constant_count)
+            constants = range(derivation.first_constant, derivation.first_constant + count)
+            computed_by.update(dict.fromkeys(constants, derivation.function))
         return computed_by
 
     def command_lines(self) -> list[str]:
@@ -76,107 +120,105 @@ class ProgramText(Records):
     def commands(self) -> list[tuple[str, list[HostOperand]]]:
         """Return the names and operands of the host commands that the program calls."""
         commands = []
-        for c in self.table(self.words[27], self.words[28], 6):
+        for command in self.table(Table.COMMANDS, CommandRecord):
             operands = []
-            for kind, access, dtype, rank, at, _ in self.table(c[2], c[3], 6):
-                halves = [low | high << 32 for low, high in self.table(at, rank, 2)]
-                sizes = None if kind else tuple(-1 if size >> 63 else size for size in halves)
-                if access not in {int(flag) for flag in Access}:
-                    raise ArtifactError(f"program.bin: access {access} to an operand of a host command does not exist")
-                operands.append(HostOperand(dtype, sizes, Access(access)))
-            commands.append((self.string(c[0], c[1]), operands))
+            for o in self.records(command.operands, command.operand_count, OperandRecord):
+                sizes = tuple(-1 if signed(size) < 0 else size for size in self.sizes(o.sizes, o.rank))
+                if o.access not in {int(flag) for flag in Access}:
+                    raise ArtifactError(
+                        f"program.bin: access {o.access} to an operand of a host command does not exist"
+                    )
+                operands.append(HostOperand(o.dtype, None if o.is_scalar else sizes, Access(o.access)))
+            commands.append((self.string(command.name, command.name_length), operands))
         return commands
 
     def shape(self, offset: int, rank: int) -> str:
         """Return a shape as text, such as `2x?x`, from `rank` sizes of two words each."""
-        dims = [low | high << 32 for low, high in self.table(offset, rank, 2)]
-        return "".join(f"{'?' if d >> 63 else d}x" for d in dims)
+        return shape_text(self.sizes(offset, rank))
 
     def parameters(self) -> list[dict[str, Any]]:
         """Return scope, key, type and shape of each parameter, as in the manifest."""
         return [
             {
-                "scope": self.string(p[0], p[1]),
-                "key": self.string(p[2], p[3]),
-                "type": dtype_name(p[4]),
-                "shape": [low | high << 32 for low, high in self.table(p[6], p[5], 2)],
+                "scope": self.string(p.scope, p.scope_length),
+                "key": self.string(p.key, p.key_length),
+                "type": dtype_name(p.dtype),
+                "shape": self.sizes(p.sizes, p.rank),
             }
-            for p in self.table(self.words[23], self.words[24], 8)
+            for p in self.table(Table.PARAMETERS, ParameterRecord)
         ]
 
-    def parameter(self, record: tuple[int, ...]) -> str:
-        name = f'"{self.string(record[0], record[1])}" :: "{self.string(record[2], record[3])}"'
-        return f"parameter {name} {self.shape(record[6], record[5])}{dtype_name(record[4])}"
+    def parameter(self, record: ParameterRecord) -> str:
+        scope, key = self.string(record.scope, record.scope_length), self.string(record.key, record.key_length)
+        return f'parameter "{scope}" :: "{key}" {self.shape(record.sizes, record.rank)}{dtype_name(record.dtype)}'
 
-    def state(self, record: tuple[int, ...]) -> str:
-        """Return the text of a global's record."""
-        shape = "scalar " if record[2] else self.shape(record[5], record[4])
-        value = record[7] | record[8] << 32
-        start = f" = {value - (1 << 64) if value >> 63 else value}" if record[2] else ""
-        start = f" = constant {record[6]}" if not record[2] and record[6] != NONE else start
-        mutable, name = "mutable " if record[9] & 1 else "", self.string(record[0], record[1])
-        return f"{mutable}@{name}: {shape}{dtype_name(record[3])}{start}"
+    def state(self, record: GlobalRecord) -> str:
+        """Return the text of a variable of the program."""
+        name = self.string(record.name, record.name_length)
+        mutable = "mutable " if record.flags & 1 else ""
+        if record.is_scalar:
+            value = signed(join_words(record.value_low, record.value_high))
+            return f"{mutable}@{name}: scalar {dtype_name(record.dtype)} = {value}"
+        initial = f" = constant {record.constant}" if record.constant != NONE else ""
+        return f"{mutable}@{name}: {self.shape(record.sizes, record.rank)}{dtype_name(record.dtype)}{initial}"
 
-    def function(self, record: tuple[int, ...]) -> list[str]:
-        """Return the lines of a function's record: signature, buffers, instructions, results."""
-        visibility = "public" if record[4] & 1 else "private"
-        lines = [
-            f"function {visibility} @{self.string(record[0], record[1])} {self.string(record[2], record[3])}".rstrip()
-        ]
-        flat = [word for (word,) in self.table(record[13], record[14], 1)]
-        for i, a in enumerate(self.table(record[5], record[6], 8)):
-            halves = words_of(flat, a[3], 2 * a[2])
-            dims = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
-            shape = "".join(f"{'?' if d >> 63 else d}x" for d in dims)
-            lines.append(f"  argument {i} {self.string(a[4], a[5])}: {'scalar ' if a[0] else shape}{dtype_name(a[1])}")
-        for i, b in enumerate(self.table(record[9], record[10], 6)):
-            size = "" if b[2] == NONE else f", r{b[2]} bytes"
-            kind = BufferKind(b[0]).name.lower() if b[0] < len(BufferKind) else f"kind {b[0]}"
-            tile = f", {b[5]} bytes a tile" if b[5] else ""
-            lines.append(f"  buffer {i}: {kind} {b[1]}{size}, regions {b[3]}..{b[4]}{tile}")
-        for instruction in self.table(record[11], record[12], 5):
-            lines.append("  " + self.instruction(instruction, flat))
-        for i, x in enumerate(self.table(record[7], record[8], 8)):
-            if x[0]:
-                lines.append(f"  result {i}: {dtype_name(x[1])} = r{x[6]}")
+    def function(self, record: FunctionRecord) -> list[str]:
+        """Return the lines of a function: signature, buffers, instructions, results."""
+        visibility = "public" if record.flags & 1 else "private"
+        name = self.string(record.name, record.name_length)
+        lines = [f"function {visibility} @{name} {self.string(record.signature, record.signature_length)}".rstrip()]
+        pool = self.words_at(record.pool, record.pool_count)
+        for i, a in enumerate(self.records(record.arguments, record.argument_count, ValueRecord)):
+            sizes = sizes_of(words_of(pool, a.sizes, 2 * a.rank))
+            shape = "scalar " if a.is_scalar else shape_text(sizes)
+            lines.append(f"  argument {i} {self.string(a.name, a.name_length)}: {shape}{dtype_name(a.dtype)}")
+        for i, b in enumerate(self.records(record.buffers, record.buffer_count, BufferRecord)):
+            size = "" if b.size == NONE else f", r{b.size} bytes"
+            kind = BufferKind(b.kind).name.lower() if b.kind < len(BufferKind) else f"kind {b.kind}"
+            tile = f", {b.tile_bytes} bytes a tile" if b.tile_bytes else ""
+            lines.append(f"  buffer {i}: {kind} {b.index}{size}, regions {b.first_region}..{b.last_region}{tile}")
+        for instruction in self.records(record.instructions, record.instruction_count, InstructionRecord):
+            lines.append("  " + self.instruction(instruction, pool))
+        for i, x in enumerate(self.records(record.results, record.result_count, ValueRecord)):
+            if x.is_scalar:
+                lines.append(f"  result {i}: {dtype_name(x.dtype)} = r{x.target}")
             else:
-                shape = "".join(f"[r{register}]x" for register in words_of(flat, x[3], x[2]))
-                tied = f", may take over argument {x[7] - 1}" if x[7] else ""
-                lines.append(f"  result {i}: {shape}{dtype_name(x[1])} in buffer {x[6]}{tied}")
+                shape = "".join(f"[r{register}]x" for register in words_of(pool, x.sizes, x.rank))
+                tied = f", may take over argument {x.tied - 1}" if x.tied else ""
+                lines.append(f"  result {i}: {shape}{dtype_name(x.dtype)} in buffer {x.target}{tied}")
         return lines
 
     def chains(self) -> list[tuple[str, list[str]]]:
         """Return pairs (function, exports), one per tile-fused dispatch sequence, in order."""
-        exports = [f"@{self.string(x[2], x[3])}" for x in self.table(self.words[7], self.words[8], 6)]
+        exports = [f"@{self.string(x.name, x.name_length)}" for x in self.table(Table.EXPORTS, ExportRecord)]
         chains: list[tuple[str, list[str]]] = []
-        for record in self.table(self.words[13], self.words[14], 20):
-            flat = [word for (word,) in self.table(record[13], record[14], 1)]
-            known: dict[int, int] = {}
-            begun: list[str] = []
-            for opcode, dst, a, b, c in self.table(record[11], record[12], 5):
+        for record in self.table(Table.FUNCTIONS, FunctionRecord):
+            pool = self.words_at(record.pool, record.pool_count)
+            constants: dict[int, int] = {}
+            chain: list[str] = []
+            for opcode, dst, a, b, c in self.records(record.instructions, record.instruction_count, InstructionRecord):
                 if opcode == Opcode.CONST:
-                    known[dst] = b | c << 32
+                    constants[dst] = join_words(b, c)
                 elif opcode & 0xFFFF == Opcode.DISPATCH:
-                    ordinal = known.get(words_of(flat, a, 1)[0], NONE)
+                    ordinal = constants.get(words_of(pool, a, 1)[0], NONE)
                     name = exports[ordinal] if ordinal < len(exports) else "one of several exports"
-                    if opcode >> 16:
-                        begun.append(name)
+                    if opcode >> 16:  # the dispatch continues the sequence of the previous one
+                        chain.append(name)
                         continue
-                    begun = [name]
-                    chains.append((self.string(record[0], record[1]), begun))
+                    chain = [name]
+                    chains.append((self.string(record.name, record.name_length), chain))
         return [(function, names) for function, names in chains if len(names) > 1]
 
-    def instruction(self, words: tuple[int, ...], pool: list[int]) -> str:
+    def instruction(self, record: InstructionRecord, pool: list[int]) -> str:
         """Return the text of one instruction."""
-        opcode, modifier = words[0] & 0xFFFF, words[0] >> 16
-        dst, a, b, c = words[1:]
+        opcode, modifier = record.opcode & 0xFFFF, record.opcode >> 16
+        _, dst, a, b, c = record
         op = OPCODES.get(opcode)
         if op is None:
             return f"unknown opcode {opcode}"
         name = op.name.lower()
         if op is Opcode.CONST:
-            value = b | c << 32
-            return f"r{dst} = {value - (1 << 64) if value >> 63 else value}"
+            return f"r{dst} = {signed(join_words(b, c))}"
         if op is Opcode.DIM:
             return f"r{dst} = dim {b} of argument {a}"
         if op in (Opcode.SCALAR, Opcode.QUERY, Opcode.VARIANT):
