@@ -1,0 +1,284 @@
+"""The layout of an encoded host program: the words of its header, and of the records of its tables.
+
+`docs/program.md` describes the format. A pair such as `name, name_length` is the offset and the length of a string,
+or the offset and the count of a table; `low, high` are the words of a 64-bit number. Reserved words are 0.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+HEADER_WORDS = 32
+"""Words of the header, which precedes the tables."""
+
+
+class Header(IntEnum):
+    """Words at the beginning of the header."""
+
+    MAGIC = 0
+    VERSION = 1
+    WORDS = 2
+    STRINGS = 3
+    STRING_BYTES = 4
+
+
+class Table(IntEnum):
+    """Tables of a program, by the header word with their offset; the next header word has their record count."""
+
+    EXECUTABLES = 5
+    EXPORTS = 7
+    QUERIES = 9
+    CONSTANTS = 11
+    FUNCTIONS = 13
+    PROCEDURES = 15
+    GLOBALS = 17
+    INITIALIZERS = 19
+    CHECKS = 21
+    PARAMETERS = 23
+    DERIVATIONS = 25
+    COMMANDS = 27
+
+
+class ExecutableRecord(NamedTuple):
+    """An executable. constants_function: the function that computes its constants, or NONE."""
+
+    name: int
+    name_length: int
+    constants_function: int
+    conditions: int
+    condition_count: int
+    reserved: int
+
+
+class ExportRecord(NamedTuple):
+    """An export of an executable."""
+
+    executable: int
+    ordinal: int
+    name: int
+    name_length: int
+    constant_count: int
+    binding_count: int
+
+
+class QueryRecord(NamedTuple):
+    """A query of the device, with its default value."""
+
+    category: int
+    category_length: int
+    key: int
+    key_length: int
+    default_low: int
+    default_high: int
+    reserved: int
+    reserved2: int
+
+
+class ConstantRecord(NamedTuple):
+    """A constant: bytes of a member of the artifact. parameter: the parameter that supplies it instead, or NONE."""
+
+    member: int
+    member_length: int
+    offset_low: int
+    offset_high: int
+    length_low: int
+    length_high: int
+    parameter: int
+    reserved: int
+
+
+class FunctionRecord(NamedTuple):
+    """A function. flags: 1 for a public one. The pool has the words that its other tables refer to."""
+
+    name: int
+    name_length: int
+    signature: int
+    signature_length: int
+    flags: int
+    arguments: int
+    argument_count: int
+    results: int
+    result_count: int
+    buffers: int
+    buffer_count: int
+    instructions: int
+    instruction_count: int
+    pool: int
+    pool_count: int
+    register_count: int
+    region_count: int
+    reserved: int
+    reserved2: int
+    reserved3: int
+
+
+class ProcedureRecord(NamedTuple):
+    """A procedure. flags: 1 for a public one."""
+
+    name: int
+    name_length: int
+    signature: int
+    signature_length: int
+    flags: int
+    arguments: int
+    argument_count: int
+    results: int
+    result_count: int
+    slots: int
+    slot_count: int
+    steps: int
+    step_count: int
+    pool: int
+    pool_count: int
+    reserved: int
+
+
+class GlobalRecord(NamedTuple):
+    """A variable of the program.
+
+    constant: the initial value of a tensor, or NONE. value: the initial value of a scalar. flags: 1 if it is mutable.
+    """
+
+    name: int
+    name_length: int
+    is_scalar: int
+    dtype: int
+    rank: int
+    sizes: int
+    constant: int
+    value_low: int
+    value_high: int
+    flags: int
+    reserved: int
+    reserved2: int
+
+
+class InitializerRecord(NamedTuple):
+    """A procedure that runs when the program is loaded."""
+
+    procedure: int
+
+
+class CheckRecord(NamedTuple):
+    """A check of values. The tolerances are doubles."""
+
+    kind: int
+    name: int
+    name_length: int
+    location: int
+    location_length: int
+    atol_low: int
+    atol_high: int
+    rtol_low: int
+    rtol_high: int
+    reserved: int
+    reserved2: int
+    reserved3: int
+
+
+class ParameterRecord(NamedTuple):
+    """A constant that is supplied when the program is loaded."""
+
+    scope: int
+    scope_length: int
+    key: int
+    key_length: int
+    dtype: int
+    rank: int
+    sizes: int
+    reserved: int
+
+
+class DerivationRecord(NamedTuple):
+    """A function that computes constants, from `first_constant` on, when they are needed first."""
+
+    function: int
+    first_constant: int
+    reserved: int
+    reserved2: int
+
+
+class CommandRecord(NamedTuple):
+    """A host command."""
+
+    name: int
+    name_length: int
+    operands: int
+    operand_count: int
+    reserved: int
+    reserved2: int
+
+
+class OperandRecord(NamedTuple):
+    """An operand of a host command. access: see `Access`."""
+
+    is_scalar: int
+    access: int
+    dtype: int
+    rank: int
+    sizes: int
+    reserved: int
+
+
+class ValueRecord(NamedTuple):
+    """An argument or a result of a function or a procedure.
+
+    sizes: offset in the pool of the sizes of an argument, or of the registers with the sizes of a function's result.
+    target: the buffer or register of a function's value, or the slot of a procedure's argument. tied: of a function's
+    result, 1 + the argument whose memory it may take over; 0 for none.
+    """
+
+    is_scalar: int
+    dtype: int
+    rank: int
+    sizes: int
+    name: int
+    name_length: int
+    target: int
+    tied: int
+
+
+class BufferRecord(NamedTuple):
+    """A buffer of a function, and the regions of commands during which it is live. size: a register, or NONE."""
+
+    kind: int
+    index: int
+    size: int
+    first_region: int
+    last_region: int
+    tile_bytes: int
+
+
+class InstructionRecord(NamedTuple):
+    """An instruction of a function. opcode: the low half is the opcode, the high half modifies it."""
+
+    opcode: int
+    dst: int
+    a: int
+    b: int
+    c: int
+
+
+class SlotRecord(NamedTuple):
+    """A slot of a procedure, which holds a value."""
+
+    is_scalar: int
+    dtype: int
+    rank: int
+    reserved: int
+
+
+class StepRecord(NamedTuple):
+    """A step of a procedure. step: see `Step`."""
+
+    step: int
+    a: int
+    b: int
+    c: int
+    d: int
+
+
+def join_words(low: int, high: int) -> int:
+    """Return the unsigned 64-bit number of two words."""
+    return low | high << 32
