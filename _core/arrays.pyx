@@ -12,6 +12,8 @@ import numpy as np
 from pydispatch._core.dlpack cimport from_dlpack
 from pydispatch._core.numpy_arrays cimport PyArrayObject, PyArray_DATA
 
+from pydispatch._core.extended_types import EXTENDED_TYPES
+
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
 
@@ -19,12 +21,7 @@ cdef extern from "Python.h":
 cdef dict PLAIN = {
     0x10: ("i", "i"), 0x11: ("si", "i"), 0x12: ("ui", "u"), 0x21: ("f", "f"), 0x23: ("complex", "c"),
 }
-cdef dict BYTES = {  # floats of 6 and 8 bits, each in a byte
-    0x24: "float8_e5m2", 0x25: "float8_e4m3fn", 0x26: "float8_e5m2fnuz", 0x27: "float8_e4m3fnuz",
-    0x28: "float8_e8m0fnu", 0x29: "float8_e4m3", 0x2A: "float8_e3m4", 0x2B: "float8_e4m3b11fnuz",
-    0x2D: "float6_e2m3fn", 0x2E: "float6_e3m2fn",
-}
-cdef uint32_t FLOAT4 = 0x2C  # f4E2M1FN
+cdef dict EXTENDED = {(row.numerical, row.bits): row for row in EXTENDED_TYPES}
 cdef dict KNOWN = {}
 
 
@@ -41,13 +38,9 @@ cdef tuple names_of_type(uint32_t numerical, uint32_t bits):
     """Return the MLIR spelling and the NumPy dtype of an element type, None if NumPy has none."""
     if numerical == 0x13:
         return "i1", np.dtype(np.bool_)
-    if numerical == 0x22 and bits == 16:
-        return "bf16", ml_dtype("bfloat16", "uint16")
-    if numerical in BYTES and bits == 8:
-        name = BYTES[numerical]
-        return "f" + name[len("float"):].replace("_", "").upper(), ml_dtype(name, "uint8")
-    if numerical == FLOAT4 and bits == 4:
-        return "f4E2M1FN", ml_dtype("float4_e2m1fn", "uint8")
+    if (numerical, bits) in EXTENDED:
+        row = EXTENDED[numerical, bits]
+        return row.mlir, ml_dtype(row.name, "uint16" if bits == 16 else "uint8")
     if numerical in PLAIN:
         prefix, kind = PLAIN[numerical]
         if bits in (2, 4) and kind in "iu":

@@ -13,6 +13,8 @@ from pydispatch._core.numpy_arrays cimport PyArray_SetBaseObject, PyArray_Type
 
 import numpy as np
 
+from pydispatch._core.extended_types import EXTENDED_TYPES
+
 cnp.import_array()
 
 # The structures are those of the DLPack specification, version 1.
@@ -49,10 +51,7 @@ cdef enum:
 cdef tuple CPU_DEVICES = (1, 3)
 # DLPack type code -> NumPy kind, or the name of a type of ml_dtypes with its width.
 cdef dict KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
-cdef dict EXTENDED = {
-    4: "bfloat16", 7: "float8_e3m4", 8: "float8_e4m3", 9: "float8_e4m3b11fnuz", 10: "float8_e4m3fn",
-    11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu",
-}
+cdef dict EXTENDED = {row.dlpack: row.name for row in EXTENDED_TYPES if row.dlpack is not None}
 
 
 cdef class Owner:

@@ -53,12 +53,14 @@ SIDES = {
     "pydispatch.faults": {"pydispatch.errors", "pydispatch.ir"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
     "pydispatch.kernels": {
+        "pydispatch._core",
         "pydispatch.errors",
         "pydispatch.faults",
         "pydispatch.inlining",
         "pydispatch.patterns",
     },
     "pydispatch.programs": {
+        "pydispatch._core",
         "pydispatch.errors",
         "pydispatch.faults",
         "pydispatch.frontends",
@@ -67,6 +69,7 @@ SIDES = {
         "pydispatch.patterns",
     },
     "pydispatch.frontends": {
+        "pydispatch._core",
         "pydispatch.errors",
         "pydispatch.extensions",
         "pydispatch.faults",

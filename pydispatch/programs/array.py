@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from pydispatch._core.extended_types import BY_MLIR
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.sizes import Expr, Size
@@ -303,8 +304,7 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
         return dtype.numpy
     import ml_dtypes
 
-    names = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
-    return np.dtype(getattr(ml_dtypes, names.get(dtype.name, "bfloat16")))
+    return np.dtype(getattr(ml_dtypes, BY_MLIR[dtype.name].name))
 
 
 def arrays_of(trace: Trace, tensors: Iterable[Tensor]) -> list[Array]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.dlpack import make_capsule
+from pydispatch._core.extended_types import EXTENDED_TYPES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-EXTENDED = {
-    "bfloat16": 4, "float8_e3m4": 7, "float8_e4m3": 8, "float8_e4m3b11fnuz": 9, "float8_e4m3fn": 10,
-    "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14,
-}  # fmt: skip
+EXTENDED = {row.name: row.dlpack for row in EXTENDED_TYPES if row.dlpack is not None}
 """The type codes of DLPack for types of the package ml_dtypes, by their names."""
-SMALL_FLOATS = {0x22: 4, 0x24: 12, 0x25: 10, 0x26: 13, 0x27: 11, 0x28: 9, 0x29: 7, 0x2A: 8, 0x2B: 14}
-"""The same by the numerical type of an `ElementType`."""
+SMALL_FLOATS = {row.numerical: row.dlpack for row in EXTENDED_TYPES if row.dlpack is not None}
+"""The type codes of DLPack for the same types, by the numerical type of an `ElementType`."""
 CPU = 1  # DLDeviceType
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 import pytest
+from pydispatch._core.dlpack import open_capsule
 
 import pydispatch as pd
 
@@ -24,6 +26,26 @@ def test_types_of_ml_dtypes(device: str) -> None:
         assert (buffer.dtype, buffer.nbytes) == (array.dtype, nbytes)  # packed, where elements have less than a byte
         np.testing.assert_array_equal(buffer.numpy(), array)
         assert opened.empty(3, array.dtype).dtype == array.dtype
+
+
+def test_buffers_have_the_codes_of_dlpack() -> None:
+    """Codes of DLPack 1.1 (DLDataTypeCode); they say how another library reads the same bytes."""
+    codes = {"bfloat16": 4, "float8_e3m4": 7, "float8_e4m3": 8, "float8_e4m3b11fnuz": 9, "float8_e4m3fn": 10,
+             "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14}  # fmt: skip
+    for name, code in codes.items():
+        array = np.arange(1, 5).astype(getattr(ml_dtypes, name))
+        buffer = pd.device("cpu").upload(array)
+        for source in (buffer, pd.dlpack(array)):
+            back = open_capsule(source.__dlpack__())
+            np.testing.assert_array_equal(back, array)
+            assert (back.dtype, type_code(source.__dlpack__())) == (array.dtype, code)
+
+
+def type_code(capsule: object) -> int:
+    """Return the type code in a DLManagedTensor: after data, device and ndim, at byte 20."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.string_at(pointer(capsule, b"dltensor") + 20, 1)[0]
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -20,7 +20,7 @@ from pydispatch.formats.storage.stored_zip import ZipFault, members_of
 _MAX_HEADER = 100 << 20
 _SAFE_TYPES = {
     "BOOL": ("b", 8), "U8": ("u", 8), "I8": ("i", 8), "U16": ("u", 16), "I16": ("i", 16), "U32": ("u", 32),
-    "I32": ("i", 32), "U64": ("u", 64), "I64": ("i", 64), "F16": ("f", 16), "BF16": ("bf", 16), "F32": ("f", 32),
+    "I32": ("i", 32), "U64": ("u", 64), "I64": ("i", 64), "F16": ("f", 16), "BF16": ("bf16", 16), "F32": ("f", 32),
     "F64": ("f", 64), "C64": ("c", 64), "F8_E4M3": ("f8E4M3FN", 8), "F8_E5M2": ("f8E5M2", 8),
     "F8_E8M0": ("f8E8M0FNU", 8), "F4": ("f4E2M1FN", 4),
 }  # fmt: skip
@@ -31,7 +31,7 @@ class Tensor:
     """Array in a file.
 
     Attributes:
-        kind: Kind of the elements: b, i, u, f, bf, c, the name of an f8 type, or "V" for raw bits.
+        kind: Kind of the elements: b, i, u, f, c, the name of a type that NumPy lacks, or "V" for raw bits.
         bits: Size of an element, in bits.
         data: The elements, mapped from the file.
     """
@@ -42,7 +42,7 @@ class Tensor:
     data: memoryview
 
     def __str__(self) -> str:
-        kind = {"b": "i1", "i": f"si{self.bits}", "u": f"ui{self.bits}", "f": f"f{self.bits}", "bf": "bf16"}
+        kind = {"b": "i1", "i": f"si{self.bits}", "u": f"ui{self.bits}", "f": f"f{self.bits}"}
         name = kind.get(self.kind, f"raw {self.bits}-bit" if self.kind == "V" else self.kind)
         return "x".join([*(str(size) for size in self.shape), name])
 

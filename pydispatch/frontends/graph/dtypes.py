@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
+from pydispatch._core.extended_types import EXTENDED_TYPES
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -150,12 +152,8 @@ def dtype_named(spelling: object) -> DType:
         raise UnknownTypeError(f"{spelling!r} is no element type; there are {known}, and dtypes of NumPy") from None
 
 
-_ML_DTYPES = {
-    "bfloat16": "bf16", "float8_e5m2": "f8E5M2", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2fnuz": "f8E5M2FNUZ",
-    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e8m0fnu": "f8E8M0FNU", "float8_e4m3": "f8E4M3", "float8_e3m4": "f8E3M4",
-    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "int4": "i4", "uint4": "u4", "int2": "i2", "uint2": "u2",
-    "float4_e2m1fn": "f4E2M1FN", "float6_e2m3fn": "f6E2M3FN", "float6_e3m2fn": "f6E3M2FN",
-}  # fmt: skip
+_ML_DTYPES = {row.name: row.mlir for row in EXTENDED_TYPES}
+_ML_DTYPES |= {"int4": "i4", "uint4": "u4", "int2": "i2", "uint2": "u2"}
 """Names of the element types by their names in the package ml_dtypes."""
 
 _SPELLINGS = {**DTYPES, **{name: DTYPES[own] for name, own in _ML_DTYPES.items()}, "i1": BOOL, "index": I64}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pydispatch._core.extended_types import BY_MLIR
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.collectives import COLLECTIVES
@@ -49,17 +50,13 @@ def _arguments(kernel: KernelSource, args: Sequence[Any]) -> dict[str, Any]:
     return {name: passed.get(name, kernel.statics.get(name)) for name in kernel.source.parameter_names}
 
 
-_ML_DTYPES = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
-"""Names of ml_dtypes of the elements of views that NumPy has no type for; kernels compute with them in f32."""
-
-
 def _view(kernel: KernelSource, parameter: Parameter, argument: object) -> ArrayView:
     """Return a view over an array. Raise InvalidArgumentError for anything but an array of the parameter's type."""
     type_ = parameter.type
     assert type_ is not None and type_.shape is not None
     got = f"a {type(argument).__name__}"
     if isinstance(argument, np.ndarray):
-        expected = _ML_DTYPES.get(type_.dtype) or dtype_of(DType(type_.dtype)).name
+        expected = BY_MLIR[type_.dtype].name if type_.dtype in BY_MLIR else dtype_of(DType(type_.dtype)).name
         if argument.dtype.name == expected and argument.dtype.isnative and argument.ndim == len(type_.shape):
             return ArrayView(parameter.name, argument)
         got = f"one of {argument.dtype}{list(argument.shape)}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydispatch import logs
+from pydispatch._core.extended_types import BY_NAME, EXTENDED_TYPES
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.arrays.parameters import ParameterFile, Tensor
 from pydispatch.suggestions import close_matches
@@ -150,11 +151,7 @@ def _no_key(scope: str, key: str, wanted: str, sources: Sequence[Any]) -> str:
 
 
 _SIGNS = {0x10: "iub", 0x11: "i", 0x12: "u", 0x13: "b"}
-_FLOATS = {
-    0x21: "f", 0x22: "bf", 0x23: "c", 0x24: "f8E5M2", 0x25: "f8E4M3FN", 0x26: "f8E5M2FNUZ", 0x27: "f8E4M3FNUZ",
-    0x28: "f8E8M0FNU", 0x29: "f8E4M3", 0x2A: "f8E3M4", 0x2B: "f8E4M3B11FNUZ", 0x2C: "f4E2M1FN",
-    0x2D: "f6E2M3FN", 0x2E: "f6E3M2FN",
-}  # fmt: skip
+_FLOATS = {0x21: "f", 0x23: "c", **{row.numerical: row.mlir for row in EXTENDED_TYPES}}
 
 
 def _is_kind(tensor: Tensor, dtype: int) -> bool:
@@ -172,14 +169,8 @@ def _is_kind(tensor: Tensor, dtype: int) -> bool:
 
 
 def _kind_of(dtype: Any) -> tuple[str, int]:
-    names = {
-        "bfloat16": "bf", "float8_e5m2": "f8E5M2", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2fnuz": "f8E5M2FNUZ",
-        "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e8m0fnu": "f8E8M0FNU", "float8_e4m3": "f8E4M3",
-        "float8_e3m4": "f8E3M4", "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float6_e2m3fn": "f6E2M3FN",
-        "float6_e3m2fn": "f6E3M2FN",
-    }  # fmt: skip
-    if dtype.name in names:
-        return names[dtype.name], 8 * dtype.itemsize
+    if dtype.name in BY_NAME:
+        return BY_NAME[dtype.name].mlir, 8 * dtype.itemsize
     if dtype.kind not in "biufcV" or not dtype.isnative:
         raise InvalidArgumentError(f"parameters: arrays of {dtype} cannot be used")
     return dtype.kind, 8 * dtype.itemsize
