@@ -59,15 +59,17 @@ static pyd_status_t decode_command(pyd_reader_t* reader, pyd_program_command_t* 
 }
 
 pyd_status_t pyd_program_decode_commands(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_COMMAND_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "host commands", header[27], header[28], kCommandWords, &words);
+  pyd_status_t status =
+      pyd_reader_table(reader, "host commands", header[PYD_HEADER_COMMANDS], count, kCommandWords, &words);
   if (!pyd_ok(status)) return status;
-  program->commands = pyd_program_allocate(program, header[28], sizeof(*program->commands));
-  program->command_links = pyd_program_allocate(program, header[28], sizeof(*program->command_links));
+  program->commands = pyd_program_allocate(program, count, sizeof(*program->commands));
+  program->command_links = pyd_program_allocate(program, count, sizeof(*program->command_links));
   if (!program->commands || !program->command_links) return pyd_reader_no_memory();
-  program->command_count = header[28];
-  for (uint32_t i = 0; i < header[28] && pyd_ok(status); ++i, words += kCommandWords) {
+  program->command_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kCommandWords) {
     pyd_program_command_t* command = &program->commands[i];
     status = decode_command(reader, command, words);
     if (!pyd_ok(status)) {

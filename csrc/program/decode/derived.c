@@ -61,22 +61,24 @@ static pyd_status_t check_sources(const pyd_program_t* program, uint32_t number)
 }
 
 pyd_status_t pyd_program_decode_derivations(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_DERIVATION_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "derived", header[25], header[26], kDerivationWords, &words);
+  pyd_status_t status =
+      pyd_reader_table(reader, "derived", header[PYD_HEADER_DERIVATIONS], count, kDerivationWords, &words);
   if (!pyd_ok(status)) return status;
-  program->derivations = pyd_program_allocate(program, header[26], sizeof(*program->derivations));
+  program->derivations = pyd_program_allocate(program, count, sizeof(*program->derivations));
   uint8_t* is_taken =
       pyd_program_allocate(program, program->function_count,
                            1);  // by function: one belongs to one derivation, which keeps all checks linear
   if (!program->derivations || !is_taken) return pyd_reader_no_memory();
-  program->derivation_count = header[26];
-  for (uint32_t i = 0; i < header[26] && pyd_ok(status); ++i, words += kDerivationWords) {
+  program->derivation_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kDerivationWords) {
     program->derivations[i] = (pyd_program_derivation_t){.function = words[0], .first_constant = words[1]};
     status = check_function(program, i);
     if (pyd_ok(status) && is_taken[words[0]]++) status = CORRUPT(i, "function %u belongs to an earlier one", words[0]);
     if (pyd_ok(status)) status = claim_constants(program, i);
   }
-  for (uint32_t i = 0; i < header[26] && pyd_ok(status); ++i) status = check_sources(program, i);
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) status = check_sources(program, i);
   return status;
 }

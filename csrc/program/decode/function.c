@@ -1,7 +1,26 @@
 // The tables of one function: arguments, results, buffers, instructions and their pool.
 #include "program/decode/reader.h"
 
-enum { kArgWords = 8, kResultWords = 8, kBufferWords = 6, kInsnWords = 5 };
+enum { kBufferWords = 6, kInsnWords = 5 };
+
+// Words of a function's record. A table has two: its position and the number of its records.
+enum {
+  kName = 0,
+  kSignature = 2,
+  kFlags = 4,
+  kArguments,
+  kArgumentCount,
+  kResults,
+  kResultCount,
+  kBuffers,
+  kBufferCount,
+  kInstructions,
+  kInstructionCount,
+  kPool,
+  kPoolCount,
+  kRegisterCount,
+  kRegionCount,
+};
 
 // Decodes the arguments of a function: their types, names and buffers. Numbers scalars and dynamic sizes.
 static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words, uint32_t count) {
@@ -12,18 +31,23 @@ static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const 
   fn->info.args = values;
   fn->info.arg_count = count;
   pyd_status_t status = PYD_STATUS_OK;
-  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kArgWords) {
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += PYD_VALUE_WORDS) {
     status = pyd_reader_check_value("argument", i, words);
     if (!pyd_ok(status)) break;
-    values[i] = (pyd_program_value_t){.kind = words[0], .dtype = words[1], .rank = words[2]};
-    fn->args[i] = (pyd_arg_slot_t){.buffer = words[6], .first_dim = fn->info.dims_count, .scalar = fn->scalar_count};
-    if (words[0] == 1) ++fn->scalar_count;
-    fn->info.dims_count += words[2];
-    if (words[2]) status = pyd_reader_dims(program, fn->pool, fn->pool_count, "argument", i, words[3], &values[i]);
-    if (pyd_ok(status)) status = pyd_reader_string(reader, "the name of an argument", words + 4, &values[i].name);
-    if (pyd_ok(status) && words[6] != PYD_NONE && (words[0] == 1 || words[6] >= fn->buffer_count)) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: buffer %u, the function has %u", i, words[6],
-                               fn->buffer_count);
+    values[i] = (pyd_program_value_t){
+        .kind = words[PYD_VALUE_KIND], .dtype = words[PYD_VALUE_DTYPE], .rank = words[PYD_VALUE_RANK]};
+    fn->args[i] = (pyd_arg_slot_t){
+        .buffer = words[PYD_VALUE_TARGET], .first_dim = fn->info.dims_count, .scalar = fn->scalar_count};
+    if (words[PYD_VALUE_KIND] == 1) ++fn->scalar_count;
+    fn->info.dims_count += words[PYD_VALUE_RANK];
+    if (words[PYD_VALUE_RANK])
+      status = pyd_reader_dims(program, fn->pool, fn->pool_count, "argument", i, words[PYD_VALUE_SIZES], &values[i]);
+    if (pyd_ok(status))
+      status = pyd_reader_string(reader, "the name of an argument", words + PYD_VALUE_NAME, &values[i].name);
+    if (pyd_ok(status) && words[PYD_VALUE_TARGET] != PYD_NONE &&
+        (words[PYD_VALUE_KIND] == 1 || words[PYD_VALUE_TARGET] >= fn->buffer_count)) {
+      status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: buffer %u, the function has %u", i,
+                               words[PYD_VALUE_TARGET], fn->buffer_count);
     }
   }
   return status;
@@ -38,25 +62,29 @@ static pyd_status_t decode_results(pyd_reader_t* reader, pyd_function_t* fn, con
   fn->info.results = values;
   fn->info.result_count = count;
   pyd_status_t status = PYD_STATUS_OK;
-  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kResultWords) {
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += PYD_VALUE_WORDS) {
     status = pyd_reader_check_value("result", i, words);
     if (!pyd_ok(status)) break;
-    values[i] = (pyd_program_value_t){.kind = words[0], .dtype = words[1], .rank = words[2], .tied = words[7] - 1};
-    fn->results[i] = (pyd_result_slot_t){.target = words[6], .dims = fn->pool, .first_dim = fn->result_dims_count};
-    fn->result_dims_count += words[2];
-    if (words[2]) {
-      if (words[3] > fn->pool_count || words[2] > fn->pool_count - words[3]) {
+    values[i] = (pyd_program_value_t){.kind = words[PYD_VALUE_KIND],
+                                      .dtype = words[PYD_VALUE_DTYPE],
+                                      .rank = words[PYD_VALUE_RANK],
+                                      .tied = words[PYD_VALUE_TIED] - 1};
+    fn->results[i] =
+        (pyd_result_slot_t){.target = words[PYD_VALUE_TARGET], .dims = fn->pool, .first_dim = fn->result_dims_count};
+    fn->result_dims_count += words[PYD_VALUE_RANK];
+    if (words[PYD_VALUE_RANK]) {
+      if (words[PYD_VALUE_SIZES] > fn->pool_count || words[PYD_VALUE_RANK] > fn->pool_count - words[PYD_VALUE_SIZES]) {
         status = pyd_status_make(PYD_CODE_CORRUPT,
                                  "result %u: its %u sizes at pool word %u lie outside the pool of %u words", i,
-                                 words[2], words[3], fn->pool_count);
+                                 words[PYD_VALUE_RANK], words[PYD_VALUE_SIZES], fn->pool_count);
         break;
       }
-      fn->results[i].dims = fn->pool + words[3];
+      fn->results[i].dims = fn->pool + words[PYD_VALUE_SIZES];
     }
-    status = pyd_reader_string(reader, "the name of a result", words + 4, &values[i].name);
-    if (pyd_ok(status) && words[0] == 0 && words[6] >= fn->buffer_count) {
-      status =
-          pyd_status_make(PYD_CODE_CORRUPT, "result %u: buffer %u, the function has %u", i, words[6], fn->buffer_count);
+    status = pyd_reader_string(reader, "the name of a result", words + PYD_VALUE_NAME, &values[i].name);
+    if (pyd_ok(status) && words[PYD_VALUE_KIND] == 0 && words[PYD_VALUE_TARGET] >= fn->buffer_count) {
+      status = pyd_status_make(PYD_CODE_CORRUPT, "result %u: buffer %u, the function has %u", i,
+                               words[PYD_VALUE_TARGET], fn->buffer_count);
     }
   }
   return status;
@@ -80,28 +108,34 @@ static pyd_status_t decode_body(pyd_program_t* program, pyd_function_t* fn, cons
 
 pyd_status_t pyd_reader_function(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words) {
   const uint32_t *args = NULL, *results = NULL, *buffers = NULL, *insns = NULL;
-  fn->info.is_public = words[4] & 1;
-  pyd_status_t status = pyd_reader_string(reader, "the name of a function", words, &fn->info.name);
-  if (pyd_ok(status)) status = pyd_reader_string(reader, "the signature of a function", words + 2, &fn->info.signature);
-  if (pyd_ok(status)) status = pyd_reader_table(reader, "arguments", words[5], words[6], kArgWords, &args);
-  if (pyd_ok(status)) status = pyd_reader_table(reader, "results", words[7], words[8], kResultWords, &results);
-  if (pyd_ok(status)) status = pyd_reader_table(reader, "buffers", words[9], words[10], kBufferWords, &buffers);
-  if (pyd_ok(status)) status = pyd_reader_table(reader, "instructions", words[11], words[12], kInsnWords, &insns);
-  if (pyd_ok(status)) status = pyd_reader_table(reader, "pool", words[13], words[14], 1, &fn->pool);
+  fn->info.is_public = words[kFlags] & 1;
+  pyd_status_t status = pyd_reader_string(reader, "the name of a function", words + kName, &fn->info.name);
+  if (pyd_ok(status))
+    status = pyd_reader_string(reader, "the signature of a function", words + kSignature, &fn->info.signature);
+  if (pyd_ok(status))
+    status = pyd_reader_table(reader, "arguments", words[kArguments], words[kArgumentCount], PYD_VALUE_WORDS, &args);
+  if (pyd_ok(status))
+    status = pyd_reader_table(reader, "results", words[kResults], words[kResultCount], PYD_VALUE_WORDS, &results);
+  if (pyd_ok(status))
+    status = pyd_reader_table(reader, "buffers", words[kBuffers], words[kBufferCount], kBufferWords, &buffers);
+  if (pyd_ok(status))
+    status =
+        pyd_reader_table(reader, "instructions", words[kInstructions], words[kInstructionCount], kInsnWords, &insns);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "pool", words[kPool], words[kPoolCount], 1, &fn->pool);
   if (!pyd_ok(status)) return status;
-  fn->buffer_count = words[10];
-  fn->insn_count = words[12];
-  fn->pool_count = words[14];
-  fn->reg_count = words[15];
-  fn->region_count = words[16];
+  fn->buffer_count = words[kBufferCount];
+  fn->insn_count = words[kInstructionCount];
+  fn->pool_count = words[kPoolCount];
+  fn->reg_count = words[kRegisterCount];
+  fn->region_count = words[kRegionCount];
   // Each register is written by one instruction, and regions order commands: more of either than there are instructions
   // would only take memory.
   if (fn->reg_count > fn->insn_count || fn->region_count > (uint64_t)fn->insn_count + 1) {
     return pyd_status_make(PYD_CODE_CORRUPT, "%u registers and %u regions are too many for %u instructions",
                            fn->reg_count, fn->region_count, fn->insn_count);
   }
-  status = decode_args(reader, fn, args, words[6]);
-  if (pyd_ok(status)) status = decode_results(reader, fn, results, words[8]);
+  status = decode_args(reader, fn, args, words[kArgumentCount]);
+  if (pyd_ok(status)) status = decode_results(reader, fn, results, words[kResultCount]);
   if (pyd_ok(status)) status = decode_body(reader->program, fn, buffers, insns);
   if (pyd_ok(status)) status = pyd_function_verify(reader->program, fn);
   return status;

@@ -3,31 +3,9 @@
 
 #include "program/decode/reader.h"
 
-enum {
-  kProcedureWords = 16,
-  kSlotWords = 4,
-  kStepWords = 5,
-  kValueWords = 8,
-  kGlobalWords = 12,
-  kCheckWords = 12,
-  kParameterWords = 8
-};
+enum { kProcedureWords = 16, kSlotWords = 4, kStepWords = 5, kGlobalWords = 12, kCheckWords = 12, kParameterWords = 8 };
 
 enum { kCheckKinds = 6 };
-
-// Words of the header with the position of a table in the file and the number of its records.
-enum {
-  kProceduresPosition = 15,
-  kProcedureCount,
-  kGlobalsPosition,
-  kGlobalCount,
-  kInitializersPosition,
-  kInitializerCount,
-  kChecksPosition,
-  kCheckCount,
-  kParametersPosition,
-  kParameterCount,
-};
 
 static uint64_t read_u64(const uint32_t* words) { return words[0] | (uint64_t)words[1] << 32; }
 
@@ -46,15 +24,16 @@ static bool has_bytes_of(const pyd_program_t* program, uint32_t constant, const 
 }
 
 static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_PARAMETER_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "parameters", header[kParametersPosition], header[kParameterCount],
-                                         kParameterWords, &words);
+  pyd_status_t status =
+      pyd_reader_table(reader, "parameters", header[PYD_HEADER_PARAMETERS], count, kParameterWords, &words);
   if (!pyd_ok(status)) return status;
-  program->parameters = pyd_program_allocate(program, header[kParameterCount], sizeof(*program->parameters));
+  program->parameters = pyd_program_allocate(program, count, sizeof(*program->parameters));
   if (!program->parameters) return pyd_reader_no_memory();
-  program->parameter_count = header[kParameterCount];
-  for (uint32_t i = 0; i < header[kParameterCount] && pyd_ok(status); ++i, words += kParameterWords) {
+  program->parameter_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kParameterWords) {
     pyd_program_parameter_t* parameter = &program->parameters[i];
     pyd_program_value_t value = {.kind = 0, .dtype = words[4], .rank = words[5]};
     const uint32_t head[3] = {0, words[4], words[5]};
@@ -83,15 +62,15 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
 }
 
 static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_CHECK_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status =
-      pyd_reader_table(reader, "checks", header[kChecksPosition], header[kCheckCount], kCheckWords, &words);
+  pyd_status_t status = pyd_reader_table(reader, "checks", header[PYD_HEADER_CHECKS], count, kCheckWords, &words);
   if (!pyd_ok(status)) return status;
-  program->checks = pyd_program_allocate(program, header[kCheckCount], sizeof(*program->checks));
+  program->checks = pyd_program_allocate(program, count, sizeof(*program->checks));
   if (!program->checks) return pyd_reader_no_memory();
-  program->check_count = header[kCheckCount];
-  for (uint32_t i = 0; i < header[kCheckCount] && pyd_ok(status); ++i, words += kCheckWords) {
+  program->check_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kCheckWords) {
     pyd_program_check_t* check = &program->checks[i];
     check->kind = words[0];
     check->atol = read_f64(words + 5);
@@ -106,15 +85,15 @@ static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) 
 }
 
 static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_GLOBAL_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status =
-      pyd_reader_table(reader, "globals", header[kGlobalsPosition], header[kGlobalCount], kGlobalWords, &words);
+  pyd_status_t status = pyd_reader_table(reader, "globals", header[PYD_HEADER_GLOBALS], count, kGlobalWords, &words);
   if (!pyd_ok(status)) return status;
-  program->globals = pyd_program_allocate(program, header[kGlobalCount], sizeof(*program->globals));
+  program->globals = pyd_program_allocate(program, count, sizeof(*program->globals));
   if (!program->globals) return pyd_reader_no_memory();
-  program->global_count = header[kGlobalCount];
-  for (uint32_t i = 0; i < header[kGlobalCount] && pyd_ok(status); ++i, words += kGlobalWords) {
+  program->global_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kGlobalWords) {
     pyd_global_t* global = &program->globals[i];
     status = pyd_reader_check_value("global", i, words + 2);
     if (!pyd_ok(status)) break;
@@ -145,38 +124,62 @@ static pyd_status_t decode_signature(pyd_reader_t* reader, pyd_procedure_t* p, c
   p->info.results = values + arg_count;
   p->info.result_count = result_count;
   pyd_status_t status = PYD_STATUS_OK;
-  for (uint32_t i = 0; i < arg_count && pyd_ok(status); ++i, args += kValueWords) {
+  for (uint32_t i = 0; i < arg_count && pyd_ok(status); ++i, args += PYD_VALUE_WORDS) {
     status = pyd_reader_check_value("argument", i, args);
     if (!pyd_ok(status)) break;
-    values[i] = (pyd_program_value_t){.kind = args[0], .dtype = args[1], .rank = args[2]};
-    p->arg_slots[i] = args[6];
-    p->info.dims_count += args[2];
-    status = pyd_reader_dims(program, p->pool, p->pool_count, "argument", i, args[2] ? args[3] : 0, &values[i]);
-    if (pyd_ok(status)) status = pyd_reader_string(reader, "the name of an argument", args + 4, &values[i].name);
+    values[i] = (pyd_program_value_t){
+        .kind = args[PYD_VALUE_KIND], .dtype = args[PYD_VALUE_DTYPE], .rank = args[PYD_VALUE_RANK]};
+    p->arg_slots[i] = args[PYD_VALUE_TARGET];
+    p->info.dims_count += args[PYD_VALUE_RANK];
+    status = pyd_reader_dims(program, p->pool, p->pool_count, "argument", i,
+                             args[PYD_VALUE_RANK] ? args[PYD_VALUE_SIZES] : 0, &values[i]);
+    if (pyd_ok(status))
+      status = pyd_reader_string(reader, "the name of an argument", args + PYD_VALUE_NAME, &values[i].name);
   }
-  for (uint32_t i = 0; i < result_count && pyd_ok(status); ++i, results += kValueWords) {
+  for (uint32_t i = 0; i < result_count && pyd_ok(status); ++i, results += PYD_VALUE_WORDS) {
     status = pyd_reader_check_value("result", i, results);
     if (!pyd_ok(status)) break;
-    values[arg_count + i] = (pyd_program_value_t){.kind = results[0], .dtype = results[1], .rank = results[2]};
-    status = pyd_reader_string(reader, "the name of a result", results + 4, &values[arg_count + i].name);
+    values[arg_count + i] = (pyd_program_value_t){
+        .kind = results[PYD_VALUE_KIND], .dtype = results[PYD_VALUE_DTYPE], .rank = results[PYD_VALUE_RANK]};
+    status = pyd_reader_string(reader, "the name of a result", results + PYD_VALUE_NAME, &values[arg_count + i].name);
   }
   return status;
 }
 
+// Words of a procedure's record. A table has two: its position and the number of its records.
+enum {
+  kName = 0,
+  kSignature = 2,
+  kFlags = 4,
+  kArguments,
+  kArgumentCount,
+  kResults,
+  kResultCount,
+  kSlots,
+  kSlotCount,
+  kSteps,
+  kStepCount,
+  kPool,
+  kPoolCount,
+};
+
 static pyd_status_t decode_procedure(pyd_reader_t* reader, pyd_procedure_t* p, const uint32_t* words) {
   const uint32_t *args = NULL, *results = NULL, *slots = NULL, *steps = NULL;
-  p->info.is_public = words[4] & 1;
-  pyd_status_t status = pyd_reader_string(reader, "the name of a procedure", words, &p->info.name);
-  if (pyd_ok(status)) status = pyd_reader_string(reader, "the signature of a procedure", words + 2, &p->info.signature);
-  if (pyd_ok(status)) status = pyd_reader_table(reader, "arguments", words[5], words[6], kValueWords, &args);
-  if (pyd_ok(status)) status = pyd_reader_table(reader, "results", words[7], words[8], kValueWords, &results);
-  if (pyd_ok(status)) status = pyd_reader_table(reader, "slots", words[9], words[10], kSlotWords, &slots);
-  if (pyd_ok(status)) status = pyd_reader_table(reader, "steps", words[11], words[12], kStepWords, &steps);
-  if (pyd_ok(status)) status = pyd_reader_table(reader, "pool", words[13], words[14], 1, &p->pool);
+  p->info.is_public = words[kFlags] & 1;
+  pyd_status_t status = pyd_reader_string(reader, "the name of a procedure", words + kName, &p->info.name);
+  if (pyd_ok(status))
+    status = pyd_reader_string(reader, "the signature of a procedure", words + kSignature, &p->info.signature);
+  if (pyd_ok(status))
+    status = pyd_reader_table(reader, "arguments", words[kArguments], words[kArgumentCount], PYD_VALUE_WORDS, &args);
+  if (pyd_ok(status))
+    status = pyd_reader_table(reader, "results", words[kResults], words[kResultCount], PYD_VALUE_WORDS, &results);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "slots", words[kSlots], words[kSlotCount], kSlotWords, &slots);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "steps", words[kSteps], words[kStepCount], kStepWords, &steps);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "pool", words[kPool], words[kPoolCount], 1, &p->pool);
   if (!pyd_ok(status)) return status;
-  p->slot_count = words[10];
-  p->step_count = words[12];
-  p->pool_count = words[14];
+  p->slot_count = words[kSlotCount];
+  p->step_count = words[kStepCount];
+  p->pool_count = words[kPoolCount];
   p->slots = pyd_program_allocate(reader->program, p->slot_count, sizeof(*p->slots));
   p->steps = pyd_program_allocate(reader->program, p->step_count, sizeof(*p->steps));
   if (!p->slots || !p->steps) return pyd_reader_no_memory();
@@ -187,19 +190,20 @@ static pyd_status_t decode_procedure(pyd_reader_t* reader, pyd_procedure_t* p, c
   for (uint32_t i = 0; i < p->step_count; ++i, steps += kStepWords) {
     p->steps[i] = (pyd_step_t){steps[0], steps[1], steps[2], steps[3], steps[4]};
   }
-  if (pyd_ok(status)) status = decode_signature(reader, p, args, words[6], results, words[8]);
+  if (pyd_ok(status)) status = decode_signature(reader, p, args, words[kArgumentCount], results, words[kResultCount]);
   if (pyd_ok(status)) status = pyd_procedure_verify(reader->program, p);
   return status;
 }
 
 // Decodes the table of initializers: procedures without arguments and results that run before the first call.
 static pyd_status_t decode_initializers(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_INITIALIZER_COUNT];
   pyd_program_t* program = reader->program;
-  pyd_status_t status = pyd_reader_table(reader, "initializers", header[kInitializersPosition],
-                                         header[kInitializerCount], 1, &program->initializers);
+  pyd_status_t status =
+      pyd_reader_table(reader, "initializers", header[PYD_HEADER_INITIALIZERS], count, 1, &program->initializers);
   if (!pyd_ok(status)) return status;
-  program->initializer_count = header[kInitializerCount];
-  for (uint32_t i = 0; i < header[kInitializerCount]; ++i) {
+  program->initializer_count = count;
+  for (uint32_t i = 0; i < count; ++i) {
     uint32_t number = program->initializers[i];
     if (number < program->procedure_count && program->procedures[number].info.arg_count == 0 &&
         program->procedures[number].info.result_count == 0) {
@@ -213,20 +217,20 @@ static pyd_status_t decode_initializers(pyd_reader_t* reader, const uint32_t* he
 }
 
 pyd_status_t pyd_program_decode_procedures(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_PROCEDURE_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
   pyd_status_t status = decode_parameters(reader, header);
   if (pyd_ok(status)) status = decode_checks(reader, header);
   if (pyd_ok(status)) status = decode_globals(reader, header);
   if (pyd_ok(status)) {
-    status = pyd_reader_table(reader, "procedures", header[kProceduresPosition], header[kProcedureCount],
-                              kProcedureWords, &words);
+    status = pyd_reader_table(reader, "procedures", header[PYD_HEADER_PROCEDURES], count, kProcedureWords, &words);
   }
   if (!pyd_ok(status)) return status;
-  program->procedures = pyd_program_allocate(program, header[kProcedureCount], sizeof(*program->procedures));
+  program->procedures = pyd_program_allocate(program, count, sizeof(*program->procedures));
   if (!program->procedures) return pyd_reader_no_memory();
-  program->procedure_count = header[kProcedureCount];
-  for (uint32_t i = 0; i < header[kProcedureCount] && pyd_ok(status); ++i, words += kProcedureWords) {
+  program->procedure_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kProcedureWords) {
     pyd_procedure_t* p = &program->procedures[i];
     status = decode_procedure(reader, p, words);
     if (!pyd_ok(status)) {

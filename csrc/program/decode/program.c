@@ -17,15 +17,17 @@ enum { kStringShare = 64 };
 // Decodes the table of executables: names, and the functions of their constants and of the conditions of their
 // variants.
 static pyd_status_t decode_executables(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_EXECUTABLE_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "executables", header[5], header[6], kExecutableWords, &words);
+  pyd_status_t status =
+      pyd_reader_table(reader, "executables", header[PYD_HEADER_EXECUTABLES], count, kExecutableWords, &words);
   if (!pyd_ok(status)) return status;
-  program->executables = pyd_program_allocate(program, header[6], sizeof(*program->executables));
-  program->links = pyd_program_allocate(program, header[6], sizeof(*program->links));
+  program->executables = pyd_program_allocate(program, count, sizeof(*program->executables));
+  program->links = pyd_program_allocate(program, count, sizeof(*program->links));
   if (!program->executables || !program->links) return pyd_reader_no_memory();
-  program->executable_count = header[6];
-  for (uint32_t i = 0; i < header[6] && pyd_ok(status); ++i, words += kExecutableWords) {
+  program->executable_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kExecutableWords) {
     pyd_program_executable_t* executable = &program->executables[i];
     executable->constants_function = words[2];
     executable->variant_count = words[4];
@@ -39,18 +41,19 @@ static pyd_status_t decode_executables(pyd_reader_t* reader, const uint32_t* hea
 
 // Decodes the table of exports, and counts those of executable i in exports_first[i + 1].
 static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_EXPORT_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "exports", header[7], header[8], kExportWords, &words);
+  pyd_status_t status = pyd_reader_table(reader, "exports", header[PYD_HEADER_EXPORTS], count, kExportWords, &words);
   if (!pyd_ok(status)) return status;
-  program->exports = pyd_program_allocate(program, header[8], sizeof(*program->exports));
-  program->exports_of = pyd_program_allocate(program, header[8], sizeof(*program->exports_of));
+  program->exports = pyd_program_allocate(program, count, sizeof(*program->exports));
+  program->exports_of = pyd_program_allocate(program, count, sizeof(*program->exports_of));
   program->exports_first =
       pyd_program_allocate(program, (size_t)program->executable_count + 2, sizeof(*program->exports_first));
-  uint32_t* costs = pyd_program_allocate(program, (size_t)header[8] * PYD_EXPORT_COST_CLASSES, sizeof(*costs));
+  uint32_t* costs = pyd_program_allocate(program, (size_t)count * PYD_EXPORT_COST_CLASSES, sizeof(*costs));
   if (!program->exports || !program->exports_of || !program->exports_first || !costs) return pyd_reader_no_memory();
-  program->export_count = header[8];
-  for (uint32_t i = 0; i < header[8] && pyd_ok(status); ++i, words += kExportWords) {
+  program->export_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kExportWords) {
     pyd_export_t* export = &program->exports[i];
     *export = (pyd_export_t){.executable = words[0],
                              .ordinal = words[1],
@@ -83,15 +86,16 @@ static void group_exports(pyd_program_t* program) {
 
 // Decodes the table of queries: category, key and the value where the device does not answer.
 static pyd_status_t decode_queries(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_QUERY_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "queries", header[9], header[10], kQueryWords, &words);
+  pyd_status_t status = pyd_reader_table(reader, "queries", header[PYD_HEADER_QUERIES], count, kQueryWords, &words);
   if (!pyd_ok(status)) return status;
-  program->queries = pyd_program_allocate(program, header[10], sizeof(*program->queries));
-  program->query_links = pyd_program_allocate(program, header[10], sizeof(*program->query_links));
+  program->queries = pyd_program_allocate(program, count, sizeof(*program->queries));
+  program->query_links = pyd_program_allocate(program, count, sizeof(*program->query_links));
   if (!program->queries || !program->query_links) return pyd_reader_no_memory();
-  program->query_count = header[10];
-  for (uint32_t i = 0; i < header[10] && pyd_ok(status); ++i, words += kQueryWords) {
+  program->query_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kQueryWords) {
     status = pyd_reader_string(reader, "the category of a query", words, &program->queries[i].category);
     if (pyd_ok(status)) status = pyd_reader_string(reader, "the key of a query", words + 2, &program->queries[i].key);
     program->query_links[i].fallback = words[4] | (uint64_t)words[5] << 32;
@@ -101,16 +105,18 @@ static pyd_status_t decode_queries(pyd_reader_t* reader, const uint32_t* header)
 
 // Decodes the table of constants: where in which member of the artifact, or which parameter, the bytes of each are.
 static pyd_status_t decode_constants(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_CONSTANT_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "constants", header[11], header[12], kConstantWords, &words);
+  pyd_status_t status =
+      pyd_reader_table(reader, "constants", header[PYD_HEADER_CONSTANTS], count, kConstantWords, &words);
   if (!pyd_ok(status)) return status;
-  program->constants = pyd_program_allocate(program, header[12], sizeof(*program->constants));
-  program->constant_links = pyd_program_allocate(program, header[12], sizeof(*program->constant_links));
-  program->constant_is_mapped = pyd_program_allocate(program, header[12], sizeof(*program->constant_is_mapped));
+  program->constants = pyd_program_allocate(program, count, sizeof(*program->constants));
+  program->constant_links = pyd_program_allocate(program, count, sizeof(*program->constant_links));
+  program->constant_is_mapped = pyd_program_allocate(program, count, sizeof(*program->constant_is_mapped));
   if (!program->constants || !program->constant_links || !program->constant_is_mapped) return pyd_reader_no_memory();
-  program->constant_count = header[12];
-  for (uint32_t i = 0; i < header[12] && pyd_ok(status); ++i, words += kConstantWords) {
+  program->constant_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kConstantWords) {
     program->constants[i].offset = words[2] | (uint64_t)words[3] << 32;
     program->constants[i].length = words[4] | (uint64_t)words[5] << 32;
     program->constants[i].parameter = words[6];
@@ -122,14 +128,16 @@ static pyd_status_t decode_constants(pyd_reader_t* reader, const uint32_t* heade
 
 // Decodes and verifies the functions.
 static pyd_status_t decode_functions(pyd_reader_t* reader, const uint32_t* header) {
+  const uint32_t count = header[PYD_HEADER_FUNCTION_COUNT];
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "functions", header[13], header[14], kFunctionWords, &words);
+  pyd_status_t status =
+      pyd_reader_table(reader, "functions", header[PYD_HEADER_FUNCTIONS], count, kFunctionWords, &words);
   if (!pyd_ok(status)) return status;
-  program->functions = pyd_program_allocate(program, header[14], sizeof(*program->functions));
+  program->functions = pyd_program_allocate(program, count, sizeof(*program->functions));
   if (!program->functions) return pyd_reader_no_memory();
-  program->function_count = header[14];
-  for (uint32_t i = 0; i < header[14] && pyd_ok(status); ++i, words += kFunctionWords) {
+  program->function_count = count;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kFunctionWords) {
     pyd_function_t* fn = &program->functions[i];
     status = pyd_reader_function(reader, fn, words);
     if (!pyd_ok(status)) {
@@ -188,26 +196,28 @@ static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
   reader->budget = program->word_count - PYD_PROGRAM_HEADER_WORDS;
   reader->string_budget = kStringShare * (uint64_t)bytes.size;
   const uint32_t* header = program->words;
-  if (header[0] != PYD_PROGRAM_MAGIC) {
+  if (header[PYD_HEADER_MAGIC] != PYD_PROGRAM_MAGIC) {
     return pyd_status_make(PYD_CODE_CORRUPT, "a host program starts with 0x%08X, this one with 0x%08X",
-                           PYD_PROGRAM_MAGIC, header[0]);
+                           PYD_PROGRAM_MAGIC, header[PYD_HEADER_MAGIC]);
   }
-  if (header[1] < PYD_PROGRAM_OLDEST_VERSION || header[1] > PYD_PROGRAM_VERSION) {
+  if (header[PYD_HEADER_VERSION] < PYD_PROGRAM_OLDEST_VERSION || header[PYD_HEADER_VERSION] > PYD_PROGRAM_VERSION) {
     return pyd_status_make(
         PYD_CODE_UNSUPPORTED,
         "a host program of version %u; this pydispatch reads versions %u to %u: compile the source again, "
         "pydispatch compile FILE.mlir -o FILE.pdx",
-        header[1], PYD_PROGRAM_OLDEST_VERSION, PYD_PROGRAM_VERSION);
+        header[PYD_HEADER_VERSION], PYD_PROGRAM_OLDEST_VERSION, PYD_PROGRAM_VERSION);
   }
-  if (header[2] != program->word_count) {
+  if (header[PYD_HEADER_WORDS] != program->word_count) {
     return pyd_status_make(PYD_CODE_CORRUPT, "a host program of %u words, but its header says %u", program->word_count,
-                           header[2]);
+                           header[PYD_HEADER_WORDS]);
   }
-  if (header[3] > bytes.size || header[4] > bytes.size - header[3]) {
+  if (header[PYD_HEADER_STRINGS] > bytes.size ||
+      header[PYD_HEADER_STRING_BYTES] > bytes.size - header[PYD_HEADER_STRINGS]) {
     return pyd_status_make(PYD_CODE_CORRUPT, "strings: %u bytes at %u lie outside the %zu bytes of the program",
-                           header[4], header[3], bytes.size);
+                           header[PYD_HEADER_STRING_BYTES], header[PYD_HEADER_STRINGS], bytes.size);
   }
-  program->strings = (pyd_span_t){(const uint8_t*)program->words + header[3], header[4]};
+  program->strings =
+      (pyd_span_t){(const uint8_t*)program->words + header[PYD_HEADER_STRINGS], header[PYD_HEADER_STRING_BYTES]};
   return PYD_STATUS_OK;
 }
 

@@ -4,7 +4,52 @@
 
 #include "program/internal.h"
 
-enum { PYD_PROGRAM_HEADER_WORDS = 32 };
+// Words of a program's header. A table has two: its position, in words from the beginning, and the number of its
+// records.
+enum {
+  PYD_HEADER_MAGIC,
+  PYD_HEADER_VERSION,
+  PYD_HEADER_WORDS,
+  PYD_HEADER_STRINGS,
+  PYD_HEADER_STRING_BYTES,
+  PYD_HEADER_EXECUTABLES,
+  PYD_HEADER_EXECUTABLE_COUNT,
+  PYD_HEADER_EXPORTS,
+  PYD_HEADER_EXPORT_COUNT,
+  PYD_HEADER_QUERIES,
+  PYD_HEADER_QUERY_COUNT,
+  PYD_HEADER_CONSTANTS,
+  PYD_HEADER_CONSTANT_COUNT,
+  PYD_HEADER_FUNCTIONS,
+  PYD_HEADER_FUNCTION_COUNT,
+  PYD_HEADER_PROCEDURES,
+  PYD_HEADER_PROCEDURE_COUNT,
+  PYD_HEADER_GLOBALS,
+  PYD_HEADER_GLOBAL_COUNT,
+  PYD_HEADER_INITIALIZERS,
+  PYD_HEADER_INITIALIZER_COUNT,
+  PYD_HEADER_CHECKS,
+  PYD_HEADER_CHECK_COUNT,
+  PYD_HEADER_PARAMETERS,
+  PYD_HEADER_PARAMETER_COUNT,
+  PYD_HEADER_DERIVATIONS,
+  PYD_HEADER_DERIVATION_COUNT,
+  PYD_HEADER_COMMANDS,
+  PYD_HEADER_COMMAND_COUNT,
+  PYD_PROGRAM_HEADER_WORDS = 32,
+};
+
+// Words of the record of an argument or result of a function or procedure.
+enum {
+  PYD_VALUE_KIND,  // 0 tensor, 1 scalar
+  PYD_VALUE_DTYPE,
+  PYD_VALUE_RANK,
+  PYD_VALUE_SIZES,  // in the pool: sizes of an argument, registers of a function's result
+  PYD_VALUE_NAME,
+  PYD_VALUE_TARGET = 6,  // buffer or register of a function's value, slot of a procedure's argument
+  PYD_VALUE_TIED,        // of a function's result: 1 + the argument whose memory it may take over, or 0
+  PYD_VALUE_WORDS,
+};
 
 typedef struct pyd_reader_s {
   pyd_program_t* program;

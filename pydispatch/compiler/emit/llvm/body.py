@@ -17,7 +17,7 @@ def as_index(operand: Index) -> Index:
 
 @dataclass
 class Phi:
-    """Phi whose incoming edges are added one by one."""
+    """Phi whose incoming edges, (value, label), are added one by one. slot: its index in the lines of the body."""
 
     slot: int
     name: str
@@ -29,8 +29,8 @@ class Body(IndexArithmetic[str]):
     """Instructions of one function. `label` is the block being written; `open` is False after a terminator."""
 
     def __init__(self) -> None:
-        self.entry: list[str] = []
-        self.lines: list[str] = []
+        self.entry: list[str] = []  # instructions of the entry block
+        self.lines: list[str] = []  # all other lines
         self.label = "entry"
         self.open = True
         self._count = 0
@@ -93,6 +93,7 @@ class Body(IndexArithmetic[str]):
         self._phis.append(phi)
 
     def text(self) -> str:
+        """Return the text of the function's body, with the edges of all phis."""
         for phi in self._phis:
             edges = ", ".join(f"[ {value}, %{label} ]" for value, label in phi.incoming)
             self.lines[phi.slot] = f"  {phi.name} = phi {phi.type} {edges}"

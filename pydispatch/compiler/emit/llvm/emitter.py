@@ -75,6 +75,7 @@ def emit_module(
 
 
 def _export(writer: ModuleWriter, name: str) -> FuncOp:
+    """Return the function of an export. Raise CompileError if it is missing or takes arguments."""
     function = writer.functions.get(name)
     if function is None or not function.body.blocks:
         defined = ", ".join(sorted(n for n, f in writer.functions.items() if f.body.blocks)) or "none"

@@ -113,6 +113,7 @@ def reduction_order(emitter: FunctionEmitter, region: Region) -> Order | None:
 
 
 def _is_slow(emitter: FunctionEmitter, combine: Operation) -> bool:
+    """Return whether an extremum of floats is faster on integers: it must propagate NaN and order zeros."""
     if combine.name not in KINDS or SIMPLE_FLAGS & set(flags(combine, "fastmath").split()):
         return False
     type_ = combine.results[0].type

@@ -59,10 +59,10 @@ class FunctionEmitter:
 
     def get(self, value: SSAValue) -> str:
         """Return the operand of a scalar."""
-        known = self.values[value]
-        if isinstance(known, MemRef):
+        operand = self.values[value]
+        if isinstance(operand, MemRef):
             raise unsupported(self.op)
-        return known
+        return operand
 
     def index(self, value: SSAValue) -> Index:
         """Return the operand of an index, as an int when it is known."""
@@ -70,10 +70,10 @@ class FunctionEmitter:
 
     def memref(self, value: SSAValue) -> MemRef:
         """Return the descriptor of a memref."""
-        known = self.values[value]
-        if not isinstance(known, MemRef):
+        descriptor = self.values[value]
+        if not isinstance(descriptor, MemRef):
             raise unsupported(self.op)
-        return known
+        return descriptor
 
     def define(self, value: SSAValue, operand: Value) -> None:
         self.values[value] = operand
@@ -144,6 +144,7 @@ class FunctionEmitter:
         return text
 
     def _open_scope(self, root: str) -> None:
+        """Create the alias scope of a storage, with nodes for itself and for all others."""
         if self._domain < 0:
             self._domain = self.module.metadata()
             self.module.set_metadata(self._domain, f"distinct !{{!{self._domain}}}")
@@ -161,12 +162,13 @@ class FunctionEmitter:
             self.module.set_metadata(self._blocks, f"distinct !{{!{self._blocks}, !{domain}}}")
         scope, own, others = self._scopes[root]
         if root not in self._block_nodes:
-            both = self.module.metadata(f"!{{!{scope}, !{self._blocks}}}")
-            self._block_nodes[root] = both, self.module.metadata()
-        both, apart = self._block_nodes[root]
-        return (both, others) if block else (own, apart)
+            own_and_blocks = self.module.metadata(f"!{{!{scope}, !{self._blocks}}}")
+            self._block_nodes[root] = own_and_blocks, self.module.metadata()
+        own_and_blocks, other_blocks = self._block_nodes[root]
+        return (own_and_blocks, others) if block else (own, other_blocks)
 
     def _close_scopes(self) -> None:
+        """Fill in the scopes that each storage does not alias, once all are known."""
         for root, (_, _, others) in self._scopes.items():
             apart = [f"!{scope}" for other, (scope, _, _) in self._scopes.items() if other != root]
             self.module.set_metadata(others, "!{" + ", ".join(apart) + "}")
@@ -211,6 +213,7 @@ class FunctionEmitter:
         return parts[0] if parts else "void"
 
     def _leave_function(self, op: Operation) -> None:
+        """Emit the return of the function."""
         if self.exported:
             self.platform.export_return(self, None)
             return
@@ -225,6 +228,7 @@ class FunctionEmitter:
             self._return([status, *("poison" for _ in self.result_parts(self.name)[1:])])
 
     def _return(self, operands: list[str]) -> None:
+        """Emit a return of operands, as a structure if there are several."""
         parts, type_ = self.result_parts(self.name), self.result_type(self.name)
         if not parts:
             self.body.terminate("ret void")
@@ -254,9 +258,9 @@ class FunctionEmitter:
                 self.body.start(self._labels[block])
                 phis[block] = self.join(block.args)
             self._block(block, leave)
-        for block, mine in phis.items():
+        for block, block_phis in phis.items():
             for label, operands in self._edges.pop(block, []):
-                for phi, operand in zip(mine, operands, strict=True):
+                for phi, operand in zip(block_phis, operands, strict=True):
                     phi.incoming.append((operand, label))
 
     @staticmethod
@@ -267,9 +271,9 @@ class FunctionEmitter:
         """Emit phis in the current block that define `values`; `edge` adds their incoming values."""
         phis: list[Phi] = []
         for value in values:
-            mine = [self.body.phi(type_) for type_ in components(value.type)]
-            phis += mine
-            self.define(value, unflatten([phi.name for phi in mine], value.type))
+            value_phis = [self.body.phi(type_) for type_ in components(value.type)]
+            phis += value_phis
+            self.define(value, unflatten([phi.name for phi in value_phis], value.type))
         return phis
 
     def flat(self, values: Sequence[SSAValue]) -> list[str]:
@@ -287,6 +291,7 @@ class FunctionEmitter:
         return self._labels[block]
 
     def _block(self, block: Block, leave: Leave) -> None:
+        """Emit the operations of a block; `leave` gets its terminator."""
         for op in block.ops:
             self.op = op
             name = op_name(op)

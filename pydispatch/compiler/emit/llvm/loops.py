@@ -69,19 +69,19 @@ class Loop:
 
 
 def nest(
-    emitter: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], parallel: bool = False,
-    long: bool = False,
+    emitter: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], is_parallel: bool = False,
+    is_long: bool = False,
 ) -> None:  # fmt: skip
     """Emit a loop nest around `body`, with the last range innermost.
 
     Only the innermost loop gets metadata, since only that loop is vectorized. A range of one step needs no loop.
 
-    parallel: iterations are independent. long: an iteration computes functions such as exp.
+    is_parallel: iterations are independent. is_long: an iteration computes functions such as exp.
     """
     loops: list[Loop] = []
     indices: list[str] = []
     group = metadata = None
-    marked = next((i for i in reversed(range(len(bounds))) if not _single(bounds[i])), None)
+    innermost = next((i for i in reversed(range(len(bounds))) if not _single(bounds[i])), None)
     for level, range_ in enumerate(bounds):
         if _single(range_):
             indices.append(str(range_[0]))
@@ -91,12 +91,12 @@ def nest(
         loop.enter()
         loops.append(loop)
         indices.append(loop.counter)
-        if parallel and level == marked:
+        if is_parallel and level == innermost:
             group = emitter.module.metadata("distinct !{}")
             accesses = emitter.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
             metadata = emitter.module.metadata()
-            whole = f", !{rolled(emitter)}" if is_vectorised(emitter, range_, long) else ""
-            emitter.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{whole}}}")
+            unroll_note = f", !{rolled(emitter)}" if is_vectorised(emitter, range_, is_long) else ""
+            emitter.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{unroll_note}}}")
     if group is not None:
         emitter.groups.append(group)
     body(indices)
@@ -115,8 +115,8 @@ def kept_whole(emitter: FunctionEmitter) -> int:
     """Create metadata for one loop that LLVM never unrolls, which would spill the registers of a block, and return its
     number.
     """
-    plain, node = rolled(emitter), emitter.module.metadata()
-    emitter.module.set_metadata(node, f"distinct !{{!{node}, !{plain}}}")
+    rolled_node, node = rolled(emitter), emitter.module.metadata()
+    emitter.module.set_metadata(node, f"distinct !{{!{node}, !{rolled_node}}}")
     return node
 
 
@@ -128,8 +128,8 @@ def known_lanes(emitter: FunctionEmitter, carried: Sequence[SSAValue], whole: bo
     """
     parts = [rolled(emitter)] if whole else []
     if emitter.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):
-        fixed = '!{!"llvm.loop.vectorize.scalable.enable", i1 false}'
-        parts.append(emitter.once("fixed", lambda: str(emitter.module.metadata(fixed))))
+        not_scalable = '!{!"llvm.loop.vectorize.scalable.enable", i1 false}'
+        parts.append(emitter.once("fixed", lambda: str(emitter.module.metadata(not_scalable))))
     if not parts:
         return None
     node = emitter.module.metadata()

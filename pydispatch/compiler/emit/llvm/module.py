@@ -72,10 +72,10 @@ class ModuleWriter:
 
     def declare(self, symbol: str, text: str) -> None:
         """Declare an external function once. Two declarations that differ raise CompileError."""
-        known = self.declarations.setdefault(symbol, text)
-        if known != text:
+        declaration = self.declarations.setdefault(symbol, text)
+        if declaration != text:
             raise CompileError(
-                f"function '{symbol}' is called with two signatures: '{known}' and '{text}'",
+                f"function '{symbol}' is called with two signatures: '{declaration}' and '{text}'",
                 note="declare it once, or give one of the declarations another symbol with hal.import.name",
             )
 

@@ -43,10 +43,10 @@ class Platform(ABC, Generic[F]):
     """Whether C functions take and return floats of 16 bits and less as unsigned integers of that width."""
 
     divides_in_words: bool = False
-    """Whether indices that fit into 31 bits (`pyd.index_width`) had better be divided in 32."""
+    """Whether indices that fit into 31 bits (`pyd.index_width`) are divided faster in 32 bits."""
 
     shifts_by_words: bool = False
-    """Whether the counts of shifts are cut to 32 bits, so that larger ones must be bounded in front."""
+    """Whether the counts of shifts are truncated to 32 bits, so that larger ones must be bounded before."""
 
     least_atomic: int = 8
     """Bits of the narrowest integer that has atomic operations of its own."""
@@ -55,7 +55,7 @@ class Platform(ABC, Generic[F]):
     """Whether several invocations of a workgroup run at the same time."""
 
     atomic_scope: str = ""
-    """Who sees atomic operations, `syncscope("...") `; nothing: everybody."""
+    """The scope in which atomic operations are visible, `syncscope("...") `; empty for the whole system."""
 
     @abstractmethod
     def export_header(self, name: str) -> str:

@@ -51,7 +51,7 @@ def components(type_: Attribute) -> list[str]:
     if not isinstance(type_, MemRefType):
         return [scalar(type_)]
     offset, sizes, strides = layout_of(type_)
-    return ["ptr", "ptr", *("i64" for known in (offset, *sizes, *strides) if known is None)]
+    return ["ptr", "ptr", *("i64" for size in (offset, *sizes, *strides) if size is None)]
 
 
 def flatten(value: Value, type_: Attribute) -> list[str]:
@@ -61,17 +61,17 @@ def flatten(value: Value, type_: Attribute) -> list[str]:
     assert isinstance(type_, MemRefType)
     offset, sizes, strides = layout_of(type_)
     parts = zip((value.offset, *value.sizes, *value.strides), (offset, *sizes, *strides), strict=True)
-    return [value.base, value.aligned, *(str(part) for part, known in parts if known is None)]
+    return [value.base, value.aligned, *(str(part) for part, size in parts if size is None)]
 
 
 def unflatten(operands: list[str], type_: Attribute) -> Value:
     """Return the value that `flatten` took apart."""
     if not isinstance(type_, MemRefType):
         return operands[0]
-    rest = iter(operands[2:])
+    dynamic_parts = iter(operands[2:])
     offset, sizes, strides = layout_of(type_)
-    known = [part if part is not None else next(rest) for part in (offset, *sizes, *strides)]
+    layout = [part if part is not None else next(dynamic_parts) for part in (offset, *sizes, *strides)]
     rank = len(sizes)
     return MemRef(
-        operands[0], operands[1], known[0], tuple(known[1 : 1 + rank]), tuple(known[1 + rank :]), type_.element_type
+        operands[0], operands[1], layout[0], tuple(layout[1 : 1 + rank]), tuple(layout[1 + rank :]), type_.element_type
     )

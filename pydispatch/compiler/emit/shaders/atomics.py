@@ -58,19 +58,21 @@ class Atomics(Memory[E, V]):
             word = self.to_bits(emitter, emitter.get(op.operands[0]), element)
             old_word = self.atomic_update(emitter, kind, memref, address, bits, word)
 
-        def old(word: V) -> V:
+        def old_element(word: V) -> V:
             return self.from_word(emitter, word, element, bits, shift)
 
-        def new(word: V) -> V:
-            part = self.to_word(emitter, combined(emitter, emitter.table, op, element, old(word)), element, bits, shift)
+        def new_word(word: V) -> V:
+            part = self.to_word(
+                emitter, combined(emitter, emitter.table, op, element, old_element(word)), element, bits, shift
+            )
             if bits >= 32:
                 return part
-            kept = self.arithmetic(emitter, "and", 32, word, self.others(emitter, bits, shift))
-            return self.arithmetic(emitter, "or", 32, kept, part)
+            other_bits = self.arithmetic(emitter, "and", 32, word, self.others(emitter, bits, shift))
+            return self.arithmetic(emitter, "or", 32, other_bits, part)
 
         if old_word is None:
-            old_word = self.exchange(emitter, memref, address, max(bits, 32), new)
-        emitter.define(op.results[0], old(old_word))
+            old_word = self.exchange(emitter, memref, address, max(bits, 32), new_word)
+        emitter.define(op.results[0], old_element(old_word))
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
         """Return the lowerings by operation."""

@@ -53,8 +53,8 @@ class Casts(Registers[E, V]):
         if from_width == 1:
             type_ = IntegerType(to_width)
             return self.select(emitter, type_, value, emitter.constant(1, type_), emitter.constant(0, type_))
-        plain = self.zero_extended(emitter, value, bits, from_width)
-        return plain if from_width == to_width else self.widened(emitter, plain)
+        extended = self.zero_extended(emitter, value, bits, from_width)
+        return extended if from_width == to_width else self.widened(emitter, extended)
 
     def saturated_index(self, emitter: E, value: V) -> V:
         """Emit the index of 32 bits that is nearest to an integer of 64 bits."""

@@ -84,6 +84,7 @@ def _unstructured(emitter: Emitter, op: Operation) -> None:
 
 
 def _assert(emitter: Emitter, op: Operation) -> None:
+    """Refuse `cf.assert`, which shaders cannot report."""
     message = getattr(attribute(op, "msg"), "data", "")
     raise emitter.error(
         f"cf.assert cannot be compiled into a kernel for this target ('{message}')",

@@ -101,25 +101,26 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
     def get(self, value: SSAValue) -> V:
         """Return the handle of a scalar; a number known while compiling becomes a constant."""
-        known = self.values[value]
-        if type(known) is self.handle:
-            return known  # type: ignore[return-value]
-        if isinstance(known, MemRef):
+        operand = self.values[value]
+        if type(operand) is self.handle:
+            return operand  # type: ignore[return-value]
+        if isinstance(operand, MemRef):
             raise unsupported(self.op)
-        return known if isinstance(known, self.handle) else self.constant(known, value.type)  # type: ignore[return-value]
+        return operand if isinstance(operand, self.handle) else self.constant(operand, value.type)  # type: ignore[return-value]
 
     def index(self, value: SSAValue) -> int | V:
         """Return a scalar, as an int when it is known."""
-        known = self.values[value]
-        if type(known) is MemRef:
+        operand = self.values[value]
+        if type(operand) is MemRef:
             raise unsupported(self.op)
-        return known
+        return operand
 
     def memref(self, value: SSAValue) -> MemRef:
-        known = self.values[value]
-        if not isinstance(known, MemRef):
+        """Return the descriptor of a memref."""
+        operand = self.values[value]
+        if not isinstance(operand, MemRef):
             raise unsupported(self.op)
-        return known
+        return operand
 
     def define(self, value: SSAValue, operand: int | V | MemRef) -> None:
         self.values[value] = operand
@@ -138,12 +139,12 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """Return the handles that values are passed as, memrefs taken apart."""
         parts: list[V] = []
         for value in values:
-            mine = self.values[value]
-            if type(mine) is self.handle:
-                parts.append(mine)  # type: ignore[arg-type]
-            elif isinstance(mine, MemRef):
+            operand = self.values[value]
+            if type(operand) is self.handle:
+                parts.append(operand)  # type: ignore[arg-type]
+            elif isinstance(operand, MemRef):
                 assert isinstance(value.type, MemRefType)
-                parts += [self.idx(part) for part in flatten(mine, value.type)]
+                parts += [self.idx(part) for part in flatten(operand, value.type)]
             else:
                 parts.append(self.get(value))
         return parts
@@ -153,15 +154,15 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         if len(parts) == len(values) and not any(roots):
             self.values.update(zip(values, parts, strict=True))
             return
-        rest = list(parts)
+        remaining = list(parts)
         for value, root in zip(values, roots, strict=True):
             if isinstance(value.type, MemRefType):
                 assert root is not None
                 count = open_parts(value.type)
-                self.define(value, unflatten(list(rest[:count]), value.type, root))
-                rest = rest[count:]
+                self.define(value, unflatten(list(remaining[:count]), value.type, root))
+                remaining = remaining[count:]
             else:
-                self.define(value, rest.pop(0))
+                self.define(value, remaining.pop(0))
 
     def roots(self, values: Sequence[SSAValue]) -> list[Root | None]:
         known = (self.values[value] for value in values)
@@ -218,7 +219,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     def choose(
         self, condition: V, then: Callable[[], list[V]], other: Callable[[], list[V]], types: Sequence[Any]
     ) -> list[V]:
-        """Emit two ways of which one runs, and return their merged results."""
+        """Emit a condition of which one branch runs, and return the merged results."""
         raise NotImplementedError
 
     def loop(
@@ -293,7 +294,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
 
 class Definitions:
-    """The functions and constant tables of a module of kernel IR, by name. CompileError for what else is in it."""
+    """The functions and constant tables of a module of kernel IR, by name. Other operations raise CompileError."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.functions: dict[str, FuncOp] = {}

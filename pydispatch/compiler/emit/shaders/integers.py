@@ -92,7 +92,7 @@ class Integers(Registers[E, V]):
 
     def of_indices(self, kind: str) -> Callable[[E, Operation], None]:
         """Return the lowering of a sum, difference or product, which indices have arithmetic of their own for."""
-        on_indices, plain = INDEX_ARITHMETIC[kind], self.binary(kind)
+        on_indices, on_numbers = INDEX_ARITHMETIC[kind], self.binary(kind)
 
         def lower(emitter: E, op: Operation) -> None:
             (first, second), (result,) = operands_of(op), op.results
@@ -100,7 +100,7 @@ class Integers(Registers[E, V]):
                 values = emitter.values
                 values[result] = on_indices(emitter, values[first], values[second])
             else:
-                plain(emitter, op)
+                on_numbers(emitter, op)
 
         return lower
 
@@ -169,8 +169,8 @@ class Integers(Registers[E, V]):
             (value, amount), count = self.operands(emitter, (first, second)), emitter.index(second)
             if shift == LOGICAL_RIGHT:
                 value = self.zero_extended(emitter, value, bits, width)
-            moved = self.shifted(emitter, shift, width, value, count if known(count) else amount)
-            emitter.define(result, self.wrap(emitter, moved, bits, width))
+            shifted = self.shifted(emitter, shift, width, value, count if known(count) else amount)
+            emitter.define(result, self.wrap(emitter, shifted, bits, width))
 
         return lower
 
@@ -218,9 +218,9 @@ class Integers(Registers[E, V]):
         operands = self.operands(emitter, operands_of(op))
         lhs, rhs = (self.zero_extended(emitter, operand, bits, width) for operand in operands)
         total = self.arithmetic(emitter, "add", width, lhs, rhs)
-        plain = self.zero_extended(emitter, total, bits, width)
+        extended = self.zero_extended(emitter, total, bits, width)
         emitter.define(op.results[0], self.wrap(emitter, total, bits, width))
-        emitter.define(op.results[1], self.compared(emitter, "ult", width, plain, lhs))
+        emitter.define(op.results[1], self.compared(emitter, "ult", width, extended, lhs))
 
     def comparison(self, emitter: E, op: Operation) -> None:
         """Lower `arith.cmpi`."""
@@ -239,8 +239,8 @@ class Integers(Registers[E, V]):
         if emitter.width(test.type) != 1:
             raise emitter.error("arith.select takes an i1")
         if not isinstance(result.type, MemRefType):
-            chosen = self.select(emitter, result.type, condition, emitter.get(then), emitter.get(other))
-            emitter.define(result, chosen)
+            selected = self.select(emitter, result.type, condition, emitter.get(then), emitter.get(other))
+            emitter.define(result, selected)
             return
         roots, index = emitter.roots([then]), IndexType()
         emitter.same_roots(roots, [other])

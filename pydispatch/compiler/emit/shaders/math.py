@@ -38,9 +38,9 @@ class IntegerMath(Registers[E, V]):
             if kind == "ctlz" and bits < width:
                 count = self.arithmetic(emitter, "sub", width, count, emitter.constant(width - bits, result.type))
             if kind == "cttz" and bits < width:
-                most = emitter.constant(bits, result.type)
-                is_zero = self.compared(emitter, "ugt", width, count, most)
-                count = self.select(emitter, result.type, is_zero, most, count)
+                width_of_zero = emitter.constant(bits, result.type)
+                is_zero = self.compared(emitter, "ugt", width, count, width_of_zero)
+                count = self.select(emitter, result.type, is_zero, width_of_zero, count)
             emitter.define(result, self.wrap(emitter, count, bits, width))
 
         return lower

@@ -38,8 +38,8 @@ def element_index(emitter: ShaderFunction[Any], memref: MemRef, indices: Sequenc
 def check_writable(emitter: ShaderFunction[Any], memref: MemRef) -> None:
     """Raise CompileError for a memref that is only read."""
     if memref.root.read_only:
-        what = f"binding {memref.root.binding}" if memref.root.kind == "binding" else "a constant"
-        raise emitter.error(f"store into {what} that is only read", READ_ONLY_NOTE)
+        subject = f"binding {memref.root.binding}" if memref.root.kind == "binding" else "a constant"
+        raise emitter.error(f"store into {subject} that is only read", READ_ONLY_NOTE)
 
 
 class Memory(Registers[E, V]):
@@ -123,8 +123,8 @@ class Memory(Registers[E, V]):
         mask = (1 << bits) - 1
         if known(shift):
             return emitter.constant(~(mask << shift), i32)
-        moved = self.shifted(emitter, LEFT, 32, emitter.constant(mask, i32), shift)
-        return self.arithmetic(emitter, "xor", 32, moved, emitter.constant(-1, i32))
+        shifted = self.shifted(emitter, LEFT, 32, emitter.constant(mask, i32), shift)
+        return self.arithmetic(emitter, "xor", 32, shifted, emitter.constant(-1, i32))
 
     def store_part(self, emitter: E, memref: MemRef, index: Index, value: V, has_own_byte: bool) -> None:
         """Store an element that is a part of a word. has_own_byte: no other invocation writes its byte."""

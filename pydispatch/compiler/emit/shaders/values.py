@@ -124,14 +124,14 @@ def flatten(value: MemRef, type_: MemRefType) -> list[Index]:
     """Return the numbers that a memref is passed as; `open_parts` counts them."""
     offset, sizes, strides = layout_of(type_)
     parts = zip((value.offset, *value.sizes, *value.strides), (offset, *sizes, *strides), strict=True)
-    return [value.base, *(part for part, fixed in parts if fixed is None)]
+    return [value.base, *(part for part, size in parts if size is None)]
 
 
 def unflatten(parts: list[Index], type_: MemRefType, root: Root) -> MemRef:
     """Return the memref that `flatten` took apart."""
-    rest = iter(parts)
-    base = next(rest)
+    remaining = iter(parts)
+    base = next(remaining)
     offset, sizes, strides = layout_of(type_)
-    parts_ = [part if part is not None else next(rest) for part in (offset, *sizes, *strides)]
+    layout = [part if part is not None else next(remaining) for part in (offset, *sizes, *strides)]
     rank = len(sizes)
-    return MemRef(root, base, parts_[0], tuple(parts_[1 : 1 + rank]), tuple(parts_[1 + rank :]), type_.element_type)
+    return MemRef(root, base, layout[0], tuple(layout[1 : 1 + rank]), tuple(layout[1 + rank :]), type_.element_type)

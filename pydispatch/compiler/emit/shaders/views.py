@@ -28,13 +28,13 @@ def _subspan(emitter: ShaderFunction[Any], op: Operation) -> None:
     byte_offset: Index = emitter.index(dims.pop(0)) if sizes and sizes[0] else 0
     offset, shape, strides = layout_of(memref)  # which says what is wrong with other types
     start = _elements(emitter, byte_offset, memref.element_type)
-    rest = iter(dims)
-    extents: list[Index] = [emitter.index(next(rest)) if size is None else size for size in shape]
+    remaining = iter(dims)
+    extents: list[Index] = [emitter.index(next(remaining)) if size is None else size for size in shape]
     read_only = emitter.bindings[ordinal].read_only
     root = Root("binding", ("binding", ordinal), ordinal, read_only=read_only)
-    base, within = (0, start) if offset is None else (start, offset)
+    base, offset_in_view = (0, start) if offset is None else (start, offset)
     emitter.values[result] = MemRef(
-        root, base, within, tuple(extents), _strides(emitter, extents, strides), memref.element_type
+        root, base, offset_in_view, tuple(extents), _strides(emitter, extents, strides), memref.element_type
     )
 
 
@@ -57,6 +57,7 @@ def _strides(emitter: ShaderFunction[Any], extents: list[Index], strides: tuple[
 
 
 def _reinterpret_cast(emitter: ShaderFunction[Any], op: Operation) -> None:
+    """Lower `memref.reinterpret_cast`."""
     _, *parts = segments(op, 4)
     names = ("static_offsets", "static_sizes", "static_strides")
     (offset,), sizes, strides = (mixed(op, name, part, emitter.index) for name, part in zip(names, parts, strict=True))

@@ -69,6 +69,7 @@ def emit_module(
 
 
 def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> None:
+    """Emit the function and the entry point of one export."""
     f = FunctionEmitter(kernels, kernel)
     m, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
@@ -77,12 +78,12 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> No
     if watch and f.iterations.is_open:
         watch_loops(f)
     f.code.do("Return")
-    met = integers(kernel.function, MET)
+    shared_bindings = integers(kernel.function, MET)
     for binding, variables in f.units.items():
         for variable in variables:
             if len(variables) > 1:
                 m.decorate(variable, "Aliased")
-            if binding in met:
+            if binding in shared_bindings:
                 m.decorate(variable, "Coherent")
     entry_id = m.id()
     void = m.void()

@@ -14,7 +14,7 @@ from pydispatch.compiler.emit.spirv.index import BlockArithmetic
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import Index, register_type
-from pydispatch.compiler.emit.spirv.words import ALL_MEMORY, SCOPE_WORKGROUP
+from pydispatch.compiler.emit.spirv.words import ALL_MEMORY, OP, SCOPE_WORKGROUP
 from pydispatch.compiler.kernel_ir.hazards import base_of
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
@@ -66,6 +66,7 @@ class FunctionEmitter(BlockArithmetic):
         return self._cache[key]
 
     def at_entry(self, key: object, make: Callable[[], Id]) -> Id:
+        """Return a value that `make` emits into the entry block, once for each key."""
         if key not in self._cache:
             lines, self.code.lines = self.code.lines, self.entry
             self._block = None  # sums of the block do not reach the entry
@@ -76,23 +77,25 @@ class FunctionEmitter(BlockArithmetic):
     # Invocations
 
     def invocation(self) -> Id:
+        """Return the index of the invocation in its workgroup."""
 
-        def make() -> Id:
+        def load_index() -> Id:
             variable = self.builtin("LocalInvocationIndex", self.m.int(32))
             component = self.code.let("Load", self.m.int(32), variable)
             return component if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), component)
 
-        return self.at_entry("invocation", make)
+        return self.at_entry("invocation", load_index)
 
     def component(self, built_in: str, dimension: int) -> Id:
+        """Return one component of a built-in vector as an index."""
         vector = self.m.type("TypeVector", self.m.int(32), 3)
 
-        def make() -> Id:
-            whole = self.code.let("Load", vector, self.builtin(built_in, vector))
-            part = self.code.let("CompositeExtract", self.m.int(32), whole, dimension)
-            return part if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), part)
+        def load_component() -> Id:
+            components = self.code.let("Load", vector, self.builtin(built_in, vector))
+            component = self.code.let("CompositeExtract", self.m.int(32), components, dimension)
+            return component if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), component)
 
-        return self.at_entry((built_in, dimension), make)
+        return self.at_entry((built_in, dimension), load_component)
 
     def barrier(self) -> None:
         scope = self.m.integer(SCOPE_WORKGROUP)
@@ -118,6 +121,7 @@ class FunctionEmitter(BlockArithmetic):
         is_unsigned: bool = False,
         most: int | None = None,
     ) -> list[Id]:
+        """Emit a counted loop, unrolled where that lets a device run more iterations; see `ShaderFunction.loop`."""
         lower, upper, step = bounds
         if known(lower) and known(upper) and known(step) and step > 0:
             most = max(0, -(-(upper - lower) // step))
@@ -135,11 +139,11 @@ class FunctionEmitter(BlockArithmetic):
         if known(upper):
             last = upper - (copies - 1) * step
         else:  # not below `lower`, so that the difference does not wrap
-            below = self.code.let("SLessThan", self.m.bool(), upper, self.m.integer(lower, width))
-            least = self.code.let("Select", kind, below, self.m.integer(lower, width), upper)
-            last = self.code.let("ISub", kind, least, self.m.integer((copies - 1) * step, width))
+            is_empty = self.code.let("SLessThan", self.m.bool(), upper, self.m.integer(lower, width))
+            bounded_upper = self.code.let("Select", kind, is_empty, self.m.integer(lower, width), upper)
+            last = self.code.let("ISub", kind, bounded_upper, self.m.integer((copies - 1) * step, width))
 
-        def several(counter: Id, values: list[Id]) -> list[Id]:
+        def unrolled_body(counter: Id, values: list[Id]) -> list[Id]:
             """`body` once after the other, and the number after the last of them."""
             values = values[:-1]
             for _ in range(copies):
@@ -150,10 +154,10 @@ class FunctionEmitter(BlockArithmetic):
         first = lower if isinstance(lower, Id) else self.m.integer(lower, width)
         with self.iterations.inside(None if most is None else most // copies):
             unrolled = (lower, last, copies * step)
-            *values, reached = self.plain_loop(unrolled, [*carried, (kind, first)], several, width, is_unsigned)
-        rest = list(zip((type_ for type_, _ in carried), values, strict=True))
+            *values, reached = self.plain_loop(unrolled, [*carried, (kind, first)], unrolled_body, width, is_unsigned)
+        remaining = list(zip((type_ for type_, _ in carried), values, strict=True))
         with self.iterations.inside(copies - 1):
-            return self.plain_loop((reached, upper, step), rest, body, width, is_unsigned)
+            return self.plain_loop((reached, upper, step), remaining, body, width, is_unsigned)
 
     def plain_loop(
         self,
@@ -170,45 +174,46 @@ class FunctionEmitter(BlockArithmetic):
         def as_id(value: Index) -> Id:
             return value if isinstance(value, Id) else m.integer(value, width)
 
-        before, (first, last, stride) = code.label, map(as_id, bounds)
-        head, test, inside, again, after = (m.id() for _ in range(5))
-        counter, following = m.id(), m.id()
+        entry_label, (first, last, stride) = code.label, map(as_id, bounds)
+        head_label, test_label, body_label, continue_label, merge_label = (m.id() for _ in range(5))
+        counter, next_counter = m.id(), m.id()
         phis = [m.id() for _ in carried]
-        code.branch(head)
-        code.start(head)
+        code.branch(head_label)
+        code.start(head_label)
         slot = len(code.lines)
-        code.do("LoopMerge", after, again, 0)
-        code.branch(test)
-        code.start(test)
-        code.branch_if(code.let(less, m.bool(), counter, last), inside, after)
-        code.start(inside)
+        code.do("LoopMerge", merge_label, continue_label, 0)
+        code.branch(test_label)
+        code.start(test_label)
+        code.branch_if(code.let(less, m.bool(), counter, last), body_label, merge_label)
+        code.start(body_label)
         results = body(counter, phis)
-        code.branch(again)
-        code.start(again)
-        code.lines += [5 << 16 | 128, type_, following, counter, stride]
-        code.branch(head)
+        code.branch(continue_label)
+        code.start(continue_label)
+        code.lines += [5 << 16 | OP["IAdd"], type_, next_counter, counter, stride]
+        code.branch(head_label)
         tail, code.lines = code.lines[slot:], code.lines[:slot]
-        code.phi(type_, counter, [(first, before), (following, again)])
+        code.phi(type_, counter, [(first, entry_label), (next_counter, continue_label)])
         for (kind, start), result, end in zip(carried, phis, results, strict=True):
-            code.lines += (7 << 16 | 245, kind, result, start, before, end, again)
+            code.lines += (7 << 16 | OP["Phi"], kind, result, start, entry_label, end, continue_label)
         code.lines += tail
-        code.start(after)
+        code.start(merge_label)
         return phis
 
     def choose(
         self, condition: Id, then: Callable[[], list[Id]], other: Callable[[], list[Id]], types: Sequence[Id]
     ) -> list[Id]:
+        """Emit a condition of which one branch runs, and return the merged results."""
         code, m = self.code, self.m
         labels = m.id(), m.id()
-        after = m.id()
-        code.do("SelectionMerge", after, 0)
+        merge_label = m.id()
+        code.do("SelectionMerge", merge_label, 0)
         code.branch_if(condition, *labels)
         ends: list[tuple[list[Id], Id]] = []
         for label, make in zip(labels, (then, other), strict=True):
             code.start(label)
             ends.append((make(), code.label))
-            code.branch(after)
-        code.start(after)
+            code.branch(merge_label)
+        code.start(merge_label)
         phis: list[Id] = []
         for index, type_ in enumerate(types):
             phis.append(m.id())
@@ -216,6 +221,7 @@ class FunctionEmitter(BlockArithmetic):
         return phis
 
     def part_types(self, values: Sequence[SSAValue]) -> list[Id]:
+        """Return the types of the values that scalars and memrefs are passed as."""
         types: list[Id] = []
         for value in values:
             if isinstance(value.type, MemRefType):

@@ -40,7 +40,7 @@ class Module:
         self.decorations: list[Int] = []
         self.globals: list[Int] = []
         self.functions: list[Int] = []
-        self._made: dict[object, Id] = {}
+        self._ids: dict[object, Id] = {}
         self._numbers: dict[object, Id] = {}  # types by width, floats below 0, and integers
         self._glsl: Id | None = None
 
@@ -51,14 +51,14 @@ class Module:
 
     def once(self, key: object, make: Callable[[], Id]) -> Id:
         """Return the cached id of `key`; on a miss, call `make`, once for the module."""
-        cached = self._made.get(key)
+        cached = self._ids.get(key)
         if cached is None:
-            cached = self._made[key] = make()
+            cached = self._ids[key] = make()
         return cached
 
     def keys(self) -> dict[int, Any]:
         """Return what each type, constant and table was made from."""
-        keys: dict[int, Any] = {type_id: key for key, type_id in self._made.items()}
+        keys: dict[int, Any] = {type_id: key for key, type_id in self._ids.items()}
         if self._glsl is not None:
             keys[self._glsl] = "glsl"
         return keys
@@ -74,6 +74,7 @@ class Module:
         self.decorations += [(len(operands) + 3) << 16 | OP["Decorate"], target, DECORATION[decoration], *operands]
 
     def decorate_member(self, target: Int, member: Int, decoration: str, *operands: Int) -> None:
+        """Decorate a member of a structure."""
         self.decorations += [
             (len(operands) + 4) << 16 | OP["MemberDecorate"],
             target,
@@ -87,9 +88,9 @@ class Module:
     def type(self, op: str, *operands: Int) -> Id:
         """Return the id of a type; it is declared once."""
         key = (op, operands)
-        cached = self._made.get(key)
+        cached = self._ids.get(key)
         if cached is None:
-            cached = self._made[key] = self.id()
+            cached = self._ids[key] = self.id()
             self.globals += [(len(operands) + 2) << 16 | OP[op], cached, *operands]
         return cached
 
@@ -109,6 +110,7 @@ class Module:
         return cached
 
     def float(self, width: Int) -> Id:
+        """Return the type of floats of a width."""
         cached = self._numbers.get(-width)
         if cached is None:
             if width == 64:
@@ -122,10 +124,10 @@ class Module:
     def constant(self, type_: Int, *words: Int) -> Id:
         """Return a constant of a numeric type by its words, low first."""
         key = ("constant", type_, words)
-        cached = self._made.get(key)
+        cached = self._ids.get(key)
         if cached is None:
-            cached = self._made[key] = self.id()
-            self.globals += [(len(words) + 3) << 16 | 43, type_, cached, *words]
+            cached = self._ids[key] = self.id()
+            self.globals += [(len(words) + 3) << 16 | OP["Constant"], type_, cached, *words]
         return cached
 
     def integer(self, value: Int, width: Int = 32) -> Id:
@@ -137,13 +139,15 @@ class Module:
         return cached
 
     def truth(self, value: Bool) -> Id:
-        def make() -> Id:
+        """Return a constant of type bool."""
+
+        def declare() -> Id:
             new_id = self.id()
-            self.globals += [3 << 16 | (41 if value else 42), type_, new_id]
+            self.globals += [3 << 16 | OP["ConstantTrue" if value else "ConstantFalse"], type_, new_id]
             return new_id
 
         type_ = self.bool()
-        return self.once(("truth", value), make)
+        return self.once(("truth", value), declare)
 
     def number(self, bits: Int, width: Int) -> Id:
         """Return a float constant by its bits."""
@@ -164,6 +168,7 @@ class Module:
         return self.once(("runtime", element), lambda: self._laid_out("TypeRuntimeArray", stride, element))
 
     def _laid_out(self, op: str, stride: Int, *operands: Int) -> Id:
+        """Declare an array type with a stride."""
         new_id = self.id()
         self.globals += [(len(operands) + 2) << 16 | OP[op], new_id, *operands]
         self.decorate(new_id, "ArrayStride", stride)
@@ -205,6 +210,7 @@ class Module:
         return self._glsl
 
     def entry(self, name: str, function: Int, interface: list[Int], local_size: tuple[Int, Int, Int]) -> None:
+        """Declare an entry point and its workgroup size."""
         words = text_words(name)
         self.entries += [
             (3 + len(words) + len(interface)) << 16 | OP["EntryPoint"],

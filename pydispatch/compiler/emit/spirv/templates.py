@@ -51,25 +51,25 @@ class Template:
         self._iterations = f.iterations.total
         outer = _Outer(f.m)
         literals: dict[int, int] = {}
-        own: dict[int, int] = {}
+        own_ids: dict[int, int] = {}
         for word, is_literal in _words([*f.code.lines, *f.m.decorations]):
             if is_literal:
                 literals.setdefault(word, len(literals))
             elif word not in operands and word != start and not outer.needs(word):
-                own.setdefault(word, len(own))
+                own_ids.setdefault(word, len(own_ids))
         for result in results:  # which may be a constant
             outer.needs(result)
-        ids = [*outer.ids, *operands, start, *own]
-        place = {id_: len(literals) + index for index, id_ in enumerate(ids)}
+        ids = [*outer.ids, *operands, start, *own_ids]
+        index_of_id = {id_: len(literals) + index for index, id_ in enumerate(ids)}
 
-        def places(words: list[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
-            positions = [literals[word] if is_literal else place[word] for word, is_literal in _words(words)]
+        def getter(words: list[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
+            positions = [literals[word] if is_literal else index_of_id[word] for word, is_literal in _words(words)]
             return itemgetter(*positions, 0, 0)  # a tuple, however few there are
 
-        self._literals, self._own, self._outer = list(literals), len(own), outer.makes
-        self._lines, self._decorations = places(f.code.lines), places(f.m.decorations)
-        self._results = [place[result] for result in results]
-        self._label = place[f.code.label]
+        self._literals, self._own, self._outer = list(literals), len(own_ids), outer.makes
+        self._lines, self._decorations = getter(f.code.lines), getter(f.m.decorations)
+        self._results = [index_of_id[result] for result in results]
+        self._label = index_of_id[f.code.label]
 
     def copy(self, emitter: FunctionEmitter, operands: list[Id]) -> list[Id]:
         """Write the words; the ids of the results."""
@@ -87,13 +87,13 @@ class Template:
 
 def _words(lines: list[int]) -> Iterator[tuple[int, bool]]:
     """Yield each word, and whether it is a literal."""
-    at = 0
-    while at < len(lines):
-        head = lines[at]
-        count, literal = head >> 16, _LITERAL.get(head & 0xFFFF)
+    position = 0
+    while position < len(lines):
+        first_word = lines[position]
+        count, literal = first_word >> 16, _LITERAL.get(first_word & 0xFFFF)
         for index in range(count):
-            yield lines[at + index], index == 0 or index == literal
-        at += count
+            yield lines[position + index], index == 0 or index == literal
+        position += count
 
 
 class _Outer:
@@ -150,6 +150,7 @@ class _Outer:
         return self._note(id, lambda m, parts: m.type(name, *parts), operands)
 
     def _note(self, id: int, make: Make, parts: Sequence[int]) -> bool:
+        """Record a declaration after the declarations that it needs, and return True."""
         for part in parts:
             self.needs(part)
         self.makes.append((make, [self.ids.index(part) for part in parts]))

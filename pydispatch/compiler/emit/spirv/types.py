@@ -33,6 +33,7 @@ class Unit:
     is_float: bool
 
     def type(self, module: Module) -> Id:
+        """Return the type, with the capability that its width needs in buffers."""
         if self.bits == 8:
             module.capability("StorageBuffer8BitAccess")
         if self.bits == 16:

@@ -30,7 +30,7 @@ _CALLS = ("func.call", "util.call")
 
 @dataclass(frozen=True)
 class Buffer:
-    """word: f32, i32, u32, vec2u or f16."""
+    """Declared element type of a buffer. word: f32, i32, u32, vec2u or f16."""
 
     word: str
     is_atomic: bool = False
@@ -76,6 +76,7 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
 
 
 def element_bits(element: Attribute) -> int:
+    """Return the bits that an element takes in a buffer. Raise CompileError for more than 64."""
     bits = storage_bits(element)
     if bits > 64:
         raise CompileError(f"elements of type {element} cannot lie in a buffer of this target")
@@ -83,6 +84,7 @@ def element_bits(element: Attribute) -> int:
 
 
 def _declared(use: _Uses, has_f16: bool) -> Buffer:
+    """Return the element type to declare a buffer with, from its uses."""
     if has_f16 and not use.atomic and all(type(element) is Float16Type for element in use.elements):
         return Buffer("f16")
     words = {_word(element) for element in use.elements}

@@ -44,6 +44,7 @@ class Uniformity:
         return decided
 
     def _decide(self, value: SSAValue) -> bool:
+        """Return whether a value is equal in all invocations of a workgroup."""
         if isinstance(value, OpResult):
             op = value.op
             return not op.regions and op_name(op) not in _DIFFERS and all(map(self.is_uniform, op.operands))

@@ -122,8 +122,8 @@ class ImportCalls:
         for (type_, operand, _), member in zip(arguments, layout.members[layout.results :], strict=True):
             if type_ == "i1":
                 type_, operand = "i8", emitter.body.let(f"zext i1 {operand} to i8")
-            place = _at(emitter, params, member.offset)
-            emitter.body.emit(f"store {type_} {operand}, ptr {place}, align {member.size}")
+            pointer = _at(emitter, params, member.offset)
+            emitter.body.emit(f"store {type_} {operand}, ptr {pointer}, align {member.size}")
         function = self._entry(emitter, _FUNCTIONS, ordinal)
         if self.table[ordinal].optional:
             missing = emitter.body.let(f"icmp eq ptr {function}, null")
@@ -149,6 +149,7 @@ class ImportCalls:
         return self._load(emitter, self._load(emitter, "%env", table, "ptr", 8), 8 * ordinal, "ptr", 8)
 
     def _layout(self, emitter: FunctionEmitter, callee: FuncOp) -> ParamsLayout:
+        """Return the layout of the structure that an import's arguments and results are passed in."""
         signature = signature_of(callee)
         try:
             return layout(signature.results, signature.arguments, signature.fields)

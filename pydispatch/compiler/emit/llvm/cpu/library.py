@@ -20,10 +20,10 @@ def library(
     pages: Sequence[int],
     functions: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
-    """(name, text) of every global, the query function last.
+    """Yield (name, text) of every global of a library, the query function last.
 
-    imports: printed as they stand in the table. constants: words of executable constants. pages: local memory that
-    each export asks for, in units of 4096 bytes. functions: the symbols of the exports.
+    imports: as the import table prints them. constants: number of words of executable constants. pages: local memory
+    that each export needs, in units of 4096 bytes. functions: the symbols of the exports.
     """
     header = "@pyd.header"
     yield _string("@pyd.name", executable)
@@ -60,12 +60,13 @@ def library(
 
 
 def _attrs(export: Export, pages: int) -> str:
+    """Return the dispatch attributes of an export as an LLVM constant. pages: of local memory that its code uses."""
     x, y, z = export.workgroup_size
-    own = max(pages, -(-export.local_memory // 4096))
+    local_pages = max(pages, -(-export.local_memory // 4096))
     layout = export.layout
     return (
-        f"{{ i64 0, i16 {own}, i8 {layout.constants}, i8 {len(layout.bindings)}, i32 {x}, i32 {y}, i16 {z}, i16 0, "
-        f"[5 x i64] zeroinitializer }}"
+        f"{{ i64 0, i16 {local_pages}, i8 {layout.constants}, i8 {len(layout.bindings)}, i32 {x}, i32 {y}, "
+        f"i16 {z}, i16 0, [5 x i64] zeroinitializer }}"
     )
 
 

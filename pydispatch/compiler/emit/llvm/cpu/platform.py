@@ -68,6 +68,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         self._constants = tuple(constants)
 
     def export_header(self, name: str) -> str:
+        """Return the `define` line of an export."""
         pointer = "ptr noalias noundef nonnull readonly align 16"
         names = ", ".join(f"{pointer} {name}" for name in ("%env", "%dispatch", "%workgroup"))
         linkage = "hidden" if self._executable is None else "internal"
@@ -89,10 +90,11 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return emitter.once((base, offset, type_), make)
 
     def binding(self, emitter: FunctionEmitter, ordinal: int, align: int) -> str:
+        """Emit the load of a binding's pointer, once in the entry block."""
         self.alignment = max(self.alignment, align)
-        table = self._field_of(emitter, "%dispatch", _BINDINGS, "ptr", 8)
-        declared = emitter.once(("align", align), lambda: str(emitter.module.metadata(f"!{{i64 {align}}}")))
-        return self._field_of(emitter, table, 8 * ordinal, "ptr", 8, f", !align !{declared}")
+        pointers = self._field_of(emitter, "%dispatch", _BINDINGS, "ptr", 8)
+        alignment_node = emitter.once(("align", align), lambda: str(emitter.module.metadata(f"!{{i64 {align}}}")))
+        return self._field_of(emitter, pointers, 8 * ordinal, "ptr", 8, f", !align !{alignment_node}")
 
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
         table = self._field_of(emitter, "%dispatch", _STATE_CONSTANTS, "ptr", 8)
@@ -110,7 +112,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
             raise emitter.error(f"a constant of type {type_} is not made of 32-bit words", note)
         word = self._field_of(emitter, words, 4 * ordinal, "i32", 4)
 
-        def make() -> str:
+        def convert() -> str:
             if isinstance(type_, IndexType):
                 return emitter.body.let_entry(f"zext i32 {word} to i64")
             narrow = emitter.body.let_entry(f"trunc i32 {word} to i{width}")
@@ -118,23 +120,25 @@ class CpuPlatform(Platform[FunctionEmitter]):
                 emitter.body.let_entry(f"bitcast i{width} {narrow} to {scalar(type_)}") if is_float(type_) else narrow
             )
 
-        return emitter.once((words, ordinal, str(type_)), make)
+        return emitter.once((words, ordinal, str(type_)), convert)
 
     def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
+        """Emit the load of an executable constant. Raise CompileError for an unknown key or a type that is too wide."""
         if key not in self._constants:
-            known = ", ".join(self._constants) or "none"
+            defined = ", ".join(self._constants) or "none"
             raise emitter.error(
-                f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known}"
+                f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {defined}"
             )
         ordinal = self._constants.index(key)
-        wide = not isinstance(type_, IndexType) and bit_width(type_) > 32
-        if wide and self._constants[ordinal : ordinal + 2] != (key, key):
+        is_wide = not isinstance(type_, IndexType) and bit_width(type_) > 32
+        if is_wide and self._constants[ordinal : ordinal + 2] != (key, key):
             raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
         return self._word(
-            emitter, self._field_of(emitter, "%env", _CONSTANTS, "ptr", 8), ordinal, type_, 2 if wide else 1
+            emitter, self._field_of(emitter, "%env", _CONSTANTS, "ptr", 8), ordinal, type_, 2 if is_wide else 1
         )
 
     def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
+        """Emit the load of a workgroup id, count or size, as i64."""
         base, fields = _GRID[what]
         offset, type_ = fields[dimension]
         value = self._field_of(emitter, base, offset, type_, 4 if type_ == "i32" else 2)
@@ -155,6 +159,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         """Emit nothing, since one thread runs the whole workgroup."""
 
     def field(self, emitter: FunctionEmitter, name: str) -> tuple[str, str]:
+        """Emit a field that an import asks for, and return (LLVM type, operand)."""
         if name == "processor_id":
             return "i32", self._field_of(emitter, "%workgroup", _PROCESSOR_ID, "i32", 4)
         if name == "processor_data":

@@ -24,6 +24,7 @@ WIDE = 16
 
 
 def _mma(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `pyd.mma`: the product of one tile by tensor cores or by fused multiply-adds."""
     lane = emitter.index(op.operands[0])
     a, b, c = (emitter.memref(operand) for operand in op.operands[1:])
     if cast(StringAttr, attribute(op, "form")).data == "tensor":
@@ -33,6 +34,7 @@ def _mma(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _offset(emitter: FunctionEmitter, memref: MemRef, row: Index, column: Index) -> Index:
+    """Return the offset of an element, in elements."""
     body = emitter.body
     return body.plus(
         memref.offset, body.plus(body.times(row, memref.strides[0]), body.times(column, memref.strides[1]))
@@ -40,6 +42,7 @@ def _offset(emitter: FunctionEmitter, memref: MemRef, row: Index, column: Index)
 
 
 def _pointer(emitter: FunctionEmitter, memref: MemRef, base: str, offset: Index) -> str:
+    """Emit the address of an element relative to `base`."""
     return (
         base
         if offset == 0
@@ -68,6 +71,7 @@ def _write(emitter: FunctionEmitter, memref: MemRef, places: Sequence[str], valu
 
 
 def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
+    """Emit the product of a block by multiply-adds: each lane has a small block of sums."""
     body, run = emitter.body, run_of(bit_width(accumulator.element))
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
@@ -76,7 +80,7 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
     column = body.times(body.low_bits(lane, 7), layout.right)
     left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, 0))
     right = _pointer(emitter, rhs, rhs.aligned, _offset(emitter, rhs, 0, column))
-    places, sums = _sums(emitter, accumulator)
+    sum_addresses, sums = _sums(emitter, accumulator)
     groups = [sorted(set(r - r % run for r in offsets)) for offsets in (layout.rows, layout.columns)]
     for step in range(depth):
         factors = [
@@ -89,24 +93,25 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
         ]
         for slot, (i, j) in enumerate(zip(layout.rows, layout.columns, strict=True)):
             sums[slot] = _multiply_add(emitter, accumulator, factors[0][i], factors[1][j], sums[slot])
-    _write(emitter, accumulator, places, sums)
+    _write(emitter, accumulator, sum_addresses, sums)
 
 
-def _run(emitter: FunctionEmitter, memref: MemRef, base: str, along: int, step: int, first: int, run: int) -> list[str]:
+def _run(emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: int, first: int, run: int) -> list[str]:
     """Load neighbours of a row or column, by one load where they are contiguous."""
-    stride, across = memref.strides[along], memref.strides[1 - along]
-    assert isinstance(stride, int) and isinstance(across, int)
+    stride, other_stride = memref.strides[dim], memref.strides[1 - dim]
+    assert isinstance(stride, int) and isinstance(other_stride, int)
     type_, size = scalar(memref.element), bit_width(memref.element) // 8
     if stride == 1:
-        place = _pointer(emitter, memref, base, step * across + first)
+        place = _pointer(emitter, memref, base, step * other_stride + first)
         vector = f"<{run} x {type_}>"
         wide = emitter.body.let(f"load {vector}, ptr {place}, align {min(WIDE, run * size)}{emitter.access(memref)}")
         return [emitter.body.let(f"extractelement {vector} {wide}, i64 {i}") for i in range(run)]
-    places = [_pointer(emitter, memref, base, step * across + (first + i) * stride) for i in range(run)]
+    places = [_pointer(emitter, memref, base, step * other_stride + (first + i) * stride) for i in range(run)]
     return [emitter.body.let(f"load {type_}, ptr {place}, align {size}{emitter.access(memref)}") for place in places]
 
 
 def _multiply_add(emitter: FunctionEmitter, accumulator: MemRef, lhs: str, rhs: str, sum_: str) -> str:
+    """Emit lhs * rhs + sum_ of scalars."""
     type_ = scalar(accumulator.element)
     if is_float(accumulator.element):
         name = f"llvm.fma.f{bit_width(accumulator.element)}"
@@ -118,9 +123,10 @@ def _multiply_add(emitter: FunctionEmitter, accumulator: MemRef, lhs: str, rhs: 
 
 
 def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
+    """Emit the product of a block by tensor cores, 16 steps of K at a time."""
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
-    places, sums = _sums(emitter, accumulator)
+    sum_addresses, sums = _sums(emitter, accumulator)
     left, right = _matrices(emitter, lhs, lane), _matrices(emitter, rhs, lane)
     for step in range(0, depth, 16):
         strips = [_fragment(emitter, lhs, left, i, step, lhs.strides[0] == 1) for i in range(0, rows, 16)]
@@ -130,7 +136,7 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
             for j, block in enumerate(blocks):
                 slot = 4 * (i * len(blocks) + j)
                 sums[slot : slot + 4] = _product(emitter, lhs, strip, block, sums[slot : slot + 4])
-    _write(emitter, accumulator, places, sums)
+    _write(emitter, accumulator, sum_addresses, sums)
 
 
 def _matrices(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
@@ -186,8 +192,8 @@ def _product(
 def _rematerialize(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `pyd.rematerialize` to a move in inline assembly, which LLVM cannot look through."""
     word = emitter.body.let(f"trunc i64 {emitter.get(op.operands[0])} to i32")
-    same = emitter.body.let(f'call i32 asm sideeffect "mov.b32 $0, $1;", "=r,r"(i32 {word})')
-    emitter.define(op.results[0], emitter.body.let(f"zext i32 {same} to i64"))
+    opaque = emitter.body.let(f'call i32 asm sideeffect "mov.b32 $0, $1;", "=r,r"(i32 {word})')
+    emitter.define(op.results[0], emitter.body.let(f"zext i32 {opaque} to i64"))
 
 
 ROWS: dict[str, Lowering] = {"pyd.mma": _mma, "pyd.rematerialize": _rematerialize}

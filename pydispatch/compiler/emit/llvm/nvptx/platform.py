@@ -95,14 +95,15 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return _KNOWN.fullmatch(intrinsic) is not None
 
     def export_header(self, name: str) -> str:
+        """Return the `define` line of a kernel: pointers of bindings, then 32-bit words of constants."""
         export, function = self._exports[name], self._functions[name]
-        facts, elements = bindings_of(ops_by_name(function)), _elements(function)
+        bindings, elements = bindings_of(ops_by_name(function)), _elements(function)
         parameters: list[str] = []
         for ordinal in range(len(export.layout.bindings)):
-            binding = facts.get(ordinal)
+            binding = bindings.get(ordinal)
             # Not noalias where it is written: a barrier lets other invocations write it.
-            apart = "noalias readonly " if binding is None or binding.read_only else ""
-            parameters.append(f"ptr {apart}noundef align {elements.get(ordinal, 1)} %b{ordinal}")
+            no_alias = "noalias readonly " if binding is None or binding.read_only else ""
+            parameters.append(f"ptr {no_alias}noundef align {elements.get(ordinal, 1)} %b{ordinal}")
         parameters += [f"i32 noundef %c{ordinal}" for ordinal in range(export.layout.constants)]
         size = ",".join(map(str, self._sizes[name]))
         attributes = f'#0 "nvvm.reqntid"="{size}"'
@@ -116,73 +117,78 @@ class CudaPlatform(Platform[FunctionEmitter]):
         emitter.body.terminate("ret void")
 
     def binding(self, emitter: FunctionEmitter, ordinal: int, align: int) -> str:
-        have = len(self._exports[emitter.name].layout.bindings)
-        if ordinal >= have:
-            raise emitter.error(f"binding {ordinal} is not in the layout of export '{emitter.name}', which has {have}")
+        """Return the parameter of a binding. Raise CompileError for one that is not in the layout."""
+        count = len(self._exports[emitter.name].layout.bindings)
+        if ordinal >= count:
+            raise emitter.error(f"binding {ordinal} is not in the layout of export '{emitter.name}', which has {count}")
         return f"%b{ordinal}"
 
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
-        have = self._exports[emitter.name].layout.constants
-        if ordinal + words > have:
+        """Emit a constant of the layout from one word or two."""
+        count = self._exports[emitter.name].layout.constants
+        if ordinal + words > count:
             raise emitter.error(
-                f"constant {ordinal} is not in the layout of export '{emitter.name}', which has {have} words"
+                f"constant {ordinal} is not in the layout of export '{emitter.name}', which has {count} words"
             )
         let = emitter.body.let_entry
 
-        def make() -> str:
-            whole = f"%c{ordinal}"
+        def convert() -> str:
+            bits = f"%c{ordinal}"
             if words == 2:
                 low, high = let(f"zext i32 %c{ordinal} to i64"), let(f"zext i32 %c{ordinal + 1} to i64")
-                whole = let(f"or i64 {low}, {let(f'shl i64 {high}, 32')}")
-            return self._scalar(emitter, whole, type_, words)
+                bits = let(f"or i64 {low}, {let(f'shl i64 {high}, 32')}")
+            return self._scalar(emitter, bits, type_, words)
 
-        return emitter.once(("constant", ordinal, words, str(type_)), make)
+        return emitter.once(("constant", ordinal, words, str(type_)), convert)
 
-    def _scalar(self, emitter: FunctionEmitter, whole: str, type_: Attribute, words: int) -> str:
+    def _scalar(self, emitter: FunctionEmitter, bits_value: str, type_: Attribute, words: int) -> str:
         """Emit the conversion of one word or two to the scalar in their low bits."""
         let, wide = emitter.body.let_entry, 32 * words
         if isinstance(type_, IndexType):
-            return whole if words == 2 else let(f"zext i32 {whole} to i64")
+            return bits_value if words == 2 else let(f"zext i32 {bits_value} to i64")
         width = bit_width(type_)
         if width > 32 and width != 64:
             note = "split it into i32 or i64 constants"
             raise emitter.error(f"a constant of type {type_} is not made of 32-bit words", note)
-        narrow = whole if width == wide else let(f"trunc i{wide} {whole} to i{width}")
+        narrow = bits_value if width == wide else let(f"trunc i{wide} {bits_value} to i{width}")
         spelled = scalar(type_)
         return let(f"bitcast i{width} {narrow} to {spelled}") if is_float(type_) and spelled[0] != "i" else narrow
 
     def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
+        """Emit the load of an executable constant, a variable of constant memory."""
         if key not in self._constants:
-            known = ", ".join(self._constants) or "none"
+            defined = ", ".join(self._constants) or "none"
             raise emitter.error(
-                f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known}"
+                f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {defined}"
             )
         words = self._constants.count(key)
         if words == 1 and not isinstance(type_, IndexType) and bit_width(type_) > 32:
             raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
 
-        def make() -> str:
+        def convert() -> str:
             load = emitter.body.let_entry(f'load i{32 * words}, ptr addrspace(4) @"{key}", align {4 * words}')
             return self._scalar(emitter, load, type_, words)
 
-        return emitter.once(("executable constant", key, str(type_)), make)
+        return emitter.once(("executable constant", key, str(type_)), convert)
 
     def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
+        """Emit the read of a special register with its range, as i64; the size of a workgroup is a constant."""
         if what == "size":
             return str(max(1, self._exports[emitter.name].workgroup_size[dimension]))
         limit = self._sizes[emitter.name][dimension] if what == "thread" else _LIMITS[what][dimension]
         name = f"llvm.nvvm.read.ptx.sreg.{_GRID[what]}.{'xyz'[dimension]}"
         emitter.module.declare(name, f"declare i32 @{name}()")
 
-        def make() -> str:
+        def read_register() -> str:
             lowest = 1 if what == "count" else 0
             highest = limit - 2**32 if limit == 2**31 else limit
             register = emitter.body.let_entry(f"call range(i32 {lowest}, {highest}) i32 @{name}()")
             return emitter.body.let_entry(f"zext nneg i32 {register} to i64")
 
-        return emitter.once((what, dimension), make)
+        return emitter.once((what, dimension), read_register)
 
     def workgroup_memory(self, emitter: FunctionEmitter, byte_size: int, align: int) -> str:
+        """Allocate shared memory at a fixed offset, and return its generic address."""
         align = max(align, 16)
         start = -(-self.shared[emitter.name] // align) * align
         byte_size = -(-byte_size // 4) * 4  # atomic operations are on words
@@ -198,6 +204,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return emitter.body.let_entry(f"addrspacecast ptr addrspace(3) {place} to ptr")
 
     def barrier(self, emitter: FunctionEmitter) -> None:
+        """Emit a barrier of the workgroup; a single invocation needs none."""
         if self._sizes[emitter.name] == (1, 1, 1):
             return
         name = "llvm.nvvm.barrier.cta.sync.aligned.all"
@@ -208,6 +215,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         raise emitter.error(f"'{name}' (hal.import.fields) is something that only CPUs have", "declare it without")
 
     def import_call(self, emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+        """Emit a call of a function that is linked later. Raise CompileError for an optional one without a guard."""
         name = bare_symbol(callee)
         if is_optional(callee) and not is_guarded(emitter.op, callee):
             raise emitter.error(
@@ -217,6 +225,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return linked_call(emitter, callee, operands, name)
 
     def import_available(self, emitter: FunctionEmitter, callee: FuncOp) -> str:
+        """Emit the test whether an optional import is linked."""
         if not is_optional(callee):
             return "true"
         name = AVAILABLE + bare_symbol(callee)

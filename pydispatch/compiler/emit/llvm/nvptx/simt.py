@@ -22,34 +22,35 @@ def _shuffle(emitter: FunctionEmitter, op: Operation) -> None:
     type_ = op.results[0].type
     spelled, width, let = scalar(type_), bit_width(type_), emitter.body.let
     mode = "down" if integer(op, "mode") == DOWN else "idx"
-    taking = (1 << integer(op, "lanes")) - 1
+    participants = (1 << integer(op, "lanes")) - 1
     raw, value = f"i{width}", emitter.get(op.operands[0])
     if spelled != raw:
         value = let(f"bitcast {spelled} {value} to {raw}")
-    whole = -(-width // 32) * 32
-    if whole != width:
-        value = let(f"zext {raw} {value} to i{whole}")
-    words = [_word(emitter, value, whole, start) for start in range(0, whole, 32)]
+    word_bits = -(-width // 32) * 32
+    if word_bits != width:
+        value = let(f"zext {raw} {value} to i{word_bits}")
+    words = [_word(emitter, value, word_bits, start) for start in range(0, word_bits, 32)]
     arguments = (("i32", str(integer(op, "offset"))), ("i32", "31"))
-    mask = ("i32", str(taking - (1 << 32) if taking >> 31 else taking))
+    mask = ("i32", str(participants - (1 << 32) if participants >> 31 else participants))
     name = f"llvm.nvvm.shfl.sync.{mode}.i32"
-    moved = [emitter.intrinsic(name, "i32", mask, ("i32", word), *arguments) for word in words]
-    result = moved[0]
-    if whole > 32:
-        result = let(f"zext i32 {moved[0]} to i{whole}")
-        for position, word in enumerate(moved[1:], 1):
-            high = let(f"shl i{whole} {let(f'zext i32 {word} to i{whole}')}, {32 * position}")
-            result = let(f"or i{whole} {result}, {high}")
-    if whole != width:
-        result = let(f"trunc i{whole} {result} to {raw}")
+    shuffled = [emitter.intrinsic(name, "i32", mask, ("i32", word), *arguments) for word in words]
+    result = shuffled[0]
+    if word_bits > 32:
+        result = let(f"zext i32 {shuffled[0]} to i{word_bits}")
+        for position, word in enumerate(shuffled[1:], 1):
+            high = let(f"shl i{word_bits} {let(f'zext i32 {word} to i{word_bits}')}, {32 * position}")
+            result = let(f"or i{word_bits} {result}, {high}")
+    if word_bits != width:
+        result = let(f"trunc i{word_bits} {result} to {raw}")
     emitter.define(op.results[0], result if spelled == raw else let(f"bitcast {raw} {result} to {spelled}"))
 
 
-def _word(emitter: FunctionEmitter, value: str, whole: int, start: int) -> str:
-    if whole == 32:
+def _word(emitter: FunctionEmitter, value: str, bits: int, start: int) -> str:
+    """Emit the 32-bit word of an integer that begins at bit `start`."""
+    if bits == 32:
         return value
-    moved = emitter.body.let(f"lshr i{whole} {value}, {start}") if start else value
-    return emitter.body.let(f"trunc i{whole} {moved} to i32")
+    shifted = emitter.body.let(f"lshr i{bits} {value}, {start}") if start else value
+    return emitter.body.let(f"trunc i{bits} {shifted} to i32")
 
 
 ROWS: dict[str, Lowering] = {"gpu.thread_id": _thread, "gpu.shuffle": _shuffle}

@@ -44,6 +44,7 @@ def float_type(emitter: FunctionEmitter, type_: Attribute) -> str:
 
 
 def unsupported_type(emitter: FunctionEmitter, type_: Attribute) -> Exception:
+    """Return the error for an operation on a type that kernels do not compute with."""
     return emitter.error(
         f"operation '{op_name(emitter.op)}' on {type_} cannot be compiled into a kernel",
         "kernel IR computes on scalars; vectors come from parallel loops",
@@ -51,6 +52,7 @@ def unsupported_type(emitter: FunctionEmitter, type_: Attribute) -> Exception:
 
 
 def _constant(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `arith.constant` of a scalar."""
     value, type_ = attribute(op, "value"), op.results[0].type
     if isinstance(value, IntegerAttr):
         int_type(emitter, type_)
@@ -63,12 +65,14 @@ def _constant(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) -> Lowering:
+    """Return the lowering of an integer instruction. foldable: computes it on constants."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         type_ = int_type(emitter, op.results[0].type)
         a, b = emitter.get(op.operands[0]), emitter.get(op.operands[1])
-        known_a, known_b = as_index(a), as_index(b)
-        if foldable and isinstance(known_a, int) and isinstance(known_b, int):
-            emitter.define(op.results[0], int_constant(foldable(known_a, known_b), op.results[0].type))
+        constant_a, constant_b = as_index(a), as_index(b)
+        if foldable and isinstance(constant_a, int) and isinstance(constant_b, int):
+            emitter.define(op.results[0], int_constant(foldable(constant_a, constant_b), op.results[0].type))
             return
         overflow = flags(op, "overflowFlags")
         emitter.define(op.results[0], emitter.body.let(f"{instruction} {overflow}{type_} {a}, {b}"))
@@ -77,6 +81,8 @@ def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) ->
 
 
 def _float(instruction: str) -> Lowering:
+    """Return the lowering of a float instruction."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         operands = ", ".join(emitter.get(o) for o in op.operands)
         emitter.define(
@@ -107,6 +113,8 @@ def _negf(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _intrinsic_int(name: str) -> Lowering:
+    """Return the lowering of an operation on integers to an intrinsic."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         type_ = int_type(emitter, op.results[0].type)
         arguments = [(type_, emitter.get(operand)) for operand in op.operands]
@@ -116,6 +124,8 @@ def _intrinsic_int(name: str) -> Lowering:
 
 
 def _intrinsic_float(name: str) -> Lowering:
+    """Return the lowering of an operation on floats to an intrinsic."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         type_ = scalar(op.results[0].type)
         operands = ((type_, emitter.get(o)) for o in op.operands)
@@ -143,6 +153,8 @@ def _extreme(name: str) -> Lowering:
 
 
 def _wide_product(extension: str) -> Lowering:
+    """Return the lowering of a product to two results, its low and its high half."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         width = bit_width(op.results[0].type)
         type_, wide = int_type(emitter, op.results[0].type), f"i{2 * width}"
@@ -156,6 +168,7 @@ def _wide_product(extension: str) -> Lowering:
 
 
 def _addui_extended(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `arith.addui_extended`: a sum and its carry."""
     type_ = int_type(emitter, op.results[0].type)
     pair = f"{{ {type_}, i1 }}"
     both = emitter.intrinsic(f"llvm.uadd.with.overflow.{type_}", pair, *((type_, emitter.get(o)) for o in op.operands))
@@ -164,6 +177,7 @@ def _addui_extended(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _cmpi(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `arith.cmpi`."""
     predicate = INT_PREDICATES[integer(op, "predicate")]
     type_ = int_type(emitter, op.operands[0].type)
     emitter.define(
@@ -179,6 +193,7 @@ def _cmpf(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _select(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `arith.select` of scalars and memrefs."""
     condition, (then, other) = emitter.get(op.operands[0]), op.operands[1:]
     if scalar(op.operands[0].type) != "i1":
         raise unsupported_type(emitter, op.operands[0].type)
@@ -195,11 +210,13 @@ def _select(emitter: FunctionEmitter, op: Operation) -> None:
     ]
     emitter.define(result, unflatten(parts, result.type))
     if isinstance(a, MemRef) and isinstance(b, MemRef) and a.root == b.root:
-        chosen = emitter.memref(result)
-        emitter.define(result, chosen.rooted(a.root, a.read_only and b.read_only))
+        selected = emitter.memref(result)
+        emitter.define(result, selected.rooted(a.root, a.read_only and b.read_only))
 
 
 def _cast(instruction: str) -> Lowering:
+    """Return the lowering of a conversion to one instruction."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
         emitter.define(
@@ -210,14 +227,16 @@ def _cast(instruction: str) -> Lowering:
 
 
 def _index_cast(extension: str) -> Lowering:
+    """Return the lowering of a conversion between an index and an integer."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         source, target = int_type(emitter, op.operands[0].type), int_type(emitter, op.results[0].type)
         from_width, to_width = bit_width(op.operands[0].type), bit_width(op.results[0].type)
         operand = emitter.get(op.operands[0])
-        known = as_index(operand)
-        if isinstance(known, int):
-            known = known & ((1 << from_width) - 1) if extension == "zext" else known
-            emitter.define(op.results[0], int_constant(known, op.results[0].type))
+        constant = as_index(operand)
+        if isinstance(constant, int):
+            constant = constant & ((1 << from_width) - 1) if extension == "zext" else constant
+            emitter.define(op.results[0], int_constant(constant, op.results[0].type))
         elif from_width == to_width:
             emitter.define(op.results[0], operand)
         else:
@@ -236,32 +255,36 @@ def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: 
     a vector on x86 to branches for each lane.
     """
     bits, signed = int(target[1:]), instruction == "fptosi"
-    least, beyond = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
-    inside = emitter.body.let(f"freeze {target} {emitter.body.let(f'{instruction} {type_} {operand} to {target}')}")
-    over = emitter.body.let(f"fcmp oge {type_} {operand}, {beyond}.0")
-    value = emitter.body.let(f"select i1 {over}, {target} {beyond - 1}, {target} {inside}")
+    lowest, limit = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
+    converted = emitter.body.let(f"freeze {target} {emitter.body.let(f'{instruction} {type_} {operand} to {target}')}")
+    is_above = emitter.body.let(f"fcmp oge {type_} {operand}, {limit}.0")
+    value = emitter.body.let(f"select i1 {is_above}, {target} {limit - 1}, {target} {converted}")
     if signed:
-        under = emitter.body.let(f"fcmp olt {type_} {operand}, {least}.0")
-        value = emitter.body.let(f"select i1 {under}, {target} {least}, {target} {value}")
-        none = emitter.body.let(f"fcmp uno {type_} {operand}, {operand}")
+        is_below = emitter.body.let(f"fcmp olt {type_} {operand}, {lowest}.0")
+        value = emitter.body.let(f"select i1 {is_below}, {target} {lowest}, {target} {value}")
+        is_nan = emitter.body.let(f"fcmp uno {type_} {operand}, {operand}")
     else:
-        none = emitter.body.let(f"fcmp ule {type_} {operand}, -1.0")
-    return emitter.body.let(f"select i1 {none}, {target} 0, {target} {value}")
+        is_nan = emitter.body.let(f"fcmp ule {type_} {operand}, -1.0")
+    return emitter.body.let(f"select i1 {is_nan}, {target} 0, {target} {value}")
 
 
 def _float_to_int(instruction: str) -> Lowering:
+    """Return the lowering of a conversion to an integer, which saturates; NaN becomes 0."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         type_, operand = scalar(op.operands[0].type), emitter.get(op.operands[0])
         target = int_type(emitter, op.results[0].type)
-        wide = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
+        converted_type = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
         if (
             type_ == "half" and emitter.platform.arch == "x86_64"
         ):  # LLVM's code with AVX512-FP16 makes the least i16 of NaN
             type_, operand = "float", emitter.body.let(f"fpext half {operand} to float")
-        if (type_, wide) in INEXACT and emitter.platform.arch == "x86_64":
-            value = _saturated(emitter, instruction, type_, operand, wide)
+        if (type_, converted_type) in INEXACT and emitter.platform.arch == "x86_64":
+            value = _saturated(emitter, instruction, type_, operand, converted_type)
         else:
-            value = emitter.intrinsic(f"llvm.{instruction}.sat.{wide}.{FLOAT_SUFFIX[type_]}", wide, (type_, operand))
+            value = emitter.intrinsic(
+                f"llvm.{instruction}.sat.{converted_type}.{FLOAT_SUFFIX[type_]}", converted_type, (type_, operand)
+            )
         if target == "i1":
             value = emitter.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
         emitter.define(op.results[0], value)
@@ -270,6 +293,8 @@ def _float_to_int(instruction: str) -> Lowering:
 
 
 def _int_to_float(instruction: str) -> Lowering:
+    """Return the lowering of a conversion from an integer to a float."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         source, target = int_type(emitter, op.operands[0].type), op.results[0].type
         if int(source[1:]) > 64 and emitter.platform.arch == "nvptx64":
@@ -286,10 +311,11 @@ def _int_to_float(instruction: str) -> Lowering:
 
 
 def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
-    source, target, direct = op.operands[0].type, op.results[0].type, native(emitter.platform).conversions
+    """Lower `arith.extf` and `arith.truncf`."""
+    source, target, native_types = op.operands[0].type, op.results[0].type, native(emitter.platform).conversions
     float_type(emitter, source)
     float_type(emitter, target)
-    if type(source) in direct and type(target) in direct:
+    if type(source) in native_types and type(target) in native_types:
         instruction = "fpext" if bit_width(target) > bit_width(source) else "fptrunc"
         operand = emitter.get(op.operands[0])
         emitter.define(op.results[0], emitter.body.let(f"{instruction} {scalar(source)} {operand} to {scalar(target)}"))
@@ -298,6 +324,7 @@ def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `arith.bitcast`."""
     source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
     operand = emitter.get(op.operands[0])
     emitter.define(

@@ -21,6 +21,7 @@ INSTRUCTIONS = {
 
 
 def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower an atomic update: by one instruction if there is one, else by a loop of compare-exchanges."""
     kind, target = kind_of(op), emitter.memref(op.operands[1])
     element = target.element
     if problem := why_not(kind, element):
@@ -73,14 +74,14 @@ def _exchanged(emitter: FunctionEmitter, op: Operation, pointer: str, element: A
     """Emit a compare-exchange loop that updates an element, and return the old value."""
     type_, word, align = scalar(element), f"i{bit_width(element)}", alignment(element)
 
-    def new(seen: str) -> tuple[str, str]:
+    def new_word(seen: str) -> tuple[str, str]:
         old = _cast(emitter, seen, word, type_)
         return old, _cast(emitter, combined(emitter, emitter.module.table, op, element, old), type_, word)
 
-    first = emitter.body.let(
+    initial = emitter.body.let(
         f"load atomic {word}, ptr {pointer} {emitter.platform.atomic_scope}monotonic, align {align}"
     )
-    return _loop(emitter, pointer, word, align, first, new)
+    return _loop(emitter, pointer, word, align, initial, new_word)
 
 
 def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
@@ -89,20 +90,20 @@ def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, eleme
     All accesses to the word are atomic: at the end of a buffer it has bytes that are not the buffer's.
     """
     type_, part, let = scalar(element), f"i{bit_width(element)}", emitter.body.let
-    within = let(f"and i64 {let(f'ptrtoint ptr {pointer} to i64')}, 3")
-    word = let(f"getelementptr i8, ptr {pointer}, i64 {let(f'sub i64 0, {within}')}")
-    shift = let(f"shl i32 {let(f'trunc i64 {within} to i32')}, 3")
-    others = let(f"xor i32 {let(f'shl i32 {(1 << bit_width(element)) - 1}, {shift}')}, -1")
+    offset_in_word = let(f"and i64 {let(f'ptrtoint ptr {pointer} to i64')}, 3")
+    word = let(f"getelementptr i8, ptr {pointer}, i64 {let(f'sub i64 0, {offset_in_word}')}")
+    shift = let(f"shl i32 {let(f'trunc i64 {offset_in_word} to i32')}, 3")
+    kept_mask = let(f"xor i32 {let(f'shl i32 {(1 << bit_width(element)) - 1}, {shift}')}, -1")
 
-    def new(seen: str) -> tuple[str, str]:
+    def new_word(seen: str) -> tuple[str, str]:
         bits = let(f"trunc i32 {let(f'lshr i32 {seen}, {shift}')} to {part}")
         old = _cast(emitter, bits, part, type_)
         new_value = _cast(emitter, combined(emitter, emitter.module.table, op, element, old), type_, part)
-        moved = let(f"shl i32 {let(f'zext {part} {new_value} to i32')}, {shift}")
-        return old, let(f"or i32 {let(f'and i32 {seen}, {others}')}, {moved}")
+        shifted = let(f"shl i32 {let(f'zext {part} {new_value} to i32')}, {shift}")
+        return old, let(f"or i32 {let(f'and i32 {seen}, {kept_mask}')}, {shifted}")
 
-    first = let(f"atomicrmw or ptr {word}, i32 0 {emitter.platform.atomic_scope}monotonic")
-    return _loop(emitter, word, "i32", 4, first, new)
+    initial = let(f"atomicrmw or ptr {word}, i32 0 {emitter.platform.atomic_scope}monotonic")
+    return _loop(emitter, word, "i32", 4, initial, new_word)
 
 
 def _cast(emitter: FunctionEmitter, operand: str, source: str, target: str) -> str:
@@ -110,26 +111,35 @@ def _cast(emitter: FunctionEmitter, operand: str, source: str, target: str) -> s
 
 
 def _loop(
-    emitter: FunctionEmitter, pointer: str, word: str, align: int, first: str, new: Callable[[str], tuple[str, str]]
+    emitter: FunctionEmitter,
+    pointer: str,
+    word: str,
+    align: int,
+    initial: str,
+    new_word: Callable[[str], tuple[str, str]],
 ) -> str:
-    """Write the loop of a compare-exchange, and return the old value.
+    """Emit the loop of a compare-exchange, and return the old value.
 
-    first: the word before the loop. new: gets the word that was seen last, and gives the value in it and the word to
+    initial: the word before the loop. new_word: gets the last seen word, and returns the old element and the word to
     store.
     """
-    again, done, before = emitter.body.new_label("again"), emitter.body.new_label("exchanged"), emitter.body.label
+    loop_label, exit_label, entry_label = (
+        emitter.body.new_label("again"),
+        emitter.body.new_label("exchanged"),
+        emitter.body.label,
+    )
     scope = emitter.platform.atomic_scope
-    emitter.body.br(again)
-    emitter.body.start(again)
+    emitter.body.br(loop_label)
+    emitter.body.start(loop_label)
     seen = emitter.body.phi(word)
-    old, stored = new(seen.name)
+    old, stored = new_word(seen.name)
     pair = emitter.body.let(
         f"cmpxchg ptr {pointer}, {word} {seen.name}, {word} {stored} {scope}monotonic monotonic, align {align}"
     )
     current = emitter.body.let(f"extractvalue {{ {word}, i1 }} {pair}, 0")
-    seen.incoming += [(first, before), (current, emitter.body.label)]
-    emitter.body.cond_br(emitter.body.let(f"extractvalue {{ {word}, i1 }} {pair}, 1"), done, again)
-    emitter.body.start(done)
+    seen.incoming += [(initial, entry_label), (current, emitter.body.label)]
+    emitter.body.cond_br(emitter.body.let(f"extractvalue {{ {word}, i1 }} {pair}, 1"), exit_label, loop_label)
+    emitter.body.start(exit_label)
     return old
 
 

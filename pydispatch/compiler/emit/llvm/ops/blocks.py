@@ -45,18 +45,20 @@ def pieces_of(emitter: FunctionEmitter, size: int, element: Attribute) -> list[P
 
 
 def address(emitter: FunctionEmitter, memref: MemRef, *indices: Index) -> str:
-    """Return a pointer to an element: what is known goes last, so that it ends in the instruction's displacement."""
-    known, open_ = (
+    """Return a pointer to an element. The constant part is added last, so that it becomes the displacement of an
+    instruction.
+    """
+    constant_offset, offset = (
         memref.offset if isinstance(memref.offset, int) else 0,
         memref.offset if isinstance(memref.offset, str) else 0,
     )
     for index, stride in zip(indices, memref.strides, strict=True):
         if isinstance(index, int) and isinstance(stride, int):
-            known += index * stride
+            constant_offset += index * stride
         else:
-            open_ = emitter.body.plus(open_, emitter.body.times(index, stride))
+            offset = emitter.body.plus(offset, emitter.body.times(index, stride))
     pointer = memref.aligned
-    for part in (open_, known):
+    for part in (offset, constant_offset):
         if part != 0:
             pointer = emitter.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {pointer}, i64 {part}")
     return pointer
@@ -90,13 +92,14 @@ def initial(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequenc
 
 
 def write(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], values: Sequence[str]) -> None:
-    rest = iter(values)
+    """Emit the stores of a register block's values, row by row."""
+    remaining = iter(values)
     for row in range(rows):
         for piece in pieces:
             place = address(emitter, memref, row, piece.first)
             access = emitter.access(memref, block=True)
             emitter.body.emit(
-                f"store {piece.type} {next(rest)}, ptr {place}, align {alignment(memref.element)}{access}"
+                f"store {piece.type} {next(remaining)}, ptr {place}, align {alignment(memref.element)}{access}"
             )
 
 
@@ -104,29 +107,30 @@ Step = Callable[[Index, list[str]], list[str]]
 
 
 def run_steps(
-    emitter: FunctionEmitter, size: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
+    emitter: FunctionEmitter, size: Index, types: Sequence[str], initial: list[str], unroll: int, step: Step
 ) -> list[str]:
     """Emit a loop of `step` for 0 <= k < size in order, unrolled by `unroll`, that carries one value of each type."""
     if isinstance(size, int) and size <= unroll:
         for k in range(size):
-            start = step(k, start)
-        return start
-    whole: Index = size - size % unroll if isinstance(size, int) else size
+            initial = step(k, initial)
+        return initial
+    unrolled_end: Index = size - size % unroll if isinstance(size, int) else size
     if unroll > 1 and not isinstance(size, int):
-        whole = emitter.body.let(f"and i64 {size}, {-unroll}")
-    values = loop(emitter, 0, whole, types, start, unroll, step)
-    if whole == size:
+        unrolled_end = emitter.body.let(f"and i64 {size}, {-unroll}")
+    values = loop(emitter, 0, unrolled_end, types, initial, unroll, step)
+    if unrolled_end == size:
         return values
-    return loop(emitter, whole, size, types, values, 1, step)
+    return loop(emitter, unrolled_end, size, types, values, 1, step)
 
 
 def loop(
-    emitter: FunctionEmitter, low: Index, high: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
+    emitter: FunctionEmitter, low: Index, high: Index, types: Sequence[str], initial: list[str], unroll: int, step: Step
 ) -> list[str]:
+    """Emit a loop of `step` from `low` to `high`, unrolled by `unroll`, that carries one value of each type."""
     loop = Loop(emitter, (low, high, unroll))
     loop.begin()
     phis = [emitter.body.phi(type_) for type_ in types]
-    for phi, value in zip(phis, start, strict=True):
+    for phi, value in zip(phis, initial, strict=True):
         phi.incoming.append((value, loop.before))
     loop.enter()
     values = [phi.name for phi in phis]
@@ -169,24 +173,26 @@ def run_dims(
     rhs: MemRef,
     accumulator: MemRef,
     types: Sequence[str],
-    start: list[str],
+    initial: list[str],
     step: Steps,
 ) -> list[str]:
     """Emit `step` for all steps of K, of which the last dimension is innermost, and return the values after the last
-    step. types: of the values; start: the values before the first step.
+    step.
+
+    types: of the values. initial: the values before the first step.
     """
     dims = len(rhs.sizes) - (2 if lhs.element != accumulator.element else 1)
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
 
-    def level(at: tuple[Index, ...], values: list[str]) -> list[str]:
-        size = sizes[len(at)]
-        if len(at) == dims - 1:
+    def level(indices: tuple[Index, ...], values: list[str]) -> list[str]:
+        size = sizes[len(indices)]
+        if len(indices) == dims - 1:
             return run_steps(
-                emitter, size, types, values, unrolling(len(types)), lambda k, inner: step((*at, k), inner)
+                emitter, size, types, values, unrolling(len(types)), lambda k, inner: step((*indices, k), inner)
             )
-        return run_steps(emitter, size, types, values, 1, lambda i, inner: level((*at, i), inner))
+        return run_steps(emitter, size, types, values, 1, lambda i, inner: level((*indices, i), inner))
 
-    return level((), start)
+    return level((), initial)
 
 
 def unrolling(independent: int) -> int:
@@ -195,6 +201,7 @@ def unrolling(independent: int) -> int:
 
 
 def block_of(emitter: FunctionEmitter, memref: MemRef) -> tuple[int, int]:
+    """Return the rows and columns of a register block. Raise CompileError for one that is not static and contiguous."""
     rows, columns = memref.sizes
     if not isinstance(rows, int) or not isinstance(columns, int) or (memref.strides[1] != 1 and columns > 1):
         raise emitter.error("the block of pyd.contract must be static with contiguous rows")

@@ -32,7 +32,7 @@ from pydispatch.ir.functions import CALLS
 def c_arguments(
     emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]
 ) -> list[tuple[str, str, Attribute | None]]:
-    """(LLVM type, operand, scalar type or None) of every C argument, fields included."""
+    """Return (LLVM type, operand, scalar type or None) of every C argument, fields included."""
     bare = is_set(callee, "llvm.bareptr")
     arguments: list[tuple[str, str, Attribute | None]] = []
     for value, type_ in zip(operands, callee.function_type.inputs.data, strict=True):
@@ -42,9 +42,9 @@ def c_arguments(
             arguments.append(("ptr", first_element(emitter, value), None))
         else:
             checked_memref(type_)
-            whole = (value.offset, *value.sizes, *value.strides)
+            layout = (value.offset, *value.sizes, *value.strides)
             arguments += [("ptr", value.base, None), ("ptr", value.aligned, None)]
-            arguments += [("i64", str(part), None) for part in whole]
+            arguments += [("i64", str(part), None) for part in layout]
     for name in import_fields(callee):
         arguments.append((*emitter.platform.field(emitter, name), None))
     return arguments
@@ -59,9 +59,9 @@ def extension(emitter: FunctionEmitter, type_: Attribute | None, attributes: Att
     """Return the attribute by which a narrow integer is extended, "" for none: see the top of this file."""
     if type_ is None or not is_integer(type_) or bit_width(type_) > 32:
         return ""
-    stated = attributes.data if isinstance(attributes, DictionaryAttr) else {}
+    attribute_table = attributes.data if isinstance(attributes, DictionaryAttr) else {}
     for word in ("zeroext", "signext"):
-        if f"llvm.{word}" in stated:
+        if f"llvm.{word}" in attribute_table:
             return f"{word} "
     if bit_width(type_) == 32:
         return "signext " if emitter.platform.arch == "riscv64" else ""
@@ -81,23 +81,23 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
             "pass a memref<...> for it to write its results into",
         )
     arg_attrs, res_attrs = attribute(callee, "arg_attrs"), attribute(callee, "res_attrs")
-    spelled: list[tuple[str, str, str]] = []
-    rest = iter([index for index, value in enumerate(operands) if not isinstance(value, MemRef)])
+    arguments: list[tuple[str, str, str]] = []
+    scalar_indices = iter([index for index, value in enumerate(operands) if not isinstance(value, MemRef)])
     for type_, operand, source in c_arguments(emitter, callee, operands):
-        attrs = _nth(arg_attrs, next(rest)) if source is not None else None
+        attrs = _nth(arg_attrs, next(scalar_indices)) if source is not None else None
         if _as_bits(emitter, source):
             bits = operand if type_[0] == "i" else emitter.body.let(f"bitcast {type_} {operand} to i16")
-            spelled.append((f"i{bit_width(source)}", "zeroext ", bits))  # type: ignore[arg-type]
+            arguments.append((f"i{bit_width(source)}", "zeroext ", bits))  # type: ignore[arg-type]
         else:
-            spelled.append((type_, extension(emitter, source, attrs), operand))
+            arguments.append((type_, extension(emitter, source, attrs), operand))
     result = "void"
     if outputs and _as_bits(emitter, outputs[0]):
         result = f"zeroext i{bit_width(outputs[0])}"
     elif outputs:
         result = extension(emitter, outputs[0], _nth(res_attrs, 0)) + scalar(outputs[0])
-    parameters = ", ".join(f"{type_} {extend}".rstrip() for type_, extend, _ in spelled)
+    parameters = ", ".join(f"{type_} {extend}".rstrip() for type_, extend, _ in arguments)
     emitter.module.declare(name, f"declare hidden {result} @{quoted(name)}({parameters})")
-    operand_list = ", ".join(f"{type_} {extend}{operand}" for type_, extend, operand in spelled)
+    operand_list = ", ".join(f"{type_} {extend}{operand}" for type_, extend, operand in arguments)
     call = f"call {result} @{quoted(name)}({operand_list})"
     if not outputs:
         emitter.body.emit(call)
@@ -149,6 +149,7 @@ def stop_on_failure(emitter: FunctionEmitter, status: str) -> None:
 
 
 def _callee(emitter: FunctionEmitter, op: Operation) -> FuncOp:
+    """Return the function that a call names. Raise CompileError for an undeclared one."""
     name = symbol(op, "callee")
     callee = emitter.module.functions.get(name)
     if callee is None:
@@ -167,6 +168,7 @@ def _available(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _call(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `func.call` to a helper function, an import or a linked C function."""
     callee, name = _callee(emitter, op), symbol(op, "callee")
     operand_types = [operand.type for operand in op.operands]
     if operand_types != list(callee.function_type.inputs.data):
@@ -180,9 +182,9 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         values = emitter.platform.import_call(emitter, callee, operands)
     else:
         values = linked_call(emitter, callee, operands, import_symbol(callee))
-    rest = iter(values)
+    remaining = iter(values)
     for result in op.results:
-        emitter.define(result, unflatten([next(rest) for _ in components(result.type)], result.type))
+        emitter.define(result, unflatten([next(remaining) for _ in components(result.type)], result.type))
 
 
 ROWS: dict[str, Lowering] = {**dict.fromkeys(CALLS, _call), AVAILABLE: _available}

@@ -49,6 +49,7 @@ SHORT = ("math.rsqrt", "math.roundeven")
 
 
 def _contract(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `pyd.contract`, a product of register blocks, by the element types and layouts of its operands."""
     a, b, c = (emitter.memref(operand) for operand in op.operands)
     if c.read_only:
         raise emitter.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
@@ -60,11 +61,13 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         shape = tile_shape(emitter, op)
         if shape is None or not holds_block(emitter, shape, a, b, c):
             multiply_groups(emitter, a, b, c, fresh, unsigned)
-        elif rest := multiply_tiles(emitter, a, b, c, fresh, unsigned, shape[2]):
-            multiply_groups(emitter, *rest, c, False, unsigned)
+        elif remainder := multiply_tiles(emitter, a, b, c, fresh, unsigned, shape[2]):
+            multiply_groups(emitter, *remainder, c, False, unsigned)
     elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
-        ahead = attribute(op, "prefetch")
-        _along_columns(emitter, a, b, c, fresh, ahead.value.data if isinstance(ahead, IntegerAttr) else 0)
+        prefetch_attribute = attribute(op, "prefetch")
+        _along_columns(
+            emitter, a, b, c, fresh, prefetch_attribute.value.data if isinstance(prefetch_attribute, IntegerAttr) else 0
+        )
     elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:
         _along_k(emitter, a, b, c, fresh)
     else:
@@ -116,6 +119,7 @@ def _widened(emitter: FunctionEmitter, memref: MemRef, piece: Piece, *indices: I
 
 
 def _multiply_add(emitter: FunctionEmitter, piece: Piece, lhs: str, rhs: str, acc: str) -> str:
+    """Emit lhs * rhs + acc of vectors."""
     if is_float(piece.element):
         suffix = f"v{piece.lanes}f{bit_width(piece.element)}"
         return emitter.intrinsic(
@@ -126,26 +130,28 @@ def _multiply_add(emitter: FunctionEmitter, piece: Piece, lhs: str, rhs: str, ac
 
 
 def _along_columns(
-    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, ahead: int
+    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, prefetch_bytes: int
 ) -> None:
-    """Emit multiply-adds of vectors of B's rows and broadcast elements of A. ahead: prefetch distance in bytes."""
+    """Emit multiply-adds of vectors of B's rows and broadcast elements of A. prefetch_bytes: how far ahead B is
+    prefetched; 0 for not.
+    """
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)
     element = scalar(lhs.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
         vectors = [_widened(emitter, rhs, piece, *k, piece.first) for piece in pieces]
-        if ahead:
-            for at in range(0, columns * bit_width(rhs.element) // 8, LINE):
-                prefetch(emitter, address(emitter, rhs, *k, 0), ahead + at)
-        out: list[str] = []
+        if prefetch_bytes:
+            for offset in range(0, columns * bit_width(rhs.element) // 8, LINE):
+                prefetch(emitter, address(emitter, rhs, *k, 0), prefetch_bytes + offset)
+        sums: list[str] = []
         for row in range(rows):
             factor = load(emitter, lhs, element, row, *k)
-            wide = {lanes: splat(emitter, factor, element, lanes) for lanes in {piece.lanes for piece in pieces}}
+            broadcast = {lanes: splat(emitter, factor, element, lanes) for lanes in {piece.lanes for piece in pieces}}
             for index, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + index]
-                out.append(_multiply_add(emitter, piece, wide[piece.lanes], vectors[index], acc))
-        return out
+                sums.append(_multiply_add(emitter, piece, broadcast[piece.lanes], vectors[index], acc))
+        return sums
 
     run_all(emitter, lhs, rhs, accumulator, pieces, fresh, step)
 
@@ -171,11 +177,11 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
         return [_multiply_add(emitter, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
 
     def step(block: Index, values: list[str]) -> list[str]:
-        out: list[str] = []
+        sums_of_step: list[str] = []
         for part in range(parts):
             k = emitter.body.plus(emitter.body.times(block, step_size), part * lanes)
-            out += products(k, piece, values[part * rows * columns : (part + 1) * rows * columns])
-        return out
+            sums_of_step += products(k, piece, values[part * rows * columns : (part + 1) * rows * columns])
+        return sums_of_step
 
     blocks: Index = size // step_size if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {step_size}")
     count = rows * columns
@@ -189,23 +195,25 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     def vectors_left(block: Index, values: list[str]) -> list[str]:
         return products(emitter.body.times(block, lanes), piece, values)
 
-    done = emitter.body.times(blocks, parts)
+    covered = emitter.body.times(blocks, parts)
     all_vectors: Index = size // lanes if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {lanes}")
-    if parts > 1 and done != all_vectors:
-        sums = loop(emitter, done, all_vectors, [piece.type] * count, sums, 1, vectors_left)
+    if parts > 1 and covered != all_vectors:
+        sums = loop(emitter, covered, all_vectors, [piece.type] * count, sums, 1, vectors_left)
     totals = _sums_of_lanes(emitter, piece, sums)
     tail = emitter.body.times(all_vectors, lanes)
     if tail != size:
-        one = Piece(0, 1, accumulator.element)
-        singles = [emitter.body.let(f"insertelement {one.type} poison, {element} {v}, i64 0") for v in totals]
-        singles = loop(emitter, tail, size, [one.type] * count, singles, 1, lambda k, values: products(k, one, values))
-        totals = [emitter.body.let(f"extractelement {one.type} {v}, i64 0") for v in singles]
+        lane = Piece(0, 1, accumulator.element)
+        lane_sums = [emitter.body.let(f"insertelement {lane.type} poison, {element} {v}, i64 0") for v in totals]
+        lane_sums = loop(
+            emitter, tail, size, [lane.type] * count, lane_sums, 1, lambda k, values: products(k, lane, values)
+        )
+        totals = [emitter.body.let(f"extractelement {lane.type} {v}, i64 0") for v in lane_sums]
     for index, total in enumerate(totals):
         place = address(emitter, accumulator, index // columns, index % columns)
         attributes = f"align {alignment(accumulator.element)}{emitter.access(accumulator, block=True)}"
         if not fresh:
-            before = emitter.body.let(f"load {element}, ptr {place}, {attributes}")
-            total = _sum(emitter, element, before, total, accumulator.element)
+            old_total = emitter.body.let(f"load {element}, ptr {place}, {attributes}")
+            total = _sum(emitter, element, old_total, total, accumulator.element)
         emitter.body.emit(f"store {element} {total}, ptr {place}, {attributes}")
 
 
@@ -226,23 +234,25 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
     width = lanes
     while width > 1:
         # Shuffles within 16 bytes are the cheap ones.
-        half, near = width // 2, 128 // bit_width(element)
-        block = near if width <= near else lanes
+        half, lanes_of_16_bytes = width // 2, 128 // bit_width(element)
+        block = lanes_of_16_bytes if width <= lanes_of_16_bytes else lanes
         pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [tuple(vectors)]
         type_, vectors = f"<{lanes} x {scalar(element)}>", []
         for pair in pairs:
-            low, owners = list[int](), list[int]()
+            low_lanes, owners = list[int](), list[int]()
             for start in range(0, lanes, block):
                 for index, (_, owned) in enumerate(pair):
                     for lane in range(start, min(start + block, lanes), width):
-                        low += range(index * lanes + lane, index * lanes + lane + half)
+                        low_lanes += range(index * lanes + lane, index * lanes + lane + half)
                         owners.append(owned[lane // width])
-            x, y = (shuffled(emitter, type_, pair[0][0], pair[-1][0], [lane + by for lane in low]) for by in (0, half))
-            vectors.append((_sum(emitter, f"<{len(low)} x {scalar(element)}>", x, y, element), owners))
-        lanes, width = len(low), half
+            x, y = (
+                shuffled(emitter, type_, pair[0][0], pair[-1][0], [lane + by for lane in low_lanes]) for by in (0, half)
+            )
+            vectors.append((_sum(emitter, f"<{len(low_lanes)} x {scalar(element)}>", x, y, element), owners))
+        lanes, width = len(low_lanes), half
     (total, owners), type_ = vectors[0], f"<{lanes} x {scalar(element)}>"
-    places = (owners.index(index) for index in range(len(values)))
-    return [emitter.body.let(f"extractelement {type_} {total}, i64 {place}") for place in places]
+    lane_of_value = (owners.index(index) for index in range(len(values)))
+    return [emitter.body.let(f"extractelement {type_} {total}, i64 {place}") for place in lane_of_value]
 
 
 ROWS: dict[str, Lowering] = {"pyd.contract": _contract}

@@ -55,15 +55,17 @@ def multiply_groups(
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
         vectors = [load(emitter, rhs, f"<{group * piece.lanes} x {narrow}>", *k, piece.first, 0) for piece in pieces]
-        out: list[str] = []
+        sums: list[str] = []
         for row in range(rows):
             steps = load(emitter, lhs, "i32", row, *k, 0)
             for index, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + index]
-                wide = splat(emitter, steps, "i32", piece.lanes)
-                left = emitter.body.let(f"bitcast <{piece.lanes} x i32> {wide} to <{group * piece.lanes} x {narrow}>")
-                out.append(group_products(emitter, piece, (group, narrow, unsigned), left, vectors[index], acc))
-        return out
+                broadcast = splat(emitter, steps, "i32", piece.lanes)
+                left = emitter.body.let(
+                    f"bitcast <{piece.lanes} x i32> {broadcast} to <{group * piece.lanes} x {narrow}>"
+                )
+                sums.append(group_products(emitter, piece, (group, narrow, unsigned), left, vectors[index], acc))
+        return sums
 
     run_all(emitter, lhs, rhs, accumulator, pieces, fresh, step)
 
@@ -71,8 +73,10 @@ def multiply_groups(
 def group_products(
     emitter: FunctionEmitter, piece: Piece, form: tuple[int, str, Unsigned], lhs: str, rhs: str, acc: str
 ) -> str:
-    """acc[i] + the sum of a[g i + s] b[g i + s] over 0 <= s < g for each lane i. form: (g, element, which are
-    unsigned)."""
+    """Emit acc[i] + the sum of a[g i + s] b[g i + s] over 0 <= s < g for each lane i, and return it.
+
+    form: (g, element type, whether a and b are unsigned).
+    """
     group, narrow, unsigned = form
     lanes, type_ = piece.lanes, f"<{group * piece.lanes} x {narrow}>"
     if is_float(piece.element):
@@ -82,23 +86,25 @@ def group_products(
             (rhs, lhs) if unsigned == (False, True) else (lhs, rhs)
         )  # instructions take unsigned bytes first
         return emitter.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
-    has = emitter.platform.features
-    if group == 2 and emitter.platform.arch == "x86_64" and lanes in PMADD and (lanes < 16 or "avx512bw" in has):
+    features = emitter.platform.features
+    if group == 2 and emitter.platform.arch == "x86_64" and lanes in PMADD and (lanes < 16 or "avx512bw" in features):
         products = emitter.intrinsic(PMADD[lanes], piece.type, (type_, lhs), (type_, rhs))
         return emitter.body.let(f"add {piece.type} {acc}, {products}")
     for step in range(group):
         mask = ", ".join(f"i32 {group * lane + step}" for lane in range(lanes))
         factors = []
         for value, extend in zip((lhs, rhs), ("zext" if u else "sext" for u in unsigned), strict=True):
-            part = emitter.body.let(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{mask}>")
-            factors.append(emitter.body.let(f"{extend} <{lanes} x {narrow}> {part} to {piece.type}"))
+            elements = emitter.body.let(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{mask}>")
+            factors.append(emitter.body.let(f"{extend} <{lanes} x {narrow}> {elements} to {piece.type}"))
         product = emitter.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}")
         acc = emitter.body.let(f"add {piece.type} {acc}, {product}")
     return acc
 
 
 def _pairs_of_halves(emitter: FunctionEmitter, piece: Piece, type_: str, factors: tuple[str, str], acc: str) -> str:
-    """acc[i] + a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1], of bf16, which are the upper halves of f32."""
+    """Emit acc[i] + a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1] of bf16 numbers, which are the upper halves of f32, and
+    return it.
+    """
     words = f"<{piece.lanes} x i32>"
     pairs = [emitter.body.let(f"bitcast {type_} {factor} to {words}") for factor in factors]
     for what, by in (("shl", 16), ("and", -65536)):
@@ -128,13 +134,15 @@ def _byte_products(emitter: FunctionEmitter, lanes: int, unsigned: Unsigned) -> 
 def _multiply_matrices(
     emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, unsigned: Unsigned
 ) -> None:
-    """Eight steps of K of two rows and two columns in one instruction. A vector of sums has both columns of the first
-    row, then those of the second one; the other way round where the instruction takes B first, which is unsigned. An
-    odd last row, or column, is its own neighbour."""
+    """Emit products of eight steps of K of two rows and two columns in one instruction.
+
+    A vector of sums has both columns of the first row, then those of the second one; the reverse where the instruction
+    takes B, which is unsigned, first. An odd last row or column is its own neighbour.
+    """
     if emitter.platform.arch != "aarch64" or "i8mm" not in emitter.platform.features:
         raise emitter.error("pyd.contract multiplies groups of eight bytes only for aarch64 with i8mm")
     rows, columns = block_of(emitter, accumulator)
-    pieces, turned = pieces_of(emitter, columns, accumulator.element), unsigned == (False, True)
+    pieces, is_transposed = pieces_of(emitter, columns, accumulator.element), unsigned == (False, True)
     name = f"llvm.aarch64.neon.{'us' if unsigned[0] != unsigned[1] else 'u' if unsigned[0] else 's'}mmla.v4i32.v16i8"
 
     def joined(first: str, second: str) -> str:
@@ -147,46 +155,52 @@ def _multiply_matrices(
     def column_pair(k: tuple[Index, ...], column: int) -> str:
         if column + 1 < columns:
             return load(emitter, rhs, BYTES, *k, column, 0)
-        last = load(emitter, rhs, HALF, *k, column, 0)
-        return joined(last, last)
+        last_column = load(emitter, rhs, HALF, *k, column, 0)
+        return joined(last_column, last_column)
 
-    down, along = range(0, rows, 2), range(0, columns, 2)
-    places = [(row, column) for row in down for column in along]
-    order = sorted(places, key=lambda at: at[::-1]) if len(down) < len(along) else places  # the fewer stay in registers
+    row_starts, column_starts = range(0, rows, 2), range(0, columns, 2)
+    tiles = [(row, column) for row in row_starts for column in column_starts]
+    order = (
+        sorted(tiles, key=lambda at: at[::-1]) if len(row_starts) < len(column_starts) else tiles
+    )  # the fewer stay in registers
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        left, right, out = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
-        before = dict(zip(places, values, strict=True))
+        left, right, new_sums = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
+        old_sums = dict(zip(tiles, values, strict=True))
         for row, column in order:
             x = left[row] = left.get(row) or row_pair(k, row)
             y = right[column] = right.get(column) or column_pair(k, column)
-            factors = ((BYTES, y), (BYTES, x)) if turned else ((BYTES, x), (BYTES, y))
-            out[row, column] = emitter.intrinsic(name, SUMS, (SUMS, before[row, column]), *factors)
-        return [out[place] for place in places]
+            factors = ((BYTES, y), (BYTES, x)) if is_transposed else ((BYTES, x), (BYTES, y))
+            new_sums[row, column] = emitter.intrinsic(name, SUMS, (SUMS, old_sums[row, column]), *factors)
+        return [new_sums[place] for place in tiles]
 
-    start = ["zeroinitializer"] * len(places)
+    start = ["zeroinitializer"] * len(tiles)
     if not fresh:
-        start = _matrices_of(emitter, initial(emitter, accumulator, rows, pieces, fresh), pieces, turned)
-    sums = run_dims(emitter, lhs, rhs, accumulator, [SUMS] * len(places), start, step)
-    write(emitter, accumulator, rows, pieces, _rows_of(emitter, sums, rows, pieces, turned))
+        start = _matrices_of(emitter, initial(emitter, accumulator, rows, pieces, fresh), pieces, is_transposed)
+    sums = run_dims(emitter, lhs, rhs, accumulator, [SUMS] * len(tiles), start, step)
+    write(emitter, accumulator, rows, pieces, _rows_of(emitter, sums, rows, pieces, is_transposed))
 
 
-def _matrices_of(emitter: FunctionEmitter, values: Sequence[str], pieces: Sequence[Piece], turned: bool) -> list[str]:
+def _matrices_of(
+    emitter: FunctionEmitter, values: Sequence[str], pieces: Sequence[Piece], is_transposed: bool
+) -> list[str]:
     """Shuffle row-major accumulators into vectors that hold one 2x2 tile each, as instructions like MMLA expect.
 
-    values: the accumulators of the rows, each row split into `pieces`. An odd last row or column is duplicated. turned:
-    whether each tile is ordered by column.
+    values: the accumulators of the rows, each row split into `pieces`. An odd last row or column is duplicated.
+    is_transposed: whether each tile is ordered by column.
     """
-    out: list[str] = []
+    tiles: list[str] = []
     by_row = [values[at : at + len(pieces)] for at in range(0, len(values), len(pieces))]
     for index in range(0, len(by_row), 2):
         first, second = by_row[index], by_row[min(index + 1, len(by_row) - 1)]
         for x, y, piece in zip(first, second, pieces, strict=True):
             for column in range(0, piece.lanes, 2):
-                last = min(column + 1, piece.lanes - 1)
-                lanes = [column, last, piece.lanes + column, piece.lanes + last]
-                out.append(shuffled(emitter, piece.type, x, y, [lanes[i] for i in TURNED] if turned else lanes))
-    return out
+                last_lane = min(column + 1, piece.lanes - 1)
+                lanes = [column, last_lane, piece.lanes + column, piece.lanes + last_lane]
+                tiles.append(
+                    shuffled(emitter, piece.type, x, y, [lanes[i] for i in TURNED] if is_transposed else lanes)
+                )
+    return tiles
 
 
 def _rows_of(

@@ -28,9 +28,9 @@ def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
     """
     memref = checked_memref(op.results[0].type)
     ordinal = integer(op, "binding")
-    facts = emitter.bindings[ordinal]
+    binding = emitter.bindings[ordinal]
     offset_value, dims = _split(op)
-    pointer = emitter.platform.binding(emitter, ordinal, facts.alignment)
+    pointer = emitter.platform.binding(emitter, ordinal, binding.alignment)
     byte_offset: Index = 0 if offset_value is None else emitter.index(offset_value)
     offset, sizes, strides = layout_of(memref)
     if offset is None:
@@ -38,8 +38,8 @@ def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
     else:
         offset_in_elements = offset
         pointer = emitter.body.byte_address(pointer, byte_offset)
-    rest = iter(dims)
-    extents: list[Index] = [emitter.index(next(rest)) if size is None else size for size in sizes]
+    remaining = iter(dims)
+    extents: list[Index] = [emitter.index(next(remaining)) if size is None else size for size in sizes]
     memory(memref.element_type)
     emitter.define(
         op.results[0],
@@ -51,7 +51,7 @@ def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
             _strides(emitter, extents, strides),
             memref.element_type,
             f"binding {ordinal}",
-            facts.read_only,
+            binding.read_only,
         ),
     )
 
@@ -63,7 +63,7 @@ def _elements(emitter: FunctionEmitter, offset: Index, size: int) -> Index:
 
 
 def _strides(emitter: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
-    """Open strides are those of a contiguous buffer."""
+    """Return the strides of a memref; dynamic ones are those of a contiguous buffer."""
     strides_: list[Index] = []
     running: Index = 1
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
@@ -89,8 +89,8 @@ def _words(emitter: FunctionEmitter, op: Operation, ordinal: int) -> int:
     if attribute(op, "layout") is not None:
         return 1
     others = (o for o in walk(emitter.function) if o is not op and o.name == op.name)
-    taken = any(integer(other, "ordinal") == ordinal + 1 for other in others)
-    return 2 if ordinal + 1 < emitter.platform.constant_words and not taken else 1
+    is_taken = any(integer(other, "ordinal") == ordinal + 1 for other in others)
+    return 2 if ordinal + 1 < emitter.platform.constant_words and not is_taken else 1
 
 
 def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
@@ -98,6 +98,8 @@ def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _grid(what: str) -> Lowering:
+    """Return the lowering of a workgroup id, count or size."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.define(op.results[0], emitter.platform.grid(emitter, what, integer(op, "dimension")))
 

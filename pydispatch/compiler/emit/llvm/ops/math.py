@@ -56,6 +56,8 @@ def _where(feature: str, name: str) -> Lowering:
 
 
 def _bits(name: str, *extra: tuple[str, str]) -> Lowering:
+    """Return the lowering of an operation on bits to an intrinsic. extra: further arguments, (type, operand)."""
+
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         type_ = int_type(emitter, op.results[0].type)
         emitter.define(

@@ -64,8 +64,8 @@ def _packed_place(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[In
     )
 
 
-def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: int = 1) -> str:
-    """Load the element at `indices`. least: bytes that its address is said to be a multiple of."""
+def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], min_alignment: int = 1) -> str:
+    """Load the element at `indices`. min_alignment: bytes that its address is a multiple of."""
     element = memref.element
     if packed(element):
         pointer, shift = _packed_place(emitter, memref, indices)
@@ -75,9 +75,9 @@ def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], lea
         else:
             byte = emitter.body.let(f"load i8, ptr {pointer}, align 1{emitter.access(memref)}")
         return emitter.body.let(f"trunc i8 {emitter.body.let(f'lshr i8 {byte}, {shift}')} to {scalar(element)}")
-    stored, align = memory(element), max(least, alignment(element))
+    memory_type, align = memory(element), max(min_alignment, alignment(element))
     value = emitter.body.let(
-        f"load {stored}, ptr {address(emitter, memref, indices)}, align {align}{emitter.access(memref)}"
+        f"load {memory_type}, ptr {address(emitter, memref, indices)}, align {align}{emitter.access(memref)}"
     )
     if bit_width(element) == 1:
         return emitter.body.let(f"icmp ne i8 {value}, 0")
@@ -89,40 +89,46 @@ def store(
     value: str,
     memref: MemRef,
     indices: Sequence[Index],
-    least: int = 1,
+    min_alignment: int = 1,
     own_byte: bool = False,
 ) -> None:
-    """Write the element at `indices` and no other, also where elements share a byte. own_byte: no other iteration
-    writes elements of that byte."""
+    """Store the element at `indices` and no other, also where elements share a byte.
+
+    min_alignment: bytes that its address is a multiple of. own_byte: no other iteration writes elements of that byte.
+    """
     element = memref.element
     if packed(element):
-        alone = own_byte or memref.root == "stack" or not emitter.platform.concurrent
-        _store_packed(emitter, value, memref, indices, alone)
+        is_alone = own_byte or memref.root == "stack" or not emitter.platform.concurrent
+        _store_packed(emitter, value, memref, indices, is_alone)
         return
     if bit_width(element) < 8:
         value = emitter.body.let(f"zext {scalar(element)} {value} to i8")
-    stored, align = memory(element), max(least, alignment(element))
+    memory_type, align = memory(element), max(min_alignment, alignment(element))
     pointer = address(emitter, memref, indices)
-    emitter.body.emit(f"store {stored} {value}, ptr {pointer}, align {align}{emitter.access(memref)}")
+    emitter.body.emit(f"store {memory_type} {value}, ptr {pointer}, align {align}{emitter.access(memref)}")
 
 
-def _store_packed(emitter: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], alone: bool) -> None:
-    """Not said to be independent of other iterations: neighbours meet in one byte unless an iteration writes all of
-    it. Where they may do so at once, bits are cleared and set by atomic operations; that no other iteration reads them
-    cleared is the contract of every store."""
+def _store_packed(
+    emitter: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], is_alone: bool
+) -> None:
+    """Store an element that shares its byte with neighbours.
+
+    The store is not marked as independent of other iterations. Unless `is_alone`, others may store into the byte at the
+    same time, so that bits are cleared and set by atomic operations; no other iteration reads them in between.
+    """
     pointer, shift = _packed_place(emitter, memref, indices)
     access, let = emitter.access(memref, shared=True), emitter.body.let
     mask = (1 << bit_width(memref.element)) - 1
-    wide = let(f"zext {scalar(memref.element)} {value} to i8")
-    moved = let(f"shl i8 {wide}, {shift}")
-    others = ~(mask << shift) if isinstance(shift, int) else let(f"xor i8 {let(f'shl i8 {mask}, {shift}')}, -1")
-    if not alone:
+    byte_value = let(f"zext {scalar(memref.element)} {value} to i8")
+    shifted_value = let(f"shl i8 {byte_value}, {shift}")
+    kept_mask = ~(mask << shift) if isinstance(shift, int) else let(f"xor i8 {let(f'shl i8 {mask}, {shift}')}, -1")
+    if not is_alone:
         scope = emitter.platform.atomic_scope
-        let(f"atomicrmw and ptr {pointer}, i8 {others} {scope}monotonic")
-        let(f"atomicrmw or ptr {pointer}, i8 {moved} {scope}monotonic")
+        let(f"atomicrmw and ptr {pointer}, i8 {kept_mask} {scope}monotonic")
+        let(f"atomicrmw or ptr {pointer}, i8 {shifted_value} {scope}monotonic")
         return
-    kept = let(f"and i8 {let(f'load i8, ptr {pointer}, align 1{access}')}, {others}")
-    emitter.body.emit(f"store i8 {let(f'or i8 {kept}, {moved}')}, ptr {pointer}, align 1{access}")
+    other_bits = let(f"and i8 {let(f'load i8, ptr {pointer}, align 1{access}')}, {kept_mask}")
+    emitter.body.emit(f"store i8 {let(f'or i8 {other_bits}, {shifted_value}')}, ptr {pointer}, align 1{access}")
 
 
 def _load(emitter: FunctionEmitter, op: Operation) -> None:
@@ -131,6 +137,7 @@ def _load(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _store(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `memref.store`."""
     target = emitter.memref(op.operands[1])
     if target.read_only:
         raise emitter.error("a store into a binding that is only read", READ_ONLY_NOTE)
@@ -161,6 +168,7 @@ def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
 
 
 def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower an allocation: workgroup memory if invocations share it, else the stack."""
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
     memref, size = _static(emitter, op.results[0].type)
@@ -178,6 +186,7 @@ def _nothing(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _global(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `memref.get_global` of a constant."""
     name = attribute(op, "name")
     declared = emitter.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
     if declared is None:
@@ -192,24 +201,25 @@ def _global(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType, size: int) -> str:
+    """Return the definition of a constant global. Raise CompileError for one that is not constant."""
     values = attribute(op, "initial_value")
     if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
         raise emitter.error(
             f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
             "workgroups share no state: use a binding for data that kernels write",
         )
-    element, stored = memref.element_type, memory(memref.element_type)
+    element, memory_type = memref.element_type, memory(memref.element_type)
     count = prod(memref.get_shape())
     data = list(values.get_values())
     data = data * count if len(data) == 1 else data
     if bit_width(element) < 8:
         codes = [float_bits(float(v), element) if is_float(element) else int(v) for v in data]
-        written = _bytes(codes, element)
+        texts = _bytes(codes, element)
     else:
-        written = [(float_constant if is_float(element) else int_constant)(value, element) for value in data]
-    count, elements = len(written), ", ".join(f"{stored} {value}" for value in written)
+        texts = [(float_constant if is_float(element) else int_constant)(value, element) for value in data]
+    count, elements = len(texts), ", ".join(f"{memory_type} {value}" for value in texts)
     align = max(integer(op, "alignment", 1), 16)
-    return f"private constant [{count} x {stored}] [{elements}], align {align}"
+    return f"private constant [{count} x {memory_type}] [{elements}], align {align}"
 
 
 def _bytes(codes: list[int], type_: Attribute) -> list[str]:

@@ -27,10 +27,13 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
             emitter.define(argument, value)
         emitter.region(op.regions[0], lambda terminator: None)
 
-    nest(emitter, bounds, body, parallel=True, long=any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op)))
+    nest(
+        emitter, bounds, body, is_parallel=True, is_long=any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op))
+    )
 
 
 def _parallel(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `scf.parallel`, with or without a reduction."""
     loop = cast(scf.ParallelOp, op)
     bounds: list[Range] = [
         (emitter.index(lower), emitter.index(upper), emitter.index(step))
@@ -43,14 +46,14 @@ def _parallel(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> None:
-    """Plain loops that carry the results, in order: the same bits whatever runs them."""
+    """Emit nested loops that carry the results in order, so that results do not depend on the machine."""
     block = loop.body.blocks[0]
-    last = block.last_op
-    if last is None or len(last.regions) != len(loop.initVals):
-        combined = len(last.regions) if last else 0
+    reduce_op = block.last_op
+    if reduce_op is None or len(reduce_op.regions) != len(loop.initVals):
+        combined = len(reduce_op.regions) if reduce_op else 0
         raise emitter.error(f"scf.reduce combines {combined} values, the loop carries {len(loop.initVals)}")
     is_long = is_vectorised(emitter, bounds[-1])
-    orders = [reduction_order(emitter, region) if is_long else None for region in last.regions]
+    orders = [reduction_order(emitter, region) if is_long else None for region in reduce_op.regions]
     types = [scalar(value.type) if order is None else order.integer
              for value, order in zip(loop.initVals, orders, strict=True)]  # fmt: skip
     starts = [emitter.get(value) if order is None else order.integer_of(emitter, emitter.get(value))
@@ -59,16 +62,16 @@ def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range])
     def level(depth: int, carried: list[str]) -> list[str]:
         if depth == len(bounds):
             return _iteration(emitter, loop, carried, orders)
-        nested = Loop(emitter, bounds[depth])
-        nested.begin()
+        inner_loop = Loop(emitter, bounds[depth])
+        inner_loop.begin()
         phis = [emitter.body.phi(type_) for type_ in types]
         for phi, value in zip(phis, carried, strict=True):
-            phi.incoming.append((value, nested.before))
-        nested.enter()
-        emitter.define(block.args[depth], nested.counter)
+            phi.incoming.append((value, inner_loop.before))
+        inner_loop.enter()
+        emitter.define(block.args[depth], inner_loop.counter)
         for phi, value in zip(phis, level(depth + 1, [phi.name for phi in phis]), strict=True):
             phi.incoming.append((value, emitter.body.label))
-        nested.end(known_lanes(emitter, loop.results, is_long and depth == len(bounds) - 1))
+        inner_loop.end(known_lanes(emitter, loop.results, is_long and depth == len(bounds) - 1))
         return [phi.name for phi in phis]
 
     for result, value, order in zip(loop.results, level(0, starts), orders, strict=True):
@@ -96,6 +99,7 @@ def _iteration(
 
 
 def _forall(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `scf.forall` without results."""
     loop = cast(ForallOp, op)
     if loop.outputs:
         raise emitter.error(
@@ -103,11 +107,11 @@ def _forall(emitter: FunctionEmitter, op: Operation) -> None:
             "its results are tensors: write into memrefs instead",
         )
 
-    def known(bound: int | SSAValue) -> Index:
+    def as_index(bound: int | SSAValue) -> Index:
         return bound if isinstance(bound, int) else emitter.index(bound)
 
-    sides = [[known(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
-    _independent(emitter, op, list(zip(*sides, strict=True)))
+    bounds = [[as_index(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
+    _independent(emitter, op, list(zip(*bounds, strict=True)))
 
 
 ROWS: dict[str, Lowering] = {"scf.parallel": _parallel, "scf.forall": _forall}

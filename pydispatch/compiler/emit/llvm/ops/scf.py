@@ -24,17 +24,17 @@ def result_phis(emitter: FunctionEmitter, results: list[SSAValue] | tuple[SSAVal
 
 
 def place(emitter: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | tuple[SSAValue, ...]) -> None:
-    """Put the phis at the start of the current block and defines the results."""
-    rest = iter(phis)
+    """Move the phis to the start of the current block, and define the results."""
+    remaining = iter(phis)
     for result in results:
-        mine = [next(rest) for _ in components(result.type)]
-        for phi in mine:
+        result_parts = [next(remaining) for _ in components(result.type)]
+        for phi in result_parts:
             emitter.body.place_phi(phi)
-        emitter.define(result, unflatten([phi.name for phi in mine], result.type))
+        emitter.define(result, unflatten([phi.name for phi in result_parts], result.type))
 
 
 def branches(emitter: FunctionEmitter, op: Operation, regions: list[tuple[str, Region]], after: str) -> None:
-    """Regions of which one runs, each after its label; their yields meet at `after`."""
+    """Emit regions of which one runs, each after its label; their yields meet at `after`."""
     phis = result_phis(emitter, list(op.results))
 
     def leave(terminator: Operation) -> None:
@@ -61,6 +61,7 @@ def _if(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _index_switch(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `scf.index_switch`."""
     cases = integers(op, "cases")
     labels = [emitter.body.new_label("case") for _ in cases]
     default, after = emitter.body.new_label("default"), emitter.body.new_label("endswitch")
@@ -89,12 +90,12 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.define(block.args[0], loop.counter)
     phis: list[Phi] = []
     for argument, order, start in zip(block.args[1:], orders, starts, strict=True):
-        mine = emitter.join([argument]) if order is None else [emitter.body.phi(order.integer)]
+        argument_phis = emitter.join([argument]) if order is None else [emitter.body.phi(order.integer)]
         if order is not None:
-            emitter.define(argument, mine[0].name)
-        for phi, operand in zip(mine, start, strict=True):
+            emitter.define(argument, argument_phis[0].name)
+        for phi, operand in zip(argument_phis, start, strict=True):
             phi.incoming.append((operand, loop.before))
-        phis += mine
+        phis += argument_phis
     results = [emitter.values[argument] for argument in block.args[1:]]
     loop.enter()
 
@@ -109,14 +110,15 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `scf.while`."""
     before, after = op.regions[0], op.regions[1]
     head, body, done = (emitter.body.new_label(hint) for hint in ("while", "do", "endwhile"))
-    initial, came_from = emitter.flat(list(op.operands)), emitter.body.label
+    initial, entry_label = emitter.flat(list(op.operands)), emitter.body.label
     emitter.body.br(head)
     emitter.body.start(head)
     phis = emitter.join(before.blocks[0].args)
     for phi, operand in zip(phis, initial, strict=True):
-        phi.incoming.append((operand, came_from))
+        phi.incoming.append((operand, entry_label))
 
     def condition(terminator: Operation) -> None:
         # The values are the same on both ways out, and the condition's block dominates both.
@@ -142,6 +144,7 @@ def _br(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _cond_br(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `cf.cond_br`."""
     branch = cast(cf.ConditionalBranchOp, op)
     edges = [(branch.then_block, list(branch.then_arguments)), (branch.else_block, list(branch.else_arguments))]
     labels, trampolines = _targets(emitter, edges)
@@ -150,14 +153,15 @@ def _cond_br(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _switch(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `cf.switch`."""
     switch = cast(cf.SwitchOp, op)
     type_ = scalar(switch.flag.type)
     values = switch.case_values
     cases = [int(value) for value in values.get_values()] if isinstance(values, DenseIntOrFPElementsAttr) else []
-    rest = iter(switch.case_operands)
+    remaining = iter(switch.case_operands)
     edges = [(switch.default_block, list(switch.default_operands))]
     for block, count in zip(switch.case_blocks, integers(op, "case_operand_segments"), strict=True):
-        edges.append((block, [next(rest) for _ in range(count)]))
+        edges.append((block, [next(remaining) for _ in range(count)]))
     labels, trampolines = _targets(emitter, edges)
     table = " ".join(
         f"{type_} {int_constant(case, switch.flag.type)}, label %{label}"
@@ -171,17 +175,19 @@ Edge = tuple[Block, list[SSAValue]]
 
 
 def _targets(emitter: FunctionEmitter, edges: list[Edge]) -> tuple[list[str], list[tuple[str, Edge]]]:
-    """Labels for the edges. A block that is reached twice gets one edge through a block of its own, as phis need."""
+    """Return labels for the edges. A block that is reached twice gets one edge through a block of its own, as phis
+    need.
+    """
     labels: list[str] = []
     trampolines: list[tuple[str, Edge]] = []
-    seen: set[Block] = set()
+    reached: set[Block] = set()
     for block, operands in edges:
-        if block in seen:
+        if block in reached:
             label = emitter.body.new_label("hop")
             trampolines.append((label, (block, operands)))
             labels.append(label)
         else:
-            seen.add(block)
+            reached.add(block)
             labels.append(emitter.target(block, operands))
     return labels, trampolines
 

@@ -44,16 +44,16 @@ def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
     """
     if "amx-tile" not in emitter.platform.features:
         return None
-    at: Operation | None = op
-    while at is not None and at is not emitter.function:
-        before = at.prev_op
-        while before is not None:
-            if isinstance(before, ConfigureTilesOp):
-                return before.shape
-            if before.name == "pyd.release_tiles":
+    ancestor: Operation | None = op
+    while ancestor is not None and ancestor is not emitter.function:
+        previous = ancestor.prev_op
+        while previous is not None:
+            if isinstance(previous, ConfigureTilesOp):
+                return previous.shape
+            if previous.name == "pyd.release_tiles":
                 return None
-            before = before.prev_op
-        at = at.parent_op()
+            previous = previous.prev_op
+        ancestor = ancestor.parent_op()
     return None
 
 
@@ -78,12 +78,14 @@ def multiply_tiles(
     unsigned: tuple[bool, bool],
     steps: int,
 ) -> tuple[MemRef, MemRef] | None:
-    """c (=, +=) a b, over as many groups of the last dimension of K as are a multiple of `steps`. What of A and B is
-    left, None where that is nothing."""
+    """Emit c (=, +=) a b over as many groups of the last dimension of K as are a multiple of `steps`.
+
+    Return what is left of A and B; None if nothing is.
+    """
     rows, columns = block_of(emitter, accumulator)
-    down, along = (range(-(-size // SIDE)) for size in (rows, columns))
-    places = [(i, j) for i in down for j in along]
-    for i, j in places:
+    row_tiles, column_tiles = (range(-(-size // SIDE)) for size in (rows, columns))
+    tiles = [(i, j) for i in row_tiles for j in column_tiles]
+    for i, j in tiles:
         if fresh:
             _call(emitter, "tilezero", SUMS + 2 * i + j)
         else:
@@ -95,31 +97,31 @@ def multiply_tiles(
 
     product = BYTES[unsigned] if bit_width(rhs.element) == 8 else "tdpbf16ps"
 
-    def multiply(at: tuple[Index, ...]) -> None:
-        for i in down:
-            _move(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *at, 0), lhs.strides[0])
-        for j in along:
-            _move(emitter, "tileloadd64", OF_B + j, rhs, (*at, SIDE * j, 0), rhs.strides[-3])
-        for i, j in places:
+    def multiply(indices: tuple[Index, ...]) -> None:
+        for i in row_tiles:
+            _move(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
+        for j in column_tiles:
+            _move(emitter, "tileloadd64", OF_B + j, rhs, (*indices, SIDE * j, 0), rhs.strides[-3])
+        for i, j in tiles:
             _call(emitter, product, SUMS + 2 * i + j, OF_A + i, OF_B + j)
 
-    def level(at: tuple[Index, ...]) -> None:
-        last = len(at) == dims - 1
+    def level(indices: tuple[Index, ...]) -> None:
+        is_last = len(indices) == dims - 1
 
         def step(index: Index, values: list[str]) -> list[str]:
-            if last:
-                multiply((*at, emitter.body.times(index, steps)))
+            if is_last:
+                multiply((*indices, emitter.body.times(index, steps)))
             else:
-                level((*at, index))
+                level((*indices, index))
             return values
 
-        run_steps(emitter, count if last else sizes[len(at)], [], [], 2 if last else 1, step)
+        run_steps(emitter, count if is_last else sizes[len(indices)], [], [], 2 if is_last else 1, step)
 
     level(())
-    for i, j in places:
+    for i, j in tiles:
         _move(emitter, "tilestored64", SUMS + 2 * i + j, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
-    done = emitter.body.times(count, steps)
-    return None if done == size else (_from(emitter, lhs, dims, done), _from(emitter, rhs, dims - 1, done))
+    covered = emitter.body.times(count, steps)
+    return None if covered == size else (_from(emitter, lhs, dims, covered), _from(emitter, rhs, dims - 1, covered))
 
 
 def _from(emitter: FunctionEmitter, memref: MemRef, dim: int, start: Index) -> MemRef:
@@ -132,7 +134,7 @@ def _from(emitter: FunctionEmitter, memref: MemRef, dim: int, start: Index) -> M
 def _move(
     emitter: FunctionEmitter, name: str, register: int, memref: MemRef, at: tuple[Index, ...], stride: Index
 ) -> None:
-    """Load or stores a register, whose rows are `stride` elements apart."""
+    """Emit the load or store of a tile register, whose rows are `stride` elements apart."""
     pointer, size = address(emitter, memref, *at), bit_width(memref.element) // 8
     emitter.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}(i8 immarg, ptr, i64)")
     emitter.body.emit(
@@ -147,6 +149,7 @@ def _call(emitter: FunctionEmitter, name: str, *registers: int) -> None:
 
 
 def _configure(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `pyd.configure_tiles` to a load of the tile configuration."""
     if "amx-tile" not in emitter.platform.features:
         return
     if not emitter.exported:
@@ -163,16 +166,16 @@ def _configure(emitter: FunctionEmitter, op: Operation) -> None:
 
 def configuration(rows: int, columns: int, steps: int) -> bytes:
     """Return the 64 bytes that `ldtilecfg` reads: palette 1, then bytes of a row, then rows, of each register."""
-    down = [min(SIDE, rows - at) for at in range(0, rows, SIDE)]
-    along = [min(SIDE, columns - at) for at in range(0, columns, SIDE)]
-    width, height = [0] * 16, [0] * 16
-    for i, tall in enumerate(down):
-        width[OF_A + i], height[OF_A + i] = GROUP * steps, tall
-        for j, wide in enumerate(along):
-            width[SUMS + 2 * i + j], height[SUMS + 2 * i + j] = GROUP * wide, tall
-    for j, wide in enumerate(along):
-        width[OF_B + j], height[OF_B + j] = GROUP * wide, steps
-    return struct.pack("<BB14x16H16B", 1, 0, *width, *height)
+    heights = [min(SIDE, rows - at) for at in range(0, rows, SIDE)]
+    widths = [min(SIDE, columns - at) for at in range(0, columns, SIDE)]
+    row_bytes, row_counts = [0] * 16, [0] * 16
+    for i, rows_of_tile in enumerate(heights):
+        row_bytes[OF_A + i], row_counts[OF_A + i] = GROUP * steps, rows_of_tile
+        for j, columns_of_tile in enumerate(widths):
+            row_bytes[SUMS + 2 * i + j], row_counts[SUMS + 2 * i + j] = GROUP * columns_of_tile, rows_of_tile
+    for j, columns_of_tile in enumerate(widths):
+        row_bytes[OF_B + j], row_counts[OF_B + j] = GROUP * columns_of_tile, steps
+    return struct.pack("<BB14x16H16B", 1, 0, *row_bytes, *row_counts)
 
 
 def _release(emitter: FunctionEmitter, op: Operation) -> None:

@@ -16,6 +16,7 @@ MOST_LANES = 16
 
 
 def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `pyd.transpose` to transpositions of square blocks in registers."""
     source, target = (emitter.memref(operand) for operand in op.operands)
     if target.read_only:
         raise emitter.error("pyd.transpose into a binding that is only read", READ_ONLY_NOTE)
@@ -34,6 +35,7 @@ def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, column: int, side: int) -> None:
+    """Emit the transposition of one square block: rows exchange their off-diagonal squares, halving the distance."""
     type_, align = f"<{side} x {memory(source.element)}>", alignment(source.element)
     values = [
         emitter.body.let(

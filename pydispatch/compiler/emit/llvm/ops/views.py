@@ -14,6 +14,7 @@ from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of
 
 
 def _reinterpret_cast(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `memref.reinterpret_cast`."""
     _, *parts = segments(op, 4)
     names = ("static_offsets", "static_sizes", "static_strides")
     (offset,), sizes, strides = (mixed(op, name, part, emitter.index) for name, part in zip(names, parts, strict=True))

@@ -80,10 +80,10 @@ def _bytes(
         for row in range(rows):
             steps = load(emitter, lhs, "i32", row, k, first)
             for index, piece in enumerate(pieces):
-                wide, at = splat(emitter, steps, "i32", piece.lanes), row * len(pieces) + index
-                left = body.let(f"bitcast <{piece.lanes} x i32> {wide} to <{BYTES * piece.lanes} x i8>")
+                broadcast, position = splat(emitter, steps, "i32", piece.lanes), row * len(pieces) + index
+                left = body.let(f"bitcast <{piece.lanes} x i32> {broadcast} to <{BYTES * piece.lanes} x i8>")
                 form = (BYTES, "i8", (False, True))
-                values[at] = group_products(emitter, piece, form, left, vectors[index], values[at])
+                values[position] = group_products(emitter, piece, form, left, vectors[index], values[position])
     return values
 
 
@@ -118,9 +118,9 @@ def _floats(
             for row in range(rows):
                 factor = load(emitter, lhs, "float", row, k, first + byte)
                 for index, piece in enumerate(pieces):
-                    wide, at = splat(emitter, factor, "float", piece.lanes), row * len(pieces) + index
-                    operands = ((piece.type, value) for value in (wide, widened[index], values[at]))
-                    values[at] = emitter.intrinsic(f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *operands)
+                    broadcast, position = splat(emitter, factor, "float", piece.lanes), row * len(pieces) + index
+                    operands = ((piece.type, value) for value in (broadcast, widened[index], values[position]))
+                    values[position] = emitter.intrinsic(f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *operands)
     return values
 
 

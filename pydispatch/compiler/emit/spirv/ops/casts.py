@@ -15,6 +15,7 @@ from pydispatch.compiler.kernel_ir.types import is_integer
 
 
 def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `arith.bitcast`."""
     (operand,), (result,) = operands_of(op), op.results
     source, target = operand.type, result.type
     a, b = emitter.type(source), emitter.type(target)

@@ -22,7 +22,7 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
         is_spilled = are_spilled(count)
         storage = "StorageBuffer" if is_spilled else "PushConstant"
 
-        def make() -> Id:
+        def declare() -> Id:
             variable = m.variable(storage, m.block("constants", m.array(m.int(32), count, 4)))
             if is_spilled:
                 m.decorate(variable, "DescriptorSet", 0)
@@ -30,22 +30,22 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
                 m.decorate(variable, "NonWritable")
             return variable
 
-        variable = m.once((storage, count, binding if is_spilled else 0), make)
+        variable = m.once((storage, count, binding if is_spilled else 0), declare)
         pointer = m.pointer(storage, m.int(32))
-        place = emitter.code.let("AccessChain", pointer, variable, m.integer(0), m.integer(index))
-        return emitter.code.let("Load", m.int(32), place)
+        pointer_to_word = emitter.code.let("AccessChain", pointer, variable, m.integer(0), m.integer(index))
+        return emitter.code.let("Load", m.int(32), pointer_to_word)
 
     def executable_word(self, emitter: FunctionEmitter, index: int) -> Id:
         m = emitter.m
 
-        def make() -> Id:
+        def declare() -> Id:
             type_, result = m.int(32), m.id()
             m.globals += [4 << 16 | OP["SpecConstant"], type_, result, 0]
             m.decorate(result, "SpecId", index)
             m.name(result, emitter.constants[index])
             return result
 
-        return m.once(("specialized", index), make)
+        return m.once(("specialized", index), declare)
 
     def joined(self, emitter: FunctionEmitter, type_: Attribute, low: Id, high: Id) -> Id:
         pair = emitter.code.let("CompositeConstruct", emitter.m.type("TypeVector", emitter.m.int(32), 2), low, high)

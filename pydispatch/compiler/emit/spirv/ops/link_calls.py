@@ -71,6 +71,7 @@ def _type(emitter: FunctionEmitter, type_: Attribute) -> Id:
 
 
 def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
+    """Return a scalar argument; functions take an index as 32 bits."""
     value = emitter.get(operand)
     if isinstance(operand.type, IndexType) and emitter.index_width == 64:
         return emitter.code.let("UConvert", emitter.m.int(32), value)
@@ -93,7 +94,7 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
     """Declare a symbol with these types, once for the module, and return its id."""
     m = emitter.m
 
-    def make() -> Id:
+    def declare() -> Id:
         declared = m.id()
         type_ = m.type("TypeFunction", result, *types)
         words = [5 << 16 | OP["Function"], result, declared, 0, type_]
@@ -105,7 +106,7 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
         m.capability("Linkage")
         return declared
 
-    return m.once(("import", name, result, types), make)
+    return m.once(("import", name, result, types), declare)
 
 
 def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:

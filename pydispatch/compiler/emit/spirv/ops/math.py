@@ -18,10 +18,10 @@ class _IntegerMath(SpirvRegisters, IntegerMath[FunctionEmitter, Id]):
         if kind == "ctpop":
             count = let("IAdd", word, _count(emitter, kind, low), _count(emitter, kind, high))
         else:
-            head, tail = (high, low) if kind == "ctlz" else (low, high)
-            more = let("IAdd", word, _count(emitter, kind, tail), m.integer(32))
-            is_empty = let("IEqual", m.bool(), head, m.integer(0))
-            count = let("Select", word, is_empty, more, _count(emitter, kind, head))
+            first_word, second_word = (high, low) if kind == "ctlz" else (low, high)
+            second_count = let("IAdd", word, _count(emitter, kind, second_word), m.integer(32))
+            is_empty = let("IEqual", m.bool(), first_word, m.integer(0))
+            count = let("Select", word, is_empty, second_count, _count(emitter, kind, first_word))
         return let("UConvert", m.int(64), count)
 
 

@@ -146,10 +146,10 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         bits, m, let = bit_width(memref.element), emitter.m, emitter.code.let
         byte_index, shift = self.part(emitter, index, bits, unit_bits=8)
         pointer = _buffer_pointer(emitter, memref.root, _BYTE, byte_index)
-        whole = let("UConvert", m.int(32), let("Load", _BYTE.type(m), pointer))
-        kept = let("BitwiseAnd", m.int(32), whole, self.others(emitter, bits, shift))
+        byte = let("UConvert", m.int(32), let("Load", _BYTE.type(m), pointer))
+        other_bits = let("BitwiseAnd", m.int(32), byte, self.others(emitter, bits, shift))
         part = self.to_word(emitter, value, memref.element, bits, shift)
-        emitter.code.do("Store", pointer, let("UConvert", _BYTE.type(m), let("BitwiseOr", m.int(32), kept, part)))
+        emitter.code.do("Store", pointer, let("UConvert", _BYTE.type(m), let("BitwiseOr", m.int(32), other_bits, part)))
 
     def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Id:
         if bits == 64:
@@ -172,24 +172,24 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         code, m = emitter.code, emitter.m
         word, scope, relaxed = m.int(bits), m.integer(SCOPE_DEVICE), m.integer(0)
         emitter.iterations.unknown()
-        first, before = code.let("AtomicLoad", word, address, scope, relaxed), code.label
-        head, body, again, after = (m.id() for _ in range(4))
+        initial, entry_label = code.let("AtomicLoad", word, address, scope, relaxed), code.label
+        head_label, body_label, continue_label, merge_label = (m.id() for _ in range(4))
         seen = m.id()
-        code.branch(head)
-        code.start(head)
+        code.branch(head_label)
+        code.start(head_label)
         slot = len(code.lines)
-        code.do("LoopMerge", after, again, 0)
-        code.branch(body)
-        code.start(body)
+        code.do("LoopMerge", merge_label, continue_label, 0)
+        code.branch(body_label)
+        code.start(body_label)
         exchanged = code.let("AtomicCompareExchange", word, address, scope, relaxed, relaxed, new(seen), seen)
         is_done = code.let("IEqual", m.bool(), exchanged, seen)
-        code.branch(again)
-        code.start(again)
-        code.branch_if(is_done, after, head)
+        code.branch(continue_label)
+        code.start(continue_label)
+        code.branch_if(is_done, merge_label, head_label)
         tail, code.lines = code.lines[slot:], code.lines[:slot]
-        code.phi(word, seen, [(first, before), (exchanged, again)])
+        code.phi(word, seen, [(initial, entry_label), (exchanged, continue_label)])
         code.lines += tail
-        code.start(after)
+        code.start(merge_label)
         return seen
 
     def workgroup_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> Id:

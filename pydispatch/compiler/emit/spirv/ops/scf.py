@@ -15,20 +15,21 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `scf.while`."""
     code, m = emitter.code, emitter.m
     before, after = op.regions[0], op.regions[1]
     arguments = list(before.blocks[0].args)
     roots = emitter.roots(op.operands)
     types = emitter.part_types(arguments)
-    initial, came_from = emitter.parts(op.operands), code.label
-    head, test, inside, again, done = (m.id() for _ in range(5))
+    initial, entry_label = emitter.parts(op.operands), code.label
+    head_label, test_label, body_label, continue_label, merge_label = (m.id() for _ in range(5))
     phis = [m.id() for _ in types]
-    code.branch(head)
-    code.start(head)
+    code.branch(head_label)
+    code.start(head_label)
     slot = len(code.lines)
-    code.do("LoopMerge", done, again, 0)
-    code.branch(test)
-    code.start(test)
+    code.do("LoopMerge", merge_label, continue_label, 0)
+    code.branch(test_label)
+    code.start(test_label)
     emitter.take(arguments, phis, roots)
 
     def condition(end: Operation) -> None:
@@ -36,19 +37,19 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
         for argument, result, operand in zip(after.blocks[0].args, op.results, end.operands[1:], strict=True):
             emitter.define(argument, emitter.values[operand])
             emitter.define(result, emitter.values[operand])
-        code.branch_if(emitter.get(end.operands[0]), inside, done)
+        code.branch_if(emitter.get(end.operands[0]), body_label, merge_label)
 
     emitter.region(before, condition)
-    code.start(inside)
+    code.start(body_label)
     ends = emitter.yielded(after, list(roots) if roots else None)
-    code.branch(again)
-    code.start(again)
-    code.branch(head)
+    code.branch(continue_label)
+    code.start(continue_label)
+    code.branch(head_label)
     tail, code.lines = code.lines[slot:], code.lines[:slot]
     for type_, phi, start, end in zip(types, phis, initial, ends, strict=True):
-        code.phi(type_, phi, [(start, came_from), (end, again)])
+        code.phi(type_, phi, [(start, entry_label), (end, continue_label)])
     code.lines += tail
-    code.start(done)
+    code.start(merge_label)
 
 
 ROWS: dict[str, Lowering] = {"scf.while": _while}

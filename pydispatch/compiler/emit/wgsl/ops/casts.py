@@ -15,6 +15,7 @@ from pydispatch.compiler.kernel_ir.types import is_integer
 
 
 def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `arith.bitcast`."""
     (operand,), (result,) = operands_of(op), op.results
     a, b = emitter.type(operand.type), emitter.type(result.type)
     value = emitter.to_bits(emitter.get(operand), operand.type)

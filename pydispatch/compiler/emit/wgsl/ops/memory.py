@@ -145,15 +145,17 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
     def table(
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, str]:
-        held = emitter.type(element)
-        variable = f"table_{''.join(letter if letter.isalnum() else '_' for letter in name)}_{held}"
+        declared_type = emitter.type(element)
+        variable = f"table_{''.join(letter if letter.isalnum() else '_' for letter in name)}_{declared_type}"
         register = self.float_constant if is_float(element) else lambda f, value, type_: f.constant(value, type_)
 
-        def make() -> str:
+        def declare() -> str:
             parts = ", ".join(register(emitter, value, element) for value in values())
-            return f"var<private> {variable}: array<{held}, {count}> = array<{held}, {count}>({parts});"
+            return (
+                f"var<private> {variable}: array<{declared_type}, {count}> = array<{declared_type}, {count}>({parts});"
+            )
 
-        return ("global", variable), emitter.module.declare(variable, make)
+        return ("global", variable), emitter.module.declare(variable, declare)
 
 
 ROWS: dict[str, Lowering] = _Memory().rows()

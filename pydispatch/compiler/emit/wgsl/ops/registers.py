@@ -128,19 +128,19 @@ def _special(emitter: FunctionEmitter, bits: int) -> Name:
 
 def _shifted_words(shift: Shift, value: Name, count: int) -> str:
     """Return the expression of a 64-bit shift of two words by a constant number of bits, 1 to 63."""
-    rest = f"{abs(32 - count)}u"
+    cross_shift = f"{abs(32 - count)}u"
     if shift.is_left:
         if count >= 32:
-            return f"vec2u(0u, {value}.x << {rest})" if count > 32 else f"vec2u(0u, {value}.x)"
-        return f"vec2u({value}.x << {count}u, ({value}.y << {count}u) | ({value}.x >> {rest}))"
+            return f"vec2u(0u, {value}.x << {cross_shift})" if count > 32 else f"vec2u(0u, {value}.x)"
+        return f"vec2u({value}.x << {count}u, ({value}.y << {count}u) | ({value}.x >> {cross_shift}))"
     high, sign = f"{value}.y", "0u"
     if shift.is_signed:
         high, sign = f"i32({high})", f"u32(i32({high}) >> 31u)"
     if count == 32:
         return f"vec2u({value}.y, {sign})"
     if count > 32:
-        return f"vec2u({_word(f'{high} >> {rest}')}, {sign})"
-    return f"vec2u(({value}.x >> {count}u) | ({value}.y << {rest}), {_word(f'{high} >> {count}u')})"
+        return f"vec2u({_word(f'{high} >> {cross_shift}')}, {sign})"
+    return f"vec2u(({value}.x >> {count}u) | ({value}.y << {cross_shift}), {_word(f'{high} >> {count}u')})"
 
 
 def _word(text: str) -> str:

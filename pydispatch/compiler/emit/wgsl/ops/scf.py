@@ -11,15 +11,16 @@ from pydispatch.compiler.kernel_ir.readers import integer
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `scf.while`; its values are variables."""
     before, after = op.regions[0], op.regions[1]
     arguments = list(before.blocks[0].args)
     inner = list(after.blocks[0].args)
     roots = emitter.roots(op.operands)
-    held = [
+    carried_variables = [
         emitter.var(t, v, "c") for t, v in zip(emitter.part_types(arguments), emitter.parts(op.operands), strict=True)
     ]
     results = [emitter.var(type_) for type_ in emitter.part_types(inner)]
-    emitter.take(arguments, held, roots)
+    emitter.take(arguments, carried_variables, roots)
     ends: list[Root | None] = []
     has_barrier = emitter.uniformity.has_barrier(op)
 
@@ -36,7 +37,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         with emitter.scope():
             emitter.region(before, condition)
             emitter.take(inner, results, ends)
-            emitter.assign(held, emitter.yielded(after, list(roots) if roots else None))
+            emitter.assign(carried_variables, emitter.yielded(after, list(roots) if roots else None))
         emitter.do("}")
     emitter.take(list(op.results), results, ends)
 
