@@ -176,6 +176,9 @@ def _variables(elf: ElfFile, section: int) -> str:
 
 
 def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:
+    """Return the symbols that an object defines and needs. Raise ToolchainError for thread-local and writable
+    variables.
+    """
     defined: set[str] = set()
     undefined: set[str] = set()
     for symbol in elf.symbols():

@@ -240,10 +240,13 @@ class ValueRecord(NamedTuple):
 
 
 class BufferRecord(NamedTuple):
-    """A buffer of a function, and the regions of commands during which it is live. size: a register, or NONE."""
+    """A buffer of a function, and the regions of commands during which it is live.
+
+    ordinal: of the argument, result or constant that it is. size: a register, or NONE.
+    """
 
     kind: int
-    index: int
+    ordinal: int
     size: int
     first_region: int
     last_region: int

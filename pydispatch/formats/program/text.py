@@ -176,7 +176,7 @@ class ProgramText(Records):
             size = "" if b.size == NONE else f", r{b.size} bytes"
             kind = BufferKind(b.kind).name.lower() if b.kind < len(BufferKind) else f"kind {b.kind}"
             tile = f", {b.tile_bytes} bytes a tile" if b.tile_bytes else ""
-            lines.append(f"  buffer {i}: {kind} {b.index}{size}, regions {b.first_region}..{b.last_region}{tile}")
+            lines.append(f"  buffer {i}: {kind} {b.ordinal}{size}, regions {b.first_region}..{b.last_region}{tile}")
         for instruction in self.records(record.instructions, record.instruction_count, InstructionRecord):
             lines.append("  " + self.instruction(instruction, pool))
         for i, x in enumerate(self.records(record.results, record.result_count, ValueRecord)):

@@ -49,12 +49,12 @@ class Words:
         """Return the text with each comment replaced by spaces; offsets and lines stay the same."""
 
         def blank(match: re.Match[str]) -> str:
-            aside = match.group()
-            if aside[0] == '"':
-                return aside
-            if aside == "/*":
+            match_text = match.group()
+            if match_text[0] == '"':
+                return match_text
+            if match_text == "/*":
                 raise self.fail_at(match.start(), "a comment begins here and has no end, write */ after it")
-            return _NOT_NEWLINE.sub(" ", aside)
+            return _NOT_NEWLINE.sub(" ", match_text)
 
         return _ASIDE.sub(blank, self.text)
 

@@ -167,10 +167,10 @@ def words_of(fields: Sequence[Field], addresses: Sequence[int], words: Sequence[
             yield addresses[field.value]
         elif field.kind == "number":
             yield field.value
-        elif field.kind == "extended":
+        elif field.kind == "extended":  # the sign of a 32-bit constant fills 64 bits
             word = words[field.value]
             yield word | (0xFFFFFFFF << 32 if word >> 31 else 0)
-        elif field.size == 8:
+        elif field.size == 8:  # a constant of two words
             yield words[field.value] | words[field.value + 1] << 32
         else:
             yield words[field.value] & ((1 << 8 * field.size) - 1)

@@ -6,7 +6,23 @@ from typing import Any
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.program.commands import COMMANDS, Copy, Dispatch, Fill, words_of
+from pydispatch.formats.program.layout import (
+    BufferRecord,
+    ConstantRecord,
+    DerivationRecord,
+    ExecutableRecord,
+    ExportRecord,
+    FunctionRecord,
+    InstructionRecord,
+    ParameterRecord,
+    ProcedureRecord,
+    QueryRecord,
+    Table,
+    ValueRecord,
+    join_words,
+)
 from pydispatch.formats.program.opcodes import HIGH_WORD, NONE, OPCODES, BufferKind, Opcode, dtype_name, element_bits
+from pydispatch.formats.program.records import signed, sizes_of
 from pydispatch.formats.program.text import ProgramText
 
 Json = dict[str, Any]
@@ -30,44 +46,46 @@ class WebProgram(ProgramText):
 
     def functions(self) -> list[Json]:
         """Return all functions in order; raise InvalidArgumentError if a public one cannot run in a page."""
-        w = self.words
-        for record in self.table(w[15], w[16], 16):
-            name = self.string(record[0], record[1])
-            if record[4] & 1:
+        for procedure in self.table(Table.PROCEDURES, ProcedureRecord):
+            name = self.string(procedure.name, procedure.name_length)
+            if procedure.flags & 1:
                 raise InvalidArgumentError(
                     f"@{name} is a procedure (it has loops or branches on values, reads elements, or uses globals); "
                     "a page runs functions whose commands follow from the shapes alone"
                 )
-        if w[20]:
+        if self.words[Table.INITIALIZERS + 1]:
             raise InvalidArgumentError("the program has initializers of globals, which a page does not run")
         for name, _ in self.commands():
             raise InvalidArgumentError(f"the program calls the host command '{name}'; a page has no host commands")
-        return [self._function(record) for record in self.table(w[13], w[14], 20)]
+        return [self._function(record) for record in self.table(Table.FUNCTIONS, FunctionRecord)]
 
     def constants(self) -> list[Json]:
         """Return the source of each constant: a range of a member, or a result of a function.
 
         Raises InvalidArgumentError for a constant that is supplied when the program is loaded.
         """
-        parameters = self.table(self.words[23], self.words[24], 8)
-        functions = self.table(self.words[13], self.words[14], 20)
+        parameters = self.table(Table.PARAMETERS, ParameterRecord)
+        functions = self.table(Table.FUNCTIONS, FunctionRecord)
         constants: list[Json] = []
-        for c in self.table(self.words[11], self.words[12], 8):
-            if c[6] != NONE:
-                name = self.parameter(parameters[c[6]]) if c[6] < len(parameters) else f"parameter {c[6]}"
+        for c in self.table(Table.CONSTANTS, ConstantRecord):
+            if c.parameter != NONE:
+                is_known = c.parameter < len(parameters)
+                name = self.parameter(parameters[c.parameter]) if is_known else f"parameter {c.parameter}"
                 raise InvalidArgumentError(f"{name} is given at load; a page needs weights that are in the artifact")
-            size = c[4] | c[5] << 32
-            constants.append({"member": self.string(c[0], c[1]), "offset": c[2] | c[3] << 32, "bytes": size})
-        for function, first, *_ in self.table(self.words[25], self.words[26], 4):
-            if function >= len(functions) or first + functions[function][8] > len(constants):
+            constants.append({
+                "member": self.string(c.member, c.member_length), "offset": join_words(c.offset_low, c.offset_high),
+                "bytes": join_words(c.length_low, c.length_high),
+            })  # fmt: skip
+        for function, first, *_ in self.table(Table.DERIVATIONS, DerivationRecord):
+            if function >= len(functions) or first + functions[function].result_count > len(constants):
                 raise ArtifactError(f"program.bin: constants {first} and up are derived by no function of the program")
-            for i in range(functions[function][8]):
+            for i in range(functions[function].result_count):
                 constants[first + i] = {"function": function, "result": i, "bytes": constants[first + i]["bytes"]}
         return constants
 
     def exports(self) -> list[tuple[int, int, int]]:
         """Return the executable, the ordinal and the number of constants of each export."""
-        return [(x[0], x[1], x[4]) for x in self.table(self.words[7], self.words[8], 6)]
+        return [(x.executable, x.ordinal, x.constant_count) for x in self.table(Table.EXPORTS, ExportRecord)]
 
     def executables(self) -> list[tuple[int | None, list[int | None]]]:
         """Return the functions of each executable, None for none.
@@ -79,51 +97,63 @@ class WebProgram(ProgramText):
             return None if word == NONE else word
 
         return [
-            (value_of(e[2]), [value_of(c) for (c,) in self.table(e[3], e[4], 1)])
-            for e in self.table(self.words[5], self.words[6], 6)
+            (value_of(e.constants_function), [value_of(c) for c in self.words_at(e.conditions, e.condition_count)])
+            for e in self.table(Table.EXECUTABLES, ExecutableRecord)
         ]
 
     def queries(self) -> list[Json]:
         return [
-            {"category": self.string(q[0], q[1]), "key": self.string(q[2], q[3]), "default": str(q[4] | q[5] << 32)}
-            for q in self.table(self.words[9], self.words[10], 8)
-        ]
+            {
+                "category": self.string(q.category, q.category_length), "key": self.string(q.key, q.key_length),
+                "default": str(join_words(q.default_low, q.default_high)),
+            }
+            for q in self.table(Table.QUERIES, QueryRecord)
+        ]  # fmt: skip
 
-    def _function(self, record: tuple[int, ...]) -> Json:
+    def _function(self, record: FunctionRecord) -> Json:
         """Return a function's record as JSON."""
-        name = self.string(record[0], record[1])
-        pool = [word for (word,) in self.table(record[13], record[14], 1)]
+        name = self.string(record.name, record.name_length)
+        pool = self.words_at(record.pool, record.pool_count)
         arguments, results = [], []
-        for a in self.table(record[5], record[6], 8):
-            halves = words_of(pool, a[3], 2 * a[2])
-            sizes = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
-            shape = None if a[0] else [-1 if size >> 63 else size for size in sizes]
-            arguments.append({"name": self.string(a[4], a[5]), "type": dtype_name(a[1]), "shape": shape, **_bits(a[1])})
-        for x in self.table(record[7], record[8], 8):
-            where = {"shape": None, "register": x[6]} if x[0] else {"shape": words_of(pool, x[3], x[2]), "buffer": x[6]}
-            results.append({"name": self.string(x[4], x[5]), "type": dtype_name(x[1]), **where, **_bits(x[1])})
+        for a in self.records(record.arguments, record.argument_count, ValueRecord):
+            sizes = sizes_of(words_of(pool, a.sizes, 2 * a.rank))
+            shape = None if a.is_scalar else [-1 if signed(size) < 0 else size for size in sizes]
+            arguments.append({
+                "name": self.string(a.name, a.name_length), "type": dtype_name(a.dtype), "shape": shape,
+                **_bits(a.dtype),
+            })  # fmt: skip
+        for x in self.records(record.results, record.result_count, ValueRecord):
+            where: Json = {"shape": None, "register": x.target}
+            if not x.is_scalar:
+                where = {"shape": words_of(pool, x.sizes, x.rank), "buffer": x.target}
+            results.append({
+                "name": self.string(x.name, x.name_length), "type": dtype_name(x.dtype), **where, **_bits(x.dtype),
+            })  # fmt: skip
         buffers = []
-        for b in self.table(record[9], record[10], 6):
-            kind = BufferKind(b[0]).name.lower() if b[0] < len(BufferKind) else "unknown"
-            buffers.append({"kind": kind, "index": b[1], "bytes": None if b[2] == NONE else b[2]})
+        for b in self.records(record.buffers, record.buffer_count, BufferRecord):
+            kind = BufferKind(b.kind).name.lower() if b.kind < len(BufferKind) else "unknown"
+            buffers.append({"kind": kind, "index": b.ordinal, "bytes": None if b.size == NONE else b.size})
+        instructions = self.records(record.instructions, record.instruction_count, InstructionRecord)
         return {
-            "name": name, "public": bool(record[4] & 1), "signature": self.string(record[2], record[3]),
+            "name": name, "public": bool(record.flags & 1),
+            "signature": self.string(record.signature, record.signature_length),
             "arguments": arguments, "results": results, "buffers": buffers,
-            "code": [self._code(words, pool, name) for words in self.table(record[11], record[12], 5)],
+            "code": [self._code(instruction, pool, name) for instruction in instructions],
         }  # fmt: skip
 
-    def _code(self, words: tuple[int, ...], pool: list[int], where: str) -> Json:
+    def _code(self, record: InstructionRecord, pool: list[int], where: str) -> Json:
         """Return an instruction as JSON; raise InvalidArgumentError if pages cannot execute it. `where` is the
         function's name."""
-        op, modifier = OPCODES.get(words[0] & 0xFFFF), words[0] >> 16
-        dst, a, b, c = words[1:]
+        opcode, modifier = record.opcode & 0xFFFF, record.opcode >> 16
+        _, dst, a, b, c = record
+        op = OPCODES.get(opcode)
         if op is None:
-            raise ArtifactError(f"program.bin: @{where} has the unknown opcode {words[0] & 0xFFFF}")
+            raise ArtifactError(f"program.bin: @{where} has the unknown opcode {opcode}")
         if op in COMMANDS:
             return self._command(COMMANDS[op](pool, a))
         name = op.name.lower()
         if op is Opcode.CONST:
-            return {"op": name, "to": dst, "value": str(_signed(b | c << 32))}
+            return {"op": name, "to": dst, "value": str(signed(join_words(b, c)))}
         if op in (Opcode.CHECK, Opcode.CHECK_EQ):
             return {"op": name, "a": a, "b": b, "message": self.string(*words_of(pool, c, 2))}
         formats = [modifier, b] if op is Opcode.FCVT else [modifier]
@@ -160,10 +190,6 @@ class WebProgram(ProgramText):
 
 def _register(word: int) -> int | None:
     return None if word == NONE else word
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
 
 
 def _bits(dtype: int) -> dict[str, int]:

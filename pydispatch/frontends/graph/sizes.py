@@ -229,10 +229,10 @@ def _lower_bound_of_atom(atom: Atom) -> int | None:
 def _at_least(lhs: Size, rhs: Size) -> bool:
     """Return whether lhs >= rhs, if that is the same in every call. Raise UndecidedError otherwise."""
     difference = _sum(((lhs, 1), (rhs, -1)))
-    above, below = _lower_bound(difference), _lower_bound(_sum(((difference, -1),)))
-    if above is not None and above >= 0:
+    least_difference, least_reverse = _lower_bound(difference), _lower_bound(_sum(((difference, -1),)))
+    if least_difference is not None and least_difference >= 0:
         return True
-    if below is not None and below > 0:
+    if least_reverse is not None and least_reverse > 0:
         return False
     raise UndecidedError(f"whether {lhs} is at least {rhs} depends on the sizes of a call")
 

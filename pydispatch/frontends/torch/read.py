@@ -113,43 +113,43 @@ class _Program:
         for tensor, spec, name in zip(self.b.begin(inputs), users, names, strict=True):
             meta = graph.tensors.get(_name(spec))
             if meta is None:
-                stated_size = graph.numbers.get(_name(spec))
+                declared_number = graph.numbers.get(_name(spec))
                 size = self.b.size_of(self.b.scalar(tensor))
-                if stated_size is not None:
-                    self._bind_symbol(stated_size, size)
-                    sizes.append((f"argument '{name}' is {{a}}", stated_size, size))
+                if declared_number is not None:
+                    self._bind_symbol(declared_number, size)
+                    sizes.append((f"argument '{name}' is {{a}}", declared_number, size))
                 arguments.append(size)
                 continue
             arguments.append(tensor)
             for axis, (n, size) in enumerate(zip(meta.sizes, tensor.shape, strict=True)):
                 self._bind_symbol(n, size)
                 sizes.append((f"argument '{name}' has {{a}} elements along axis {axis}", n, size))
-        for what, stated, size in sizes:
-            self._check_size(what, stated, size)
+        for what, declared_size, size in sizes:
+            self._check_size(what, declared_size, size)
         return arguments
 
-    def _check_size(self, what: str, stated: SizeText, size: Size) -> None:
+    def _check_size(self, what: str, declared_size: SizeText, size: Size) -> None:
         """Add a runtime check of an argument's size against the range or the expression in the file. `what` describes
         the size in the message.
         """
-        name = symbol_name(stated)
+        name = symbol_name(declared_size)
         if name is None:
-            term = evaluate(stated, self.symbols)
+            term = evaluate(declared_size, self.symbols)
             if term is not None:
                 self.b.require_equal(size, term, f"{what}, and {term} is {{b}}: PyTorch exported them as equal")
             return
         limits = self.program.ranges.get(name, SymbolRange(None, None))
-        within = size
+        clamped = size
         if limits.least is not None and limits.least > _MIN_TRACED_SIZE:
-            within = maximum(within, limits.least)
+            clamped = maximum(clamped, limits.least)
         if limits.most is not None:
-            within = minimum(within, limits.most)
-        wanted = f"at least {limits.least or 0}" + ("" if limits.most is None else f" and at most {limits.most}")
-        self.b.require_equal(size, within, f"{what}; the size {name} is {wanted}")
+            clamped = minimum(clamped, limits.most)
+        expected = f"at least {limits.least or 0}" + ("" if limits.most is None else f" and at most {limits.most}")
+        self.b.require_equal(size, clamped, f"{what}; the size {name} is {expected}")
 
-    def _bind_symbol(self, stated: SizeText, size: Size) -> None:
+    def _bind_symbol(self, declared_size: SizeText, size: Size) -> None:
         """Bind the symbol of a size in the file, if it is a single symbol that is not bound yet."""
-        name = symbol_name(stated)
+        name = symbol_name(declared_size)
         if name is not None:
             self.symbols.setdefault(name, size)
 

@@ -112,6 +112,7 @@ class TosaTracer(trace.MlirTracer):
             return default
         if not isinstance(value, IntegerAttr):
             raise self.b.fail(f"'{op.name}' needs {name}, an integer")
+        # A true i1 is stored as -1.
         return abs(value.value.data) if value.type.width.data == 1 else value.value.data
 
     def axis(self, op: Operation, x: Tensor) -> int:

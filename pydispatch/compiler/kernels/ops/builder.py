@@ -211,12 +211,12 @@ class Builder(IndexArithmetic[SSAValue]):
         result.
         """
         key = (op.name, tuple(op.operands), "safe")
-        known = self.recall(key)
-        if known is None:
+        result = self.recall(key)
+        if result is None:
             builder = self.home(list(op.operands))
-            known = builder.add(op)
-            builder.remember(key, known)
-        return known
+            result = builder.add(op)
+            builder.remember(key, result)
+        return result
 
     def ceil_quotient(self, lhs: Index, rhs: Index) -> Index:
         """Return a / b rounded up, of numbers that are not negative."""

@@ -46,31 +46,43 @@ class TensorScatter(Update):
     name = "tensor.scatter"
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Look for the slice that lands here: only where the whole result is wanted as values."""
-        picked, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
-        sizes = [elements.dims(op.dest)[d] for d in picked]
+        """Emit a search for the slice that writes the element, for readers that need all elements of the result."""
+
+        scattered_dims, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
+        sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
         batch = elements.dims(op.indices)[:-1]
-        rest: list[Index] = []
+        offsets_in_slice: list[Index] = []
         for dimension, index in enumerate(indices):
-            if dimension in picked:
-                rest += [] if dropped else [0]
+            if dimension in scattered_dims:
+                offsets_in_slice += [] if dropped else [0]
             else:
-                rest.append(index)
+                offsets_in_slice.append(index)
 
         def body(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            spot = builder.split(flat, batch)
-            here: SSAValue | bool = True
-            for dimension, coordinate in zip(picked, _coordinates(elements, builder, op, sizes, spot), strict=True):
-                here = both(builder, here, equal(builder, indices[dimension], coordinate))
-            return [builder.choose(here, lambda c: elements.at(c, op.source, [*spot, *rest]), lambda c: carried[0])]
+            slice_index = builder.split(flat, batch)
+            is_target: SSAValue | bool = True
+            for dimension, coordinate in zip(
+                scattered_dims, _coordinates(elements, builder, op, sizes, slice_index), strict=True
+            ):
+                is_target = both(builder, is_target, equal(builder, indices[dimension], coordinate))
+            return [
+                builder.choose(
+                    is_target,
+                    lambda c: elements.at(c, op.source, [*slice_index, *offsets_in_slice]),
+                    lambda c: carried[0],
+                )
+            ]
 
         return build.loop(0, build.product(batch), [elements.at(build, op.dest, indices)], body)[0]
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
-        picked, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
+        """Return the index in the destination that an element of a slice is written to."""
+        scattered_dims, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
         batch = _batch(op)
-        where = _coordinates(elements, build, op, [elements.dims(op.dest)[d] for d in picked], indices[:batch])
-        return _whole_index(op.dest, picked, dropped, where, indices[batch:])
+        coordinates = _coordinates(
+            elements, build, op, [elements.dims(op.dest)[d] for d in scattered_dims], indices[:batch]
+        )
+        return _whole_index(op.dest, scattered_dims, dropped, coordinates, indices[batch:])
 
 
 def _batch(op: Any) -> int:

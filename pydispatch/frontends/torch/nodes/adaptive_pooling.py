@@ -102,17 +102,24 @@ def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple
     spatial = len(output_size)
 
     def choose_larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        (best, position), (value, here) = running, elements
-        before, behind = scalars.compare("lt", here, position), scalars.compare("gt", here, position)
-        taken = scalars.binary(
-            "or", scalars.compare("gt", value, best), scalars.binary("and", scalars.compare("eq", value, best), before)
+        (best, position), (value, element_position) = running, elements
+        is_earlier, is_later = (
+            scalars.compare("lt", element_position, position),
+            scalars.compare("gt", element_position, position),
+        )
+        takes_element = scalars.binary(
+            "or",
+            scalars.compare("gt", value, best),
+            scalars.binary("and", scalars.compare("eq", value, best), is_earlier),
         )
         if value.dtype.is_float:
-            first = scalars.unary("not", scalars.unary("is_nan", best))
-            taken = scalars.binary(
-                "or", taken, scalars.binary("and", scalars.unary("is_nan", value), scalars.binary("or", first, behind))
+            is_first_nan = scalars.unary("not", scalars.unary("is_nan", best))
+            takes_element = scalars.binary(
+                "or",
+                takes_element,
+                scalars.binary("and", scalars.unary("is_nan", value), scalars.binary("or", is_first_nan, is_later)),
             )
-        return [scalars.select(taken, value, best), scalars.select(taken, here, position)]
+        return [scalars.select(takes_element, value, best), scalars.select(takes_element, element_position, position)]
 
     starts = [
         tracer.b.constant(reductions.least(self.dtype), self.dtype),
@@ -126,10 +133,10 @@ def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple
     index = tracer.b.constant(0, I64)
     for d in range(self.rank - spatial, self.rank):
         size = reductions.size_as(tracer.b, self.shape[d], I64)
-        along = shapes.reshape(
+        axis_index = shapes.reshape(
             tracer.b, shapes.iota(tracer.b, [self.shape[d]], 0, I64), [-1, *[1] * (self.rank - d - 1)]
         )
-        index = formula(tracer.b, lambda whole, n, at: whole * n + at, index, size, along)
+        index = formula(tracer.b, lambda whole, n, at: whole * n + at, index, size, axis_index)
     positions = shapes.broadcast_to(tracer.b, index, self.shape)
     values, positions = _pooled(
         tracer, [self, positions], output_size, reduce, lambda parts, axis, _: reduce(parts, axis)

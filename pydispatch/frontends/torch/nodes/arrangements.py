@@ -53,6 +53,7 @@ _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 def pad(tracer: Tracer, self: Tensor, pad: Sizes, mode: str = "constant", value: Number | None = None) -> Tensor:
+    """Convert `pad`, of which `constant` is one of several modes."""
     if mode == "constant":
         return constant_pad_nd(tracer, self, pad, 0 if value is None else value)
     if mode not in _MODES:

@@ -80,12 +80,14 @@ def _counts(tracer: Tracer, bag: Tensor, bags: Size) -> Tensor:
 def _argmax_of_bags(tracer: Tracer, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
     """Return, for each bag and column, the table index of the first row that has the maximum."""
     no_row = reductions.largest(I64)
-    own = gathers.take(tracer.b, largest, bag, 0)
-    numbers = formula(
-        tracer.b, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(no_row).to(I64)), rows, own
+    largest_of_bag = gathers.take(tracer.b, largest, bag, 0)
+    row_numbers = formula(
+        tracer.b, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(no_row).to(I64)), rows, largest_of_bag
     )
-    first = scatters.put_rows(tracer.b, shapes.full(tracer.b, no_row, largest.shape, I64), [bag], numbers, "min")
-    return gathers.take(tracer.b, indices, first, 0)
+    first_row = scatters.put_rows(
+        tracer.b, shapes.full(tracer.b, no_row, largest.shape, I64), [bag], row_numbers, "min"
+    )
+    return gathers.take(tracer.b, indices, first_row, 0)
 
 
 def embedding_bag_backward(

@@ -46,19 +46,19 @@ def frexp(tracer: Tracer, self: Tensor) -> tuple[Tensor, Tensor]:
     def written(e: Element) -> list[Element]:
         e = e.to(inner)
         size = e.unary("abs")
-        none = e.is_equal(0.0) | ~e.unary("is_finite")
-        small = size < min_normal
-        known = none.where(1.0, small.where(size * 2.0**lift, size))
-        exponent = known.unary("log2").unary("floor") + 1.0
+        is_special = e.is_equal(0.0) | ~e.unary("is_finite")
+        is_subnormal = size < min_normal
+        scaled = is_special.where(1.0, is_subnormal.where(size * 2.0**lift, size))
+        exponent = scaled.unary("log2").unary("floor") + 1.0
         # The division is in two steps, because 2^exponent may be infinite where the number is not.
         half = (exponent * 0.5).unary("floor")
-        part = known / half.unary("exp2") / (exponent - half).unary("exp2")
-        over, under = part >= 1.0, part < 0.5
-        exponent = over.where(exponent + 1.0, under.where(exponent - 1.0, exponent))
-        part = over.where(part * 0.5, under.where(part * 2.0, part))
-        exponent = small.where(exponent - float(lift), exponent)
-        fraction = none.where(e, part.binary("copysign", e))
-        return [fraction.to(self.dtype), none.where(0.0, exponent).to(I32)]
+        fraction_part = scaled / half.unary("exp2") / (exponent - half).unary("exp2")
+        is_too_large, is_too_small = fraction_part >= 1.0, fraction_part < 0.5
+        exponent = is_too_large.where(exponent + 1.0, is_too_small.where(exponent - 1.0, exponent))
+        fraction_part = is_too_large.where(fraction_part * 0.5, is_too_small.where(fraction_part * 2.0, fraction_part))
+        exponent = is_subnormal.where(exponent - float(lift), exponent)
+        fraction = is_special.where(e, fraction_part.binary("copysign", e))
+        return [fraction.to(self.dtype), is_special.where(0.0, exponent).to(I32)]
 
     results = formulas(tracer.b, written, self)
     return results[0], results[1]

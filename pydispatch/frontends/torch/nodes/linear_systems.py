@@ -68,10 +68,10 @@ def _triangles(tracer: Tracer, LU: Tensor) -> Pair:  # noqa: N803
     """Split packed LU factors into L, whose diagonal is 1, and U."""
     m, n = LU.shape[-2:]
     k = minimum(m, n)
-    left = shapes.slice_axis(tracer.b, LU, LU.rank - 1, 0, k)
-    below = triangle(tracer, left, "le", -1)
+    first_columns = shapes.slice_axis(tracer.b, LU, LU.rank - 1, 0, k)
+    lower = triangle(tracer, first_columns, "le", -1)
     upper = triangle(tracer, shapes.slice_axis(tracer.b, LU, LU.rank - 2, 0, k), "ge", 0)
-    return ew.binary(tracer.b, "add", below, eye(tracer, m, k, dtype=LU.dtype)), upper
+    return ew.binary(tracer.b, "add", lower, eye(tracer, m, k, dtype=LU.dtype)), upper
 
 
 def lu_unpack(

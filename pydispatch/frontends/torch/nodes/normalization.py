@@ -95,12 +95,12 @@ def _normalize_by_batch(
     count = reductions.count(x, axes)
     n = reductions.size_as(tracer.b, count, variance.dtype)
     unbiased = formula(tracer.b, lambda v, k: v * (k / (k - 1.0)), variance, n)
-    after = [
+    updated = [
         formula(tracer.b, lambda old, now: old.to(now.dtype) * (1.0 - momentum) + now * momentum, old, now)
         if old is not None else None
         for old, now in zip(running, (mean, unbiased), strict=True)
     ]  # fmt: skip
-    return _saved(normalized, mean, formula(tracer.b, lambda v: (v + eps).unary("rsqrt"), variance)), after
+    return _saved(normalized, mean, formula(tracer.b, lambda v: (v + eps).unary("rsqrt"), variance)), updated
 
 
 def batch_norm(
@@ -125,8 +125,8 @@ def _batch_norm(
             tracer, input, weight, bias, running_mean.tensor, running_var.tensor, momentum, eps
         )
     running = [m.tensor if m is not None else None for m in memory]
-    saved, after = _normalize_by_batch(tracer, input, weight, bias, momentum, eps, running)
-    for statistic, tensor in zip(memory, after, strict=True):
+    saved, updated = _normalize_by_batch(tracer, input, weight, bias, momentum, eps, running)
+    for statistic, tensor in zip(memory, updated, strict=True):
         if statistic is not None and tensor is not None:
             statistic.write(ew.convert(tracer.b, tensor, statistic.tensor.dtype))
     return saved
@@ -164,10 +164,10 @@ def _batch_norm_functional(
         normalized = _batch_norm_inference(tracer, input, weight, bias, running_mean, running_var, momentum, eps)
         return (*normalized, running_mean, running_var)
     running = (running_mean, running_var)
-    saved, after = _normalize_by_batch(tracer, input, weight, bias, momentum, eps, running)
+    saved, updated = _normalize_by_batch(tracer, input, weight, bias, momentum, eps, running)
     return (
         *saved,
-        *(Saved(n) for n in after if n is not None),
+        *(Saved(n) for n in updated if n is not None),
     )
 
 

@@ -90,14 +90,14 @@ def mode(tracer: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> 
     previous = shapes.concat(b, [shapes.slice_axis(b, values, axis, 0, 1),
                                shapes.slice_axis(b, values, axis, 0, self.shape[axis] - 1)], axis)  # fmt: skip
 
-    def begin(value: Element, w: Element) -> Element:
+    def run_start(value: Element, w: Element) -> Element:
         index = value.position(axis, I64)
         return value.is_equal(w).where(0, index)
 
-    starts = scans.cumulative(b, "max", formula(b, begin, values, previous), axis)
+    starts = scans.cumulative(b, "max", formula(b, run_start, values, previous), axis)
     counts = formula(b, lambda s: s.position(axis, I64) - s, starts)
-    at = reductions.argument(b, "max", counts, axis, True)
-    modes = gathers.take_along(b, values, at, axis), gathers.take_along(b, positions, at, axis)
+    last_index = reductions.argument(b, "max", counts, axis, True)
+    modes = gathers.take_along(b, values, last_index, axis), gathers.take_along(b, positions, last_index, axis)
     return modes if keepdim else _squeeze_pair(tracer, modes, axis)
 
 

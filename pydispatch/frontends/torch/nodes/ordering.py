@@ -76,8 +76,8 @@ def logcumsumexp(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
     def combined(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
         running, element = Element(scalars, lhs), Element(scalars, rhs)
         low, high = running.min(element), running.max(element)
-        same = low.is_equal(high) & ~low.unary("is_finite")
-        return same.where(high, high + (low - high).unary("exp").unary("log1p")).scalar
+        is_infinite = low.is_equal(high) & ~low.unary("is_finite")
+        return is_infinite.where(high, high + (low - high).unary("exp").unary("log1p")).scalar
 
     running_ = scans.cumulative(tracer.b, combined, x, shapes.axis_of(tracer.b, dim, x.rank))
     return ew.convert(tracer.b, running_, self.dtype)

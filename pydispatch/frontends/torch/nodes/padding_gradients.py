@@ -36,10 +36,10 @@ def _axis_padding_gradient(tracer: Tracer, grad: Tensor, axis: int, before: int,
         copies = shapes.slice_axis(tracer.b, grad, axis, start, limit)
         total = reductions.reduce(tracer.b, "add", copies, [axis], keep=True)
 
-        def added(g: Element, n: Element, at: Element) -> Element:
+        def add_at_border(g: Element, n: Element, at: Element) -> Element:
             return g + g.position(axis, I64).is_equal(at).where(n, 0.0)
 
-        inner = formula(tracer.b, added, inner, total, reductions.size_as(tracer.b, position, I64))
+        inner = formula(tracer.b, add_at_border, inner, total, reductions.size_as(tracer.b, position, I64))
     cropped_low, cropped_high = ([max(0, -n) if d == axis else 0 for d in range(grad.rank)] for n in (before, after))
     return shapes.pad(tracer.b, inner, cropped_low, cropped_high)
 

@@ -77,10 +77,10 @@ def _insert_slice(tracer: Tracer, x: Tensor, part: Tensor, axis: int, start: Siz
 
 
 def _write_slice(
-    tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any
+    tracer: Tracer, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
 ) -> Tensor:
-    """Write to the base of a slice."""
-    return slice_scatter(tracer, whole, written, *args, **kwargs)
+    """Return the base of a slice with the slice replaced by `new_part`."""
+    return slice_scatter(tracer, base, new_part, *args, **kwargs)
 
 
 def _position(tracer: Tracer, x: Tensor, axis: int, index: Size) -> Size:
@@ -163,16 +163,16 @@ def _write_split(conversion: Conversion) -> Inverse:
 def diagonal(tracer: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return the elements whose index along dim2 exceeds the index along dim1 by `offset`, along a new last axis."""
     i, j = axis_of(tracer, dim1, self.rank), axis_of(tracer, dim2, self.rank)
-    rest = [d for d in range(self.rank) if d not in (i, j)]
+    other_axes = [d for d in range(self.rank) if d not in (i, j)]
     rows, columns = self.shape[i], self.shape[j]
     count = minimum(rows, columns - offset) if offset >= 0 else minimum(rows + offset, columns)
     x = self
     for axis, start in ((i, max(0, -offset)), (j, max(0, offset))):
         x = shapes.slice_axis(tracer.b, x, axis, start, start + count)
-    position = {d: AffineExpr.dimension(n) for n, d in enumerate(rest)}
-    last = AffineExpr.dimension(len(rest))
-    source = tuple(position.get(d, last) for d in range(self.rank))
-    shape = (*(self.shape[d] for d in rest), count)
+    position = {d: AffineExpr.dimension(n) for n, d in enumerate(other_axes)}
+    diagonal_dim = AffineExpr.dimension(len(other_axes))
+    source = tuple(position.get(d, diagonal_dim) for d in range(self.rank))
+    shape = (*(self.shape[d] for d in other_axes), count)
     return shapes.rearranged(tracer.b, x, shape, AffineMap(len(shape), 0, source))
 
 
@@ -202,18 +202,18 @@ def diag_embed(tracer: Tracer, self: Tensor, offset: int = 0, dim1: int = -2, di
 
 
 def _write_diagonal(
-    tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any
+    tracer: Tracer, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
 ) -> Tensor:
-    """Write to the base of a diagonal."""
-    return diagonal_scatter(tracer, whole, written, *args, **kwargs)
+    """Return the base of a diagonal with the diagonal replaced by `new_part`."""
+    return diagonal_scatter(tracer, base, new_part, *args, **kwargs)
 
 
 def _write_narrow(
-    tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int, start: Size, length: Size
+    tracer: Tracer, base: Tensor, new_part: Tensor, output_index: int, dim: int, start: Size, length: Size
 ) -> Tensor:
-    """Write to the base of a narrowed tensor."""
-    axis = axis_of(tracer, dim, whole.rank)
-    return _insert_slice(tracer, whole, written, axis, _position(tracer, whole, axis, start) if length != 0 else 0)
+    """Return the base of a narrowed tensor with that part replaced by `new_part`."""
+    axis = axis_of(tracer, dim, base.rank)
+    return _insert_slice(tracer, base, new_part, axis, _position(tracer, base, axis, start) if length != 0 else 0)
 
 
 def unfold(tracer: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:

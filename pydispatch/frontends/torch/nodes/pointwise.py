@@ -207,8 +207,8 @@ def _floor_quotient_of_floats(e: Element, n: Element) -> Element:
     needs_decrement = remainder.is_unequal(0.0) & ((remainder < 0.0) ^ (n < 0.0))
     quotient = (e - remainder) / n
     quotient = needs_decrement.where(quotient - 1.0, quotient)
-    below = quotient.unary("floor")
-    rounded = (quotient - below > 0.5).where(below + 1.0, below)
+    floor = quotient.unary("floor")
+    rounded = (quotient - floor > 0.5).where(floor + 1.0, floor)
     signed = quotient.is_equal(0.0).where(rounded.const(0.0).binary("copysign", e / n), rounded)
     return n.is_equal(0.0).where(e / n, signed)
 
@@ -320,8 +320,8 @@ def isclose(
 ) -> Tensor:
     def written(e: Element, n: Element) -> Element:
         is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
-        same = e.is_equal(n) | (is_close & e.unary("is_finite") & n.unary("is_finite"))
-        return same | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else same
+        is_near = e.is_equal(n) | (is_close & e.unary("is_finite") & n.unary("is_finite"))
+        return is_near | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else is_near
 
     x, y = promoted(tracer, self, other, floats=True)
     return formula(tracer.b, written, x, y)

@@ -112,8 +112,8 @@ def _direction(
         return new_state, new_state[:1]
 
     rows = [(state[0].dtype, state[0].shape)]
-    after, (stacked,) = control.scan(tracer.b, steps, state, step, rows=rows, backwards=backwards)
-    return stacked, after
+    final_state, (stacked,) = control.scan(tracer.b, steps, state, step, rows=rows, backwards=backwards)
+    return stacked, final_state
 
 
 def _network(
@@ -127,16 +127,16 @@ def _network(
     optionally the projection.
     """
     directions = 2 if bidirectional else 1
-    weights_per_direction, rest = divmod(len(params), num_layers * directions)
+    weights_per_direction, remainder = divmod(len(params), num_layers * directions)
     weight_count = 4 if has_biases else 2
-    if rest or weights_per_direction not in (weight_count, weight_count + 1):
+    if remainder or weights_per_direction not in (weight_count, weight_count + 1):
         raise tracer.b.fail(f"{num_layers} layer(s) in {directions} direction(s) with {len(params)} weights")
     is_batched = x.rank == 3
     if not is_batched:
         x, states = shapes.expand_dims(tracer.b, x, [1]), [shapes.expand_dims(tracer.b, s, [1]) for s in states]
     elif batch_first:
         x = shapes.transpose(tracer.b, x, [1, 0, 2])
-    after: list[list[Tensor]] = []
+    final_states: list[list[Tensor]] = []
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
@@ -148,9 +148,9 @@ def _network(
             state = [shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, s, 0, index, index + 1), [0]) for s in states]
             output, state = _direction(tracer, cell, x, state, w, backwards=bool(direction))
             outputs.append(output)
-            after.append(state)
+            final_states.append(state)
         x = shapes.concat(tracer.b, outputs, 2) if bidirectional else outputs[0]
-    final = [shapes.stack(tracer.b, list(column), 0) for column in zip(*after, strict=True)]
+    final = [shapes.stack(tracer.b, list(column), 0) for column in zip(*final_states, strict=True)]
     if not is_batched:
         return shapes.squeeze(tracer.b, x, [1]), *(shapes.squeeze(tracer.b, s, [1]) for s in final)
     return shapes.transpose(tracer.b, x, [1, 0, 2]) if batch_first else x, *final

@@ -86,20 +86,20 @@ class Interpolation:
         step = (
             formula(tracer.b, distance, size, count) if corners or not scale else tracer.b.constant(1.0 / scale, dtype)
         )
-        numbers = shapes.iota(tracer.b, [out], 0, I64)
-        at = formula(tracer.b, lambda o, s: self.position(o.to(dtype), s, corners), numbers, step)
-        taken, weights = [], []
+        output_index = shapes.iota(tracer.b, [out], 0, I64)
+        positions = formula(tracer.b, lambda o, s: self.position(o.to(dtype), s, corners), output_index, step)
+        indices, weights = [], []
         for offset, weight in self.taps:
 
             def index(value: Element, n: Element, offset: int = offset) -> Element:
                 return (value.unary("floor").to(I64) + offset).max(0).min(n - 1)
 
-            def part(value: Element, weight: Callable[[Element], Element] = weight) -> Element:
+            def fraction_weight(value: Element, weight: Callable[[Element], Element] = weight) -> Element:
                 return weight(value - value.unary("floor"))
 
-            taken.append(formula(tracer.b, index, at, size))
-            weights.append(formula(tracer.b, part, at))
-        return taken, weights
+            indices.append(formula(tracer.b, index, positions, size))
+            weights.append(formula(tracer.b, fraction_weight, positions))
+        return indices, weights
 
 
 def _step(n: int, out: int, scale: float | None, corners: bool) -> float:
@@ -229,9 +229,9 @@ def _resize_axes(
     return ew.convert(tracer.b, resized, x.dtype)
 
 
-def _scales(tracer: Tracer, stated: Sequence[float | None] | None, spatial: int) -> list[float | None]:
+def _scales(tracer: Tracer, given_scales: Sequence[float | None] | None, spatial: int) -> list[float | None]:
     """Return one scale for each spatial axis, None for those that are not stated."""
-    scales: list[float | None] = list(stated) if stated else [None] * spatial
+    scales: list[float | None] = list(given_scales) if given_scales else [None] * spatial
     if len(scales) != spatial:
         raise tracer.b.fail(f"{len(scales)} scales are stated; the image has {spatial} axes")
     return scales

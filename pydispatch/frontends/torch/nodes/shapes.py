@@ -102,10 +102,10 @@ def transpose(tracer: Tracer, self: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 def _write_transposed(
-    tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim0: int, dim1: int
+    tracer: Tracer, base: Tensor, new_part: Tensor, output_index: int, dim0: int, dim1: int
 ) -> Tensor:
-    """Write to the base of a view in which two axes are swapped."""
-    return transpose(tracer, written, dim0, dim1)
+    """Return the base of a view in which two axes are swapped, replaced by `new_part`."""
+    return transpose(tracer, new_part, dim0, dim1)
 
 
 def reversed_axes(tracer: Tracer, self: Tensor) -> Tensor:
@@ -128,8 +128,10 @@ def movedim(tracer: Tracer, self: Tensor, source: int | Ints, destination: int |
         axis_of(tracer, to, self.rank): axis_of(tracer, d, self.rank)
         for d, to in zip(sources, destinations, strict=True)
     }
-    rest = iter(d for d in range(self.rank) if d not in source_of.values())
-    return shapes.transpose(tracer.b, self, [source_of[n] if n in source_of else next(rest) for n in range(self.rank)])
+    unmoved_axes = iter(d for d in range(self.rank) if d not in source_of.values())
+    return shapes.transpose(
+        tracer.b, self, [source_of[n] if n in source_of else next(unmoved_axes) for n in range(self.rank)]
+    )
 
 
 # -- broadcast

@@ -32,9 +32,9 @@ def _layout(tracer: Tracer, memory: TensorMemory) -> tuple[list[Size], Size]:
     meta, shape = memory.layout, memory.tensor.shape
     if meta is None:
         return _row_major(shape), 0
-    known = [evaluate(n, tracer.symbols) for n in (*meta.strides, meta.offset)]
-    layout = [n for n in known if n is not None]
-    if len(layout) != len(known):
+    evaluated = [evaluate(n, tracer.symbols) for n in (*meta.strides, meta.offset)]
+    layout = [n for n in evaluated if n is not None]
+    if len(layout) != len(evaluated):
         raise tracer.b.fail(f"as_strided of {memory.tensor}, whose strides are not terms of the sizes of a call", _HINT)
     return layout[:-1], layout[-1]
 
@@ -96,10 +96,10 @@ def as_strided(
     flat, _, offset = _storage_vector(tracer, self)
     first = _start_index(tracer, self, flat, offset, size, stride, storage_offset)
     shape: Shape = tuple(size)
-    known = [n for n in (first, *stride) if not isinstance(n, Expr)]
-    if len(known) == len(shape) + 1:
-        position = AffineExpr.constant(known[0])
-        for d, step in enumerate(known[1:]):
+    static_terms = [n for n in (first, *stride) if not isinstance(n, Expr)]
+    if len(static_terms) == len(shape) + 1:
+        position = AffineExpr.constant(static_terms[0])
+        for d, step in enumerate(static_terms[1:]):
             position = position + AffineExpr.dimension(d) * step
         return shapes.rearranged(tracer.b, flat, shape, AffineMap(len(shape), 0, (position,)))
     factors = [tracer.b.index(n) for n in (first, *stride)]
