@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,17 @@ def load(text: str) -> Any:
     return pd.device("local-sync").load(pd.compile(text))
 
 
+@cache
+def loaded(text: str) -> Any:
+    """Compile and load a program when its first test runs, not while tests are collected."""
+    return load(text)
+
+
 def numbers(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).integers(-9, 9, shape).astype(np.float32)
 
 
-LOOPS = load("""
+LOOPS = """
 func.func @scalars(%n: i64) -> (i64, i64) {
   %c0 = arith.constant 0 : i64
   %c1 = arith.constant 1 : i64
@@ -90,7 +97,7 @@ func.func @bad_step(%s: index) -> index {
   }
   return %r : index
 }
-""")
+"""
 
 
 @settings(deadline=None, max_examples=25)
@@ -99,32 +106,32 @@ def test_loops(n: int, m: int) -> None:
     a, b = 0, 1
     for i in range(n):
         a, b = a + i, a + b
-    assert tuple(int(v) for v in LOOPS.scalars(n)) == (a, b)
+    assert tuple(int(v) for v in loaded(LOOPS).scalars(n)) == (a, b)
     x = numbers(m, seed=n)
-    np.testing.assert_array_equal(LOOPS.power(x, n % 5), x ** (n % 5))
+    np.testing.assert_array_equal(loaded(LOOPS).power(x, n % 5), x ** (n % 5))
     y, z = numbers(3), numbers(3, seed=1)
-    swapped = LOOPS.swap(y, z, n)
+    swapped = loaded(LOOPS).swap(y, z, n)
     np.testing.assert_array_equal(swapped, (z, y) if n % 2 else (y, z))
-    assert int(LOOPS.nested(n, m)) == sum(i * j for i in range(n) for j in range(i, m))
+    assert int(loaded(LOOPS).nested(n, m)) == sum(i * j for i in range(n) for j in range(i, m))
 
 
 def test_a_loop_until_an_element_is_small() -> None:
     a = np.array([100, 1, 2, 3], np.float32)
-    r, k = LOOPS.halve_until(a, 3.0)
+    r, k = loaded(LOOPS).halve_until(a, 3.0)
     assert int(k) == 6
     np.testing.assert_array_equal(r, a / 64)
-    r, k = LOOPS.halve_until(a, 200.0)
+    r, k = loaded(LOOPS).halve_until(a, 200.0)
     assert int(k) == 0
     np.testing.assert_array_equal(r, a)
 
 
 def test_a_loop_needs_a_positive_step() -> None:
-    assert int(LOOPS.bad_step(3)) == 9
+    assert int(loaded(LOOPS).bad_step(3)) == 9
     with pytest.raises(pd.Error, match="step of a loop must be positive"):
-        LOOPS.bad_step(0)
+        loaded(LOOPS).bad_step(0)
 
 
-BRANCHES = load("""
+BRANCHES = """
 func.func private @absolute(%x: tensor<?xf32>, %c: i1) -> tensor<?xf32> {
   cf.cond_br %c, ^negate, ^keep
 ^negate:
@@ -200,20 +207,20 @@ func.func @claim(%n: index) -> index {
   cf.assert %ok, "at most three"
   return %n : index
 }
-""")
+"""
 
 
 @pytest.mark.parametrize("size", [0, 1, 7])
 @pytest.mark.parametrize("choice", [False, True])
 def test_choices_between_tensors(size: int, choice: bool) -> None:
     x = numbers(size)
-    np.testing.assert_array_equal(BRANCHES.choose(x, choice), 2 * (-x if choice else x))
-    np.testing.assert_array_equal(BRANCHES.choose_twice(x, choice, True), x if choice else -x)
+    np.testing.assert_array_equal(loaded(BRANCHES).choose(x, choice), 2 * (-x if choice else x))
+    np.testing.assert_array_equal(loaded(BRANCHES).choose_twice(x, choice, True), x if choice else -x)
 
 
 def test_an_argument_that_comes_back_is_a_copy() -> None:
     x = numbers(5)
-    r = BRANCHES.choose_twice(x, False, False)
+    r = loaded(BRANCHES).choose_twice(x, False, False)
     np.testing.assert_array_equal(r, x)
     np.asarray(r)[:] = 77
     assert not (x == 77).any()
@@ -221,22 +228,22 @@ def test_an_argument_that_comes_back_is_a_copy() -> None:
 
 def test_read_backs() -> None:
     x = np.array([3, 0, -2], np.float32)
-    assert [int(BRANCHES.sign(x, i)) for i in range(3)] == [1, 0, -1]
+    assert [int(loaded(BRANCHES).sign(x, i)) for i in range(3)] == [1, 0, -1]
     with pytest.raises(pd.Error, match=r"index|outside|bounds"):
-        BRANCHES.sign(x, 3)
+        loaded(BRANCHES).sign(x, 3)
 
 
 def test_switches_and_assertions() -> None:
     x = numbers(2)
     for k, expected in ((2, x + x), (5, x * x), (0, x), (7, x)):
-        np.testing.assert_array_equal(BRANCHES.switch(k, x), expected)
-    assert [int(BRANCHES.cases(k)) for k in (1, 3, 0, 9)] == [20, 23, 10, 19]
-    assert int(BRANCHES.claim(3)) == 3
+        np.testing.assert_array_equal(loaded(BRANCHES).switch(k, x), expected)
+    assert [int(loaded(BRANCHES).cases(k)) for k in (1, 3, 0, 9)] == [20, 23, 10, 19]
+    assert int(loaded(BRANCHES).claim(3)) == 3
     with pytest.raises(pd.Error, match="at most three"):
-        BRANCHES.claim(4)
+        loaded(BRANCHES).claim(4)
 
 
-MORE = load("""
+MORE = """
 func.func @until() -> i32 {
   %c0 = arith.constant 0 : index
   %start = util.unfoldable_constant dense<1> : tensor<i32>
@@ -314,15 +321,15 @@ util.func @tied(%x: tensor<4xf32>) -> %x {
   %r = arith.addf %x, %x : tensor<4xf32>
   util.return %r : tensor<4xf32>
 }
-""")
+"""
 
 
 def test_loops_over_tensors() -> None:
-    assert int(MORE.until()) == 32
+    assert int(loaded(MORE).until()) == 32
     for n in range(9):
         expected = np.full(8, -1, np.float32)
         expected[:n] = np.arange(n)
-        np.testing.assert_array_equal(MORE.inserts(n), expected)
+        np.testing.assert_array_equal(loaded(MORE).inserts(n), expected)
 
 
 @pytest.mark.parametrize("n", [0, 1, 4, 8])
@@ -331,7 +338,7 @@ def test_a_loop_writes_into_a_copy_of_its_argument(n: int) -> None:
     before, expected = a.copy(), a.copy()
     for i in range(0, n, 2):
         expected[i : i + 2] = x
-    filled, same = MORE.rows(a, x, n)
+    filled, same = loaded(MORE).rows(a, x, n)
     np.testing.assert_array_equal(filled, expected)
     np.testing.assert_array_equal(same, before)
     np.testing.assert_array_equal(a, before)
@@ -339,22 +346,22 @@ def test_a_loop_writes_into_a_copy_of_its_argument(n: int) -> None:
 
 def test_sizes_that_are_read_back() -> None:
     for n in (0, 1, 13):
-        np.testing.assert_array_equal(MORE.as_long_as(np.array([n])), np.full(n, 1.5))
+        np.testing.assert_array_equal(loaded(MORE).as_long_as(np.array([n])), np.full(n, 1.5))
     a = numbers(6)
-    np.testing.assert_array_equal(MORE.shaped(a, np.array([2, 3], np.int32)), a.reshape(2, 3))
+    np.testing.assert_array_equal(loaded(MORE).shaped(a, np.array([2, 3], np.int32)), a.reshape(2, 3))
     with pytest.raises(pd.Error):
-        MORE.shaped(a, np.array([4, 2], np.int32))
+        loaded(MORE).shaped(a, np.array([4, 2], np.int32))
 
 
 def test_regions_buffer_views_and_what_is_never_reached() -> None:
-    assert [int(MORE.region(c)) for c in (True, False)] == [1, 2]
-    assert int(MORE.never(True)) == 1
+    assert [int(loaded(MORE).region(c)) for c in (True, False)] == [1, 2]
+    assert int(loaded(MORE).never(True)) == 1
     with pytest.raises(pd.Error, match="nobody comes here"):
-        MORE.never(False)
+        loaded(MORE).never(False)
     x = numbers(4)
-    np.testing.assert_array_equal(MORE.view(x), 2 * x)
+    np.testing.assert_array_equal(loaded(MORE).view(x), 2 * x)
     kept = x.copy()
-    np.testing.assert_array_equal(MORE.tied(x), 2 * x)
+    np.testing.assert_array_equal(loaded(MORE).tied(x), 2 * x)
     np.testing.assert_array_equal(x, kept)
 
 

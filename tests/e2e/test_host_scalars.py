@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import mpmath
@@ -88,11 +89,14 @@ def program() -> str:
     return text
 
 
-PROGRAM = pd.device("local-sync").load(pd.compile(program()))
+@cache
+def loaded() -> Any:
+    """Compile and load the program when its first test runs, not while tests are collected."""
+    return pd.device("local-sync").load(pd.compile(program()))
 
 
 def call(name: str, *arguments: Any) -> Any:
-    return getattr(PROGRAM, name)(*arguments)
+    return getattr(loaded(), name)(*arguments)
 
 
 def signed(value: int, width: int) -> int:

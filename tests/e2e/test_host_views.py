@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,17 @@ def load(text: str) -> Any:
     return pd.device("local-sync").load(pd.compile(text))
 
 
+@cache
+def loaded(text: str) -> Any:
+    """Compile and load a program when its first test runs, not while tests are collected."""
+    return load(text)
+
+
 def numbers(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).integers(-9, 9, shape).astype(np.float32)
 
 
-SLICES = load("""
+SLICES = """
 func.func @take(%a: tensor<?x?xf32>, %i: index, %n: index) -> tensor<?x?xf32> {
   %c1 = arith.constant 1 : index
   %m = tensor.dim %a, %c1 : tensor<?x?xf32>
@@ -43,7 +50,7 @@ func.func @put(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %i: index) -> (tensor<?
   %r = tensor.insert_slice %b into %a[%i, 0] [%n, %m] [1, 1] : tensor<?x?xf32> into tensor<?x?xf32>
   return %r, %a : tensor<?x?xf32>, tensor<?x?xf32>
 }
-""")
+"""
 
 SIZES = st.integers(0, 7)
 
@@ -54,21 +61,21 @@ def test_rows_of_a_matrix(rows: int, columns: int, first: int, count: int) -> No
     a = numbers(rows, columns)
     if first + count > rows:
         with pytest.raises(pd.Error, match="outside"):
-            SLICES.take(a, first, count)
+            loaded(SLICES).take(a, first, count)
         return
-    np.testing.assert_array_equal(SLICES.take(a, first, count), a[first : first + count])
-    np.testing.assert_array_equal(SLICES.take_and_add(a, first, count), 2 * a[first : first + count])
+    np.testing.assert_array_equal(loaded(SLICES).take(a, first, count), a[first : first + count])
+    np.testing.assert_array_equal(loaded(SLICES).take_and_add(a, first, count), 2 * a[first : first + count])
     b = numbers(count, columns, seed=1)
     expected = a.copy()
     expected[first : first + count] = b
     given_back = a.copy()
-    put, same = SLICES.put(given_back, b, first)
+    put, same = loaded(SLICES).put(given_back, b, first)
     np.testing.assert_array_equal(put, expected)
     np.testing.assert_array_equal(same, a)
     np.testing.assert_array_equal(given_back, a)
 
 
-RESHAPES = load("""
+RESHAPES = """
 func.func @collapse(%a: tensor<?x3x?xf32>) -> tensor<?x?xf32> {
   %r = tensor.collapse_shape %a [[0, 1], [2]] : tensor<?x3x?xf32> into tensor<?x?xf32>
   return %r : tensor<?x?xf32>
@@ -89,31 +96,31 @@ func.func @cast(%a: tensor<?x?xf32>) -> tensor<2x?xf32> {
   %r = tensor.cast %a : tensor<?x?xf32> to tensor<2x?xf32>
   return %r : tensor<2x?xf32>
 }
-""")
+"""
 
 
 @settings(deadline=None, max_examples=30)
 @given(n=SIZES, m=SIZES)
 def test_reshapes(n: int, m: int) -> None:
     a = numbers(n, 3, m)
-    np.testing.assert_array_equal(RESHAPES.collapse(a), a.reshape(3 * n, m))
+    np.testing.assert_array_equal(loaded(RESHAPES).collapse(a), a.reshape(3 * n, m))
     b = numbers(3 * n, 4)
-    np.testing.assert_array_equal(RESHAPES.expand(b, n), b.reshape(n, 3, 2, 2))
+    np.testing.assert_array_equal(loaded(RESHAPES).expand(b, n), b.reshape(n, 3, 2, 2))
     c = numbers(n, m)
-    np.testing.assert_array_equal(RESHAPES.flow(c, n, m, n * m), c.reshape(-1))
-    np.testing.assert_array_equal(RESHAPES.bits(c.reshape(-1)), c.reshape(-1).view(np.int32))
+    np.testing.assert_array_equal(loaded(RESHAPES).flow(c, n, m, n * m), c.reshape(-1))
+    np.testing.assert_array_equal(loaded(RESHAPES).bits(c.reshape(-1)), c.reshape(-1).view(np.int32))
     if n == 2:
-        np.testing.assert_array_equal(RESHAPES.cast(c), c)
+        np.testing.assert_array_equal(loaded(RESHAPES).cast(c), c)
     else:
         with pytest.raises(pd.Error, match="axis 0 of a cast"):
-            RESHAPES.cast(c)
+            loaded(RESHAPES).cast(c)
 
 
 def test_reshapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(pd.Error, match=r"bytes of 'flow.tensor.reshape'"):
-        RESHAPES.flow(numbers(2, 3), 2, 3, 5)
+        loaded(RESHAPES).flow(numbers(2, 3), 2, 3, 5)
     with pytest.raises(pd.Error, match=r"axis 0 of the operand of 'tensor.expand_shape'"):
-        RESHAPES.expand(numbers(4, 4), 1)
+        loaded(RESHAPES).expand(numbers(4, 4), 1)
 
 
 FILLS = [
