@@ -77,6 +77,7 @@ SIDES = {
         "pydispatch.formats",
         "pydispatch.inlining",
         "pydispatch.ir",
+        "pydispatch.kernels",
         "pydispatch.logs",
         "pydispatch.packages",
         "pydispatch.patterns",

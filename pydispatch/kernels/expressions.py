@@ -300,7 +300,7 @@ class Expressions(Subscripts):
             return self._named_tuple(node, function, arguments)
         if isinstance(function, ImportedSource):
             return self._imported(node, function, arguments)
-        if inspect.isfunction(function) and (function.__module__ or "").partition(".")[0] not in _LIBRARIES:
+        if inspect.isfunction(function) and self._is_like_kernel(function):
             return self.inlined(node, function, arguments)
         inner = getattr(function, "__wrapped__", None)
         raise self.error(
@@ -310,6 +310,11 @@ class Expressions(Subscripts):
             if inspect.isfunction(inner)
             else "functions of Python that are written like kernels can, and those of pydispatch and math",
         )
+
+    def _is_like_kernel(self, function: Any) -> bool:
+        """Return whether a function of Python is written like a kernel: of no library, or beside the kernel."""
+        module = function.__module__ or ""
+        return module.partition(".")[0] not in _LIBRARIES or module == self.source.function.__module__
 
     def _named_tuple(self, node: ast.Call, kind: Any, arguments: list[Entity]) -> TupleValue:
         """Return the tuple that a call of a subclass of NamedTuple gives. Raise CompileError for other arguments."""

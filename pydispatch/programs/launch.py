@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import FunctionType, StringAttr
 from xdsl.ir import SSAValue
 
-from pydispatch import ir
 from pydispatch.frontends.graph.dtypes import DTYPES
 from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.ops import elementwise
+from pydispatch.frontends.ops.python_kernels import function_of_kernel
 from pydispatch.frontends.ops.shapes import element
-from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.kernel import KernelSource
-from pydispatch.kernels.module import EXECUTABLE, Lowered
 from pydispatch.programs.array import Array
 from pydispatch.programs.functions.common import dtype_from
 from pydispatch.programs.trace import Trace
@@ -32,7 +29,7 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None
         if len(args) != len(kernel.passed):
             names = ", ".join(argument.name for argument in kernel.passed)
             raise trace.fail(f"kernel '{kernel.name}' takes {len(kernel.passed)} arguments ({names}), got {len(args)}")
-        lowered, function = _function(trace, kernel, grid is not None)
+        lowered, function = function_of_kernel(trace, kernel, grid is not None)
         types = list(function.function_type.inputs)
         values = [_value(trace, kernel, index, argument, types[index]) for index, argument in enumerate(args)]
         for argument in grid or ():
@@ -77,25 +74,3 @@ def _named(name: str) -> Any:
     from pydispatch.patterns.types import DType
 
     return DType(name)
-
-
-def _function(trace: Trace, kernel: KernelSource, grid_in_call: bool) -> tuple[Lowered, func.FuncOp]:
-    """Return a lowered kernel and its host function, which is added to the module on first use."""
-    known: dict[tuple[int, bool], tuple[Lowered, func.FuncOp]] = trace.__dict__.setdefault("launched", {})
-    lowered_function = known.get((id(kernel), grid_in_call))
-    if lowered_function is None:
-        lowered = kernel.lowered(grid_in_call)
-        name = f"{kernel.name}_{len(known)}"
-        text = lowered.program(name).replace(EXECUTABLE, f"@{name}_kernel")
-        module = ir.parse(ascii_names(text), kernel.name)
-        function = None
-        for op in list(module.body.block.ops):
-            op.detach()
-            trace.module.body.block.add_op(op)
-            if isinstance(op, func.FuncOp):
-                function = op
-        assert function is not None
-        function.properties["sym_visibility"] = StringAttr("private")
-        assert isinstance(function.function_type, FunctionType)
-        lowered_function = known[id(kernel), grid_in_call] = lowered, function
-    return lowered_function

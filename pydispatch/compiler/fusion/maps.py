@@ -99,7 +99,7 @@ def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
     source, shape = shape_of(pad.source), shape_of(pad.result)
     if not any(a == b == 1 for a, b in zip(source, shape, strict=True)) or not pads_simply(pad):
         return None
-    if any(a == 1 != b for a, b in zip(source, shape, strict=True)):
+    if any((a == 1) != (b == 1) for a, b in zip(source, shape, strict=True)):
         return None
     kept = [d for d, n in enumerate(shape) if n != 1]
     return _with_units(op, padded(pad, _without_units(op, pad.source), kept), pad.result)

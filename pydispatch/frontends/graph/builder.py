@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     import numpy as np
     from typing_extensions import Self
 
+    from pydispatch.kernels.kernel import KernelSource
+    from pydispatch.kernels.module import Lowered
+
 KERNEL_HINTS = "pyd.kernel_hints"
 """Attribute of a program: for each kernel of the user's that replaces nothing, by name, a hint why."""
 
@@ -68,6 +71,8 @@ class Builder(OperationWriter):
         self._weights: dict[int, util.GlobalOp] = {}
         self.state: dict[str, Tensor] = {}
         """What programs keep between calls for themselves, by name (`ops/random.py`)."""
+        self.kernel_functions: dict[tuple[KernelSource, bool], tuple[Lowered, func.FuncOp]] = {}
+        """Kernels written in Python that the module has (`ops/python_kernels.py`)."""
         self._inlined_calls = InlinedCalls()
         self.at_end: list[Callable[[], None]] = []
         self.sites = 0  # operations of the function, or of the mixed module, that draw random numbers
@@ -174,7 +179,7 @@ class Builder(OperationWriter):
             else:
                 value = FlowParameterAttr(StringAttr(MODEL), StringAttr(weight.name), DictionaryAttr({}), type)
             global_op = util.GlobalOp(
-                properties={"sym_name": StringAttr(self._unused(f"weight.{weight.name}")), "type": type,
+                properties={"sym_name": StringAttr(self.unused_name(f"weight.{weight.name}")), "type": type,
                             "sym_visibility": StringAttr("private"), "initial_value": value}
             )  # fmt: skip
             self.module.body.block.add_op(global_op)

@@ -231,7 +231,7 @@ class OperationWriter:
 
         `hint` begins its name. Comparisons of sizes assume that the value is at least `least`.
         """
-        name = self._unused(hint)
+        name = self.unused_name(hint)
         self._symbols[name] = value
         return symbol(name, least)
 
@@ -278,7 +278,7 @@ class OperationWriter:
         """Return the names of all symbols that have a value so far."""
         return frozenset(self._symbols)
 
-    def _unused(self, hint: str) -> str:
+    def unused_name(self, hint: str) -> str:
         """Return a new name: the hint, with a number if the hint is taken."""
         name, suffix = hint, 0
         while name in self._names:

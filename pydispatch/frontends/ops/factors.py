@@ -15,6 +15,7 @@ from pydispatch.frontends.graph.sizes import Size, minimum, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.control import for_
+from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.gathers import take_along
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import argument, reduce
@@ -100,58 +101,41 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
     def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         a, factors = tensors
-        column, alpha = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, j)
-
-        def square(scalars: Scalars, value: Scalar) -> Scalar:
-            size = scalars.unary("abs", value)
-            below = scalars.compare("gt", scalars.position(1), position)
-            return scalars.select(below, scalars.binary("mul", size, size), scalars.const(0.0, size.dtype))
-
-        rest = reduce(builder, "add", ew.apply(builder, square, column), [1], keep=True)
-
-        def reflection(scalars: Scalars, alpha: Scalar, rest: Scalar) -> list[Scalar]:
-            """Return the new element of the diagonal, the factor, and the divisor of the vector."""
-            size, zero = scalars.unary("abs", alpha), scalars.const(0.0, rest.dtype)
-            length = scalars.unary("sqrt", scalars.binary("add", scalars.binary("mul", size, size), rest))
-            none = scalars.binary(
-                "and", scalars.compare("eq", rest, zero), scalars.compare("eq", scalars.imag(alpha), zero)
-            )
-            beta = scalars.unary("neg", scalars.binary("copysign", length, scalars.real(alpha)))
-            whole = scalars.convert(beta, alpha.dtype)
-            factor = scalars.binary("div", scalars.binary("sub", whole, alpha), whole)
-            divisor = scalars.binary("sub", alpha, whole)
-            kept, one = scalars.const(0.0, alpha.dtype), scalars.const(1.0, alpha.dtype)
-            return [
-                scalars.select(none, alpha, whole),
-                scalars.select(none, kept, factor),
-                scalars.select(none, one, divisor),
-            ]
-
-        beta, factor, divisor = ew.apply_several(builder, reflection, alpha, rest)
-
-        def divided(scalars: Scalars, value: Scalar, by: Scalar) -> Scalar:
-            return _leading(scalars, position, scalars.binary("div", value, by))
-
-        vector = ew.apply(builder, divided, column, divisor)
-        reflected = _reflected(builder, a, vector, ew.apply(builder, lambda s, f: s.conj(f), factor))
-
-        def element(scalars: Scalars, value: Scalar, new: Scalar, v: Scalar, beta: Scalar) -> Scalar:
-            i, k = scalars.position(1), scalars.position(2)
-            here = scalars.select(
-                scalars.compare("gt", i, position), v, scalars.select(scalars.compare("eq", i, position), beta, value)
-            )
-            return scalars.select(
-                scalars.compare("gt", k, position), new, scalars.select(scalars.compare("eq", k, position), here, value)
-            )
-
-        def noted(scalars: Scalars, before: Scalar, factor: Scalar) -> Scalar:
-            return scalars.select(scalars.compare("eq", scalars.position(1), position), factor, before)
-
-        updated = ew.apply(builder, element, a, reflected, vector, beta)
-        return [updated, ew.apply(builder, noted, factors, reshape(builder, factor, (batch, 1)))]
+        reduced, _, factor = _column_reduced(builder, a, j, j)
+        return [reduced, _with_factor(builder, factors, position, factor)]
 
     factored, factors = _loop(builder, count, step, [a, full(builder, 0.0, (batch, count), x.dtype)])
     return reshape(builder, factored, x.shape), reshape(builder, factors, (*x.shape[:-2], count))
+
+
+def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the packed Hessenberg form of x [..., n, n], and the factors [..., n - 1] of the reflections (gehrd).
+
+    H = adjoint(Q) x Q is on and above the first subdiagonal. Below it are the vectors of the reflections whose product
+    is Q, in the format of `qr` for the matrix without its first row.
+    """
+    a = _matrices(builder, "the Hessenberg form", x)
+    batch, n, columns = a.shape
+    if n != columns:
+        raise builder.fail(f"the Hessenberg form of {x}: expected square matrices")
+    count = n - 1
+
+    def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        a, factors = tensors
+        reduced, vector, factor = _column_reduced(builder, a, j, j + 1)
+        row = reshape(builder, vector, (batch, 1, n))
+        products = ew.apply(builder, lambda s, value, v: s.binary("mul", value, v), reduced, row)
+        projection = reduce(builder, "add", products, [2], keep=True)
+
+        def element(scalars: Scalars, value: Scalar, v: Scalar, length: Scalar, factor: Scalar) -> Scalar:
+            part = scalars.binary("mul", scalars.binary("mul", factor, length), scalars.conj(v))
+            return scalars.binary("sub", value, part)
+
+        similar = ew.apply(builder, element, reduced, row, projection, factor)
+        return [similar, _with_factor(builder, factors, position, factor)]
+
+    reduced, factors = _loop(builder, count, step, [a, full(builder, 0.0, (batch, count), x.dtype)])
+    return reshape(builder, reduced, x.shape), reshape(builder, factors, (*x.shape[:-2], count))
 
 
 def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
@@ -176,6 +160,78 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
     return reshape(builder, _loop(builder, count, step, [ew.apply(builder, one, a)])[0], x.shape)
 
 
+def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Tensor, Tensor, Tensor]:
+    """Apply the reflection that makes column j of a [batch, m, n] zero below a row.
+
+    Returns:
+        The columns from j on, reflected; the vector is in column j below the row.
+        The vector [batch, m, 1], which is 0 above the row and 1 in it.
+        The factor [batch, 1, 1].
+    """
+    position, diagonal = _position(builder, j), _position(builder, row)
+    column, alpha = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, row, j)
+
+    def below(value: Element, order: str) -> Element:
+        """Return whether an element is below the row (gt), or in or below it (ge)."""
+        return value.position(1, I64).compare(order, Element(value.s, diagonal))
+
+    def size(value: Element) -> Element:
+        largest = value.real.unary("abs").max(value.imag.unary("abs"))
+        return below(value, "ge").where(largest, 0.0)
+
+    # Divided by the largest magnitude, the squares do not underflow.
+    largest = reduce(builder, "max", formula(builder, size, column), [1], keep=True)
+    unit = formula(builder, lambda v: (v > 0.0).where(v, 1.0), largest)
+    column, alpha = (formula(builder, _quotient, v, unit) for v in (column, alpha))
+
+    def square(value: Element) -> Element:
+        length = value.unary("abs")
+        return below(value, "gt").where(length * length, 0.0)
+
+    rest = reduce(builder, "add", formula(builder, square, column), [1], keep=True)
+
+    def reflection(alpha: Element, rest: Element, unit: Element) -> list[Element]:
+        """Return the new element of the diagonal, the factor, and the divisor of the vector."""
+        length = alpha.unary("abs")
+        is_zero = rest.is_equal(0.0) & alpha.imag.is_equal(0.0)
+        beta = -((length * length + rest).unary("sqrt").binary("copysign", alpha.real))
+        whole = beta.to(alpha.dtype)
+        return [
+            is_zero.where(alpha, whole) * unit.to(alpha.dtype),
+            is_zero.where(0.0, (whole - alpha) / whole),
+            is_zero.where(1.0, alpha - whole),
+        ]
+
+    beta, factor, divisor = formulas(builder, reflection, alpha, rest, unit)
+
+    def divided(scalars: Scalars, value: Scalar, by: Scalar) -> Scalar:
+        return _leading(scalars, diagonal, scalars.binary("div", value, by))
+
+    vector = ew.apply(builder, divided, column, divisor)
+    reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
+
+    def element(value: Element, new: Element, v: Element, beta: Element) -> Element:
+        k, at = value.position(2, I64), Element(value.s, position)
+        here = below(value, "gt").where(v, below(value, "ge").where(beta, value))
+        return (k > at).where(new, k.is_equal(at).where(here, value))
+
+    return formula(builder, element, a, reflected, vector, beta), vector, factor
+
+
+def _quotient(value: Element, by: Element) -> Element:
+    """Return a real or complex element divided by a real one."""
+    return (value.real / by).with_imag(value.imag / by) if value.dtype.is_complex else value / by
+
+
+def _with_factor(builder: Builder, factors: Tensor, position: Scalar, factor: Tensor) -> Tensor:
+    """Return factors [batch, count] with the one at a position replaced by a factor [batch, 1, 1]."""
+
+    def noted(scalars: Scalars, before: Scalar, factor: Scalar) -> Scalar:
+        return scalars.select(scalars.compare("eq", scalars.position(1), position), factor, before)
+
+    return ew.apply(builder, noted, factors, reshape(builder, factor, (factors.shape[0], 1)))
+
+
 def _matrices(builder: Builder, what: str, x: Tensor) -> Tensor:
     """Flatten the batch axes of matrices [..., m, n] to [batch, m, n]. Raise CompileError for other operands; `what`
     names the result.
@@ -185,9 +241,9 @@ def _matrices(builder: Builder, what: str, x: Tensor) -> Tensor:
     return reshape(builder, x, [product(x.shape[:-2]), *x.shape[-2:]])
 
 
-def _element(builder: Builder, x: Tensor, j: Size) -> Tensor:
-    """Return the diagonal element x[:, j, j] as [batch, 1, 1]."""
-    return slice_(builder, x, (0, j, j), (x.shape[0], j + 1, j + 1))
+def _element(builder: Builder, x: Tensor, i: Size, j: Size) -> Tensor:
+    """Return the element x[:, i, j] as [batch, 1, 1]."""
+    return slice_(builder, x, (0, i, j), (x.shape[0], i + 1, j + 1))
 
 
 def _leading(scalars: Scalars, position: Scalar, value: Scalar) -> Scalar:

@@ -33,6 +33,21 @@ class Element:
         """Apply a function of one number by its name."""
         return Element(self.s, self.s.unary(name, self.scalar))
 
+    @property
+    def real(self) -> Element:
+        return Element(self.s, self.s.real(self.scalar))
+
+    @property
+    def imag(self) -> Element:
+        return Element(self.s, self.s.imag(self.scalar))
+
+    def with_imag(self, imag: Element) -> Element:
+        """Return the complex number whose real part is this element."""
+        return Element(self.s, self.s.complex(self.scalar, imag.scalar))
+
+    def conj(self) -> Element:
+        return Element(self.s, self.s.conj(self.scalar))
+
     def to(self, dtype: DType) -> Element:
         """Convert the number to another type."""
         return Element(self.s, self.s.convert(self.scalar, dtype))

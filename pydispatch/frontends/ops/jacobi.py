@@ -69,7 +69,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     eye = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(v.const(1.0), 0.0), a)
     a, vectors = _sweep_until_converged(builder, even, [a, eye], rotate, residual)
     # Rows of `vectors` are eigenvectors.
-    values = shapes.squeeze(builder, _diagonal(builder, a), [1])
+    values = shapes.squeeze(builder, shapes.diagonals(builder, a), [1])
     key = _mark_padding(builder, values, vectors, n, float("inf"))
     order = shapes.slice_axis(builder, ordering.sort_with_indices(builder, key, 1)[1], 1, 0, n)
     values = ew.binary(
@@ -162,7 +162,7 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         scaled = shapes.pad(builder, scaled, [0, 0, 0], [0, 0, m - n], 0.0)
     upper, scales = factors.qr(builder, scaled)
     u = factors.of_reflections(builder, upper, scales)
-    signs = formula(builder, lambda v: (v < 0.0).where(v.const(-1.0), 1.0), _diagonal(builder, shapes.slice_axis(
+    signs = formula(builder, lambda v: (v < 0.0).where(v.const(-1.0), 1.0), shapes.diagonals(builder, shapes.slice_axis(
         builder, upper, 1, 0, upper.shape[2])))  # fmt: skip
     return (
         ew.binary(builder, "mul", u, signs),
@@ -248,12 +248,6 @@ def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
     starts = (0, first * half, second * half)
     block = shapes.slice_(builder, a, starts, (a.shape[0], starts[1] + half, starts[2] + half))
     return shapes.rearranged(builder, block, (a.shape[0], half, 1), AffineMap(3, 0, (row, pair, pair)))
-
-
-def _diagonal(builder: Builder, x: Tensor) -> Tensor:
-    """Return the diagonals of x [batch, n, n] as [batch, 1, n]."""
-    row, _, position = (AffineExpr.dimension(d) for d in range(3))
-    return shapes.rearranged(builder, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, position, position)))
 
 
 def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:

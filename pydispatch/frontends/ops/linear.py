@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith
-from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64
@@ -16,7 +15,7 @@ from pydispatch.frontends.ops.control import for_
 from pydispatch.frontends.ops.indexing import reverse
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.ops.shapes import rearranged, reshape, slice_, slice_axis, transpose
+from pydispatch.frontends.ops.shapes import diagonals, reshape, slice_, slice_axis, transpose
 
 
 def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
@@ -27,12 +26,12 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
     """
     n = _order(builder, "Cholesky's factorization", x)
     a = reshape(builder, x, [product(x.shape[:-2]), n, n])
-    a = a if lower else _adjoint(builder, a)
+    a = a if lower else adjoint(builder, a)
 
     def step(j: Size, position: Scalar, a: Tensor) -> Tensor:
         """Subtract the outer product of column j from the elements to the right of and below the diagonal element j."""
         column, pivot = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, j)
-        row = _adjoint(builder, column)
+        row = adjoint(builder, column)
 
         def element(scalars: Scalars, value: Scalar, left: Scalar, above: Scalar, pivot: Scalar) -> Scalar:
             later = scalars.binary("and", *(scalars.compare("gt", scalars.position(d), position) for d in (1, 2)))
@@ -42,7 +41,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
         return ew.apply(builder, element, a, column, row, pivot)
 
     a = _loop(builder, n, step, a)
-    diagonal = _diagonal(builder, a)
+    diagonal = diagonals(builder, a)
 
     def factor(scalars: Scalars, value: Scalar, pivot: Scalar) -> Scalar:
         below = scalars.compare("le", scalars.position(2), scalars.position(1))
@@ -53,12 +52,12 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
         )
 
     triangle = ew.apply(builder, factor, a, diagonal)
-    return reshape(builder, triangle if lower else _adjoint(builder, triangle), x.shape)
+    return reshape(builder, triangle if lower else adjoint(builder, triangle), x.shape)
 
 
-def _adjoint(builder: Builder, x: Tensor) -> Tensor:
-    """Return the conjugate transpose of matrices."""
-    transposed = transpose(builder, x, [0, 2, 1])
+def adjoint(builder: Builder, x: Tensor) -> Tensor:
+    """Return the conjugate transposes of matrices [..., m, n]."""
+    transposed = transpose(builder, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
     return ew.apply(builder, lambda s, v: s.conj(v), transposed) if x.dtype.is_complex else transposed
 
 
@@ -128,12 +127,6 @@ def _order(builder: Builder, what: str, x: Tensor) -> Size:
 def _element(builder: Builder, x: Tensor, j: Size) -> Tensor:
     """Return the diagonal element x[:, j, j] as [batch, 1, 1]."""
     return slice_(builder, x, (0, j, j), (x.shape[0], j + 1, j + 1))
-
-
-def _diagonal(builder: Builder, x: Tensor) -> Tensor:
-    """Return the diagonals of x [batch, n, n] as [batch, 1, n]."""
-    row, _, position = (AffineExpr.dimension(d) for d in range(3))
-    return rearranged(builder, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, position, position)))
 
 
 def _loop(builder: Builder, count: Size, step: Callable[[Size, Scalar, Tensor], Tensor], x: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ import pytest
 import pydispatch as pd
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import gathers, indexing, padding
+from pydispatch.frontends.ops import gathers, indexing, padding, shapes
 from pydispatch.frontends.ops.gathers import GatherAxes
 from pydispatch.frontends.torch.nodes.reductions import REDUCTIONS
 
@@ -117,3 +117,8 @@ def test_extremes_of_no_elements_are_refused_as_in_pytorch(run: Any, name: str) 
         run(along(0), ROWS, dynamic=True)
     for dynamic in (False, True):
         assert run(along(1), ROWS, dynamic=dynamic)[0].shape == (0,)
+
+
+def test_padding_of_no_elements_to_one(run: Any) -> None:
+    (result,) = run(lambda b, x: shapes.pad(b, x, [0, 1, 0], [0, 0, 1], 2.5), np.zeros((3, 0, 0), np.float32))
+    np.testing.assert_array_equal(result, np.full((3, 1, 1), 2.5, np.float32))

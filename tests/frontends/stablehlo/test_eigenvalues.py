@@ -60,6 +60,62 @@ def test_singular_values(run: Any, kind: str, mode: str, rows: int, columns: int
     assert info == 0
 
 
+def adjoint(x: Any) -> Any:
+    return np.conj(x).swapaxes(-1, -2)
+
+
+def test_eigenvalues_schur_and_hessenberg_forms_of_general_matrices(run: Any) -> None:
+    """The results are in the order of LAPACK's calls; for real matrices eigenvalues are two tensors."""
+    x = np.random.default_rng(7).standard_normal((2, 4, 4))
+    vectors = f"compute_left = {ord('V')} : ui8, compute_right = {ord('V')} : ui8"
+    text = call(
+        "dgeev", vectors, "2x4x4xf64", "2x4xf64", "2x4xf64", "2x4x4xcomplex<f64>", "2x4x4xcomplex<f64>", "2xi32"
+    )
+    real, imag, left, right, info = run(text, x)
+    values = real + 1j * imag
+    np.testing.assert_allclose(np.sort_complex(values), np.sort_complex(np.linalg.eigvals(x)), atol=1e-12)
+    np.testing.assert_allclose(x @ right, values[:, None] * right, atol=1e-12)
+    np.testing.assert_allclose(adjoint(left) @ x, values[:, :, None] * adjoint(left), atol=1e-12)
+    np.testing.assert_array_equal(info, [0, 0])
+
+    config = f"mode = {ord('V')} : ui8, sort = {ord('N')} : ui8"
+    t, q, *values_of_t, _, info = run(call("dgees", config, "2x4x4xf64", "2x4x4xf64", "2x4x4xf64", "2x4xf64", "2x4xf64",
+                                           "2xi32", "2xi32"), x)  # fmt: skip
+    np.testing.assert_allclose(q @ t @ adjoint(q), x, atol=1e-12)
+    np.testing.assert_array_equal(values_of_t, [real, imag])
+
+    packed, factors, info = run(call("dgehrd", "low = 1 : i32, high = 4 : i32", "2x4x4xf64", "2x4x4xf64", "2x3xf64",
+                                     "2xi32"), x)  # fmt: skip
+    hessenberg = np.triu(packed, -1)
+    invariants = [np.trace(m @ m, axis1=1, axis2=2) for m in (x, hessenberg)]
+    np.testing.assert_allclose(*invariants, atol=1e-12)
+    assert factors.shape == (2, 3) and not info.any()
+
+
+def test_eigenvalues_of_complex_matrices(run: Any) -> None:
+    rng = np.random.default_rng(8)
+    z = (rng.standard_normal((3, 3)) + 1j * rng.standard_normal((3, 3))).astype(np.complex64)
+    none = f"compute_left = {ord('N')} : ui8, compute_right = {ord('N')} : ui8"
+    matrix = "3x3xcomplex<f32>"
+    values, left, _, _ = run(call("cgeev", none, matrix, "3xcomplex<f32>", matrix, matrix, "i32"), z)
+    np.testing.assert_allclose(np.sort_complex(values), np.sort_complex(np.linalg.eigvals(z)), atol=1e-5)
+    assert not left.any()
+    config = f"mode = {ord('V')} : ui8, uplo = {ord('U')} : ui8"
+    vectors, values, _ = run(call("cheevd", config, matrix, matrix, "3xf32", "i32"), z)
+    hermitian = np.triu(z, 1) + adjoint(np.triu(z, 1)) + np.diag(z.diagonal().real)
+    np.testing.assert_allclose(hermitian @ vectors, values * vectors, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "config", "message"), [
+    ("dgees", "mode = 86 : ui8, sort = 83 : ui8", "the Schur form with sorted eigenvalues is not supported"),
+    ("dgehrd", "low = 2 : i32, high = 3 : i32", "rows 2 to 3 of .* only that of all rows is supported"),
+])  # fmt: skip
+def test_calls_that_are_refused(run: Any, name: str, config: str, message: str) -> None:
+    text = call(name, config, "3x3xf64", "3x3xf64", "3x3xf64", "3xf64", "3xf64", "i32", "i32")
+    with pytest.raises(pd.CompileError, match=message):
+        run(text, np.eye(3))
+
+
 def test_a_call_without_its_mode_is_refused(run: Any) -> None:
     text = call("sgesdd", "", "3x3xf32", "3x3xf32", "3xf32", "3x3xf32", "3x3xf32", "i32")
     with pytest.raises(pd.CompileError, match="the call of LAPACK has no attribute 'mode'"):

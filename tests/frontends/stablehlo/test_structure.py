@@ -258,6 +258,29 @@ def test_a_loop_that_counts(run: Any, bound: int) -> None:
     assert number == bound
 
 
+def test_a_loop_that_counts_beside_constants_that_are_no_integers(run: Any) -> None:
+    text = """func.func @main(%x: tensor<f32>) -> (tensor<f32>, tensor<complex<f32>>, tensor<f32>) {
+      %c = stablehlo.constant dense<0> : tensor<i32>
+      %z = stablehlo.constant dense<(1.0, 2.0)> : tensor<complex<f32>>
+      %nan = stablehlo.constant dense<0x7FC00000> : tensor<f32>
+      %0:4 = stablehlo.while(%i = %c, %a = %x, %b = %z, %d = %nan)
+          : tensor<i32>, tensor<f32>, tensor<complex<f32>>, tensor<f32>
+       cond {
+        %n = stablehlo.constant dense<3> : tensor<i32>
+        %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1>
+      } do {
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %2 = stablehlo.add %i, %one : tensor<i32>
+        %3 = stablehlo.add %a, %a : tensor<f32>
+        stablehlo.return %2, %3, %b, %d : tensor<i32>, tensor<f32>, tensor<complex<f32>>, tensor<f32>
+      }
+      return %0#1, %0#2, %0#3 : tensor<f32>, tensor<complex<f32>>, tensor<f32>
+    }"""
+    doubled, z, nan = run(text, np.float32(0.5))
+    assert (doubled, z) == (4.0, 1 + 2j) and np.isnan(nan)
+
+
 def test_sizes_as_operands(run: Any) -> None:
     """Sizes come from the argument, or are computed and read back."""
     text = """func.func @main(%x: tensor<?x6xf32>, %s: tensor<2xi32>)

@@ -286,7 +286,27 @@ def singular(x: Tensor, full: bool) -> Any:
     return s, u[..., :k] @ torch.diag_embed(s) @ vt[..., :k, :], u.mT @ u, vt @ vt.mT, torch.linalg.svdvals(x)
 
 
+def general(x: Tensor) -> Any:
+    """What is the same for all orders of eigenvalues and all phases of eigenvectors."""
+    v, q = torch.linalg.eig(x)
+    w = torch.linalg.eigvals(x)
+    return (q @ torch.diag_embed(v) @ torch.linalg.inv(q), v.sum(-1), v.abs().prod(-1), w.sum(-1),
+            torch.sort(w.abs(), -1)[0])  # fmt: skip
+
+
+def hermitian(x: Tensor) -> Any:
+    a = x + x.mH
+    v, q = torch.linalg.eigh(a)
+    return (v, q @ torch.diag_embed(v).to(q.dtype) @ q.mH, q.mH @ q, torch.linalg.eigvalsh(a),
+            torch.linalg.pinv(a, hermitian=True), torch.linalg.lu_solve(*torch.linalg.lu_factor(x), a, adjoint=True),
+            torch.linalg.lu_solve(*torch.linalg.lu_factor(x), a, left=False))  # fmt: skip
+
+
 TALL = torch.randn(2, 5, 3)
+COMPLEX_SQUARE = torch.complex(SQUARE, torch.randn(SQUARE.shape))
+form("eig", general, SQUARE)
+form("eig of complex matrices", general, COMPLEX_SQUARE)
+form("eigh of complex matrices", hermitian, COMPLEX_SQUARE)
 form("eigh", eigenvectors, SQUARE)
 form("eigh of an odd order", lambda x: eigenvectors(x[:, :3, :3], UPLO="U"), SQUARE.double())
 form("eigh of equal eigenvalues", eigenvectors, torch.stack([torch.eye(3), torch.ones(3, 3), torch.zeros(3, 3)]))

@@ -58,7 +58,7 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> 
     if condition is None:
         return None
     counter, bound_value = condition
-    steps = {n: step for n, x in enumerate(operands) if x.rank == 0 and x.sizes() is not None and x.dtype.is_integer
+    steps = {n: step for n, x in enumerate(operands) if x.rank == 0 and x.dtype.is_integer and x.sizes() is not None
              and (step := _step(tracer, body, n))}  # fmt: skip
     bound = _bound(tracer, bound_value, cond, body, operands)
     if steps.get(counter, 0) <= 0 or bound is None:

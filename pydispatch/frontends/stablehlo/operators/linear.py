@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import eigen, factors, fourier, jacobi, linear, shapes
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import factors, fourier, jacobi, linear, shapes
+from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
@@ -98,10 +99,64 @@ def orgqr(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Ten
     return factors.of_reflections(tracer.b, *operands)
 
 
-def syevd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """Return the eigenvectors and eigenvalues of symmetric matrices, and for each matrix that it was decomposed."""
-    values, vectors = jacobi.eigh(tracer.b, operands[0], lower=_letter(tracer, op, "uplo") == "L")
-    return vectors, values, shapes.full(tracer.b, 0, vectors.shape[:-2], tracer.dtype(op, 2))
+def eigh(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Return the eigenvectors and eigenvalues of symmetric or Hermitian matrices, and for each matrix that it was
+    decomposed.
+    """
+    values, vectors = eigen.eigh(tracer.b, operands[0], lower=_letter(tracer, op, "uplo") == "L")
+    return vectors, values, _succeeded(tracer, op, vectors)
+
+
+def geev(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Return the eigenvalues of general matrices, the left and the right eigenvectors, and for each matrix that it was
+    decomposed.
+
+    Vectors that the call does not ask for are zeros.
+    """
+    b, x = tracer.b, operands[0]
+    none = shapes.full(b, 0.0, x.shape, tracer.dtype(op, len(op.results) - 2))
+    left, right = none, none
+    wants_left = _letter(tracer, op, "compute_left") == "V"
+    if wants_left or _letter(tracer, op, "compute_right") == "V":
+        values, right, others = eigen.eig(b, x, wants_left)
+        left = others or none
+    else:
+        values = eigen.eigenvalues(b, x)
+    return *_eigenvalues(tracer, x, values), left, right, _succeeded(tracer, op, x)
+
+
+def gees(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Return the Schur form, the unitary factor, the eigenvalues, and for each matrix a zero and that it was
+    decomposed.
+    """
+    b, x = tracer.b, operands[0]
+    if _letter(tracer, op, "sort") != "N":
+        raise b.fail("the Schur form with sorted eigenvalues is not supported", "leave its eigenvalues in any order")
+    t, q = eigen.schur(b, x)
+    values = _eigenvalues(tracer, x, eigen.eigenvalues_of_schur(b, t))
+    return t, q, *values, _succeeded(tracer, op, x), _succeeded(tracer, op, x)
+
+
+def _eigenvalues(tracer: StablehloTracer, x: Tensor, values: Tensor) -> list[Tensor]:
+    """Return eigenvalues as LAPACK does: of real matrices x the real and the imaginary parts."""
+    if x.dtype.is_complex:
+        return [values]
+    return [formula(tracer.b, lambda v: v.real, values), formula(tracer.b, lambda v: v.imag, values)]
+
+
+def _succeeded(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
+    """Return the status of a call of LAPACK, the last result, for each matrix of x: 0."""
+    return shapes.full(tracer.b, 0, x.shape[:-2], tracer.dtype(op, len(op.results) - 1))
+
+
+def gehrd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Return the packed Hessenberg form, the factors of its reflections, and for each matrix that it was decomposed."""
+    (x,) = operands
+    config: Any = op.attributes["mhlo.backend_config"]
+    low, high = (config.data[name].value.data for name in ("low", "high"))
+    if (low, high) != (1, x.shape[-1]):
+        raise tracer.b.fail(f"the Hessenberg form of rows {low} to {high} of {x}: only that of all rows is supported")
+    return *factors.hessenberg(tracer.b, x), _succeeded(tracer, op, x)
 
 
 def gesdd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
@@ -114,27 +169,26 @@ def gesdd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Res
     if mode == "N":
         sizes = [[n for n in shape_of(op.results[r].type)[-2:] if n is not None] for r in (2, 3)]
         u, vt = (shapes.full(b, 0.0, [*x.shape[:-2], *matrix], x.dtype) for matrix in sizes)
-    return x, values, u, vt, shapes.full(b, 0, x.shape[:-2], tracer.dtype(op, 4))
+    return x, values, u, vt, _succeeded(tracer, op, x)
 
 
 def refused(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """Raise CompileError for a factorization that is not supported."""
     target: Any = op.properties["call_target_name"]
     raise tracer.b.fail(
-        f"'{target.data}' of LAPACK is not supported; eigenvalues of real symmetric matrices and singular values of "
-        "real matrices are",
+        f"'{target.data}' of LAPACK is not supported; eigenvalues, and singular values of real matrices are",
         f"give a kernel that calls your LAPACK, kernels={{'{target.data}': pd.CFunction(...)}}, or compute it outside",
     )
 
 
-_LAPACK = {"potrf": potrf, "trsm": trsm, "getrf": getrf, "geqrf": geqrf}
-_ITERATIVE = {"syevd": syevd, "gesdd": gesdd}
-_REFUSED = ("syevd", "heevd", "gesdd", "gesvd", "geev", "gees", "gehrd", "sytrd", "hetrd", "geqp3", "gtsv")
+_LAPACK = {"potrf": potrf, "trsm": trsm, "getrf": getrf, "geqrf": geqrf, "geev": geev, "gees": gees, "gehrd": gehrd}
+_REFUSED = ("gesdd", "gesvd", "sytrd", "hetrd", "geqp3", "gtsv")
 TARGETS: dict[str, Callable[..., Results]] = {
     **{f"lapack_{kind}{name}_ffi": function for kind in "sdcz" for name, function in _LAPACK.items()},
     **{f"lapack_{kind}_ffi": orgqr for kind in ("sorgqr", "dorgqr", "cungqr", "zungqr")},
     **{f"lapack_{kind}{name}_ffi": refused for kind in "sdcz" for name in _REFUSED},
-    **{f"lapack_{kind}{name}_ffi": function for kind in "sd" for name, function in _ITERATIVE.items()},
+    **{f"lapack_{name}_ffi": eigh for name in ("ssyevd", "dsyevd", "cheevd", "zheevd")},
+    **{f"lapack_{kind}gesdd_ffi": gesdd for kind in "sd"},
     "ProductOfElementaryHouseholderReflectors": orgqr, "Qr": geqrf,  # of JAX for accelerators
 }  # fmt: skip
 """Conversions by the targets of custom calls."""

@@ -7,14 +7,13 @@ import numpy as np
 from pydispatch.frontends.graph.dtypes import I32
 from pydispatch.frontends.graph.sizes import minimum
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import eigen, factors, jacobi, linear, products, reductions, shapes
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import factors, jacobi, linear, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.nodes.creation import eye, triangle
 from pydispatch.frontends.torch.nodes.linear_systems import (
     Pair,
     broadcast_batches,
-    conjugate_transpose,
     det,
     det_with_factors,
     inv,
@@ -96,7 +95,7 @@ def householder_product(tracer: Tracer, input: Tensor, tau: Tensor) -> Tensor:
 
 
 def eigh(tracer: Tracer, self: Tensor, UPLO: str = "L") -> Pair:  # noqa: N803
-    return jacobi.eigh(tracer.b, self, UPLO.upper() != "U")
+    return eigen.eigh(tracer.b, self, UPLO.upper() != "U")
 
 
 def eigh_with_options(tracer: Tracer, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
@@ -105,6 +104,14 @@ def eigh_with_options(tracer: Tracer, A: Tensor, UPLO: str = "L", compute_v: boo
 
 def eigvalsh(tracer: Tracer, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
     return eigh(tracer, self, UPLO)[0]
+
+
+def eig(tracer: Tracer, self: Tensor) -> Pair:
+    return eigen.eig(tracer.b, self)[:2]
+
+
+def eigvals(tracer: Tracer, self: Tensor) -> Tensor:
+    return eigen.eigenvalues(tracer.b, self)
 
 
 def svd(
@@ -140,15 +147,16 @@ def pinv(
     """
     b = tracer.b
     if hermitian:
-        values, right = jacobi.eigh(b, self)
+        values, right = eigen.eigh(b, self)
         left = right
     else:
         u, values, vt = jacobi.svd(b, self)
-        left, right = conjugate_transpose(tracer, vt), u
+        left, right = linear.adjoint(tracer.b, vt), u
     cutoff = _singular_value_cutoff(tracer, self, values, atol, rtol)
     inverse = formula(b, lambda v, n: (v.unary("abs") > n).where(1.0 / v, 0.0), values, cutoff)
-    scaled = ew.binary(b, "mul", left, shapes.expand_dims(b, inverse, [inverse.rank - 1]))
-    return products.matmul(b, scaled, conjugate_transpose(tracer, right))
+    weights = ew.convert(b, shapes.expand_dims(b, inverse, [inverse.rank - 1]), left.dtype)
+    scaled = ew.binary(b, "mul", left, weights)
+    return products.matmul(b, scaled, linear.adjoint(tracer.b, right))
 
 
 def _singular_value_cutoff(
@@ -159,13 +167,13 @@ def _singular_value_cutoff(
     The default of rtol is eps * max(m, n) if atol is 0, else 0.
     """
     b = tracer.b
-    absolute = as_tensor(tracer, 0.0 if atol is None else atol, x.dtype)
+    absolute = as_tensor(tracer, 0.0 if atol is None else atol, values.dtype)
     if rtol is None:
         m, n = x.shape[-2:]
         default_rtol = float(np.finfo(x.dtype.numpy).eps) * max(int(m), int(n))  # type: ignore[arg-type]
         relative = formula(b, lambda v: (v > 0.0).where(v.const(0.0), default_rtol), absolute)
     else:
-        relative = as_tensor(tracer, rtol, x.dtype)
+        relative = as_tensor(tracer, rtol, values.dtype)
     absolute, relative = (shapes.expand_dims(b, v, [v.rank]) if v.rank else v for v in (absolute, relative))
     largest = reductions.reduce(b, "max", ew.unary(b, "abs", values), [-1], True)
     return formula(b, lambda v, a, r: a.max(r * v), largest, absolute, relative)
@@ -175,7 +183,13 @@ def pinv_by_rcond(tracer: Tracer, self: Tensor, rcond: Operand = 1e-15, hermitia
     return pinv(tracer, self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 
+def adjoint(tracer: Tracer, self: Tensor) -> Tensor:
+    return linear.adjoint(tracer.b, self)
+
+
 LINEAR_ALGEBRA: dict[str, Conversion] = {
+    "aten.adjoint": adjoint,
+    "aten.mH": adjoint,
     "aten.linalg_det": det,
     "aten.det": det,
     "aten._linalg_det": det_with_factors,
@@ -206,6 +220,8 @@ LINEAR_ALGEBRA: dict[str, Conversion] = {
     "aten.linalg_eigh": eigh,
     "aten._linalg_eigh": eigh_with_options,
     "aten.linalg_eigvalsh": eigvalsh,
+    "aten.linalg_eig": eig,
+    "aten.linalg_eigvals": eigvals,
     "aten.linalg_svd": svd,
     "aten._linalg_svd": svd_with_options,
     "aten.linalg_svdvals": svdvals,

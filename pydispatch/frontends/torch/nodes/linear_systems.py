@@ -12,7 +12,6 @@ from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes.creation import eye, triangle
 from pydispatch.frontends.torch.nodes.parts import diagonal
-from pydispatch.frontends.torch.nodes.shapes import adjoint
 from pydispatch.frontends.torch.nodes.strided import is_contiguous
 from pydispatch.frontends.torch.trace import Tracer
 
@@ -96,7 +95,7 @@ def lu_solve(
 ) -> Tensor:  # fmt: skip
     """Solve A X = B (or X A = B, if not `left`) for a matrix A that is given by its LU factors."""
     if adjoint:  # X A^H = B is the adjoint of A X^H = B^H, so the matrix changes sides
-        return conjugate_transpose(tracer, lu_solve(tracer, LU, pivots, conjugate_transpose(tracer, B), left=not left))
+        return linear.adjoint(tracer.b, lu_solve(tracer, LU, pivots, linear.adjoint(tracer.b, B), left=not left))
     if not left:
         P, L, U = lu_unpack(tracer, LU, pivots)  # noqa: N806
         right, upper = broadcast_batches(tracer, B, U)
@@ -104,7 +103,7 @@ def lu_solve(
         solution = linear.triangular_solve(
             tracer.b, broadcast_batches(tracer, L, solution)[0], solution, left=False, unit=True
         )
-        return products.matmul(tracer.b, solution, conjugate_transpose(tracer, P))
+        return products.matmul(tracer.b, solution, linear.adjoint(tracer.b, P))
     order = _permutation_of_pivots(tracer, pivots, LU.shape[-2])
     matrix, right = broadcast_batches(tracer, LU, B)
     positions = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, order, [order.rank]), right.shape)
@@ -115,12 +114,6 @@ def lu_solve(
 
 def lu_solve_legacy(tracer: Tracer, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
     return lu_solve(tracer, LU_data, LU_pivots, self)
-
-
-def conjugate_transpose(tracer: Tracer, x: Tensor) -> Tensor:
-    """Return the conjugate transposes of matrices."""
-    result: Tensor = adjoint(tracer, x)
-    return result
 
 
 # -- determinants
@@ -203,8 +196,8 @@ def _solve(tracer: Tracer, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Te
     if left or is_vector:
         solution, failed = _solve_columns(tracer, A, columns)
     else:
-        solution, failed = _solve_columns(tracer, conjugate_transpose(tracer, A), conjugate_transpose(tracer, columns))
-        solution = conjugate_transpose(tracer, solution)
+        solution, failed = _solve_columns(tracer, linear.adjoint(tracer.b, A), linear.adjoint(tracer.b, columns))
+        solution = linear.adjoint(tracer.b, solution)
     return shapes.squeeze(tracer.b, solution, [solution.rank - 1]) if is_vector else solution, failed
 
 

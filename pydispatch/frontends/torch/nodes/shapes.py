@@ -117,7 +117,7 @@ def _write_reversed(tracer: Tracer, whole: Tensor, written: Tensor, output_index
     return shapes.transpose(tracer.b, written)
 
 
-def adjoint(tracer: Tracer, self: Tensor) -> Tensor:
+def matrix_transpose(tracer: Tracer, self: Tensor) -> Tensor:
     return transpose(tracer, self, -2, -1)
 
 
@@ -207,7 +207,7 @@ SHAPES: dict[str, Conversion] = {
     "aten.swapdims": transpose,
     "aten.t": reversed_axes,
     "aten.numpy_T": reversed_axes,
-    "aten.mT": adjoint,
+    "aten.mT": matrix_transpose,
     "aten.movedim": movedim,
     "aten.moveaxis": movedim,
     "aten.expand": expand,

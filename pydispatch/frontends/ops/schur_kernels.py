@@ -1,0 +1,315 @@
+"""Kernels that reduce Hessenberg matrices to Schur form by implicitly shifted QR iterations (Francis).
+
+One workgroup reduces one matrix in place, and multiplies the rotations and reflections into a second one. The largest
+magnitude of a matrix is about 1, so that squares neither overflow nor underflow.
+
+If an eigenvalue has not converged after MOST_ITERATIONS, all results of its matrix are NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Annotated, Any
+
+import numpy as np
+
+from pydispatch.kernels.annotations import View
+from pydispatch.kernels.functions import group_id
+from pydispatch.kernels.kernel import KernelSource
+from pydispatch.patterns.types import DType
+
+MOST_ITERATIONS = 60
+"""Maximum number of QR iterations per eigenvalue; usual are 2 to 3. LAPACK allows 30 on average."""
+
+EXCEPTIONAL = 10
+"""Iterations after which an eigenvalue that has not converged gets an exceptional shift, which breaks cycles."""
+
+
+def _fill_with_nan(a: View, i: int) -> None:
+    """Set all elements of a matrix to NaN."""
+    for j in range(a.shape[1]):
+        for k in range(a.shape[2]):
+            a[i, j, k] = math.nan
+
+
+def _with_sign(size: Any, value: Any) -> Any:
+    """Return the size with the sign of a value, which is positive for zero."""
+    return size if value >= 0.0 else -size
+
+
+def _length(a: Any, b: Any) -> Any:
+    """Return the Euclidean length of (a, b)."""
+    return math.sqrt(a * a + b * b)
+
+
+def _start_of_block(h: View, i: int, last: int, eps: Any) -> int:
+    """Return the first row of the unreduced block of a real matrix that ends at row `last`.
+
+    Negligible elements below the diagonal become 0.
+    """
+    first = last
+    while first > 0:
+        below = abs(h[i, first, first - 1])
+        if below <= eps * (abs(h[i, first - 1, first - 1]) + abs(h[i, first, first])) or below <= eps * eps:
+            h[i, first, first - 1] = 0.0
+            break
+        first -= 1
+    return first
+
+
+def _rotate_rows(a: View, i: int, row: int, begin: int, cos: Any, sin: Any) -> None:
+    """Rotate two successive rows of a real matrix from a column on."""
+    for k in range(begin, a.shape[2]):
+        u, v = a[i, row, k], a[i, row + 1, k]
+        a[i, row, k] = cos * u + sin * v
+        a[i, row + 1, k] = cos * v - sin * u
+
+
+def _rotate_columns(a: View, i: int, column: int, end: int, cos: Any, sin: Any) -> None:
+    """Rotate two successive columns of a real matrix up to a row."""
+    for k in range(end):
+        u, v = a[i, k, column], a[i, k, column + 1]
+        a[i, k, column] = cos * u + sin * v
+        a[i, k, column + 1] = cos * v - sin * u
+
+
+def _standard_rotation(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
+    """Return cosine and sine of the rotation to the standard form of [[a, b], [c, d]].
+
+    That is upper triangular if the eigenvalues are real. Otherwise its diagonal elements are equal.
+    """
+    half = 0.5 * (a - d)
+    discriminant = half * half + b * c
+    cos, sin = 1.0 + 0.0 * a, 0.0 * a
+    if discriminant >= 0.0 and c != 0.0:
+        # The rows of the matrix minus the eigenvalue farther from d are multiples of each other.
+        root = half + _with_sign(math.sqrt(discriminant), half)
+        length = _length(root, c)
+        cos, sin = root / length, c / length
+    elif discriminant < 0.0 and half != 0.0:
+        total = b + c
+        length = _length(total, 2.0 * half)
+        cos = math.sqrt(0.5 * (1.0 + abs(total) / length))
+        sin = -_with_sign(half, total) / (length * cos)
+    return cos, sin
+
+
+def _standardize(h: View, q: View, i: int, row: int) -> None:
+    """Rotate a block of two rows of a real matrix to its standard form."""
+    a, b, c, d = h[i, row, row], h[i, row, row + 1], h[i, row + 1, row], h[i, row + 1, row + 1]
+    cos, sin = _standard_rotation(a, b, c, d)
+    _rotate_rows(h, i, row, row, cos, sin)
+    _rotate_columns(h, i, row, row + 2, cos, sin)
+    _rotate_columns(q, i, row, q.shape[1], cos, sin)
+    half = 0.5 * (a - d)
+    if half * half + b * c >= 0.0:
+        h[i, row + 1, row] = 0.0
+    else:
+        mean = 0.5 * (h[i, row, row] + h[i, row + 1, row + 1])
+        h[i, row, row] = mean
+        h[i, row + 1, row + 1] = mean
+
+
+def _francis_step(h: View, q: View, i: int, first: int, last: int, trace: Any, det: Any) -> None:
+    """Apply one QR step with two shifts, of this sum and product, to rows first to last of a real matrix."""
+    n = h.shape[2]
+    a, b, c = h[i, first, first], h[i, first, first + 1], h[i, first + 1, first]
+    x = (a * (a - trace) + det) / c + b
+    y = a + h[i, first + 1, first + 1] - trace
+    z = h[i, first + 2, first + 1]
+    for k in range(first, last):
+        if k > first:
+            x, y = h[i, k, k - 1], h[i, k + 1, k - 1]
+            z = h[i, k + 2, k - 1] if k + 2 <= last else 0.0 * x
+        size = max(max(abs(x), abs(y)), abs(z))
+        if size > 0.0:
+            x, y, z = x / size, y / size, z / size
+            length = _with_sign(math.sqrt(x * x + y * y + z * z), x)
+            if k > first:
+                h[i, k, k - 1] = -length * size
+                h[i, k + 1, k - 1] = 0.0
+                if k + 2 <= last:
+                    h[i, k + 2, k - 1] = 0.0
+            # The reflection is 1 - (1, v, w) (p, r, s)^T.
+            p, v, w = (x + length) / length, y / (x + length), z / (x + length)
+            r, s = p * v, p * w
+            for j in range(k, n):
+                total = h[i, k, j] + v * h[i, k + 1, j]
+                if k + 2 <= last:
+                    total += w * h[i, k + 2, j]
+                    h[i, k + 2, j] -= s * total
+                h[i, k, j] -= p * total
+                h[i, k + 1, j] -= r * total
+            for j in range(min(k + 4, last + 1)):
+                total = h[i, j, k] + v * h[i, j, k + 1]
+                if k + 2 <= last:
+                    total += w * h[i, j, k + 2]
+                    h[i, j, k + 2] -= s * total
+                h[i, j, k] -= p * total
+                h[i, j, k + 1] -= r * total
+            for j in range(n):
+                total = q[i, j, k] + v * q[i, j, k + 1]
+                if k + 2 <= last:
+                    total += w * q[i, j, k + 2]
+                    q[i, j, k + 2] -= s * total
+                q[i, j, k] -= p * total
+                q[i, j, k + 1] -= r * total
+
+
+@cache
+def real_schur_kernel(dtype: DType) -> KernelSource:
+    """Return the kernel for real matrices: h becomes quasi-triangular, with blocks of two rows in standard form for
+    conjugate pairs, and q is multiplied by the orthogonal factor. Both are [batch, n, n] of f32 or f64.
+    """
+    eps = float(np.finfo(f"float{dtype.name[1:]}").eps)
+
+    def real_schur(h: Annotated[View, dtype["batch", "n", "n"]], q: Annotated[View, dtype["batch", "n", "n"]]) -> None:
+        i = group_id(0)
+        last = h.shape[2] - 1
+        iterations = 0
+        while last >= 0 and iterations <= MOST_ITERATIONS:
+            first = _start_of_block(h, i, last, dtype(eps))
+            if first >= last - 1:
+                if first == last - 1:
+                    _standardize(h, q, i, first)
+                last = first - 1
+                iterations = 0
+            else:
+                iterations += 1
+                a, b = h[i, last - 1, last - 1], h[i, last - 1, last]
+                c, d = h[i, last, last - 1], h[i, last, last]
+                trace, det = a + d, a * d - b * c
+                if iterations % EXCEPTIONAL == 0:
+                    size = abs(c) + abs(h[i, last - 1, last - 2])
+                    trace, det = 1.5 * size, size * size
+                _francis_step(h, q, i, first, last, trace, det)
+        if last >= 0:
+            _fill_with_nan(h, i)
+            _fill_with_nan(q, i)
+
+    return KernelSource(real_schur, 1, lambda h, q: h.shape[0])
+
+
+def _start_of_complex_block(re: View, im: View, i: int, last: int, eps: Any) -> int:
+    """Return the first row of the unreduced block of a complex matrix that ends at row `last`.
+
+    Negligible elements below the diagonal become 0.
+    """
+    first = last
+    while first > 0:
+        below = abs(re[i, first, first - 1]) + abs(im[i, first, first - 1])
+        diagonal = abs(re[i, first - 1, first - 1]) + abs(im[i, first - 1, first - 1])
+        diagonal += abs(re[i, first, first]) + abs(im[i, first, first])
+        if below <= eps * diagonal or below <= eps * eps:
+            re[i, first, first - 1] = 0.0
+            im[i, first, first - 1] = 0.0
+            break
+        first -= 1
+    return first
+
+
+def _product(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
+    """Return (a + bi) (c + di)."""
+    return a * c - b * d, a * d + b * c
+
+
+def _square_root(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return the square root of a + bi with a real part of at least 0."""
+    larger = math.sqrt(0.5 * (_length(a, b) + abs(a)))
+    smaller = 0.5 * abs(b) / larger if larger > 0.0 else larger
+    return (larger if a >= 0.0 else smaller), _with_sign(smaller if a >= 0.0 else larger, b)
+
+
+def _wilkinson_shift(re: View, im: View, i: int, last: int) -> tuple[Any, Any]:
+    """Return the eigenvalue of the last two rows and columns that is closer to the last diagonal element."""
+    a, b = re[i, last, last], im[i, last, last]
+    half_re, half_im = 0.5 * (re[i, last - 1, last - 1] - a), 0.5 * (im[i, last - 1, last - 1] - b)
+    u, v = _product(re[i, last - 1, last], im[i, last - 1, last], re[i, last, last - 1], im[i, last, last - 1])
+    x, y = _product(half_re, half_im, half_re, half_im)
+    root_re, root_im = _square_root(x + u, y + v)
+    # The sum without cancellation is the larger denominator of the smaller correction.
+    if half_re * root_re + half_im * root_im < 0.0:
+        root_re, root_im = -root_re, -root_im
+    root_re, root_im = root_re + half_re, root_im + half_im
+    square = root_re * root_re + root_im * root_im
+    if square > 0.0:
+        x, y = _product(u, v, root_re, -root_im)
+        a, b = a - x / square, b - y / square
+    return a, b
+
+
+def _complex_step(re: View, im: View, qre: View, qim: View, i: int, first: int, last: int, a: Any, b: Any) -> None:
+    """Apply one QR step with the shift a + bi to rows first to last of a complex matrix."""
+    n = re.shape[2]
+    x, y = re[i, first, first] - a, im[i, first, first] - b
+    u, v = re[i, first + 1, first], im[i, first + 1, first]
+    for k in range(first, last):
+        if k > first:
+            x, y = re[i, k, k - 1], im[i, k, k - 1]
+            u, v = re[i, k + 1, k - 1], im[i, k + 1, k - 1]
+        size = max(max(abs(x), abs(y)), max(abs(u), abs(v)))
+        if size > 0.0:
+            x, y, u, v = x / size, y / size, u / size, v / size
+            # The unitary matrix [[p, s], [-conj(s), conj(p)]] turns (x + yi, u + vi) into a positive number.
+            length = math.sqrt(x * x + y * y + u * u + v * v)
+            pre, pim, sre, sim = x / length, -y / length, u / length, -v / length
+            if k > first:
+                re[i, k, k - 1] = length * size
+                im[i, k, k - 1] = 0.0
+                re[i, k + 1, k - 1] = 0.0
+                im[i, k + 1, k - 1] = 0.0
+            for j in range(k, n):
+                x, y, u, v = re[i, k, j], im[i, k, j], re[i, k + 1, j], im[i, k + 1, j]
+                re[i, k, j] = pre * x - pim * y + sre * u - sim * v
+                im[i, k, j] = pre * y + pim * x + sre * v + sim * u
+                re[i, k + 1, j] = pre * u + pim * v - sre * x - sim * y
+                im[i, k + 1, j] = pre * v - pim * u - sre * y + sim * x
+            _combine_columns(re, im, i, k, min(k + 3, last + 1), pre, pim, sre, sim)
+            _combine_columns(qre, qim, i, k, n, pre, pim, sre, sim)
+
+
+def _combine_columns(re: View, im: View, i: int, k: int, end: int, pre: Any, pim: Any, sre: Any, sim: Any) -> None:
+    """Multiply columns k and k + 1, up to a row, by the adjoint of [[p, s], [-conj(s), conj(p)]]."""
+    for j in range(end):
+        x, y, u, v = re[i, j, k], im[i, j, k], re[i, j, k + 1], im[i, j, k + 1]
+        re[i, j, k] = pre * x + pim * y + sre * u + sim * v
+        im[i, j, k] = pre * y - pim * x + sre * v - sim * u
+        re[i, j, k + 1] = pre * u - pim * v - sre * x + sim * y
+        im[i, j, k + 1] = pre * v + pim * u - sre * y - sim * x
+
+
+@cache
+def complex_schur_kernel(dtype: DType) -> KernelSource:
+    """Return the kernel for complex matrices: (re, im) becomes triangular, and (qre, qim) is multiplied by the unitary
+    factor. All are [batch, n, n] of f32 or f64.
+    """
+    eps = float(np.finfo(f"float{dtype.name[1:]}").eps)
+
+    def complex_schur(
+        re: Annotated[View, dtype["batch", "n", "n"]],
+        im: Annotated[View, dtype["batch", "n", "n"]],
+        qre: Annotated[View, dtype["batch", "n", "n"]],
+        qim: Annotated[View, dtype["batch", "n", "n"]],
+    ) -> None:
+        i = group_id(0)
+        last = re.shape[2] - 1
+        iterations = 0
+        while last >= 0 and iterations <= MOST_ITERATIONS:
+            first = _start_of_complex_block(re, im, i, last, dtype(eps))
+            if first == last:
+                last = first - 1
+                iterations = 0
+            else:
+                iterations += 1
+                a, b = _wilkinson_shift(re, im, i, last)
+                if iterations % EXCEPTIONAL == 0:
+                    a += abs(re[i, last, last - 1]) + abs(im[i, last, last - 1])
+                _complex_step(re, im, qre, qim, i, first, last, a, b)
+        if last >= 0:
+            _fill_with_nan(re, i)
+            _fill_with_nan(im, i)
+            _fill_with_nan(qre, i)
+            _fill_with_nan(qim, i)
+
+    return KernelSource(complex_schur, 1, lambda re, im, qre, qim: re.shape[0])
