@@ -8,7 +8,18 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import C64, C128, F32, F64, I64
 from pydispatch.frontends.graph.sizes import Size, product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control, factors, gathers, jacobi, linear, ordering, products, reductions, shapes
+from pydispatch.frontends.ops import (
+    control,
+    factors,
+    gathers,
+    indexing,
+    jacobi,
+    linear,
+    ordering,
+    products,
+    reductions,
+    shapes,
+)
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.python_kernels import call_kernel
@@ -74,8 +85,8 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
     others = None
     if left:
         # Left vectors of T are right ones of its adjoint, which is triangular after rows and columns are reversed.
-        reversed_adjoint = linear.reverse(builder, linear.adjoint(builder, t), [1, 2])
-        others = vectors(linear.reverse(builder, _vectors_of_triangular(builder, reversed_adjoint), [1, 2]))
+        reversed_adjoint = indexing.reverse(builder, linear.adjoint(builder, t), [1, 2])
+        others = vectors(indexing.reverse(builder, _vectors_of_triangular(builder, reversed_adjoint), [1, 2]))
     return shapes.reshape(builder, formula(builder, _times, values, scale), x.shape[:-1]), right, others
 
 

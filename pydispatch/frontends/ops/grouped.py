@@ -32,14 +32,15 @@ def by_groups_of_rows(builder: Builder, rows: Tensor, matrices: Tensor, ends: Te
 def by_groups_of_sums(builder: Builder, x: Tensor, y: Tensor, ends: Tensor, dtype: DType) -> Tensor:
     """Return for each group g the product of [m, k] and [k, n] over its part of k: [groups, m, n], summed as `dtype`.
 
-    Index i of k is in the first group g with i < ends[g]; ends are ascending. Elements in no group may be NaN.
+    Index i of k is in the first group g with i < ends[g]; ends are ascending. Infinities and NaN in other groups, or in none, have no effect.
     """
     groups, depth = ends.shape[0], x.shape[1]
     index = iota(builder, (groups, depth), 1, I64)
     is_after = ew.compare(builder, "ge", index, expand_dims(builder, ew.convert(builder, ends, I64), [1]))
     group = reduce(builder, "add", ew.convert(builder, is_after, I64), [0])
     is_member = ew.compare(builder, "eq", group, iota(builder, (groups, 1), 0, I64))
+    # Both operands are selected: a NaN of another group times a zero is NaN.
     zero = builder.constant(0, x.dtype)
-    parts = ew.select(builder, expand_dims(builder, is_member, [1]), expand_dims(builder, x, [0]), zero)
-    is_listed = expand_dims(builder, reduce(builder, "or", is_member, [0]), [1])
-    return dot_general(builder, parts, ew.select(builder, is_listed, y, zero), [], [(2, 0)], dtype)
+    of_x, of_y = (expand_dims(builder, is_member, [axis]) for axis in (1, 2))
+    left, right = (ew.select(builder, mask, expand_dims(builder, v, [0]), zero) for mask, v in ((of_x, x), (of_y, y)))
+    return dot_general(builder, left, right, [(0, 0)], [(2, 1)], dtype)

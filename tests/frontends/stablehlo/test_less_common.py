@@ -304,11 +304,25 @@ def test_groups_of_rows_in_batches(run: Any, sizes: Any) -> None:
     )
     x, y = (rng().integers(-4, 4, s).astype(np.float32) for s in ((2, 11, 5), (3, 2, 5, 7)))
     given = np.array(sizes, np.int32)
+    y[0, 1, 2] = np.nan  # reaches the rows of its own group alone
     expected = np.zeros((2, 11, 7), np.float32)
     for b in range(2):
         for row, group in enumerate(groups_of(given if given.ndim == 1 else given[b], 11)):
             expected[b, row] = x[b, row] @ y[group, b] if group >= 0 else 0
     (found,) = run(ragged_text(numbers, x.shape, y.shape, given.shape, expected.shape), x, y, given)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_groups_of_rows(run: Any) -> None:
+    numbers = """lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [1],
+        lhs_ragged_dimensions = [1], rhs_group_dimensions = [2]"""
+    x, y = (rng().integers(-4, 4, s).astype(np.float32) for s in ((5, 9), (7, 5, 3)))
+    y[0, 0, 1] = np.inf
+    sizes = np.array([4, 0, 3], np.int32)
+    expected = np.zeros((9, 7), np.float32)
+    for row, group in enumerate(groups_of(sizes, 9)):
+        expected[row] = y[..., group] @ x[:, row] if group >= 0 else 0
+    (found,) = run(ragged_text(numbers, x.shape, y.shape, sizes.shape, expected.shape), x, y, sizes)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -320,6 +334,7 @@ def test_groups_of_contracted_elements(run: Any) -> None:
     )
     x, y = (rng().integers(-4, 4, s).astype(np.float32) for s in ((2, 3, 8), (2, 8, 4)))
     sizes = np.array([3, 4], np.int32)
+    x[0, 1, 2] = y[1, 5, 0] = np.nan  # in one group each, so that the other one is finite
     expected = np.stack([x[:, :, :3] @ y[:, :3], x[:, :, 3:7] @ y[:, 3:7]])
     (found,) = run(ragged_text(numbers, x.shape, y.shape, sizes.shape, expected.shape), x, y, sizes)
     np.testing.assert_array_equal(found, expected)

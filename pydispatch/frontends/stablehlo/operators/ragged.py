@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import I32, I64
+from pydispatch.frontends.graph.dtypes import I32, I64, DType
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import products, shapes
+from pydispatch.frontends.ops import grouped, products, shapes
 from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.operators.products import dimension_pairs
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
@@ -39,43 +39,84 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) 
         raise tracer.b.fail(f"{name}: dimension {ragged} of {x} is ragged, so {y} has {wanted}, got {list(groups)}")
     if ragged in batch:
         return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
+    if ragged in rows and (x.rank, y.rank, sizes.rank) == (2, 3, 1) and sizes.dtype.is_integer:
+        ((left, right),) = contracting
+        (free,) = (d for d in range(3) if d not in (right, groups[0]))
+        matrices = shapes.transpose(tracer.b, y, [groups[0], right, free])
+        columns = shapes.transpose(tracer.b, x, [ragged, left])
+        return grouped.by_groups_of_rows(tracer.b, columns, matrices, _ends(tracer, sizes), tracer.dtype(op))
     prefix = [*batch, *rows[: rows.index(ragged)]] if ragged in rows else [
         *batch, *contracted[: contracted.index(ragged)]
     ]  # fmt: skip
-    spread = _grouped(tracer, x, ragged, sizes, prefix)
-    batching, contracting = ([(d + 1, e) for d, e in pairs] for pairs in (batching, contracting))
-    if ragged in rows:
-        return products.dot_general(tracer.b, spread, y, batching, [*contracting, (0, groups[0])], tracer.dtype(op))
-    product = products.dot_general(tracer.b, spread, y, batching, contracting, tracer.dtype(op))
-    groups_axis = len(batching)  # the groups are the first free dimension of the left operand
-    return shapes.transpose(tracer.b, product, [groups_axis, *(d for d in range(product.rank) if d != groups_axis)])
+    is_member = _members(tracer, x, ragged, sizes, prefix)
+    if ragged in contracted:
+        return _sums_of_groups(tracer, is_member, x, y, batching, contracting, tracer.dtype(op))
+    # Products with each right operand: [b, m, g, n]. A NaN in that of another group is left out by the selection.
+    product = products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
+    free = [e for e in range(y.rank) if e not in {pair[1] for pair in (*batching, *contracting)}]
+    group_axis = len(batch) + len(rows) + free.index(groups[0])
+    ordered = shapes.transpose(
+        tracer.b, is_member, [*(d + 1 for d in (*batch, *rows)), 0, *(d + 1 for d in contracted)]
+    )
+    shape = [*ordered.shape[: len(batch) + len(rows)], *[1] * len(free)]
+    shape[group_axis] = sizes.shape[-1]
+    own = ew.select(tracer.b, shapes.reshape(tracer.b, ordered, shape), product, tracer.b.constant(0, product.dtype))
+    return reduce(tracer.b, "add", own, [group_axis])
 
 
-def _grouped(tracer: StablehloTracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
-    """Return x repeated for each group along a new first axis, with zeros in place of elements of other groups.
+Pairs = Sequence[tuple[int, int]]
 
-    sizes is [g], or [..., g] with group sizes for each element along the dimensions `prefix` of x.
+
+def _sums_of_groups(
+    tracer: StablehloTracer, is_member: Tensor, x: Tensor, y: Tensor, batching: Pairs, contracting: Pairs, dtype: DType
+) -> Tensor:
+    """Return a product for each group, of its elements along a contracted dimension: [g, b, m, n].
+
+    `is_member` is [g, ...] with the dimensions of x, of which those that y lacks have size 1. Elements of other groups
+    are replaced by zeros in both operands, because NaN times zero is NaN.
+    """
+    b = tracer.b
+    of_x = {e: d for d, e in (*batching, *contracting)}
+    shared = [of_x[e] for e in range(y.rank) if e in of_x]
+    others = [d for d in range(x.rank) if d not in shared]
+    ordered = shapes.transpose(b, is_member, [0, *(d + 1 for d in (*shared, *others))])
+    of_y = shapes.reshape(b, ordered, [is_member.shape[0], *(
+        is_member.shape[of_x[e] + 1] if e in of_x else 1 for e in range(y.rank)
+    )])  # fmt: skip
+    zero = b.constant(0, x.dtype)
+    left, right = (ew.select(b, mask, shapes.expand_dims(b, v, [0]), zero) for mask, v in ((is_member, x), (of_y, y)))
+    batching, contracting = ([(d + 1, e + 1) for d, e in pairs] for pairs in (batching, contracting))
+    return products.dot_general(b, left, right, [(0, 0), *batching], contracting, dtype)
+
+
+def _ends(tracer: StablehloTracer, sizes: Tensor) -> Tensor:
+    """Return the sum of the sizes [..., g] of all groups up to and including each group, as i64."""
+    b, count = tracer.b, sizes.shape[-1]
+    later = ew.compare(b, "ge", shapes.iota(b, (count, count), 0, I32), shapes.iota(b, (count, count), 1, I32))
+    wide = shapes.expand_dims(b, ew.convert(b, sizes, I64), [sizes.rank - 1])
+    return reduce(b, "add", ew.select(b, later, wide, b.constant(0, I64)), [sizes.rank])
+
+
+def _members(tracer: StablehloTracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
+    """Return which elements along the ragged dimension each group has: [g, ...], with the dimensions of x.
+
+    sizes is [g], or [..., g] with group sizes for each element along the dimensions `prefix` of x. Other dimensions of
+    the result have size 1.
     """
     b = tracer.b
     expected = (*(x.shape[d] for d in prefix), sizes.shape[-1] if sizes.rank else 0)
     if not sizes.dtype.is_integer or (sizes.rank != 1 and sizes.shape != expected) or sizes.rank == 0:
         raise b.fail(f"the sizes of groups of {x} are integers of shape [g] or {list(expected)}, got {sizes}")
-    count = sizes.shape[-1]
-    # ends[..., g] is the sum of the sizes of all groups up to and including g.
-    later = ew.compare(b, "ge", shapes.iota(b, (count, count), 0, I32), shapes.iota(b, (count, count), 1, I32))
-    wide = ew.convert(b, sizes, I64)
-    listed = ew.select(b, later, shapes.expand_dims(b, wide, [sizes.rank - 1]), b.constant(0, I64))
-    ends = reduce(b, "add", listed, [sizes.rank])
-    starts = ew.binary(b, "sub", ends, wide)
+    ends = _ends(tracer, sizes)
+    starts = ew.binary(b, "sub", ends, ew.convert(b, sizes, I64))
     ordered = sorted(range(len(prefix)), key=lambda n: prefix[n]) if sizes.rank > 1 else []
-    at = {prefix[n] + 1: x.shape[prefix[n]] for n in ordered} | {0: count}
+    at = {prefix[n] + 1: x.shape[prefix[n]] for n in ordered} | {0: sizes.shape[-1]}
     shape = [at.get(d, 1) for d in range(x.rank + 1)]
     bounds = [shapes.reshape(b, shapes.transpose(b, bound, [sizes.rank - 1, *ordered]), shape)
               for bound in (starts, ends)]  # fmt: skip
     along_ragged = [x.shape[ragged] if d == ragged + 1 else 1 for d in range(x.rank + 1)]
     index = shapes.iota(b, along_ragged, ragged + 1, I64)
-    inside = ew.binary(b, "and", ew.compare(b, "le", bounds[0], index), ew.compare(b, "lt", index, bounds[1]))
-    return ew.select(b, inside, shapes.expand_dims(b, x, [0]), b.constant(0, x.dtype))
+    return ew.binary(b, "and", ew.compare(b, "le", bounds[0], index), ew.compare(b, "lt", index, bounds[1]))
 
 
 ROWS: dict[str, Convert] = {"chlo.ragged_dot": _ragged_dot}
