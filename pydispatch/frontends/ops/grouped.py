@@ -32,7 +32,8 @@ def by_groups_of_rows(builder: Builder, rows: Tensor, matrices: Tensor, ends: Te
 def by_groups_of_sums(builder: Builder, x: Tensor, y: Tensor, ends: Tensor, dtype: DType) -> Tensor:
     """Return for each group g the product of [m, k] and [k, n] over its part of k: [groups, m, n], summed as `dtype`.
 
-    Index i of k is in the first group g with i < ends[g]; ends are ascending. Infinities and NaN in other groups, or in none, have no effect.
+    Index i of k is in the first group g with i < ends[g]; ends are ascending. Infinities and NaN in other groups, or in
+    none, have no effect.
     """
     groups, depth = ends.shape[0], x.shape[1]
     index = iota(builder, (groups, depth), 1, I64)

@@ -41,8 +41,7 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) 
         return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
     if ragged in rows and (x.rank, y.rank, sizes.rank) == (2, 3, 1) and sizes.dtype.is_integer:
         ((left, right),) = contracting
-        (free,) = (d for d in range(3) if d not in (right, groups[0]))
-        matrices = shapes.transpose(tracer.b, y, [groups[0], right, free])
+        matrices = shapes.transpose(tracer.b, y, [groups[0], right, 3 - groups[0] - right])
         columns = shapes.transpose(tracer.b, x, [ragged, left])
         return grouped.by_groups_of_rows(tracer.b, columns, matrices, _ends(tracer, sizes), tracer.dtype(op))
     prefix = [*batch, *rows[: rows.index(ragged)]] if ragged in rows else [
