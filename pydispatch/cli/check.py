@@ -94,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _counts(outcomes: Sequence[Outcome]) -> str:
+    """Return `N passed, M failed`."""
     failed = sum(1 for outcome in outcomes if outcome.failure)
     return f"{len(outcomes) - failed} passed, {failed} failed"
 
@@ -139,13 +140,13 @@ def _listen(children: Sequence[_Child], timeout: float) -> None:
     """Wait until a child sends its result or times out; kill those that have timed out."""
     from multiprocessing.connection import wait
 
-    open_ = [child for child in children if not child.done]
-    left = min(child.began + timeout for child in open_) - time.monotonic()
-    ready = wait([child.pipe for child in open_], max(0.0, left))
-    for child in open_:
+    running = [child for child in children if not child.done]
+    seconds_left = min(child.start_time + timeout for child in running) - time.monotonic()
+    ready = wait([child.pipe for child in running], max(0.0, seconds_left))
+    for child in running:
         if child.pipe in ready:
             child.receive()
-        elif time.monotonic() - child.began >= timeout:
+        elif time.monotonic() - child.start_time >= timeout:
             child.stop(timeout)
 
 
@@ -162,10 +163,10 @@ class _Child:
     """Process that runs the tests of one file on one device.
 
     Attributes:
-        began: Start time.
+        start_time: When it was started, on the monotonic clock.
         done: Whether it has sent its result, exited or been killed.
-        found: The outcomes it sent; None if it sent none.
-        late: Message about a timeout; "" if there was none.
+        outcomes: What it sent; None if it sent nothing.
+        timeout_message: Message about a timeout; "" if there was none.
     """
 
     def __init__(self, file: Path, device: str, args: argparse.Namespace) -> None:
@@ -173,9 +174,9 @@ class _Child:
         import tempfile
 
         context = multiprocessing.get_context("fork")
-        self.file, self.device, self.began, self.done = file, device, time.monotonic(), False
-        self.found: list[Outcome] | None = None
-        self.late = ""
+        self.file, self.device, self.start_time, self.done = file, device, time.monotonic(), False
+        self.outcomes: list[Outcome] | None = None
+        self.timeout_message = ""
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115  (result() closes it)
         self.pipe, child = context.Pipe(duplex=False)
         self.process = context.Process(target=self._main, args=(child, args))
@@ -185,13 +186,14 @@ class _Child:
         child.close()
 
     def _main(self, pipe, args: argparse.Namespace) -> None:  # type: ignore[no-untyped-def]
+        """Run the tests in the child process, with its error output in a file, and send the outcomes."""
         os.dup2(self.errors.fileno(), 2)
         pipe.send(_run_file(self.file, self.device, args))
 
     def receive(self) -> None:
-        """Receive the child's result and wait for the child to end; `found` is unchanged if the child sent nothing."""
+        """Receive what the child sends, and wait for its end; `outcomes` is unchanged if it sends nothing."""
         with contextlib.suppress(EOFError):
-            self.found = self.pipe.recv()
+            self.outcomes = self.pipe.recv()
         self.process.join()
         self.done = True
 
@@ -199,24 +201,24 @@ class _Child:
         """Kill a child that has exceeded the timeout."""
         self.process.kill()
         self.process.join()
-        self.late, self.done = f"it was ended after {timeout:g} s (--timeout)", True
+        self.timeout_message, self.done = f"it was ended after {timeout:g} s (--timeout)", True
 
     def result(self) -> list[Outcome]:
         """Return the outcomes of a child that is done, or a failure with the end of its error output; close its
         streams."""
         self.pipe.close()
         self.errors.seek(0)
-        said = self.errors.read().decode(errors="replace").strip()
+        error_output = self.errors.read().decode(errors="replace").strip()
         self.errors.close()
-        if self.found is not None:
-            if said:
-                print(said, file=sys.stderr)
-            return self.found
+        if self.outcomes is not None:
+            if error_output:
+                print(error_output, file=sys.stderr)
+            return self.outcomes
         code = self.process.exitcode or 0
-        how = f"its process was ended by signal {-code}" if code < 0 else f"its process exited with {code}"
-        last = "\n".join(said.splitlines()[-8:])
-        why = (self.late or how) + (f":\n{last}" if last else "")
-        return [Outcome(str(self.file), "", self.device, why, time.monotonic() - self.began)]
+        exit_text = f"its process was ended by signal {-code}" if code < 0 else f"its process exited with {code}"
+        last_lines = "\n".join(error_output.splitlines()[-8:])
+        reason = (self.timeout_message or exit_text) + (f":\n{last_lines}" if last_lines else "")
+        return [Outcome(str(self.file), "", self.device, reason, time.monotonic() - self.start_time)]
 
 
 def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome]:
@@ -235,15 +237,15 @@ def _split_programs(file: Path) -> list[str]:
     """Return the programs between lines `// -----`, each preceded by empty lines so that its line numbers are those
     of the file."""
     lines = read_text(file).splitlines()
-    cuts = [-1, *(n for n, line in enumerate(lines) if re.match(r"\s*//\s*-----", line)), len(lines)]
-    return ["\n" * (begin + 1) + "\n".join(lines[begin + 1 : end]) for begin, end in itertools.pairwise(cuts)]
+    separators = [-1, *(n for n, line in enumerate(lines) if re.match(r"\s*//\s*-----", line)), len(lines)]
+    return ["\n" * (begin + 1) + "\n".join(lines[begin + 1 : end]) for begin, end in itertools.pairwise(separators)]
 
 
 def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Outcome]:
     """Run the tests of a file, or of the part of it in `text`, and return their outcomes."""
     from pydispatch.cli.run import load_program
 
-    began = time.monotonic()
+    start_time = time.monotonic()
     try:
         module = None
         if text is not None:
@@ -252,27 +254,29 @@ def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Ou
             module = _parsed(text, file)
         program = load_program(file, args, module)
     except (Error, OSError) as error:
-        return [Outcome(str(file), "", args.device, str(error), time.monotonic() - began)]
+        return [Outcome(str(file), "", args.device, str(error), time.monotonic() - start_time)]
     outcomes = []
     for name, function in program.functions.items():
         if function.arguments or args.filter not in name:
             continue
-        began, failure = time.monotonic(), ""
+        start_time, failure = time.monotonic(), ""
         try:
             function()
         except (Error, OSError, MemoryError) as error:
             failure = str(error).removeprefix(f"@{name}: ") or type(error).__name__
-        outcomes.append(Outcome(str(file), name, args.device, failure, time.monotonic() - began))
+        outcomes.append(Outcome(str(file), name, args.device, failure, time.monotonic() - start_time))
     return outcomes
 
 
 def _parsed(text: str, file: Path) -> object:
+    """Return the program in `text` as a module, with the locations of `file`."""
     with importing("compiling", "compiler", CompileError):
         from pydispatch import ir
     return ir.parse(text, str(file))
 
 
 def _report(outcome: Outcome, *, names_device: bool) -> None:
+    """Print the outcome of one test, with the lines of its failure."""
     name = f"{outcome.file} @{outcome.function}" if outcome.function else outcome.file
     print(f"{'FAIL' if outcome.failure else 'ok  '} {name}{f' on {outcome.device}' if names_device else ''}")
     for line in outcome.failure.splitlines():

@@ -57,6 +57,7 @@ class _Lowering:
         self.module = module
         source = module.clone()  # functions that tracers inline: those of `module` are rewritten meanwhile
         self.b = Builder.of(module, filename_of(module), options.weights)
+        # Dialect → tracer of its operations.
         self.tracers: Mapping[str, MlirTracer] = {
             dialect: tracer
             for frontend in frontends

@@ -46,7 +46,7 @@ class Output:
         self.pieces: list[int | str] = []
         self.outcome: Completion | BaseException | None = None
         self.piece_waiters: list[Waiter] = []
-        self._end_waiters: list[Waiter] = []
+        self._end_waiters: list[Waiter] = []  # wait for the outcome
         self._lock = threading.Lock()
 
     def finish(self, outcome: Completion | BaseException, wakeups: Wakeups) -> bool:

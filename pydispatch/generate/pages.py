@@ -42,6 +42,7 @@ class PagePool:
         """count: number of pages of the cache, with the scrap page."""
         self._free = list(range(count - 1, SCRAP_PAGE, -1))
         self._references = [0] * count
+        # Page → hash of the tokens that it holds, while it can be shared.
         self._keys: list[bytes | None] = [None] * count
         self._published: dict[bytes, int] = {}
         self._retained: OrderedDict[int, None] = OrderedDict()  # least recently used first

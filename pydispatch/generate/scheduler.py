@@ -49,9 +49,9 @@ class Scheduler:
         self._decode = CallArrays(program.decode, program.rows, 1, program.table_pages)
         self._prefill = CallArrays(program.prefill, 1, program.chunk, program.table_pages)
         self._clock, self._on_start, self._on_end = clock, on_start, on_end
-        self._waiting: deque[TokenSequence] = deque()
-        self._prefilling: list[TokenSequence] = []
-        self._decoding: list[TokenSequence] = []
+        self._waiting: deque[TokenSequence] = deque()  # have no pages yet
+        self._prefilling: list[TokenSequence] = []  # their prompts are being processed
+        self._decoding: list[TokenSequence] = []  # add a token per step
         self._free_rows = list(range(max_sequences - 1, -1, -1))
         self._may_start = False  # whether the oldest waiting sequence might fit now
         self._next_deadline = _NEVER

@@ -42,7 +42,7 @@ class Worker:
         self._max_queue = max_queue
         self._is_closing = self._is_cancelling = False
         self._refusal: Error | None = None  # of later requests
-        self._unfinished: dict[TokenSequence, None] = {}
+        self._unfinished: dict[TokenSequence, None] = {}  # a set in order of submission
         self._orders = itertools.count()
         self._queued = 0  # sequences that have not started
         self._reset()

@@ -39,8 +39,9 @@ class Kernel(KernelSource):
         self._view = next((index for index, parameter in enumerate(self.passed) if parameter.is_view), 0)
         self._count = len(self.passed)
         self._host: Loaded | None = None
+        # (device, whether the call has the grid) → the compiled kernel.
         self._loaded: dict[tuple[str, bool], Loaded] = {}
-        self._printers: list[Any] = []
+        self._printers: list[Any] = []  # keep alive the callbacks that print for the kernel
 
     def specialize(self, **statics: Any) -> Kernel:
         """Return the kernel with values for static parameters. Raise InvalidArgumentError for other names."""

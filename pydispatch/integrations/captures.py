@@ -32,12 +32,13 @@ class Captures:
     """
 
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:
+        # (mapping, key, value at the snapshot, path for messages).
         self._mappings: list[tuple[Mapping[str, Any], str, Any, str]] = []
         self._attributes: list[tuple[Any, str, Any, str]] = []
-        self._sequences: list[tuple[Any, tuple[Any, ...], str]] = []
-        self._sizes: list[tuple[Mapping[Any, Any], int, str]] = []
+        self._sequences: list[tuple[Any, tuple[Any, ...], str]] = []  # (sequence, elements at the snapshot, path)
+        self._sizes: list[tuple[Mapping[Any, Any], int, str]] = []  # (mapping, length at the snapshot, path)
         self._arrays: list[tuple[np.ndarray[Any, Any], Any, str]] = []
-        self._frozen: list[tuple[np.ndarray[Any, Any], str]] = []
+        self._frozen: list[tuple[np.ndarray[Any, Any], str]] = []  # (read-only array, path)
         _Search(self).run(function, statics)
 
     def changed(self) -> str | None:

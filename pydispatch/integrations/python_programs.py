@@ -25,6 +25,7 @@ class TracedProgram(ProgramSource):
         super().__init__(function, statics)
         self.derivative: Any = None  # see `pydispatch.vjp`
         self.__name__, self.__doc__, self.__wrapped__ = self.name, function.__doc__, function
+        # Device → (the program's function, snapshot of what it was traced with).
         self._loaded: dict[str, tuple[Callable[..., Any], Captures]] = {}
 
     def specialize(self, **statics: Any) -> TracedProgram:

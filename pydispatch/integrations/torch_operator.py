@@ -88,6 +88,7 @@ class TorchFunction:
             if self.rule is not None:
                 self.rule.close()
             raise
+        # Position or name of an argument of rank 0 → its conversion.
         self._rank_0: dict[int | str, Rank0] = rank_0_arguments(torch, function)
         self.op = getattr(getattr(torch.ops, match[1]), match[2]).default
 

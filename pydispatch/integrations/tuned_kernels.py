@@ -39,7 +39,7 @@ class TunedKernel(Kernel):
         super().__init__(function, self.kernels[0].workgroup, grid, self.kernels[0].statics)
         self.key = tuple(key)
         self._key_parts = tuple(map(self._locate_key, self.key))
-        self._chosen: dict[tuple[Any, ...], Kernel] = {}
+        self._chosen: dict[tuple[Any, ...], Kernel] = {}  # (device, values that decide) → the fastest configuration
 
     def __call__(self, *args: Any) -> None:
         """Call the kernel with the fastest configuration; arguments and errors are those of the kernel."""

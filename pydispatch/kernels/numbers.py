@@ -44,7 +44,7 @@ class Numbers:
         self.inlined_calls = InlinedCalls()
         self.checks = False
         self.watched: frozenset[str] | None = None
-        self.asserts: dict[int, str] = {}
+        self.asserts: dict[int, str] = {}  # number of an assertion → its message
         self.imports: dict[str, str] = {}
         self.prints: list[Any] = []
 

@@ -21,7 +21,7 @@ class Writer:
         self.lines: list[str] = []
         self.numbers = count() if numbers is None else numbers
         self.source = source
-        self.node: ast.AST = source.tree
+        self.node: ast.AST = source.tree  # the part of the source that operations are emitted for
         self.has_effects = False
         """Whether something was written that may not be done where it is not asked for: accesses, loops."""
 

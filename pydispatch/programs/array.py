@@ -37,7 +37,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         self.trace, self._tensor = trace, tensor
         self._scope = trace.scope if scope is None else scope
         self._changes = 0
-        self._view: _View | None = None
+        self._view: _View | None = None  # what it is a view of, if of anything
 
     @property
     def tensor(self) -> Tensor:

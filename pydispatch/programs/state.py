@@ -61,8 +61,8 @@ class States:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self._first: dict[State, Tensor] = {}
-        self._now: dict[State, Array] = {}
+        self._first: dict[State, Tensor] = {}  # value of each variable at the beginning of the function
+        self._now: dict[State, Array] = {}  # current value of each variable
         trace.at_end.append(self._store)
 
     def now(self, state: State) -> Array:

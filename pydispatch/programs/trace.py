@@ -79,12 +79,12 @@ class Trace(Builder):
         super().__init__(filename, weights)
         self.copies: dict[int, Copied] = {} if copies is None else copies
         """Arrays of the user by their id: several traces of one function share the copies."""
-        self._traced_constants: dict[int, Tensor] = {}
+        self._traced_constants: dict[int, Tensor] = {}  # identity of an array → its tensor
         self.state_names: dict[Any, str] = {}
         """Names of the states of this program, and of those that share them."""
         self.states: Any = None
         """What the program keeps between calls (`state.py`)."""
-        self._operations: Counter[CodeType] = Counter()
+        self._operations: Counter[CodeType] = Counter()  # number of array operations of each calling function
         self._operation_count = 0
 
     @contextmanager

@@ -83,7 +83,7 @@ class Trace:
         self.tracks: list[Track] = []
         self.without_track = 0
         self._events = events
-        self._began: tuple[int, int] | None = None
+        self._began: tuple[int, int] | None = None  # `recorder.now()` at the start; None while nothing is recorded
         self._process = 0
 
     @property

@@ -30,7 +30,7 @@ class Bench:
 
     def __init__(self, device: Any = None) -> None:
         self._device = open_device() if device is None else device
-        self._loaded: tuple[Artifact, Program] | None = None
+        self._loaded: tuple[Artifact, Program] | None = None  # the last artifact and its program
         if not isinstance(self._device, CpuDevice):
             raise InvalidArgumentError(f"tune_on: expected a CPU device, such as device('cpu'), got {device!r}")
 

@@ -85,9 +85,9 @@ class _SizeNames:
     def __init__(self, function: Operation) -> None:
         self._function = function
         self._blocks = list(function.regions[0].blocks)
-        self._known: dict[Any, Term] = {}
-        self._given: dict[Term, str] = {}
-        self._taken: set[str] = set()
+        self._known: dict[Any, Term] = {}  # results of `remembered` size analyses
+        self._given: dict[Term, str] = {}  # sizes that have a name → it
+        self._taken: set[str] = set()  # names that are in use
         self._count = 0
         self._sizes: Sizes | None = None
 

@@ -158,8 +158,8 @@ class Pipeline:
         if chooser is not None:
             options.rewrites.decide = partial(chooser.matches, self)
         self.done = ""
-        self.reports: list[FusionReport] = []
-        self.interfaces: dict[str, FunctionEntry] = {}
+        self.reports: list[FusionReport] = []  # one per host function, in order of formation
+        self.interfaces: dict[str, FunctionEntry] = {}  # public functions by name
         self.tracker = Tracker(options.progress)
 
     def run_to(self, phase: str) -> None:
@@ -279,6 +279,7 @@ class Pipeline:
         return tuple(target.format.data for target in self.targets())
 
     def _expand(self) -> None:
+        """Phase: merge equal executables, and add a variant for each target to each of them."""
         options, targets = self.options, self.targets()
         if not options.reassociate:
             targets = [in_written_order(target) for target in targets]

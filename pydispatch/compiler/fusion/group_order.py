@@ -29,8 +29,8 @@ class GroupOrder:
         """Nodes that all searches visited."""
         self._rank: dict[int, int] = {}  # a topological order: the sources of a node have lower ranks
         self._next_rank = 0
-        self._sources: dict[int, set[int]] = {}
-        self._readers: dict[int, set[int]] = {}
+        self._sources: dict[int, set[int]] = {}  # node → nodes that it reads
+        self._readers: dict[int, set[int]] = {}  # node → nodes that read it
         self._merged: dict[int, int] = {}  # from a removed node to the node that it was merged into
 
     def node(self, node: int) -> int:

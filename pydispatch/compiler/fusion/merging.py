@@ -43,6 +43,7 @@ class FusionGroups:
         self.intermediates: dict[int, set[Operation]] = {}  # copied into the group: they lead from a member to another
         self.rejected: dict[tuple[Operation, Operation], str] = {}
         self.order = GroupOrder()
+        # Group → what all its operations have in common; None where they differ.
         self._uniform: dict[int, Uniform | None] = {}
 
     # -- the graph

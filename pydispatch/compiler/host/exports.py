@@ -61,9 +61,9 @@ class Executables:
         self.program = program
         self.ops = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)}
         self.variants = {name: [_read(variant) for variant in variants_of(op)] for name, op in self.ops.items()}
-        self.numbers: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}  # executable → its index in the program
         self._exports: dict[tuple[str, str], int] = {}
-        self._alignments: dict[str, int] = {}
+        self._alignments: dict[str, int] = {}  # executable → alignment that it states for its bindings
         for name, op in self.ops.items():
             self.numbers[name] = len(program.executables)
             entry = ProgramExecutable(name)

@@ -68,8 +68,10 @@ class ProcedureLowering:
         self.program = executables.program
         self.cuts = Cuts(op.regions[0])
         self.slots: dict[SSAValue, int] = {}
+        # Where each block begins.
         self.labels: dict[Block, Label] = {block: procedure.label() for block in self.cuts.blocks}
         self.following: Block | None = None
+        # Values that a block or a later one reads, with its own arguments.
         self.live_in: dict[Block, set[SSAValue]] = {block: set() for block in self.cuts.blocks}
         self.predecessors: dict[Block, list[Block]] = {block: [] for block in self.cuts.blocks}
         for block in self.cuts.blocks:

@@ -48,14 +48,14 @@ class Straight:
         self.function, self.executables, self.constants, self.place = function, executables, constants, place
         self.rules = rules
         self.scalars = ScalarLowering(function)
-        self.registers: Registers = {}
-        self.tensors: dict[SSAValue, HostTensor] = {}
+        self.registers: Registers = {}  # of scalars
+        self.tensors: dict[SSAValue, HostTensor] = {}  # where each tensor is stored, and its sizes
         self.commands = CommandList(function)
         self.position = 0
-        self._origins: dict[int, str] = {}
-        self._checked: set[frozenset[int]] = set()
-        self._last_use: dict[SSAValue, int] = {}
-        self._residents: dict[Storage, list[SSAValue]] = {}
+        self._origins: dict[int, str] = {}  # register → what its size comes from, for messages
+        self._checked: set[frozenset[int]] = set()  # pairs of registers whose equality the function already checks
+        self._last_use: dict[SSAValue, int] = {}  # tensor → position of the last operation that reads it
+        self._residents: dict[Storage, list[SSAValue]] = {}  # storage → the tensors that were put into it
 
     # -- arguments
 

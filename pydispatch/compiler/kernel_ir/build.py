@@ -104,8 +104,8 @@ class Entry:
         block = function.body.first_block
         assert block is not None
         self.block = block
-        self._last: Operation | None = None
-        self._constants: dict[tuple[int, Attribute], SSAValue] = {}
+        self._last: Operation | None = None  # the operation added last; the next one follows it
+        self._constants: dict[tuple[int, Attribute], SSAValue] = {}  # (value, type) → constant
 
     def insert(self, op: Operation) -> None:
         block = self.block

@@ -43,45 +43,50 @@ def softmax(
     if not isinstance(source_type, TensorType) or not isinstance(source_type.element_type, AnyFloat):
         raise VerifyException(f"softmax works on tensors of floats, got {source_type}")
     shape, rank = source_type.get_shape(), source_type.get_num_dims()
-    kept = [d for d in range(rank) if d not in along]
-    whole, row = AffineMap.identity(rank), AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept))
-    reduced = TensorType(source_type.element_type, [shape[d] for d in kept])
-    sizes = [build.dim(source, d) for d in kept if shape[d] == DYNAMIC]
-    reduction = tuple(d in kept for d in range(rank))
+    kept_dims = [d for d in range(rank) if d not in along]
+    identity, row_map = AffineMap.identity(rank), AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept_dims))
+    row_type = TensorType(source_type.element_type, [shape[d] for d in kept_dims])
+    dynamic_sizes = [build.dim(source, d) for d in kept_dims if shape[d] == DYNAMIC]
+    is_parallel = tuple(d in kept_dims for d in range(rank))
 
     def reduce(value: SSAValue, initial: float, combined: type[arith.AddfOp] | type[arith.MaxnumfOp]) -> SSAValue:
+        """Combine the elements of each row, and return the tensor of the results."""
         flags = UNORDERED if combined is arith.MaxnumfOp else None
-        start = build.splat(initial, reduced, sizes)
+        start = build.splat(initial, row_type, dynamic_sizes)
         (rows,) = computed(
-            build, Structure((whole, row), reduction), [value], [start],
+            build, Structure((identity, row_map), is_parallel), [value], [start],
             lambda body, x, acc: [body.add(combined(acc, x, flags))],
         )  # fmt: skip
         return rows
 
-    everywhere = Structure((whole, row, whole), (True,) * rank)
+    elementwise = Structure((identity, row_map, identity), (True,) * rank)
     element = source_type.element_type
     # A row of -inf has the sum 0; sums of other rows are at least 1.
     lowest, one = (build.scalar(n, element) for n in (LOWEST[element], 1.0)) if is_masked else (None, None)
 
     def at_least(body: BodyBuilder, x: SSAValue, bound: SSAValue | None) -> SSAValue:
+        """Return max(x, bound); x without a bound."""
         return x if bound is None else body.add(arith.MaximumfOp(x, bound))
 
     def power(body: BodyBuilder, x: SSAValue, most: SSAValue, _: SSAValue) -> list[SSAValue]:
+        """Emit exp(x - most) for one element."""
         return [body.add(math.ExpOp(body.add(arith.SubfOp(x, at_least(body, most, lowest)))))]
 
     def quotient(body: BodyBuilder, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
+        """Emit x / total for one element."""
         # The reciprocal of a sum neither overflows nor loses digits, so that one division a row is sufficient.
         allowed = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])
         return [body.add(arith.DivfOp(x, at_least(body, total, one), allowed))]
 
     largest = reduce(source, float("-inf"), arith.MaxnumfOp)
-    (powers,) = computed(build, everywhere, [source, largest], [output], power)
+    (powers,) = computed(build, elementwise, [source, largest], [output], power)
     sums = reduce(powers, 0.0, arith.AddfOp)
-    (quotients,) = computed(build, everywhere, [powers, sums], [output], quotient)
+    (quotients,) = computed(build, elementwise, [powers, sums], [output], quotient)
     return quotients
 
 
 def _softmax(op: Operation, build: Build) -> None:
+    """Replace `linalg.softmax`."""
     assert isinstance(op, SoftmaxOp)
     build.replace(softmax(build, op.input, op.output, [op.dimension.value.data]))
 

@@ -180,8 +180,8 @@ class TopologicalOrder:
     def __init__(self, block: Block) -> None:
         self.block = block
         self.ops: list[Operation] = []
-        self._placed: set[Operation] = set()
-        self._visited: set[Operation] = set()
+        self._placed: set[Operation] = set()  # operations that have their place in the block
+        self._visited: set[Operation] = set()  # operations whose predecessors are being placed or were
         effects = [op for op in block.ops if has_effects(op)]
         self._previous = dict(zip(effects[1:], effects, strict=False))
 

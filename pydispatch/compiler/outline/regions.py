@@ -71,8 +71,9 @@ class OutlinedKernel(KernelBody):
         self.op = self.source = op
         self.name = name
         self.kernel = self.block
+        # Values that the number of workgroups is computed from.
         self.workload: list[SSAValue] = list(cast(flow.DispatchRegionOp, op).workload)
-        self.zero: SSAValue | None = None
+        self.zero: SSAValue | None = None  # the constant 0 at the head of the kernel, once it is needed
         self.head: list[Operation] = []
 
     @abstractmethod
@@ -204,7 +205,7 @@ class RegionKernel(OutlinedKernel):
         super().__init__(op, name)
         self.region = cast(flow.DispatchRegionOp, op)
         self.arguments: list[SSAValue] = []
-        self.dims: list[SSAValue] = []
+        self.dims: list[SSAValue] = []  # dynamic sizes of the tensor arguments
         self.reads: dict[SSAValue, SSAValue] = {}
         self.results: dict[SSAValue, SSAValue] = {}  # where a result began → its memref
         self.inside = {self.region.body.block} | {

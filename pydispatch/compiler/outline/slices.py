@@ -52,12 +52,12 @@ class KernelBody(ABC):
     def __init__(self, block: Block) -> None:
         self.block = block
         self.mapping: dict[SSAValue, SSAValue] = {}
-        self.source: Operation
+        self.source: Operation  # the operation that is being translated
         self.declarations: dict[tuple[str, str], func.FuncOp] = {}
         self.objects: list[Attribute] = []
         self.keyed: dict[Attribute, list[Attribute]] = {}  # target -> objects for only that target
-        self._writes: dict[SSAValue, int] = {}
-        self._loaded: dict[SSAValue, int] = {}
+        self._writes: dict[SSAValue, int] = {}  # binding → number of writes so far
+        self._loaded: dict[SSAValue, int] = {}  # loaded slice → number of writes of its binding before the load
 
     # -- implemented by subclasses
 

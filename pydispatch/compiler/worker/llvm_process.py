@@ -111,7 +111,7 @@ class Process:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0, **own,
         )  # fmt: skip
         self.pid = self._popen.pid
-        self._info: dict[str, Any] | None = None
+        self._info: dict[str, Any] | None = None  # the first message of the process
         self._failure: Exception | None = None  # why there is no first message: it comes once
 
     def is_alive(self) -> bool:
@@ -211,8 +211,8 @@ class WorkerPool:
         self._room = threading.BoundedSemaphore(size)
         self._lock = threading.Lock()
         self._freed = threading.Condition(self._lock)
-        self._free: list[Process] = []
-        self._all: list[Process] = []
+        self._free: list[Process] = []  # processes without a user
+        self._all: list[Process] = []  # every process, in use or not
         self._is_busy = False  # whether a job has found no free process
         self._mine = threading.local()
         self.here = threading.RLock()  # for jobs in this process

@@ -71,12 +71,13 @@ class ProgramFunction:
         self.arguments: list[FunctionArgument] = []
         self.results: list[Result] = []
         self.buffers: list[Buffer] = []
-        self.pool: list[int] = []
+        self.pool: list[int] = []  # words that instructions refer to by position
+        # (opcode and modifier, result register, three operands).
         self.instructions: list[tuple[int, int, int, int, int]] = []
         self.registers = 0
         self.region = 0
-        self._pure: dict[tuple[int, ...], int] = {}
-        self._constants: dict[int, int] = {}
+        self._pure: dict[tuple[int, ...], int] = {}  # instruction without a side effect → its register
+        self._constants: dict[int, int] = {}  # register → its constant value
 
     # -- values
 

@@ -105,8 +105,8 @@ class Procedure:
         self.arguments: list[Port] = []
         self.results: list[Port] = []
         self.slots: list[Slot] = []
-        self.pool: list[int] = []
-        self.steps: list[tuple[int | Label | ProgramFunction, ...]] = []
+        self.pool: list[int] = []  # words that steps refer to by position
+        self.steps: list[tuple[int | Label | ProgramFunction, ...]] = []  # (kind of step, four operands)
 
     # -- slots
 

@@ -28,7 +28,7 @@ class FunctionReader(Operands):
     ) -> None:  # fmt: skip
         super().__init__(cursor, function, params, known, pending, types, reserved)
         self.opcodes = opcodes
-        self.items: list[Instruction | PtxLabel] = []
+        self.items: list[Instruction | PtxLabel] = []  # in order of the text
         self.tables: dict[str, tuple[str, ...]] = {}
 
     def read(self) -> None:

@@ -37,7 +37,7 @@ class Words:
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
-        self._newlines: list[int] | None = None
+        self._newlines: list[int] | None = None  # their offsets, once a position is asked for
         uncommented = self._without_comments() if "/" in text else text
         tokens = [(match.group(), match.start()) for match in _WORD.finditer(uncommented)]
         self.words = [word for word, _ in tokens]

@@ -57,7 +57,7 @@ class NameScopes:
         self.registers: dict[str, str] = {}
         self.variables: list[Variable] = []
         self.taken: set[str] = set()
-        self.labels: dict[int, list[tuple[str, int]]] = {}
+        self.labels: dict[int, list[tuple[str, int]]] = {}  # begin of a scope → (label, position) of each of its labels
         outer = _Scope()
         for param in params:
             if param.name == "_":

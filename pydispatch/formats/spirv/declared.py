@@ -45,9 +45,9 @@ class SpirvDeclarations:
         self.types: dict[int, tuple[int, list[int]]] = {}  # opcode, words after the id
         self.values: dict[int, int] = {}  # constants and variables → their types
         self.constants: dict[int, SpirvInstruction] = {}
-        self.sets: dict[int, str] = {}
+        self.sets: dict[int, str] = {}  # id → name of an imported instruction set
         self.functions: dict[int, SpirvFunction] = {}
-        self.shapes: dict[int, Shape | None] = {}
+        self.shapes: dict[int, Shape | None] = {}  # type → its scalar type and count; None for other types
         self.sizes: dict[int, int] = {}
 
     # Types

@@ -80,8 +80,8 @@ class _PartsReader:
     def __init__(self, parts: SpirvParts) -> None:
         self.parts, self.fail = parts, parts.tables.fail
         self.types: dict[int, int] = {}  # value → its type
-        self.defined: set[int] = set()
-        self.function: SpirvFunction | None = None
+        self.defined: set[int] = set()  # ids that have a definition
+        self.function: SpirvFunction | None = None  # the one being read
 
     def take(self, inst: SpirvInstruction) -> None:
         """Add one instruction to its section or function."""

@@ -74,7 +74,7 @@ class Builder(OperationWriter):
         self.kernel_functions: dict[tuple[KernelSource, bool], tuple[Lowered, func.FuncOp]] = {}
         """Kernels written in Python that the module has (`ops/python_kernels.py`)."""
         self._inlined_calls = InlinedCalls()
-        self.at_end: list[Callable[[], None]] = []
+        self.at_end: list[Callable[[], None]] = []  # emit stores that are postponed to the end of the function
         self.sites = 0  # operations of the function, or of the mixed module, that draw random numbers
         self.is_call_counted = False  # whether `at_end` counts a call that draws random numbers
 

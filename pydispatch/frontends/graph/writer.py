@@ -77,9 +77,10 @@ class OperationWriter:
     def __init__(self, filename: str) -> None:
         self.filename = filename
         self.module = ModuleOp([])
+        # Of the source operations around the current one, innermost last.
         self._locations: list[Attribute] = [LayerLoc(filename, "")]
-        self._scopes: list[Scope] = []
-        self._symbols: dict[str, SSAValue] = {}
+        self._scopes: list[Scope] = []  # blocks being written, innermost last
+        self._symbols: dict[str, SSAValue] = {}  # named size → its value
         self._names: set[str] = set()
 
     # -- locations

@@ -54,7 +54,7 @@ class MlirTracer:
         self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
         self.table = table
         self.values: dict[SSAValue, Tensor] = {}
-        self._open: list[str] = []
+        self._open: list[str] = []  # names of the functions being inlined, outermost first
 
     # -- types
 

@@ -82,7 +82,7 @@ class NodeCall:
         self.opsets = opsets
         self.results = len(node.output)
         self.attributes = attributes
-        self._read: set[str] = set()
+        self._read: set[str] = set()  # names of the attributes that the conversion has read
 
     # -- attributes
 

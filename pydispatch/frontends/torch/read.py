@@ -47,7 +47,7 @@ class _Program:
         self.model = model
         self.program = model.program
         self.b = builder
-        self.symbols: dict[str, Size] = {}
+        self.symbols: dict[str, Size] = {}  # symbol of the exported program → the size that it stands for
         self.tracer = Tracer(builder, CONVERSIONS, VIEWS, self.symbols, kernels)
         self.state: dict[int, tuple[Tensor, TensorMemory]] = {}
         self.updated = {o.target for o in self.program.outputs if o.kind in ("buffer_mutation", "parameter_mutation")}

@@ -212,7 +212,7 @@ class Grammar(FormatParser):
         super().__init__(text, definition)
         self.op_def.custom_directives = {**directives.SHARED, **definition.custom_directives}
         self._has_attributes = False
-        self._unwritten: dict[str, None] = {}
+        self._unwritten: dict[str, None] = {}  # attributes that `attr-dict` leaves out, in order
 
     def parse_format_directive(self, inside_ref: bool) -> FormatDirective:
         if self.parse_optional_keyword("oilist"):

@@ -30,8 +30,8 @@ class Source:
     def __init__(self, text: str, filename: str) -> None:
         self.text = text
         self.filename = filename
-        self._starts: list[int] | None = None
-        self._origins: dict[str, int] | None = None
+        self._starts: list[int] | None = None  # offset of each line, once one is asked for
+        self._origins: dict[str, int] | None = None  # location alias → offset of its value, once one is asked for
 
     def origin(self, start: int) -> str:
         """Return the name in a location `loc(...)`, given the offset of its parenthesis; "" if it has none.

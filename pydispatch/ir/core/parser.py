@@ -93,8 +93,9 @@ class ProgramParser(FastParser):
         self.blocks = {}
         self.forward_block_references = defaultdict(list)
         self.forward_ssa_references = {}
+        # Attribute alias → offset of its value, once one is used before its definition.
         self._alias_positions: dict[str, int] | None = None
-        self._open_aliases: list[str] = []
+        self._open_aliases: list[str] = []  # names of the aliases being parsed, outermost first
         self._resources = Resources(text)
 
     # --- operations ---

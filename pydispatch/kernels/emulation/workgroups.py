@@ -28,10 +28,11 @@ class _Turns:
 
     def __init__(self) -> None:
         self.main = threading.Semaphore(0)
-        self.own: dict[Invocation, threading.Semaphore] = {}
+        self.own: dict[Invocation, threading.Semaphore] = {}  # released when it is the invocation's turn
+        # Invocation → (collective operation that it has reached, arguments).
         self.waiting: dict[Invocation, tuple[str, tuple[Any, ...]]] = {}
-        self.results: dict[Invocation, Any] = {}
-        self.error: BaseException | None = None
+        self.results: dict[Invocation, Any] = {}  # invocation → result of the last collective operation
+        self.error: BaseException | None = None  # the first exception of an invocation
 
     def meet(self, invocation: Invocation, name: str, arguments: tuple[Any, ...]) -> Any:
         """Give the turn away at a collective, and return its result for this invocation."""

@@ -40,7 +40,7 @@ class Loading:
         self.names = SymbolTable()
         self.objects: list[Object] = []
         self._machine = machine
-        self._offers: dict[str, Labelled] = {}
+        self._offers: dict[str, Labelled] = {}  # symbol → the lazy object that defines it
         for name in exports:
             self.names.symbol(name).wanted_by.append("the list of exports")
 

@@ -66,11 +66,11 @@ class SpirvOutput:
         self.functions: dict[int, list[list[int]]] = {}
         self.calls: dict[int, set[int]] = {}  # function → functions
         self.uses: dict[int, set[int]] = {}  # function → variables
-        self.ops: set[int] = set()
+        self.ops: set[int] = set()  # opcodes that the functions use
         self.pointers_vary = False  # a function chooses between pointers into buffers, or gets one
         self.size = 0
         self._views: dict[tuple[int, int], int] = {}  # variable and block type → the variable that aliases it
-        self._keys: dict[Key, int] = {}
+        self._keys: dict[Key, int] = {}  # instruction without its id → id of the one like it
         self._same: dict[int, int] = {}  # id → the first that means the same
         for inst in kernel.globals.values():
             self._append_global(inst.op, inst.words, inst.id)

@@ -244,8 +244,8 @@ class _Writer:
     def __init__(self, taker: Taker, copy: FunctionCopy, id: int) -> None:
         self.taker, self.copy, self.id = taker, copy, id
         self.function = taker.parts.functions[copy.function]
-        self.ids: dict[int, int] = {}
-        self.calls: list[int] = []
+        self.ids: dict[int, int] = {}  # id in the library → id in the copy
+        self.calls: list[int] = []  # ids of the functions that the copy calls
         self.bases: dict[int, int] = {}  # pointer → its variable, both in the output
 
     def write(self) -> None:

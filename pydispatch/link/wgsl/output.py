@@ -27,10 +27,10 @@ class WgslOutput:
     def __init__(self, kernel: WgslModule) -> None:
         self.kernel = kernel
         self._names = {token.text for token in kernel.tokens if token.kind == "name"}
-        self._taken: dict[tuple[object, ...], str] = {}
-        self._directives: list[str] = []
-        self._built_ins: dict[str, str] = {}
-        self._parts: list[str] = []
+        self._taken: dict[tuple[object, ...], str] = {}  # declaration and the buffers it uses → its name
+        self._directives: list[str] = []  # `enable` and `requires` lines of libraries
+        self._built_ins: dict[str, str] = {}  # built-in value → private variable that the entry point stores it in
+        self._parts: list[str] = []  # text of the added declarations
 
     def define(self, text: str) -> None:
         """Append a declaration to the module."""

@@ -51,6 +51,7 @@ class Prepared:
         if self._plan.device is None:
             self._plan.device = function._executor.keep(data_of(self._plan))
         self._out, self._is_bound = out, True
+        # Has a "token" while a thread runs the call; `setdefault` makes taking it atomic.
         self._running: dict[str, object] = {}
         if out is not None:
             function._checked_outputs(self._plan.device, out)

@@ -32,7 +32,7 @@ class CpuLinker:
     ) -> None:
         self.processor_data, self.registry, self.chains = processor_data, registry, chains
         self.imports: Sequence[Import] = ()
-        self._resolution: Resolution | None = None
+        self._resolution: Resolution | None = None  # of the registry's imports, once one is needed
         self._importing: list[Chosen] = []  # executables with imports, in the order of loading
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:

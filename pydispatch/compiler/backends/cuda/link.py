@@ -52,36 +52,36 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
     files = [("kernels.ptx", "PTX", ptx.encode() + b"\0"), *((file.name, kind, file.data) for file, kind in inputs)]
     options = [f"-arch={arch}", *(["-lto"] if any(kind == "LTOIR" for _, kind in inputs) else [])]
     key = cache.digest("nvJitLink", _version(), options, [(kind, data) for _, kind, data in files])
-    if (kept := cache.load(key)) is not None:
-        return kept
-    head = {"options": options, "inputs": [(name, kind, len(data)) for name, kind, data in files]}
-    stdin = json.dumps(head).encode() + b"\n" + b"".join(data for _, _, data in files)
+    if (cached_code := cache.load(key)) is not None:
+        return cached_code
+    header = {"options": options, "inputs": [(name, kind, len(data)) for name, kind, data in files]}
+    stdin = json.dumps(header).encode() + b"\n" + b"".join(data for _, _, data in files)
     command = [sys.executable, "-c", _PROGRAM]
-    done = subprocess.run(command, input=stdin, capture_output=True, timeout=SECONDS, check=False)
-    if done.returncode == 0:
-        cache.store(key, done.stdout)
-        return done.stdout
+    process = subprocess.run(command, input=stdin, capture_output=True, timeout=SECONDS, check=False)
+    if process.returncode == 0:
+        cache.store(key, process.stdout)
+        return process.stdout
     names, location = ", ".join(file.name for file, _ in inputs), inputs[0][0].location
-    lines = done.stderr.decode("utf-8", "replace").strip("\0 \n").splitlines()
+    lines = process.stderr.decode("utf-8", "replace").strip("\0 \n").splitlines()
     # "ERROR 4: ..." repeats the lines before it, if any.
-    said = "\n".join([line for line in lines if not line.startswith("ERROR ")] or lines)
-    said = said or f"it ended with code {done.returncode}"
-    if done.returncode == _MISSING:
+    diagnostics = "\n".join([line for line in lines if not line.startswith("ERROR ")] or lines)
+    diagnostics = diagnostics or f"it ended with code {process.returncode}"
+    if process.returncode == _MISSING:
         raise CompileError(
-            f"linking {names} needs nvJitLink, which cannot be loaded: {said}", location,
+            f"linking {names} needs nvJitLink, which cannot be loaded: {diagnostics}", location,
             "pip install cuda-bindings nvidia-nvjitlink, or give the functions as .ptx, .bc or .cu",
         )  # fmt: skip
     note = None
-    if "Undefined reference" in said:
+    if "Undefined reference" in diagnostics:
         note = (
             "machine code cannot be completed when it is loaded: add an object that defines the symbol, or "
             "give all functions as .ptx, .bc or .cu"
         )
-    elif "INPUT_LTOIR" in said:
+    elif "INPUT_LTOIR" in diagnostics:
         note = f"nvcc -dc -dlto -ltoir -arch={arch} makes LTO-IR"
-    elif done.returncode != _REFUSED:
+    elif process.returncode != _REFUSED:
         note = "the linker ended over them: build them anew"
-    raise CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{said}", location, note)
+    raise CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{diagnostics}", location, note)
 
 
 def _version() -> str:

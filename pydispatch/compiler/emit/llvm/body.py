@@ -34,7 +34,7 @@ class Body(IndexArithmetic[str]):
         self.label = "entry"
         self.open = True
         self._count = 0
-        self._phis: list[Phi] = []
+        self._phis: list[Phi] = []  # written once all their incoming values are known
 
     def name(self, hint: str = "v") -> str:
         self._count += 1

@@ -38,16 +38,20 @@ class FunctionEmitter:
         self.exported = exported
         self.name = function.sym_name.data
         self.body = Body()
-        self.values: dict[SSAValue, Value] = {}
+        self.values: dict[SSAValue, Value] = {}  # kernel IR value → its LLVM value
+        # Metadata nodes of the access groups of the parallel loops around the current block.
         self.groups: list[int] = []
         self.op: Operation = function
         self._stack_bytes = 0
-        self._cache: dict[object, str] = {}
-        self._labels: dict[Block, str] = {}
+        self._cache: dict[object, str] = {}  # what `once` made, by key
+        self._labels: dict[Block, str] = {}  # of blocks that were branched to or begun
+        # Block → (label of a predecessor, values it passes), until the block is begun.
         self._edges: dict[Block, list[tuple[str, list[str]]]] = {}
+        # Storage → (its alias scope, list of only that scope, list of all others).
         self._scopes: dict[str, tuple[int, int, int]] = {}
         self._domain = -1
         self._blocks = -1
+        # Storage → (list of its scope and that of blocks, list of the others with blocks).
         self._block_nodes: dict[str, tuple[int, int]] = {}
         self.bindings = bindings_of(ops_by_name(function))
         width = attribute(function, "pyd.index_width")

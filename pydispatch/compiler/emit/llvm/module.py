@@ -49,11 +49,11 @@ class ModuleWriter:
 
     def __init__(self, symbols: Symbols, fallible: bool, table: Mapping[str, Callable[[Any, Operation], None]]) -> None:
         self.table = table
-        self.globals: dict[str, str] = {}
-        self.declarations: dict[str, str] = {}
+        self.globals: dict[str, str] = {}  # symbol → definition
+        self.declarations: dict[str, str] = {}  # symbol → declaration
         self.functions, self.memref_globals = symbols.functions, symbols.memref_globals
         self.needed: list[str] = []
-        self._metadata: list[str] = []
+        self._metadata: list[str] = []  # text of each node, by its number
         self._fallible: dict[str, bool] = {}
         self._imports_fail = fallible
 

@@ -41,9 +41,9 @@ class FunctionEmitter(BlockArithmetic):
         self.module = self.definitions = module
         self.constants = module.constants
         self.entry: list[int] = []
-        self.interface: dict[str, Id] = {}
+        self.interface: dict[str, Id] = {}  # built-in variables that the entry point uses, by name
         self.units: dict[int, list[Id]] = {}  # binding -> its variables
-        self._cache: dict[object, Id] = {}
+        self._cache: dict[object, Id] = {}  # ids that `once` made, by key
         self.exchanged = _exchanged(kernel.ops)
         self.plain: dict[object, Any] = {}  # see ops/memory.py
 

@@ -18,7 +18,7 @@ class BlockArithmetic(ShaderFunction[Id]):
         super().__init__(table, kernel)
         self.code, self.m = code, code.module
         self._sums: dict[tuple[str, int, int], Id] = {}  # in the block `_block`, by ids
-        self._block: Id | None = None
+        self._block: Id | None = None  # label of the block that the remembered results belong to
 
     def index_type(self) -> Id:
         return self.m.int(self.index_width)

@@ -33,16 +33,16 @@ class Module:
 
     def __init__(self) -> None:
         self.bound = 1
-        self.capabilities: dict[str, None] = {"Shader": None}
+        self.capabilities: dict[str, None] = {"Shader": None}  # a set in order of insertion
         self.entries: list[Int] = []
         self.modes: list[Int] = []
         self.names: list[Int] = []
         self.decorations: list[Int] = []
         self.globals: list[Int] = []
         self.functions: list[Int] = []
-        self._ids: dict[object, Id] = {}
+        self._ids: dict[object, Id] = {}  # (instruction, operands) of types and constants → id
         self._numbers: dict[object, Id] = {}  # types by width, floats below 0, and integers
-        self._glsl: Id | None = None
+        self._glsl: Id | None = None  # id of the GLSL.std.450 import
 
     def id(self) -> Id:
         new_id = Id(self.bound)

@@ -45,20 +45,20 @@ class FunctionEmitter(ShaderFunction[Name]):
         super().__init__(table, kernel)
         self.module, self.definitions, self.constants = module, definitions, tuple(constants)
         self.entry: list[str] = []
-        self.lines: list[str] = []
-        self.parameters: dict[str, str] = {}
+        self.lines: list[str] = []  # statements of the current function
+        self.parameters: dict[str, str] = {}  # built-in parameters that it takes, name → type
         self.buffers: Mapping[int, Buffer] = {}
         self.atomic: Mapping[object, Buffer] = {}  # allocations with atomic operations
         self.is_definition = self.has_f16 = False
         self.meets_in_buffers = self.reads_constants = False
-        self.used_bindings: dict[int, None] = {}
+        self.used_bindings: dict[int, None] = {}  # a set in order of first use
         self.workgroup_bytes = 0
         self.uniformity = Uniformity(kernel.barriers)
         self.index_type = "i32" if self.index_width == 32 else "vec2u"
         self._pad = "  "
         self._count = 0
-        self._cache: dict[object, Name] = {}
-        self._sums: dict[str, Name] = {}
+        self._cache: dict[object, Name] = {}  # names that `once` made, by key
+        self._sums: dict[str, Name] = {}  # index expression → name of its value, in the current scope
 
     # Statements
 

@@ -31,8 +31,8 @@ class Body:
         """Create a body whose floating-point arithmetic has the given fast-math flags."""
         self.flags = flags or {}
         self.entry = self.block = Block(arg_types=arguments)
-        self.globals: list[Operation] = []
-        self._constants: dict[object, Operation] = {}
+        self.globals: list[Operation] = []  # constant tables of the module that the function reads
+        self._constants: dict[object, Operation] = {}  # key → `arith.constant`, inserted at the beginning in the end
 
     def arguments(self) -> Sequence[SSAValue]:
         return self.entry.args

@@ -25,29 +25,31 @@ def remainder(x: Number, y: Number) -> Number:
         subnormal = exponent.equals(0)
         return choose(subnormal, digits, digits | 1 << fraction), choose(subnormal, 1, exponent)
 
-    (mine, high), (divisor, low) = parts(x), parts(y)
+    (dividend, dividend_exponent), (divisor, divisor_exponent) = parts(x), parts(y)
     divisor = choose(divisor.equals(0), 1, divisor)  # y = 0 gives NaN below
 
-    def step(rest: Word, left: Word) -> tuple[Word, Word]:
-        now = choose(left > room, room, left)
-        return (rest << now) % divisor, left - now
+    def step(rest: Word, digits_left: Word) -> tuple[Word, Word]:
+        """Return (rest, digits left) after the division by as many of the `left` digits as fit."""
+        shift = choose(digits_left > room, room, digits_left)
+        return (rest << shift) % divisor, digits_left - shift
 
     def steps(carried: Sequence[Word]) -> Sequence[Word]:
-        rest, left = carried
+        """Do `STEPS` steps, for one iteration of the loop."""
+        rest, digits_left = carried
         for _ in range(STEPS):
-            rest, left = step(rest, left)
-        return rest, left
+            rest, digits_left = step(rest, digits_left)
+        return rest, digits_left
 
-    left = high - low
-    rest, left = step(mine % divisor, choose(left < 0, 0, left))
-    most = -(-((1 << (width - 1 - fraction)) + fraction) // (STEPS * room))
-    rest, _ = repeated((rest, left), lambda carried: carried[1] > 0, steps, most)
+    digits_left = dividend_exponent - divisor_exponent
+    rest, digits_left = step(dividend % divisor, choose(digits_left < 0, 0, digits_left))
+    most_iterations = -(-((1 << (width - 1 - fraction)) + fraction) // (STEPS * room))
+    rest, _ = repeated((rest, digits_left), lambda carried: carried[1] > 0, steps, most_iterations)
     # `rest` units of the divisor's last place: a normal number, or the bits of a subnormal one.
-    whole, unit = rest.to_float().bits(), low - (format.bias + fraction)
-    down = low - 1
-    subnormal = rest << choose(down > fraction, fraction, down)
-    small = ((whole >> fraction) + unit <= 0) | rest.equals(0)
-    remainder_ = choose(small, subnormal, whole + (unit << fraction)).as_float()
+    rest_bits, unit_exponent = rest.to_float().bits(), divisor_exponent - (format.bias + fraction)
+    subnormal_shift = divisor_exponent - 1
+    subnormal = rest << choose(subnormal_shift > fraction, fraction, subnormal_shift)
+    is_subnormal = ((rest_bits >> fraction) + unit_exponent <= 0) | rest.equals(0)
+    remainder_ = choose(is_subnormal, subnormal, rest_bits + (unit_exponent << fraction)).as_float()
     y_or_x = choose(x.magnitude() < y.magnitude(), x.magnitude(), remainder_).with_sign_of(x)
-    strange = y.equals(0.0) | x.magnitude().equals(INFINITY) | x.is_nan() | y.is_nan()
-    return choose(strange, NAN, y_or_x)
+    gives_nan = y.equals(0.0) | x.magnitude().equals(INFINITY) | x.is_nan() | y.is_nan()
+    return choose(gives_nan, NAN, y_or_x)

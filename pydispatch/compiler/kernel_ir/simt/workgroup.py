@@ -79,11 +79,11 @@ class Workgroup:
         self.common: set[Operation] = set()  # allocations in workgroup memory
         self.reductions = 0  # number of distributed reductions
         self.barriers = list(ops.get("gpu.barrier", ()))  # of the source and inserted
-        self.scratch: dict[object, SSAValue] = {}
-        self.loops: list[Around] = []
-        self._met: set[Key] = set()
-        self._own: SSAValue | None = None
-        self._first: SSAValue | None = None
+        self.scratch: dict[object, SSAValue] = {}  # (type, size, reduction) → its partial results
+        self.loops: list[Around] = []  # the sequential loops around the current operation, outermost first
+        self._met: set[Key] = set()  # memory whose accesses by different invocations need a barrier
+        self._own: SSAValue | None = None  # linear number of the invocation, once it is needed
+        self._first: SSAValue | None = None  # whether the invocation is number 0, once it is needed
 
     def run(self) -> None:
         """Lower the entry point in place: place storage, distribute loops, insert barriers. CompileError for a barrier

@@ -152,6 +152,7 @@ class _StageEmitter:
     ) -> None:  # fmt: skip
         self.e, self.g, self.low, self.high, self.width = elements, generic, low, high, dims[-1]
         last = len(dims) - 1
+        # Index of each loop for the current element.
         self.point: list[Index] = [0 if p in (-1, last) else outer[p] for p in stage.point]
         self.column = stage.point.index(last)
         self.sizes = loop_sizes(elements, generic)

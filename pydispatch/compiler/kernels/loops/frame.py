@@ -63,16 +63,16 @@ class Frame:
         self.block = Block()
         self.build = Builder(self.block, source)
         self.elements = Elements(source, self.build, RULES, reassociate)
-        self.results: list[SSAValue] = []
+        self.results: list[SSAValue] = []  # buffers that the kernel writes
         last = source.body.block.last_op
         if not isinstance(last, func.ReturnOp):
             raise CompileError("a dispatch function returns its results", location_of(source))
-        self.returned: list[SSAValue] = list(last.operands)
+        self.returned: list[SSAValue] = list(last.operands)  # tensors that the dispatch function returns
         self.tensors = [a for a in source.body.block.args if isinstance(a.type, TensorType)]
         self.words = 0  # push constants of 32 bits that scalars have taken
         self._load_scalars()
         self.updated = updated_arguments(source)  # for each result
-        self.buffers: list[SSAValue] = []
+        self.buffers: list[SSAValue] = []  # of the tensor arguments, then of the results that are not updated arguments
 
     def _load_scalars(self) -> None:
         """Emit loads of the scalar arguments from the push constants. Each takes one or more 32-bit words."""

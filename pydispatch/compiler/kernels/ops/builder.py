@@ -31,13 +31,17 @@ class Builder(IndexArithmetic[SSAValue]):
 
     def __init__(self, block: Block, source: Operation, parent: Builder | None = None, guarded: bool = False) -> None:
         self.block, self.source, self.parent, self.guarded = block, source, parent, guarded
-        self.depth: int = parent.depth + 1 if parent else 0
+        self.depth: int = parent.depth + 1 if parent else 0  # number of enclosing builders
         self.in_parallel: bool = parent.in_parallel if parent else False  # inside an `scf.parallel`
-        self._known: dict[Hashable, SSAValue] = {}
+        self._known: dict[Hashable, SSAValue] = {}  # key → value that this block has computed
+        # Block → its builder, for this block and the enclosing ones.
         self._levels: dict[Block, Builder] = {**(parent._levels if parent else {}), block: self}
+        # Value → (high, size, low) where it is high * size + low and low < size.
         self._parts: dict[SSAValue, tuple[Index, Index, Index]] = parent._parts if parent else {}
-        self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}
+        self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value → limit that it is below
+        # Counter of a loop → end of the loop.
         self._counters: dict[SSAValue, Index] = parent._counters if parent else {}
+        # (quotient, remainder) → (what was divided, divisor).
         self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}
 
     # Operations

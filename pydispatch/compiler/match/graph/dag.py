@@ -50,7 +50,7 @@ class DagPattern:
         self.view = GraphView()
         self.inputs = list(block.args)
         self.nodes = self.view.nodes(root)
-        self._index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
+        self._index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}  # input → its position
         used, self._path = self._reach()
         self.unused = [a for a in block.args if a not in used]
 
@@ -135,7 +135,7 @@ class _Search:
         self.bound: dict[int, SSAValue | str] = {}
         self.trail: list[int] = []
         self.agreed: set[tuple[Node, Node]] = set()
-        self.ops: set[Operation] = set()
+        self.ops: set[Operation] = set()  # operations of the program that matched
         self.depth = self.steps = 0
         self.best: Mismatch | None = None
 

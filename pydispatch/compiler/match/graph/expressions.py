@@ -106,8 +106,8 @@ class ScalarBody:
     def __init__(self, block: Block, name_of: Callable[[SSAValue], str] | None = None) -> None:
         self.block = block
         self.captured: list[SSAValue] = []
-        self._keys: dict[SSAValue, int] = {}
-        self._texts: dict[SSAValue, str] = {}
+        self._keys: dict[SSAValue, int] = {}  # value → number of its computation
+        self._texts: dict[SSAValue, str] = {}  # value → its expression as text
 
     def yields(self) -> tuple[int, ...]:
         """Return the value numbers of the values that the block yields."""

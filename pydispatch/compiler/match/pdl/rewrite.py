@@ -20,13 +20,15 @@ from pydispatch.ir.core.walk import walk
 
 
 class Rewriting:
-    """Replacement of one match of one PDL pattern. env: the value of each pattern value. place: the insertion point."""
+    """Replacement of one match of one PDL pattern. bindings: the value of each pattern value. insertion_point: the
+    operation before which operations are created.
+    """
 
     def __init__(self, pattern: PdlPattern, bound: Bound, root: Operation, program: ModuleOp) -> None:
         self.pattern, self.program = pattern, program
-        self.env = dict(bound)
+        self.bindings = dict(bound)
         self.root = root
-        self.place = root
+        self.insertion_point = root
 
     def description(self) -> str:
         """Return the names of the native rewrites, or else of the last created operation, for the report."""
@@ -55,13 +57,13 @@ class Rewriting:
 
     def get(self, value: SSAValue) -> Any:
         """Return what a pattern value is bound to; CompileError if it is not bound."""
-        if value not in self.env:
+        if value not in self.bindings:
             constant = constant_of(value)
             if constant is None:
                 raise CompileError(f"%{value.name_hint or 'value'} is not bound by the pattern",
                                    location_of(value))  # fmt: skip
             return constant
-        return self.env[value]
+        return self.bindings[value]
 
     def values(self, operands: Any) -> list[Any]:
         """Return the bound values of several operands, with ranges flattened."""
@@ -76,7 +78,7 @@ class Rewriting:
         if name not in REWRITES:
             raise CompileError(f"there is no native rewrite '{name}'", location_of(op),
                                f"rewrites: {', '.join(REWRITES)}")  # fmt: skip
-        return REWRITES[name](arguments, self.place, self.program, op)
+        return REWRITES[name](arguments, self.insertion_point, self.program, op)
 
     def _erase_unused_root(self) -> None:
         """Erase the root if the rewrite left it without uses."""
@@ -85,7 +87,9 @@ class Rewriting:
 
 
 def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
-    """Execute `pdl.operation`: create an operation at the insertion point and verify it."""
+    """Execute `pdl.operation`: create an operation at the insertion point and verify it. Raises CompileError if it is
+    unknown or does not verify.
+    """
     from pydispatch import ir
 
     assert op.opName is not None
@@ -106,19 +110,19 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
             default = getattr(prop, "default_value", None)
             if key not in properties and default is not None:
                 properties[key] = default
-        sized = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
-        if sized and len(definition.operands) == 2 and "operandSegmentSizes" not in properties:
+        states_segments = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
+        if states_segments and len(definition.operands) == 2 and "operandSegmentSizes" not in properties:
             outputs = len(types)
             properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(operands) - outputs, outputs])
-    new = kind.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
-    set_location(new, self.root)
-    self.place.parent.insert_op_before(new, self.place)  # type: ignore[union-attr]
+    created = kind.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
+    set_location(created, self.root)
+    self.insertion_point.parent.insert_op_before(created, self.insertion_point)  # type: ignore[union-attr]
     try:
-        verify_operation(new)
+        verify_operation(created)
     except Exception as error:
         text = (str(error).strip().splitlines() or ["it does not verify"])[0]
         raise CompileError(f"the pattern makes a bad '{name}': {text}", location_of(op)) from None
-    self.env[op.op] = new
+    self.bindings[op.op] = created
 
 
 def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SSAValue]) -> list[Attribute]:
@@ -153,22 +157,22 @@ def _result(self: Rewriting, op: pdl.ResultOp) -> None:
     if index >= len(parent.results):
         raise CompileError(f"'{parent.name}' has {len(parent.results)} result(s), asked for number {index}",
                            location_of(op))  # fmt: skip
-    self.env[op.val] = parent.results[index]
+    self.bindings[op.val] = parent.results[index]
 
 
 def _results(self: Rewriting, op: pdl.ResultsOp) -> None:
     """Execute `pdl.results`."""
     parent = self.get(op.parent_)
     if op.index is None:
-        self.env[op.val] = list(parent.results)
+        self.bindings[op.val] = list(parent.results)
     else:
         one = parent.results[op.index.value.data]
-        self.env[op.val] = [one] if isinstance(op.val.type, pdl.RangeType) else one
+        self.bindings[op.val] = [one] if isinstance(op.val.type, pdl.RangeType) else one
 
 
 def _range(self: Rewriting, op: pdl.RangeOp) -> None:
     """Execute `pdl.range`."""
-    self.env[op.result] = self.values(op.arguments)
+    self.bindings[op.result] = self.values(op.arguments)
 
 
 def _replace(self: Rewriting, op: pdl.ReplaceOp) -> None:
@@ -204,10 +208,10 @@ def _erase_op(self: Rewriting, target: Operation, op: Operation) -> None:
     if any(list(r.uses) for r in target.results):
         raise CompileError(f"'{target.name}' is erased, but its result is still used", location_of(op),
                            "replace it, or erase its users first")  # fmt: skip
-    if target is self.place:
+    if target is self.insertion_point:
         following = target.next_op
         assert following is not None
-        self.place = following
+        self.insertion_point = following
     erase_op(target)
 
 
@@ -215,7 +219,7 @@ def _apply(self: Rewriting, op: pdl.ApplyNativeRewriteOp) -> None:
     """Execute `pdl.apply_native_rewrite`."""
     results = self._native(op.constraint_name.data, [self.get(v) for v in op.args], op)
     for result, value in zip(op.res, results, strict=False):
-        self.env[result] = value
+        self.bindings[result] = value
 
 
 def _require_bound(self: Rewriting, op: Any) -> None:

@@ -16,8 +16,8 @@ class Lowering:
     def __init__(self, inputs: Sequence[tuple[str, TensorType]]) -> None:
         self.inputs = inputs
         self.lines: list[str] = []
-        self.names: dict[Value, str] = {}
-        self.sizes: dict[Size, str] = {}
+        self.names: dict[Value, str] = {}  # value → its name in the text
+        self.sizes: dict[Size, str] = {}  # size → name of its value in the text
         self.count = 0
 
     def value(self, value: Value) -> str:

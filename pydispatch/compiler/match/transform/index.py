@@ -63,11 +63,11 @@ class MatcherIndex:
 
     def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
         self.run = run
-        self.tree: Tree[int] = Tree()
-        self.by_body: dict[Hashable, list[int]] = {}
-        self.by_name: dict[str, list[int]] = {}
-        self.any: list[int] = []
-        self.roots: dict[int, int] = {}
+        self.tree: Tree[int] = Tree()  # matchers (their positions) by the computation of their root
+        self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → matchers
+        self.by_name: dict[str, list[int]] = {}  # name of the root → matchers
+        self.any: list[int] = []  # matchers of any root
+        self.roots: dict[int, int] = {}  # matcher → key of its root, without its operands
         self.scalars = False
         self.local = {ordinal for ordinal, matcher in enumerate(matchers) if _is_local(matcher)}
         self.refused: dict[Hashable, set[int]] = {}

@@ -43,8 +43,8 @@ class Interpreter:
         self.view = GraphView()
         self.symbols = {_symbol(op): op for op in walk(spec) if _symbol(op) and op.parent_op() is not None}
         self.top = {_symbol(op): op for op in spec.body.block.ops if _symbol(op)}
-        self.imported: dict[str, Operation] = {}
-        self.patterns: dict[Operation, Any] = {}
+        self.imported: dict[str, Operation] = {}  # symbol → declaration that stands for a function of another file
+        self.patterns: dict[Operation, Any] = {}  # operation that states a pattern → the pattern
         self.depth = 0
 
     def run(self) -> None:
@@ -145,7 +145,7 @@ class Interpreter:
                 user = user.parent_op()
 
 
-def no(reason: str, op: Operation | None, depth: int = 1) -> NoReturn:
+def reject(reason: str, op: Operation | None, depth: int = 1) -> NoReturn:
     """Raise NoMatch: a matcher rejects an operation. depth: number of comparisons that succeeded before."""
     raise NoMatch(Mismatch(depth, reason, op))
 

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
 from pydispatch.compiler.match.transform.index import MatcherIndex
-from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, no
+from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, reject
 from pydispatch.compiler.match.transform.matchers import same_names
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.walk import walk
@@ -180,7 +180,7 @@ def _pick(op: Any, values: list[SSAValue], what: str, target: Operation) -> list
     picked = op.positions(len(values))
     if picked is None:
         asked = ", ".join(str(v) for v in op.properties["positions"].get_values())
-        no(f"{target.name} has {len(values)} {what}(s), asked for number {asked}", target)
+        reject(f"{target.name} has {len(values)} {what}(s), asked for number {asked}", target)
     return [values[i] for i in picked]
 
 
@@ -191,7 +191,7 @@ def _defining(run: Interpreter, op: Any, env: Env) -> None:
         if not isinstance(value, SSAValue):
             run.fail(op, f"'{op.name}' needs a handle of values")
         if not isinstance(value.owner, Operation):
-            no(f"%{value.name_hint or 'value'} is an argument, not the result of an operation", None)
+            reject(f"%{value.name_hint or 'value'} is an argument, not the result of an operation", None)
         producers.append(value.owner)
     env[op.results[0]] = list(dict.fromkeys(producers))
 
@@ -202,7 +202,7 @@ def _producer(run: Interpreter, op: Any, env: Env) -> None:
     for target in run.ops(op, env):
         for value in _pick(op, list(target.operands), "operand", target):
             if not isinstance(value.owner, Operation):
-                no(f"an operand of {target.name} is an argument, not the result of an operation", target)
+                reject(f"an operand of {target.name} is an argument, not the result of an operation", target)
             producers.append(value.owner)
     env[op.results[0]] = producers
 
@@ -232,7 +232,7 @@ def _parent(run: Interpreter, op: Any, env: Env) -> None:
             ):
                 parent = parent.parent_op()
         if parent is None:
-            no(f"{target.name} has no such operation around it", target)
+            reject(f"{target.name} has no such operation around it", target)
         parents[parent] = None
     env[op.results[0]] = list(parents)
 
@@ -275,7 +275,7 @@ def _cast(run: Interpreter, op: Any, env: Env) -> None:
     wanted = getattr(getattr(type, "operation", None), "data", None)
     for target in env[op.operands[0]]:
         if wanted is not None and target.name not in same_names([wanted]):
-            no(f"expected {wanted}, got {target.name}", target)
+            reject(f"expected {wanted}, got {target.name}", target)
     env[op.results[0]] = env[op.operands[0]]
 
 

@@ -13,7 +13,7 @@ from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.dag import DagPattern, Match, Mismatch
 from pydispatch.compiler.match.graph.expressions import ScalarBody
 from pydispatch.compiler.match.graph.facts import castable, size_of
-from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, no
+from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, reject
 from pydispatch.ir.affine_maps import is_permutation, is_projected_permutation
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.transform.syntax import strings_of
@@ -31,13 +31,13 @@ def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
     names = same_names(strings_of(op.op_names))
     for target in run.ops(op, env):
         if target.name not in names:
-            no(f"expected {' or '.join(sorted(names))}, got {target.name}", target, 0)
+            reject(f"expected {' or '.join(sorted(names))}, got {target.name}", target, 0)
 
 
 def _operation_empty(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.operation_empty`."""
     if env[op.operands[0]]:
-        no("expected no operation", None)
+        reject("expected no operation", None)
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -49,12 +49,12 @@ def _cmpi(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.param.cmpi`."""
     left, right = env[op.operands[0]], env[op.operands[1]]
     if len(left) != len(right):
-        no(f"expected as many numbers on both sides, got {len(left)} and {len(right)}", None)
+        reject(f"expected as many numbers on both sides, got {len(left)} and {len(right)}", None)
     for a, b in zip(left, right, strict=True):
         if not _COMPARE[op.predicate.data](_integer(run, op, a), _integer(run, op, b)):
             hint = op.operands[0].name_hint
             wanted = f"%{hint or 'value'} {op.predicate.data} {_integer(run, op, b)}"
-            no(f"expected {wanted}, got {_integer(run, op, a)}", None)
+            reject(f"expected {wanted}, got {_integer(run, op, a)}", None)
 
 
 def _integer(run: Interpreter, op: Operation, param: Any) -> int:
@@ -69,7 +69,7 @@ def _structured(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.structured`: run its body with the operation as argument."""
     root = run.one(op, env)
     if as_structured(root) is None:
-        no(f"expected a structured operation, got {root.name}", root, 0)
+        reject(f"expected a structured operation, got {root.name}", root, 0)
     block = op.body.block
     inner = {**env, block.args[0]: [root]}
     yielded = run.block(block, inner)
@@ -83,7 +83,7 @@ def _structured_root(run: Interpreter, op: Any, env: Env) -> tuple[Operation, St
     root = run.one(op, env)
     view = as_structured(root)
     if view is None:
-        no(f"expected a structured operation, got {root.name}", root, 0)
+        reject(f"expected a structured operation, got {root.name}", root, 0)
     return root, view
 
 
@@ -108,7 +108,7 @@ def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
     elif isinstance(type, AnyFloat):
         width = type.bitwidth
     else:
-        no(f"expected numbers, got {value.type}", None)
+        reject(f"expected numbers, got {value.type}", None)
     env[op.results[0]] = [IntegerAttr(width, 64)]
 
 
@@ -117,11 +117,11 @@ def _dim(run: Interpreter, op: Any, env: Env) -> None:
     root, structure = _structured_root(run, op, env)
     picked = op.positions(len(structure.iterators))
     if picked is None:
-        no(f"expected more loops than {len(structure.iterators)}", root)
+        reject(f"expected more loops than {len(structure.iterators)}", root)
     for kind in ("parallel", "reduction"):
         wrong = next((i for i in picked if kind in op.attributes and structure.iterators[i] != kind), None)
         if wrong is not None:
-            no(f"loop {wrong}: expected {kind}, got {structure.iterators[wrong]}", root)
+            reject(f"loop {wrong}: expected {kind}, got {structure.iterators[wrong]}", root)
     if op.results:
         sizes = [DYNAMIC if n is None else n for n in structure.extents]
         env[op.results[0]] = [IntegerAttr(sizes[i], 64) for i in picked]
@@ -140,12 +140,12 @@ def _operand_handler(
         values = of(structure)
         picked = op.positions(len(values))
         if picked is None:
-            no(f"expected more {what}s than {len(values)}", root)
+            reject(f"expected more {what}s than {len(values)}", root)
         for i in picked:
             map = structure.maps[offset(structure) + i]
             for flag, holds in (("permutation", is_permutation), ("projected_permutation", is_projected_permutation)):
                 if flag in op.attributes and not holds(map):
-                    no(f"{what} {i}: expected a {flag.replace('_', ' ')}, got {map}", root)
+                    reject(f"{what} {i}: expected a {flag.replace('_', ' ')}, got {map}", root)
         for result in op.results:
             kind = result.type.name
             if kind == "transform.any_value":
@@ -161,7 +161,7 @@ def _operand_handler(
 def _producer(value: SSAValue, what: str, index: int, root: Operation) -> Operation:
     """Return the operation that defines an operand; reject one that is an argument."""
     if not isinstance(value.owner, Operation):
-        no(f"{what} {index} is not the result of an operation", root)
+        reject(f"{what} {index} is not the result of an operation", root)
     return value.owner
 
 
@@ -170,7 +170,7 @@ def _result(run: Interpreter, op: Any, env: Env) -> None:
     root, _ = _structured_root(run, op, env)
     picked = op.positions(len(root.results))
     if picked is None:
-        no(f"expected more results than {len(root.results)}", root)
+        reject(f"expected more results than {len(root.results)}", root)
     for result in op.results:
         if result.type.name == "transform.any_value":
             env[result] = [root.results[i] for i in picked]
@@ -179,7 +179,7 @@ def _result(run: Interpreter, op: Any, env: Env) -> None:
         for i, result_users in zip(picked, users, strict=True):
             if not result_users or ("single" in op.attributes and len(result_users) != 1):
                 wanted = "a single user" if "single" in op.attributes else "a user"
-                no(f"result {i}: expected {wanted}, got {len(result_users)}", root)
+                reject(f"result {i}: expected {wanted}, got {len(result_users)}", root)
         env[result] = [result_users[0] for result_users in users]
 
 
@@ -188,17 +188,17 @@ def _body(run: Interpreter, op: Any, env: Env) -> None:
     root, structure = _structured_root(run, op, env)
     block = structure.body
     if block is None or block.last_op is None:
-        no("the operation has no body", root)
+        reject("the operation has no body", root)
     last = block.last_op
     arguments = list(block.args)
     if "passthrough" in op.attributes:
         taken = [v for v in last.operands if v in arguments[: len(structure.inputs)]]
         if len(taken) != len(last.operands):
-            no("body: expected that inputs are yielded as they are", root)
+            reject("body: expected that inputs are yielded as they are", root)
     if "elementwise" in op.attributes:
         bad = next((i for i in structure.iterators if i != "parallel"), None)
         if bad is not None:
-            no(f"body: expected an elementwise operation, it has a {bad} loop", root)
+            reject(f"body: expected an elementwise operation, it has a {bad} loop", root)
     position = op.attributes.get("reduction_position")
     if isinstance(position, IntegerAttr):
         _require_reduction(root, structure, int(position.value.data))
@@ -212,11 +212,11 @@ def _require_reduction(root: Operation, structure: Structured, position: int) ->
     assert structure.body is not None and structure.body.last_op is not None
     yielded = structure.body.last_op.operands
     if position >= len(yielded):
-        no(f"body: expected more than {position} result(s)", root)
+        reject(f"body: expected more than {position} result(s)", root)
     combiner = yielded[position].owner
     argument = structure.body.args[len(structure.inputs) + position]
     if not isinstance(combiner, Operation) or argument not in combiner.operands:
-        no(f"body: result {position} is not combined with what the output holds", root)
+        reject(f"body: result {position} is not combined with what the output holds", root)
 
 
 def _require_contraction(root: Operation, structure: Structured, names: list[str]) -> None:
@@ -226,9 +226,9 @@ def _require_contraction(root: Operation, structure: Structured, names: list[str
     last = structure.body.last_op.operands[0].owner
     if not isinstance(last, Operation) or last.name != add:
         got = last.name if isinstance(last, Operation) else "an argument"
-        no(f"body: expected {add} to be yielded, got {got}", root)
+        reject(f"body: expected {add} to be yielded, got {got}", root)
     if not any(isinstance(v.owner, Operation) and v.owner.name == multiply for v in last.operands):
-        no(f"body: expected {add} of a {multiply}", root)
+        reject(f"body: expected {add} of a {multiply}", root)
 
 
 # --- iree ---
@@ -283,7 +283,7 @@ def _type(run: Interpreter, op: Any, env: Env) -> None:
         problem = castable(value.type, op.target_type)
         if problem is not None:
             name = f"%{value.name_hint}" if value.name_hint else "value"
-            no(f"{op.operands[0].name_hint or name}: {problem}", value.owner if isinstance(value.owner, Operation)
+            reject(f"{op.operands[0].name_hint or name}: {problem}", value.owner if isinstance(value.owner, Operation)
                else None, 2)  # fmt: skip
 
 
@@ -291,11 +291,11 @@ def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]
     """Return the only value of the first operand and the dimension that `op` names; reject values without it."""
     value = run.value(op, env[op.operands[0]])
     if not isinstance(value.type, TensorType):
-        no(f"expected a tensor, got {value.type}", None, 2)
+        reject(f"expected a tensor, got {value.type}", None, 2)
     rank, dim = len(value.type.get_shape()), op.dim.value.data
     dim += rank if dim < 0 else 0
     if not 0 <= dim < rank:
-        no(f"expected more than {op.dim.value.data} sizes, got {value.type}", None, 2)
+        reject(f"expected more than {op.dim.value.data} sizes, got {value.type}", None, 2)
     return value, dim
 
 
@@ -307,7 +307,7 @@ def _multiple(run: Interpreter, op: Any, env: Env) -> None:
     if wanted <= 0 or (known % wanted if known is not None else size.multiple % wanted):
         got = str(known) if known is not None else "a dynamic size"
         more = "" if known is not None or size.multiple == 1 else f" that is a multiple of {size.multiple}"
-        no(f"size {dim} of {value.type}: expected a multiple of {wanted}, got {got}{more}", None, 2)
+        reject(f"size {dim} of {value.type}: expected a multiple of {wanted}, got {got}{more}", None, 2)
 
 
 def _bounds(run: Interpreter, op: Any, env: Env) -> None:
@@ -315,10 +315,12 @@ def _bounds(run: Interpreter, op: Any, env: Env) -> None:
     value, dim = _tensor_and_dim(run, op, env)
     size = size_of(value, dim)
     if op.umin is not None and size.low < op.umin.value.data:
-        no(f"size {dim} of {value.type}: expected at least {op.umin.value.data}, known is at least {size.low}", None, 2)
+        reject(
+            f"size {dim} of {value.type}: expected at least {op.umin.value.data}, known is at least {size.low}", None, 2
+        )
     if op.umax is not None and (size.high is None or size.high > op.umax.value.data):
         known = "nothing" if size.high is None else f"at most {size.high}"
-        no(f"size {dim} of {value.type}: expected at most {op.umax.value.data}, known is {known}", None, 2)
+        reject(f"size {dim} of {value.type}: expected at most {op.umax.value.data}, known is {known}", None, 2)
 
 
 def _regions(run: Interpreter, op: Any, env: Env) -> None:
@@ -330,7 +332,7 @@ def _regions(run: Interpreter, op: Any, env: Env) -> None:
         captured: list[SSAValue] = []
         if _regions_of(root) == expressions.region_key(wanted, captured):
             continue
-        no(_region_difference(wanted, root), root, 2)
+        reject(_region_difference(wanted, root), root, 2)
 
 
 def _regions_of(op: Operation) -> list[Any]:
