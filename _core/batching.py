@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydispatch._core.batches import Batch, Request
 from pydispatch._core.rowwise import Key, Row, Stacking
 from pydispatch._core.status import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
-    from contextvars import Context
     from types import TracebackType
 
     from typing_extensions import Self
@@ -167,182 +164,6 @@ def _bit_key(number: Any) -> tuple[Any, Any]:
     return array.dtype, array.tobytes()
 
 
-class Request:
-    """A request of a Batched. `result()` waits for its result; so does `await` in a coroutine of asyncio."""
-
-    __slots__ = ("_batch", "_first", "_index", "_last")
-
-    def __init__(self, batch: _Batch, index: int, first: int, last: int) -> None:
-        self._batch, self._index, self._first, self._last = batch, index, first, last
-
-    def done(self) -> bool:
-        return self._batch.done
-
-    def result(self, timeout: float | None = None) -> Any:
-        """Wait and return the result, or a tuple of several.
-
-        Raises:
-            TimeoutError: The request is not done after `timeout` seconds.
-            Exception: The call failed with this exception.
-        """
-        batch = self._batch
-        if not batch.done and not batch.event.wait(timeout):
-            raise TimeoutError(f"the request is not done after {timeout} seconds")
-        if batch.outcomes:
-            made = batch.outcomes[self._index]
-            if isinstance(made, BaseException):
-                raise made.with_traceback(None)
-        else:
-            made = batch.results
-            if batch.size > 1:
-                if len(made) == 1:
-                    return made[0][self._first : self._last]
-                made = [result[self._first : self._last] for result in made]
-        return made[0] if len(made) == 1 else tuple(made)
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait and return the exception that `result` raises; None for a request that succeeded."""
-        try:
-            self.result(timeout)
-        except TimeoutError:
-            raise
-        except BaseException as error:
-            return error
-        return None
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        batch = self._batch
-        if not batch.done:
-            waiter = _Waiter(asyncio.get_running_loop())
-            batch.waiting.append(waiter)
-            if not batch.done:  # otherwise the waiters may have been woken already
-                yield waiter
-        return self.result()
-
-
-class _Waiter:
-    """Awaitable that suspends an asyncio task until its batch completes.
-
-    It implements the part of the future interface that a task uses. All waiters of a batch in one event loop resume in
-    a single callback of that loop; asyncio futures would schedule one callback each.
-    """
-
-    __slots__ = ("_asyncio_future_blocking", "_context", "_reason", "_wakeup", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._asyncio_future_blocking = True
-        self._wakeup: Callable[[_Waiter], Any] | None = None  # resumes the task; None once that was scheduled
-        self._reason: tuple[Any, ...] | None = None  # arguments of CancelledError; None: not cancelled
-
-    def get_loop(self) -> asyncio.AbstractEventLoop:
-        return self.loop
-
-    def add_done_callback(self, wakeup: Callable[[_Waiter], Any], *, context: Context) -> None:
-        self._wakeup, self._context = wakeup, context
-
-    def cancel(self, msg: Any = None) -> bool:
-        """Schedule the task to resume with CancelledError. Return False if it is resuming already."""
-        wakeup, self._wakeup = self._wakeup, None
-        if wakeup is None:
-            return False
-        self._reason = () if msg is None else (msg,)
-        self.loop.call_soon(wakeup, self, context=self._context)
-        return True
-
-    def result(self) -> None:
-        if self._reason is not None:
-            raise asyncio.CancelledError(*self._reason)
-
-    def wake(self) -> None:
-        """Resume the task now, unless it was cancelled or resumed before."""
-        wakeup, self._wakeup = self._wakeup, None
-        if wakeup is not None:
-            self._context.run(wakeup, self)
-
-
-class _Batch:
-    """Requests that are merged into one call.
-
-    `done` is set before `waiting` is read, so that no waiter that was added meanwhile is missed.
-    """
-
-    __slots__ = ("call", "count", "deadline", "done", "event", "key", "outcomes", "results", "rows", "size", "waiting")
-
-    def __init__(self, key: Key, deadline: float) -> None:
-        self.key, self.deadline = key, deadline
-        self.rows: list[Row] = []
-        self.count = 0  # rows of all requests together
-        self.size = 0  # number of requests
-        self.call: Any = None  # the future of the call, if it was submitted
-        self.results: Sequence[np.ndarray] = ()
-        self.outcomes: list[Any] = []  # results or exception of each request, if they did not run as one call
-        self.done = False
-        self.event = threading.Event()
-        self.waiting: list[_Waiter] = []
-
-    def submit(self, stacking: Stacking) -> None:
-        """Submit the call without waiting for it, if requests of this kind are known to be independent.
-
-        Otherwise, and after an error, `run` makes the call later.
-        """
-        if stacking.is_accepted(self.key):
-            with contextlib.suppress(Exception):
-                self.call = stacking.submit(self.rows, self.count)
-
-    def run(self, stacking: Stacking) -> None:
-        """Call the function, or wait for the submitted call. Store errors as outcomes of the requests; never raise."""
-        try:
-            refusal = stacking.refusal(self.key, self.rows) if self.size > 1 else None
-            if self.call is not None:
-                self.results = stacking.result_of(self.call, self.count)
-            elif refusal is None:
-                self.results = stacking.run(self.rows, self.count)
-            else:
-                self.outcomes = [refusal] * self.size
-        except BaseException as error:
-            self.outcomes = [error] if self.size == 1 else [self._run_one(stacking, row) for row in self.rows]
-        self._finish()
-
-    def cancel(self) -> None:
-        """Cancel the parent's requests of this batch in the child of a fork, unless the batch is complete."""
-        if not self.done:
-            self.event = threading.Event()  # a thread of the parent may have had the lock of the old one
-            self.outcomes = [CancelledError("the process was forked")] * self.size
-            self._finish()
-
-    def _finish(self) -> None:
-        """Mark the batch as done, and wake the threads and the tasks of all event loops that wait for it."""
-        self.rows, self.call = [], None
-        self.done = True
-        self.event.set()
-        loops: dict[asyncio.AbstractEventLoop, list[_Waiter]] = {}
-        for waiter in self.waiting:
-            loops.setdefault(waiter.loop, []).append(waiter)
-        for loop, waiting in loops.items():
-            try:
-                loop.call_soon_threadsafe(_wake, loop, iter(waiting))
-            except RuntimeError:  # the loop was closed, so no task waits in it
-                continue
-
-    def _run_one(self, stacking: Stacking, row: Row) -> Any:
-        """Call the function for a single request. Return its results or the exception."""
-        try:
-            return stacking.run([row], stacking.rows_of(row))
-        except BaseException as error:
-            return error
-
-
-def _wake(loop: asyncio.AbstractEventLoop, waiting: Iterator[_Waiter]) -> None:
-    """Wake the waiters of one event loop, in that loop."""
-    try:
-        for waiter in waiting:
-            waiter.wake()
-    except BaseException:  # a task ends the process; wake the others in case the loop continues
-        loop.call_soon(_wake, loop, waiting)
-        raise
-
-
 class _Collector:
     """The queue of batches of one Batched, and the thread that runs them until `close`.
 
@@ -359,9 +180,9 @@ class _Collector:
     def _reset(self) -> None:
         self._lock = threading.RLock()  # reentrant: garbage collection may run `close` on a thread that holds it
         self._changed = threading.Condition(self._lock)
-        self._open: dict[Key, _Batch] = {}  # batches with room, oldest first
-        self._full: deque[_Batch] = deque()
-        self._running: _Batch | None = None
+        self._open: dict[Key, Batch] = {}  # batches with room, oldest first
+        self._full: deque[Batch] = deque()
+        self._running: Batch | None = None
         self._thread: threading.Thread | None = None
 
     def add(self, key: Key, row: Row, count: int) -> Request:
@@ -376,7 +197,7 @@ class _Collector:
                 del self._open[key]
                 batch = None
             if batch is None:
-                batch = self._open[key] = _Batch(key, time.monotonic() + self._max_delay)
+                batch = self._open[key] = Batch(key, time.monotonic() + self._max_delay)
                 if self._thread is None:
                     name = f"batches of @{self._stacking.name}"
                     self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -410,7 +231,7 @@ class _Collector:
             del batch
             self._running = None
 
-    def _wait_for_batch(self) -> _Batch | None:
+    def _wait_for_batch(self) -> Batch | None:
         """Wait for a batch that is full or whose delay is over.
 
         Return the oldest, or None when the collector is closed and empty.
@@ -429,7 +250,7 @@ class _Collector:
                 self._changed.wait(left)
         return None
 
-    def _take_full(self) -> _Batch:
+    def _take_full(self) -> Batch:
         self._running = self._full[0]
         return self._full.popleft()
 
