@@ -12,7 +12,8 @@
 //   work.c        taking part in a published job: chunks, stealing, failures; owns pyd_sched_cell_t
 //   job.c         pyd_sched_run; owns pyd_sched_slot_t
 //   blocking.c    threads for tasks that may sleep; owns pyd_blocking_pool_t
-//   task.c        submitted tasks: dependencies, waiting, end; owns pyd_task_t
+//   task.c        submitted tasks: dependencies, running, end; owns pyd_task_t
+//   wait.c        waiting for a submitted task
 //   share.c       the jobs of tasks, which have no caller
 //   pool.c        the main loop of a pool thread: work, spin, park
 //   destroy.c     destruction by one of the scheduler's own threads

@@ -14,6 +14,7 @@
 #include "sched/start.c"
 #include "sched/task.c"
 #include "sched/trace.c"
+#include "sched/wait.c"
 #include "sched/wake.c"
 #ifndef HAS_OWN_WORK  // the test includes it by itself
 #include "sched/work.c"
