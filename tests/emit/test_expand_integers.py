@@ -114,3 +114,32 @@ def test_a_second_run_changes_nothing() -> None:
             before = print_module(function)
             expand_integers(function, TargetIntegers())
             assert print_module(function) == before
+
+
+@pytest.mark.parametrize(("type_", "register"), [("i5", 32), ("i8", 32), ("i16", 32), ("i33", 64)])
+def test_other_widths_are_computed_in_registers(type_: str, register: int) -> None:
+    """Arithmetic is between conversions; what keeps sign-extended registers sign-extended stays on the narrow type."""
+    kept = {"andi", "ori", "xori", "minsi", "maxsi", "minui", "maxui", "select", "cmpi", "constant"}
+    for name in (*DIVISIONS, *SHIFTS, *OTHERS):
+        function = expanded(f"%r = arith.{name} %a, %b : {type_}", type_, TargetIntegers(registers=(32, 64)))
+        for op in walk(function):
+            if op_name(op).startswith("arith.") and op_name(op).removeprefix("arith.") not in kept:
+                types = {value.type.width.data for value in (*op.operands, *op.results)}  # type: ignore[attr-defined]
+                is_conversion = op_name(op) in ("arith.extsi", "arith.extui", "arith.trunci")
+                assert register in types or (is_conversion and 1 in types), (name, op_name(op))
+                assert (len(types) == 2) == is_conversion, (name, op_name(op))
+
+
+def test_constants_are_extended_while_compiling() -> None:
+    for name, extended in (("divui", 200), ("divsi", -56)):
+        body = f"%c = arith.constant 200 : i8\n%r = arith.{name} %a, %c : i8"
+        function = expanded(body, "i8", TargetIntegers(registers=(32, 64)))
+        (division,) = (op for op in walk(function) if op_name(op) == f"arith.{name}")
+        assert known(division.operands[1]) == extended
+
+
+@pytest.mark.parametrize("type_", ["i1", "i32", "i64", "i128", "index"])
+def test_other_types_stay(type_: str) -> None:
+    for name in OTHERS:
+        with_registers = expanded(f"%r = arith.{name} %a, %b : {type_}", type_, TargetIntegers(registers=(32, 64)))
+        assert print_module(with_registers) == print_module(expanded(f"%r = arith.{name} %a, %b : {type_}", type_))

@@ -20,6 +20,9 @@ Index: TypeAlias = int | SSAValue
 """An index: a Python int when it is known."""
 
 INDEX, WORD, TRUTH = IndexType(), IntegerType(32), IntegerType(1)
+_MAY_WRAP = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+_WITH_FLAGS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp)
+"""Operations that have flags for overflow."""
 _NSW = {"overflowFlags": arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])}
 _PREDICATES = {name: {"predicate": IntegerAttr(index, 64)} for index, name in enumerate(INT_PREDICATES)}
 
@@ -167,6 +170,10 @@ class Build(IndexArithmetic[SSAValue]):
         self.insert(op)
         (result,) = op.results
         return result
+
+    def arithmetic(self, kind: type[Operation], operands: Sequence[SSAValue], type_: Attribute) -> SSAValue:
+        """Insert an operation on integers of any type that may wrap around, and return its result."""
+        return self.make(kind, operands, type_, dict(_MAY_WRAP) if kind in _WITH_FLAGS else None)
 
     def value(self, index: Index) -> SSAValue:
         return self.entry.constant(index, INDEX) if type(index) is int else index  # type: ignore[return-value]

@@ -67,19 +67,26 @@ class Casts(Registers[E, V]):
         """Lower `arith.extsi`."""
         (operand,), (result,) = op.operands, op.results
         bits_of(emitter, operand.type)
-        widths = emitter.width(operand.type), emitter.width(result.type)
-        emitter.define(result, self.resized(emitter, emitter.get(operand), *widths))
+        widths, constant = (emitter.width(operand.type), emitter.width(result.type)), emitter.index(operand)
+        emitter.define(result, constant if known(constant) else self.resized(emitter, emitter.get(operand), *widths))
 
     def extended_with_zeros(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extui`."""
         (operand,), (result,) = op.operands, op.results
         bits, widths = bits_of(emitter, operand.type), (emitter.width(operand.type), emitter.width(result.type))
+        constant = emitter.index(operand)
+        if known(constant):
+            emitter.define(result, constant & ((1 << bits) - 1))
+            return
         emitter.define(result, self.unsigned_resized(emitter, emitter.get(operand), bits, *widths))
 
     def truncated(self, emitter: E, op: Operation) -> None:
         """Lower `arith.trunci`."""
         (operand,), (result,) = op.operands, op.results
-        width = emitter.width(result.type)
+        width, constant = emitter.width(result.type), emitter.index(operand)
+        if known(constant):
+            emitter.define(result, signed(constant, bits_of(emitter, result.type)))
+            return
         value = self.resized(emitter, self.operands(emitter, [operand])[0], emitter.width(operand.type), width)
         emitter.define(result, self.wrap(emitter, value, bits_of(emitter, result.type), width))
 

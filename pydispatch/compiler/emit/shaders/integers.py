@@ -1,10 +1,7 @@
 """Integer operations, constants and choices of arith, with one meaning in every shader language.
 
-`Integers` decides what is known while compiling and how the upper bits of registers are kept. Divisions, shifts and
-values of one bit are as `kernel_ir/expand/integers.py` leaves them. A language implements the instructions that it
-writes.
-
-Integers that are narrower than their register keep its upper bits equal to their sign.
+`Integers` decides what is known while compiling. Divisions, shifts, values of one bit and of other widths than those of
+registers are as `kernel_ir/expand/` leaves them. A language implements the instructions that it writes.
 """
 
 from __future__ import annotations
@@ -53,11 +50,14 @@ def bits_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
     return emitter.index_width if type(type_) is IndexType else min(bit_width(type_), emitter.width(type_))
 
 
-class Integers(Registers[E, V]):
-    """Lowerings of integer operations for the emitter E, whose values are V.
+def width_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
+    """Return the width of the register of an integer type. Raises CompileError for other types."""
+    bits_of(emitter, type_)
+    return emitter.width(type_)
 
-    Registers of instructions have 32 or 64 bits: `width`. `bits` of them are significant.
-    """
+
+class Integers(Registers[E, V]):
+    """Lowerings of integer operations for the emitter E, whose values are V."""
 
     # Instructions of the language
 
@@ -70,8 +70,8 @@ class Integers(Registers[E, V]):
         """Emit a minimum or maximum. Sign-extended registers keep their order without sign as well."""
 
     @abstractmethod
-    def product(self, emitter: E, is_signed: bool, bits: int, lhs: V, rhs: V) -> tuple[V, V]:
-        """Emit a product of up to 16 bits, or of 32, and return its low and its high half, wrapped."""
+    def product(self, emitter: E, is_signed: bool, lhs: V, rhs: V) -> tuple[V, V]:
+        """Emit a product of registers of 32 bits, and return its low and its high half."""
 
     # Lowerings
 
@@ -105,9 +105,8 @@ class Integers(Registers[E, V]):
         return lower
 
     def binary(self, kind: str) -> Callable[[E, Operation], None]:
-        """Return the lowering of an operation whose low bits depend on the low bits of its operands alone."""
+        """Return the lowering of a sum, difference, product or bitwise operation."""
         fold = FOLDS[kind]
-        is_bitwise = kind in ("and", "or", "xor")
 
         def lower(emitter: E, op: Operation) -> None:
             (first, second), (result,) = operands_of(op), op.results
@@ -120,12 +119,11 @@ class Integers(Registers[E, V]):
             if width == 1:
                 emitter.define(result, self.logical(emitter, LOGICAL[kind], emitter.get(first), emitter.get(second)))
                 return
-            neutral = None if is_bitwise else _neutral(kind, a, b)
+            neutral = _neutral(kind, a, b) if kind in INDEX_ARITHMETIC else None
             if neutral is not None:
                 emitter.define(result, neutral)
                 return
-            value = self.arithmetic(emitter, kind, width, emitter.get(first), emitter.get(second))
-            emitter.define(result, value if is_bitwise else self.wrap(emitter, value, bits, width))
+            emitter.define(result, self.arithmetic(emitter, kind, width, emitter.get(first), emitter.get(second)))
 
         return lower
 
@@ -134,22 +132,16 @@ class Integers(Registers[E, V]):
 
         def lower(emitter: E, op: Operation) -> None:
             (first, second), (result,) = operands_of(op), op.results
-            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+            width = width_of(emitter, result.type)
             a, b = emitter.index(first), emitter.index(second)
             if known(a) and known(b) and a >= 0 and b > 0:
                 emitter.define(result, a // b if division.is_quotient else a % b)
                 return
             lhs, rhs = self.operands(emitter, (first, second))
-            if division.is_signed:
-                value = self.divided(emitter, division, width, lhs, rhs)
+            if not division.is_signed and known(b) and b > 0 and b & (b - 1) == 0:
+                emitter.define(result, self._divided_by_power(emitter, division, width, lhs, b))
             else:
-                lhs = self.zero_extended(emitter, lhs, bits, width)
-                if known(b) and b > 0 and b & (b - 1) == 0:
-                    value = self._divided_by_power(emitter, division, width, lhs, b)
-                else:
-                    rhs = self.zero_extended(emitter, rhs, bits, width)
-                    value = self.divided(emitter, division, width, lhs, rhs)
-            emitter.define(result, self.wrap(emitter, value, bits, width))
+                emitter.define(result, self.divided(emitter, division, width, lhs, rhs))
 
         return lower
 
@@ -165,12 +157,9 @@ class Integers(Registers[E, V]):
 
         def lower(emitter: E, op: Operation) -> None:
             (first, second), (result,) = operands_of(op), op.results
-            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+            width = width_of(emitter, result.type)
             (value, amount), count = self.operands(emitter, (first, second)), emitter.index(second)
-            if shift == LOGICAL_RIGHT:
-                value = self.zero_extended(emitter, value, bits, width)
-            shifted = self.shifted(emitter, shift, width, value, count if known(count) else amount)
-            emitter.define(result, self.wrap(emitter, shifted, bits, width))
+            emitter.define(result, self.shifted(emitter, shift, width, value, count if known(count) else amount))
 
         return lower
 
@@ -180,8 +169,7 @@ class Integers(Registers[E, V]):
 
         def lower(emitter: E, op: Operation) -> None:
             (first, second), (result,) = operands_of(op), op.results
-            bits_of(emitter, result.type)
-            width = emitter.width(result.type)
+            width = width_of(emitter, result.type)
             a, b = emitter.index(first), emitter.index(second)
             if known(a) and known(b) and extreme.is_signed:
                 emitter.define(result, fold(a, b))
@@ -196,16 +184,13 @@ class Integers(Registers[E, V]):
 
         def lower(emitter: E, op: Operation) -> None:
             type_ = op.results[0].type
-            bits, width = bits_of(emitter, type_), emitter.width(type_)
-            lhs, rhs = self.operands(emitter, operands_of(op))
-            if bits > 16 and bits != 32:
+            bits = bits_of(emitter, type_)
+            if bits != 32:
                 if bits % 2:
                     raise emitter.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
                 self.expand(emitter, op)
                 return
-            if not is_signed:
-                lhs, rhs = (self.zero_extended(emitter, operand, bits, width) for operand in (lhs, rhs))
-            low, high = self.product(emitter, is_signed, bits, lhs, rhs)
+            low, high = self.product(emitter, is_signed, *self.operands(emitter, operands_of(op)))
             emitter.define(op.results[0], low)
             emitter.define(op.results[1], high)
 
@@ -214,13 +199,11 @@ class Integers(Registers[E, V]):
     def sum_with_carry(self, emitter: E, op: Operation) -> None:
         """Lower `arith.addui_extended`."""
         type_ = op.results[0].type
-        bits, width = bits_of(emitter, type_), emitter.width(type_)
-        operands = self.operands(emitter, operands_of(op))
-        lhs, rhs = (self.zero_extended(emitter, operand, bits, width) for operand in operands)
+        width = width_of(emitter, type_)
+        lhs, rhs = self.operands(emitter, operands_of(op))
         total = self.arithmetic(emitter, "add", width, lhs, rhs)
-        extended = self.zero_extended(emitter, total, bits, width)
-        emitter.define(op.results[0], self.wrap(emitter, total, bits, width))
-        emitter.define(op.results[1], self.compared(emitter, "ult", width, extended, lhs))
+        emitter.define(op.results[0], total)
+        emitter.define(op.results[1], self.compared(emitter, "ult", width, total, lhs))
 
     def comparison(self, emitter: E, op: Operation) -> None:
         """Lower `arith.cmpi`."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.shaders.integers import bits_of
+from pydispatch.compiler.emit.shaders.integers import width_of
 from pydispatch.compiler.emit.shaders.registers import E, Registers, V
 from pydispatch.compiler.emit.shaders.values import known
 from pydispatch.compiler.kernel_ir.readers import operands_of
@@ -32,27 +32,20 @@ class IntegerMath(Registers[E, V]):
 
         def lower(emitter: E, op: Operation) -> None:
             (result,) = op.results
-            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+            width = width_of(emitter, result.type)
             (value,) = self.operands(emitter, operands_of(op))
-            count = self.counted(emitter, kind, self.zero_extended(emitter, value, bits, width), width)
-            if kind == "ctlz" and bits < width:
-                count = self.arithmetic(emitter, "sub", width, count, emitter.constant(width - bits, result.type))
-            if kind == "cttz" and bits < width:
-                width_of_zero = emitter.constant(bits, result.type)
-                is_zero = self.compared(emitter, "ugt", width, count, width_of_zero)
-                count = self.select(emitter, result.type, is_zero, width_of_zero, count)
-            emitter.define(result, self.wrap(emitter, count, bits, width))
+            emitter.define(result, self.counted(emitter, kind, value, width))
 
         return lower
 
     def absolute(self, emitter: E, op: Operation) -> None:
         """Lower `math.absi`; the size of the smallest number is itself."""
         (operand,), (result,) = operands_of(op), op.results
-        bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+        width = width_of(emitter, result.type)
         (value,) = self.operands(emitter, [operand])
         zero = emitter.constant(0, result.type)
         is_negative = self.compared(emitter, "slt", width, value, zero)
-        negated = self.wrap(emitter, self.arithmetic(emitter, "sub", width, zero, value), bits, width)
+        negated = self.arithmetic(emitter, "sub", width, zero, value)
         emitter.define(result, self.select(emitter, result.type, is_negative, negated, value))
 
     def power(self, emitter: E, op: Operation) -> None:

@@ -18,6 +18,9 @@ from pydispatch.compiler.kernel_ir.math.definitions import Definition, Native, d
 from pydispatch.compiler.kernel_ir.readers import op_name
 from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 
+WIDTHS = (32, 64)
+"""Widths of registers of integers. Values of other widths are sign-extended in the next larger one."""
+
 E = TypeVar("E", bound=ShaderFunction[Any])
 V = TypeVar("V")
 
@@ -94,7 +97,7 @@ class Registers(ABC, Generic[E, V]):
         """Emit what defines an operation instead of it. exponent: of a power, where it is known."""
 
 
-_NATIVE = Native()
+_NATIVE = Native(registers=WIDTHS)
 
 
 def definition_of(emitter: ShaderFunction[Any], op: Operation, exponent: int | None) -> Definition:

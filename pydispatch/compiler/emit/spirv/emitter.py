@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.compiler.emit.shaders import control_flow, grid, views
+from pydispatch.compiler.emit.shaders.registers import WIDTHS
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.ops import (
@@ -73,7 +74,7 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> No
     f = FunctionEmitter(kernels, kernel)
     m, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
-    expand_integers(kernel.function, TargetIntegers(f.index_width, has_word_counts=True))
+    expand_integers(kernel.function, TargetIntegers(f.index_width, has_word_counts=True, registers=WIDTHS))
     f.region(kernel.function.body, lambda op: None)
     if watch and f.iterations.is_open:
         watch_loops(f)

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.compiler.emit.shaders import control_flow, grid, views
 from pydispatch.compiler.emit.shaders.function import Definitions
+from pydispatch.compiler.emit.shaders.registers import WIDTHS
 from pydispatch.compiler.emit.wgsl import buffers
 from pydispatch.compiler.emit.wgsl.function import ZERO, FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.module import Module
@@ -78,7 +79,7 @@ def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoi
     emitter.buffers = {
         key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"
     }
-    expand_integers(kernel.function, TargetIntegers(emitter.index_width, has_word_counts=True))
+    expand_integers(kernel.function, TargetIntegers(emitter.index_width, has_word_counts=True, registers=WIDTHS))
     emitter.region(kernel.function.body, lambda op: None)
     if ZERO in emitter.module.declarations:  # no code runs in an empty grid, but compilers do not know that
         emitter.entry.insert(0, f"  {ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")

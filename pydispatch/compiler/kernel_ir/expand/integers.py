@@ -5,6 +5,7 @@ After the pass:
 - No divisor is 0, nor -1 where there is a sign. Divisions round toward zero.
 - Every shift count is below the width, or the result of the shift is not used.
 - Values of type i1 are operands of `andi`, `ori`, `xori`, `cmpi eq`, `select` and conversions only.
+- Where a target has registers of few widths, arithmetic is on these widths only (`widths.py`).
 
 Emitters translate the remaining operations to single instructions.
 """
@@ -21,15 +22,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import TRUTH, Build, Entry, Index, known, replace
+from pydispatch.compiler.kernel_ir.expand.widths import widen_integers
 from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, integer, op_name, operands_of
 from pydispatch.compiler.kernel_ir.types import bit_width, is_integer
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.arith import IndexCastUIOp
-
-_MAY_WRAP = {"overflowFlags": arith.IntegerOverflowAttr("none")}
-_WITH_FLAGS = (arith.AddiOp, arith.SubiOp, arith.ShLIOp)
-"""Operations that have flags for overflow."""
 
 Results = Sequence[SSAValue] | None
 """Values that replace the results of an operation; None where the operation stays."""
@@ -42,10 +40,12 @@ class TargetIntegers:
     Attributes:
         index_bits: Width of an index.
         has_word_counts: Whether the machine takes the low 32 bits of a shift count.
+        registers: Widths of registers, ascending; none for a target that computes in every width.
     """
 
     index_bits: int = 64
     has_word_counts: bool = False
+    registers: tuple[int, ...] = ()
 
     def width(self, type_: Attribute) -> int:
         """Return the width of an integer type in bits."""
@@ -62,7 +62,7 @@ class _Builder:
         return self.build.entry.constant(value, self.type)
 
     def op(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        return self.build.make(kind, (lhs, rhs), self.type, dict(_MAY_WRAP) if kind in _WITH_FLAGS else None)
+        return self.build.arithmetic(kind, (lhs, rhs), self.type)
 
     def in_range(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Insert a division or shift that this pass leaves as it is."""
@@ -112,6 +112,7 @@ def expand_integers(function: FuncOp, target: TargetIntegers) -> None:
         results = rule(_Builder(Build.before(entry, op), type_), op, target)  # type: ignore[arg-type]
         if results is not None:
             replace(op, results)
+    widen_integers(function, target.registers)
 
 
 # Divisions

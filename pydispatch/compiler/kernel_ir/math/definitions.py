@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.kernel_ir.expand.widths import widen_integers
 from pydispatch.compiler.kernel_ir.math import (
     angles,
     error_functions,
@@ -45,10 +46,17 @@ PLAIN = frozenset((Float32Type, Float64Type))
 
 @dataclass(frozen=True)
 class Native:
-    """Float types that a target's own instructions compute in, and convert between."""
+    """Types of a target's own instructions.
+
+    Attributes:
+        arithmetic: Float types that it computes in.
+        conversions: Float types that it converts between.
+        registers: Widths of its integers, as of `TargetIntegers`.
+    """
 
     arithmetic: frozenset[type[Attribute]] = PLAIN
     conversions: frozenset[type[Attribute]] = PLAIN
+    registers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,9 @@ def definition(op: Operation, native: Native, exponent: int | None = None) -> De
         flags = {"fastmath": properties["fastmath"]} if passes_flags else {}
         body = Body([value.type for value in op.operands], flags)
         results = _results(body, op, native, exponent)
-        cached = _made[key] = Definition(body.finish(results), tuple(body.globals))
+        function = body.finish(results)
+        widen_integers(function, native.registers)
+        cached = _made[key] = Definition(function, tuple(body.globals))
     return cached
 
 

@@ -27,17 +27,10 @@ class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
         is_first = emitter.code.let(compare, emitter.m.bool(), lhs, rhs)
         return emitter.code.let("Select", emitter.m.int(64), is_first, lhs, rhs)
 
-    def product(self, emitter: FunctionEmitter, is_signed: bool, bits: int, lhs: Id, rhs: Id) -> tuple[Id, Id]:
+    def product(self, emitter: FunctionEmitter, is_signed: bool, lhs: Id, rhs: Id) -> tuple[Id, Id]:
         m, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
         pair = let("SMulExtended" if is_signed else "UMulExtended", m.type("TypeStruct", word, word), lhs, rhs)
-        low, high = (let("CompositeExtract", word, pair, part) for part in (0, 1))
-        if bits < 32:
-            shift = "ShiftRightArithmetic" if is_signed else "ShiftRightLogical"
-            low, high = (
-                self.wrap(emitter, low, bits, 32),
-                self.wrap(emitter, let(shift, word, low, m.integer(bits)), bits, 32),
-            )
-        return low, high
+        return let("CompositeExtract", word, pair, 0), let("CompositeExtract", word, pair, 1)
 
 
 ROWS: dict[str, Lowering] = _Integers().rows()

@@ -31,14 +31,10 @@ class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
         other, chosen = (lhs, rhs) if extreme.is_larger else (rhs, lhs)
         return emitter.let(f"select({other}, {chosen}, {is_below})")
 
-    def product(self, emitter: FunctionEmitter, is_signed: bool, bits: int, lhs: Name, rhs: Name) -> tuple[Name, Name]:
-        if bits == 32:
-            words = (lhs, rhs) if is_signed else (as_unsigned(lhs), as_unsigned(rhs))
-            pair = emitter.call("pyd_i32_product" if is_signed else "pyd_u32_product", *words)
-            return emitter.let(f"i32({pair}.x)"), emitter.let(f"i32({pair}.y)")
-        whole = emitter.let(f"{lhs} * {rhs}")
-        high = f"{whole} >> {bits}u" if is_signed else f"i32(u32({whole}) >> {bits}u)"
-        return self.wrap(emitter, whole, bits, 32), self.wrap(emitter, emitter.let(high), bits, 32)
+    def product(self, emitter: FunctionEmitter, is_signed: bool, lhs: Name, rhs: Name) -> tuple[Name, Name]:
+        words = (lhs, rhs) if is_signed else (as_unsigned(lhs), as_unsigned(rhs))
+        pair = emitter.call("pyd_i32_product" if is_signed else "pyd_u32_product", *words)
+        return emitter.let(f"i32({pair}.x)"), emitter.let(f"i32({pair}.y)")
 
 
 ROWS: dict[str, Lowering] = _Integers().rows()

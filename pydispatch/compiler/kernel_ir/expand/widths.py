@@ -1,0 +1,137 @@
+"""Pass that computes integers in registers of a target: i8 and i5 in 32 bits, i33 in 64 (docs/kernel-ir.md, Numbers).
+
+After the pass, integers that are narrower than their register are operands of these operations only, which map
+sign-extended registers to sign-extended registers: `andi`, `ori`, `xori`, minima and maxima, `cmpi`, `select`,
+conversions and accesses. All other arithmetic is between an extension and a `trunci`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import Build, Entry, known, replace
+from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
+from pydispatch.ir.core.walk import walk
+
+SIGNED, UNSIGNED = arith.ExtSIOp, arith.ExtUIOp
+
+
+class _Register:
+    """Builder of operations on registers that hold integers of fewer bits, before an operation."""
+
+    def __init__(self, build: Build, type_: IntegerType, width: int) -> None:
+        self.build, self.narrow, self.type = build, type_, IntegerType(width)
+        self.bits, self.width = type_.width.data, width
+
+    def number(self, value: int) -> SSAValue:
+        return self.build.entry.constant(value, self.type)
+
+    def op(self, kind: type[Operation], *operands: SSAValue) -> SSAValue:
+        return self.build.arithmetic(kind, operands, self.type)
+
+    def extended(self, value: SSAValue, kind: type[Operation]) -> SSAValue:
+        """Return a narrow integer in a register, extended with its sign or with zeros."""
+        constant = known(value)
+        if type(constant) is not int:
+            return self.op(kind, value)
+        bits = constant & (1 << self.bits) - 1
+        return self.number(bits - (1 << self.bits) if kind is SIGNED and bits >> (self.bits - 1) else bits)
+
+    def truncated(self, value: SSAValue) -> SSAValue:
+        return self.build.make(arith.TruncIOp, (value,), self.narrow)
+
+
+Rule = Callable[[_Register, Operation], Sequence[SSAValue]]
+
+
+def widen_integers(function: FuncOp, widths: Sequence[int]) -> None:
+    """Widen arithmetic on integers without a register of their width, in place. widths: of registers, ascending."""
+    if not widths:
+        return
+    entry: Entry | None = None
+    for op in [op for op in walk(function) if op_name(op) in RULES]:
+        type_ = op.operands[0].type
+        if not isinstance(type_, IntegerType) or type_.width.data in (1, *widths):
+            continue
+        width = next((width for width in widths if width > type_.width.data), None)
+        if width is None:  # which emitters refuse
+            continue
+        entry = entry or Entry(function)
+        results = RULES[op_name(op)](_Register(Build.before(entry, op), type_, width), op)
+        if results:
+            replace(op, results)
+
+
+def _binary(kind: type[Operation], first: type[Operation], second: type[Operation]) -> Rule:
+    """Return the rule of an operation whose operands are extended by `first` and `second`."""
+
+    def rule(register: _Register, op: Operation) -> Sequence[SSAValue]:
+        lhs, rhs = operands_of(op)
+        wide = register.op(kind, register.extended(lhs, first), register.extended(rhs, second))
+        wide.owner.attributes.update(op.attributes)  # type: ignore[union-attr]
+        return [register.truncated(wide)]
+
+    return rule
+
+
+def _with_carry(register: _Register, op: Operation) -> Sequence[SSAValue]:
+    lhs, rhs = (register.extended(operand, UNSIGNED) for operand in operands_of(op))
+    wide = register.op(arith.AddiOp, lhs, rhs)
+    low = register.op(arith.AndIOp, wide, register.number((1 << register.bits) - 1))
+    return [register.truncated(wide), register.build.compare("ult", low, lhs)]
+
+
+def _wide_product(extension: type[Operation], shift: type[Operation]) -> Rule:
+    """Return the rule of a product to two results, its low and its high half, where a register has room for both."""
+
+    def rule(register: _Register, op: Operation) -> Sequence[SSAValue]:
+        if 2 * register.bits > register.width:
+            return []
+        wide = register.op(arith.MuliOp, *(register.extended(operand, extension) for operand in operands_of(op)))
+        low = register.truncated(wide)
+        return [low, register.truncated(register.op(shift, wide, register.number(register.bits)))]
+
+    return rule
+
+
+def _count(register: _Register, op: Operation) -> Sequence[SSAValue]:
+    """Widen a count of ones, or of zeros before or after them."""
+    count = register.op(type(op), register.extended(op.operands[0], UNSIGNED))
+    if op_name(op) == "math.ctlz":
+        count = register.op(arith.SubiOp, count, register.number(register.width - register.bits))
+    elif op_name(op) == "math.cttz":
+        most = register.number(register.bits)
+        count = register.op(arith.SelectOp, register.build.compare("ugt", count, most), most, count)
+    return [register.truncated(count)]
+
+
+def _absolute(register: _Register, op: Operation) -> Sequence[SSAValue]:
+    (value,) = operands_of(op)
+    zero = register.build.entry.constant(0, register.narrow)
+    is_negative = register.build.compare("slt", value, zero)
+    wide = register.op(arith.SubiOp, register.number(0), register.extended(value, SIGNED))
+    return [register.build.make(arith.SelectOp, (is_negative, register.truncated(wide), value), register.narrow)]
+
+
+RULES: dict[str, Rule] = {
+    "arith.addi": _binary(arith.AddiOp, SIGNED, SIGNED),
+    "arith.subi": _binary(arith.SubiOp, SIGNED, SIGNED),
+    "arith.muli": _binary(arith.MuliOp, SIGNED, SIGNED),
+    "arith.divsi": _binary(arith.DivSIOp, SIGNED, SIGNED),
+    "arith.remsi": _binary(arith.RemSIOp, SIGNED, SIGNED),
+    "arith.divui": _binary(arith.DivUIOp, UNSIGNED, UNSIGNED),
+    "arith.remui": _binary(arith.RemUIOp, UNSIGNED, UNSIGNED),
+    "arith.shli": _binary(arith.ShLIOp, SIGNED, SIGNED),
+    "arith.shrsi": _binary(arith.ShRSIOp, SIGNED, SIGNED),
+    "arith.shrui": _binary(arith.ShRUIOp, UNSIGNED, SIGNED),
+    "arith.addui_extended": _with_carry,
+    "arith.mulsi_extended": _wide_product(SIGNED, arith.ShRSIOp),
+    "arith.mului_extended": _wide_product(UNSIGNED, arith.ShRUIOp),
+    **dict.fromkeys(("math.ctlz", "math.cttz", "math.ctpop"), _count),
+    "math.absi": _absolute,
+}
