@@ -26,12 +26,13 @@ def cross_entropy(x: Rows, labels: Labels, losses: Annotated[pd.View, pd.f32["m"
     highest = pd.group_max(top)
     part = 0.0
     for j in range(lane, x.shape[1], 64):
-        part += pd.exp(x[row, j] - highest)
+        power = pd.exp(x[row, j] - highest)
+        dx[row, j] = power
+        part += power
     total = pd.group_sum(part)
     label = labels[row]
     for j in range(lane, x.shape[1], 64):
-        power = pd.exp(x[row, j] - highest) / total
-        dx[row, j] = power - (1.0 if j == label else 0.0) if label >= 0 else 0.0
+        dx[row, j] = dx[row, j] / total - (1.0 if j == label else 0.0) if label >= 0 else 0.0
     if lane == 0:
         losses[row] = highest + pd.log(total) - x[row, label] if label >= 0 else 0.0
 

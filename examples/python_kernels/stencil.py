@@ -9,19 +9,18 @@ from running import Case, run
 
 import pydispatch as pd
 
-BLOCK = 16
-HALO = BLOCK + 2
+ROWS, COLUMNS = 4, 64
 Grid = Annotated[pd.View, pd.f32["m", "n"]]
 
 
-@pd.kernel(workgroup=(BLOCK, BLOCK))
+@pd.kernel(workgroup=(COLUMNS, ROWS))
 def heat(x: Grid, y: Grid, rate: Annotated[float, pd.f32]) -> None:
     """Elements outside of the grid are 0."""
-    block = pd.shared((HALO, HALO), pd.f32)
+    block = pd.shared((ROWS + 2, COLUMNS + 2), pd.f32)
     column, row = pd.local_id(0), pd.local_id(1)
-    top, left = pd.group_id(1) * BLOCK - 1, pd.group_id(0) * BLOCK - 1
-    for i in range(row, HALO, BLOCK):
-        for j in range(column, HALO, BLOCK):
+    top, left = pd.group_id(1) * ROWS - 1, pd.group_id(0) * COLUMNS - 1
+    for i in range(row, ROWS + 2, ROWS):
+        for j in range(column, COLUMNS + 2, COLUMNS):
             is_inside = 0 <= top + i < x.shape[0] and 0 <= left + j < x.shape[1]
             block[i, j] = x[top + i, left + j] if is_inside else 0.0
     pd.barrier()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.readers import attribute, integer
-from pydispatch.compiler.kernel_ir.scan import Ops
+from pydispatch.compiler.kernel_ir.scan import Ops, ops_by_name
 from pydispatch.compiler.kernel_ir.types import alignment, element_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -36,6 +37,14 @@ def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
         binding.alignment = max(binding.alignment, integer(op, "alignment", 1), natural)
         binding.read_only &= _read_only(op)
     return facts
+
+
+def read_only_memrefs(function: FuncOp) -> frozenset[SSAValue]:
+    """Return the subspans of the bindings that a function only reads."""
+    ops = ops_by_name(function)
+    facts = bindings_of(ops)
+    subspans = ops.get(SUBSPAN, ())
+    return frozenset(op.results[0] for op in subspans if facts[integer(op, "binding")].read_only)
 
 
 def _read_only(op: Operation) -> bool:

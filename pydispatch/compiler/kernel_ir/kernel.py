@@ -29,6 +29,9 @@ there is a sign, -1. The operation needs no guard."""
 MOST = "pyd.most"
 """On scf.for and scf.while: how many iterations there are at most, where nothing else says it."""
 
+ONE_VECTOR = "pyd.one_vector"
+"""On an scf.parallel of known length: its iterations are the lanes of one vector."""
+
 OWN_BYTE = "pyd.own_byte"
 """On a store of a packed element: no other point or workgroup writes elements of its byte."""
 

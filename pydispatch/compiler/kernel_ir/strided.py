@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
@@ -45,10 +46,10 @@ _WORKGROUP = IntegerAttr(3, 64)
 def take_steps_together(function: FuncOp) -> None:
     """Interchange the strided loops of a function with the loops over invocations, in place."""
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
-    entry = Entry(function)
+    entry, read_only = Entry(function), read_only_memrefs(function)
     while pending:
         loop = pending.pop()
-        steps = _find_strided_loop(loop)
+        steps = _find_strided_loop(loop, read_only)
         if steps is not None:
             _interchange(entry, loop, steps)
             pending.append(loop)
@@ -71,7 +72,7 @@ class Steps:
     shared: Sequence[Operation]
 
 
-def _find_strided_loop(loop: scf.ParallelOp) -> Steps | None:
+def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> Steps | None:
     """Return the first inner loop if its step is the number of invocations; None if it cannot be interchanged."""
     block = loop.body.block
     if len(block.args) != 1 or loop.initVals or known(loop.lowerBound[0]) != 0 or known(loop.step[0]) != 1:
@@ -87,7 +88,8 @@ def _find_strided_loop(loop: scf.ParallelOp) -> Steps | None:
             can = can and all(_fits(inner_op.type) for inner_op in op.results)
             nests = any(isinstance(inner_op, scf.ParallelOp) for inner_op in walk(op))
             return Steps(op, start, own, shared) if can and start is not None and not nests else None
-        if op.regions or not (info_of(op).is_pure or op.name == "hal.interface.workgroup.id"):
+        is_load = isinstance(op, memref.LoadOp) and op.memref in read_only
+        if op.regions or not (info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id"):
             return None
         if varying.isdisjoint(op.operands):
             shared.append(op)

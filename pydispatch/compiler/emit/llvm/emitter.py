@@ -33,6 +33,7 @@ from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.kernel_ir.expand.expand import expand
 from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand_integers
 from pydispatch.compiler.kernel_ir.index_sets import split_index_sets
+from pydispatch.compiler.kernel_ir.outer_loops.vectorize import vectorize_outer_loops
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.strided import take_steps_together
 from pydispatch.errors import CompileError
@@ -63,6 +64,8 @@ def emit_module(
     def emitted(function: FuncOp, exported: bool) -> str:
         expand(function)
         take_steps_together(function)
+        if platform.arch != "nvptx64":
+            vectorize_outer_loops(function)
         split_index_sets(function)
         expand_integers(function, TargetIntegers(has_word_counts=platform.shifts_by_words))
         return FunctionEmitter(writer, platform, function, exported).run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
@@ -70,13 +71,14 @@ class Loop:
 
 def nest(
     emitter: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], is_parallel: bool = False,
-    is_long: bool = False,
+    is_long: bool = False, lanes: int = 0,
 ) -> None:  # fmt: skip
     """Emit a loop nest around `body`, with the last range innermost.
 
     Only the innermost loop gets metadata, since only that loop is vectorized. A range of one step needs no loop.
 
-    is_parallel: iterations are independent. is_long: an iteration computes functions such as exp.
+    is_parallel: iterations are independent. is_long: an iteration computes functions such as exp. lanes: of the vector
+    that the iterations of the innermost loop are; 0 lets LLVM choose.
     """
     loops: list[Loop] = []
     indices: list[str] = []
@@ -95,8 +97,9 @@ def nest(
             group = emitter.module.metadata("distinct !{}")
             accesses = emitter.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
             metadata = emitter.module.metadata()
-            unroll_note = f", !{rolled(emitter)}" if is_vectorised(emitter, range_, is_long) else ""
-            emitter.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{unroll_note}}}")
+            notes = [str(rolled(emitter))] if is_vectorised(emitter, range_, is_long) else []
+            notes = [f"!{note}" for note in (metadata, accesses, *notes, *one_vector(emitter, lanes))]
+            emitter.module.set_metadata(metadata, f"distinct !{{{', '.join(notes)}}}")
     if group is not None:
         emitter.groups.append(group)
     body(indices)
@@ -111,6 +114,16 @@ def rolled(emitter: FunctionEmitter) -> str:
     return emitter.once("no unrolling", lambda: str(emitter.module.metadata('!{!"llvm.loop.unroll.disable"}')))
 
 
+def one_vector(emitter: FunctionEmitter, lanes: int) -> list[str]:
+    """Return metadata by which LLVM makes the iterations of a loop the lanes of one vector; nothing without lanes."""
+    texts = (f'"llvm.loop.vectorize.width", i32 {lanes}', '"llvm.loop.interleave.count", i32 1') if lanes else ()
+    return [emitter.once(text, functools.partial(_node, emitter, text)) for text in texts]
+
+
+def _node(emitter: FunctionEmitter, text: str) -> str:
+    return str(emitter.module.metadata(f"!{{!{text}}}"))
+
+
 def kept_whole(emitter: FunctionEmitter) -> int:
     """Create metadata for one loop that LLVM never unrolls, which would spill the registers of a block, and return its
     number.
@@ -120,13 +133,16 @@ def kept_whole(emitter: FunctionEmitter) -> int:
     return node
 
 
-def known_lanes(emitter: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False) -> int | None:
+def known_lanes(
+    emitter: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False, lanes: int = 0
+) -> int | None:
     """Return the id of the `!llvm.loop` node of a loop that carries these values; None where it needs none.
 
     Reductions of floats are not vectorized with scalable vectors: the partial sums of their lanes would depend on the
     length of the machine's vectors, and so would the result. whole: also keep early passes from unrolling the loop.
+    lanes: as for `nest`.
     """
-    parts = [rolled(emitter)] if whole else []
+    parts = [*([rolled(emitter)] if whole else []), *one_vector(emitter, lanes)]
     if emitter.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):
         not_scalable = '!{!"llvm.loop.vectorize.scalable.enable", i1 false}'
         parts.append(emitter.once("fixed", lambda: str(emitter.module.metadata(not_scalable))))

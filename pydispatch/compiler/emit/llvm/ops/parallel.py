@@ -13,6 +13,8 @@ from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import Loop, Range, is_vectorised, known_lanes, nest
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index
+from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
+from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.scf.parallel import ForallOp
 from pydispatch.ir.op_info import Cost, info_of
@@ -27,9 +29,18 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
             emitter.define(argument, value)
         emitter.region(op.regions[0], lambda terminator: None)
 
-    nest(
-        emitter, bounds, body, is_parallel=True, is_long=any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op))
-    )
+    is_long = any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op))
+    nest(emitter, bounds, body, is_parallel=True, is_long=is_long, lanes=_lanes(emitter, op))
+
+
+def _lanes(emitter: FunctionEmitter, op: Operation) -> int:
+    """Return the lanes of the vector that the iterations of a loop are; 0 where LLVM chooses."""
+    loop = cast(scf.ParallelOp, op)
+    if attribute(op, ONE_VECTOR) is None:
+        return 0
+    length = emitter.index(loop.upperBound[0])
+    assert isinstance(length, int)
+    return length
 
 
 def _parallel(emitter: FunctionEmitter, op: Operation) -> None:
@@ -71,7 +82,7 @@ def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range])
         emitter.define(block.args[depth], inner_loop.counter)
         for phi, value in zip(phis, level(depth + 1, [phi.name for phi in phis]), strict=True):
             phi.incoming.append((value, emitter.body.label))
-        inner_loop.end(known_lanes(emitter, loop.results, is_long and depth == len(bounds) - 1))
+        inner_loop.end(known_lanes(emitter, loop.results, is_long and depth == len(bounds) - 1, _lanes(emitter, loop)))
         return [phi.name for phi in phis]
 
     for result, value, order in zip(loop.results, level(0, starts), orders, strict=True):

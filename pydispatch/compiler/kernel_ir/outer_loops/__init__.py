@@ -1,0 +1,1 @@
+"""Outer-loop vectorization on CPUs: `vectorize.vectorize_outer_loops`."""

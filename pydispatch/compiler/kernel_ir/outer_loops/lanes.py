@@ -1,0 +1,218 @@
+"""Analysis of a parallel loop: which values differ between its lanes, and which loops in it can be interchanged."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, IndexType, IntegerType
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.op_info import Cost, info_of
+
+LANES = 16
+"""Iterations of a strip: elements of 32 bits in the widest vector of x86. With more, values leave registers."""
+
+MOST_STRIPS = 2
+"""Strips of a loop with a limit that is not reached in the last workgroups, up to which whole strips are separate."""
+
+MOST_UNROLLED = 4
+"""Steps of a loop that begins at another counter in each lane, up to which it is unrolled."""
+
+_SAME_FOR_ALL = "hal.interface.workgroup.id"
+_PLAIN = (memref.LoadOp, memref.StoreOp, scf.YieldOp, scf.ConditionOp, scf.ReduceOp)
+"""Operations with effects, and terminators, that an iteration may have."""
+
+
+class Lanes:
+    """Iterations of a parallel loop along its last axis.
+
+    Attributes:
+        varying: Values that may differ between lanes.
+        formulas: Varying integers that are computed from the lane alone, and are rematerialized where they are used.
+        width: Lanes of a strip: all iterations if a loop begins at another counter in each of them, otherwise `LANES`.
+        loops: The sequential loops that are interchanged, and the branches that contain them.
+        hoisted: Strided loads that are executed before the loop whose body contains them.
+    """
+
+    def __init__(self, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> None:
+        self.loop = loop
+        self.lane: SSAValue = loop.body.block.args[-1]
+        self._read_only = read_only
+        lane = self.lane
+        self.varying: set[SSAValue] = {lane}
+        self.formulas: set[SSAValue] = {lane}
+        self.loops: set[Operation] = set()
+        self.hoisted: dict[Block, list[memref.LoadOp]] = {}
+        high = known(loop.upperBound[-1])
+        self._iterations = high if isinstance(high, int) else 0
+        self.width = LANES
+
+    @classmethod
+    def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> Lanes | None:
+        """Return the lanes of a parallel loop; None if strips of it are not worth it, or not possible.
+
+        read_only: the memrefs that the function does not write.
+        """
+        low, high, step = (known(side[-1]) for side in (loop.lowerBound, loop.upperBound, loop.step))
+        is_long = not isinstance(high, int) or high >= LANES
+        if loop.initVals or low != 0 or step != 1 or not is_long:
+            return None
+        lanes = cls(loop, read_only)
+        block = loop.body.block
+        fills = lanes._covers(block) and (lanes.loops or (_is_cut_short(loop) and lanes._fills_vectors(block)))
+        return lanes if fills else None
+
+    def is_uniform(self, op: Operation) -> bool:
+        """Return whether an operation has one result for all lanes, and no effect."""
+        is_pure = info_of(op).is_pure or op.name == _SAME_FOR_ALL
+        return is_pure and not op.regions and self.varying.isdisjoint(op.operands)
+
+    def counters(self, op: scf.ForOp) -> list[int] | None:
+        """Return the counters of lane 0 of a loop that begins at its lane, if these are few; None for any other."""
+        upper, step = known(op.ub), known(op.step)
+        is_known = isinstance(upper, int) and isinstance(step, int)
+        if op.lb is not self.lane or not is_known or op.results or not self._iterations:
+            return None
+        counters = list(range(0, upper, step))  # type: ignore[arg-type]
+        return counters if len(counters) <= MOST_UNROLLED else None
+
+    def _covers(self, block: Block) -> bool:
+        """Record the values and loops of a block, and return whether all of it can be interchanged."""
+        return all(self._covers_operation(op) for op in block.ops)
+
+    def _covers_operation(self, op: Operation) -> bool:
+        if isinstance(op, scf.ForOp):
+            return self._covers_for(op)
+        if isinstance(op, scf.WhileOp):
+            return self._covers_while(op)
+        if isinstance(op, scf.IfOp):
+            return self._covers_if(op)
+        if isinstance(op, _PLAIN):
+            self.varying.update(op.results)
+            return not op.regions
+        info = info_of(op)
+        if op.regions or not (info.is_pure or op.name == _SAME_FOR_ALL):
+            return False
+        operands = self.varying.intersection(op.operands)
+        if operands:
+            self.varying.update(op.results)
+            is_integer = all(isinstance(result.type, IndexType | IntegerType) for result in op.results)
+            if is_integer and info.cost <= Cost.SHORT and operands <= self.formulas:
+                self.formulas.update(op.results)
+        return True
+
+    def _covers_if(self, op: scf.IfOp) -> bool:
+        blocks = [block for region in op.regions for block in region.blocks]
+        if not all(map(self._covers, blocks)):
+            return False
+        self.varying.update(op.results)
+        if any(inner in self.loops for block in blocks for inner in block.ops):
+            self.loops.add(op)
+            return all(_fits(result.type) for result in op.results)
+        return True
+
+    def _covers_for(self, op: scf.ForOp) -> bool:
+        counter, *carried = op.body.block.args
+        if self.counters(op) is not None:
+            self.varying.add(counter)
+            self.formulas.add(counter)
+            self.width = self._iterations
+        elif not self.varying.isdisjoint((op.lb, op.ub, op.step)):
+            return False
+        self.varying.update(carried)
+        self.varying.update(op.results)
+        self.loops.add(op)
+        return (
+            all(_fits(result.type) for result in op.results)
+            and self._covers(op.body.block)
+            and self._fills_vectors(op.body.block)
+        )
+
+    def _covers_while(self, op: scf.WhileOp) -> bool:
+        """As `_covers`. The regions are executed for lanes that have left the loop, too, so they must be pure."""
+        blocks = [region.blocks[0] for region in op.regions]
+        for inner in (inner for block in blocks for inner in walk(block)):
+            is_pure = info_of(inner).is_pure and not info_of(inner).traps and not inner.regions
+            if not is_pure and not isinstance(inner, scf.IfOp | scf.YieldOp | scf.ConditionOp):
+                return False
+        for block in blocks:
+            self.varying.update(block.args)
+        self.varying.update(op.results)
+        self.loops.add(op)
+        return all(_fits(value.type) for block in blocks for value in block.args) and all(map(self._covers, blocks))
+
+    def _fills_vectors(self, block: Block) -> bool:
+        """Return whether the accesses of a loop body are contiguous in the lanes, or loads that are the same for all.
+
+        Strided loads are recorded as hoisted; none may depend on what the loop computes.
+        """
+        for op in walk(block):
+            if not isinstance(op, memref.LoadOp | memref.StoreOp):
+                continue
+            strides = [self._stride(index) for index in op.indices]
+            is_contiguous = bool(strides) and strides[-1] == 1 and not any(strides[:-1])
+            if is_contiguous or (isinstance(op, memref.LoadOp) and all(stride == 0 for stride in strides)):
+                continue
+            is_invariant = op.parent is block and all(self._is_invariant(index, block) for index in op.indices)
+            if isinstance(op, memref.StoreOp) or op.memref not in self._read_only or not is_invariant:
+                return False
+            self.hoisted.setdefault(block, []).append(op)
+        return True
+
+    def _is_invariant(self, value: SSAValue, block: Block) -> bool:
+        """Return whether a value is the same in all iterations of a loop with this body, and can be rematerialized."""
+        if not isinstance(value, OpResult):
+            return not (value.owner is block or is_inside(value.owner.parent_op(), block))
+        if not is_inside(value.op, block):
+            return True
+        return self.is_rematerialized(value) and all(
+            self._is_invariant(operand, block) for operand in value.op.operands
+        )
+
+    def is_rematerialized(self, value: OpResult) -> bool:
+        """Return whether a value of the loop is computed anew where it is used."""
+        is_cheap = value in self.formulas or self.is_uniform(value.op)
+        return is_cheap and is_inside(value.op, self.loop.body.block)
+
+    def _stride(self, index: SSAValue) -> int | None:
+        """Return by how much an index grows from one lane to the next; None if that is not constant."""
+        if index not in self.varying:
+            return 0
+        if not isinstance(index, OpResult):
+            return 1 if index in self.formulas else None
+        op = index.op
+        if isinstance(op, arith.IndexCastOp):
+            return self._stride(op.operands[0])
+        if not isinstance(op, arith.AddiOp | arith.SubiOp | arith.MuliOp):
+            return None
+        left, right = (self._stride(operand) for operand in op.operands)
+        if left is None or right is None:
+            return None
+        if isinstance(op, arith.AddiOp):
+            return left + right
+        if isinstance(op, arith.SubiOp):
+            return left - right
+        factors = zip((right, left), map(known, op.operands), strict=True)
+        return next((stride * factor for stride, factor in factors if isinstance(factor, int)), None)
+
+
+def _is_cut_short(loop: scf.ParallelOp) -> bool:
+    """Return whether a loop has few strips of lanes, and may end before the last: LLVM fills no vectors of it."""
+    end = loop.upperBound[-1].owner
+    limits = map(known, end.operands) if isinstance(end, arith.MinSIOp) else ()
+    return any(isinstance(limit, int) and LANES <= limit <= MOST_STRIPS * LANES for limit in limits)
+
+
+def is_inside(op: Operation | None, block: Block) -> bool:
+    """Return whether an operation is in a block, or in a region of an operation in it."""
+    while op is not None and op.parent is not block:
+        op = op.parent_op()
+    return op is not None
+
+
+def _fits(type_: Attribute) -> bool:
+    """Return whether values of a type can be stored for each lane."""
+    if isinstance(type_, IntegerType):
+        return type_.width.data in (1, 8, 16, 32, 64)
+    return isinstance(type_, Float16Type | Float32Type | Float64Type | IndexType)
