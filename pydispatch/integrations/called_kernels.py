@@ -97,6 +97,7 @@ class Kernel(KernelSource):
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
 
         def launch(*args: Any) -> None:
+            """Run the kernel on the grid of the subscript."""
             args = self.flat(args)
             if are_traced(args):
                 launched(self, args, counts)

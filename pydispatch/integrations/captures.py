@@ -94,6 +94,7 @@ class _Search:
         self._seen: dict[int, Any] = {}
 
     def run(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:
+        """Search a function and its statics, until no more names turn up."""
         count = -1
         while count != len(self._names):
             count, self._seen = len(self._names), {}
@@ -160,6 +161,7 @@ class _Search:
             self._value(value, f"{path}[{key!r}]")
 
     def _array(self, array: np.ndarray[Any, Any], path: str) -> None:
+        """Record an array: that it is read-only, or its contents."""
         if array.dtype.hasobject:
             for element in array.flat:
                 self._value(element, path)

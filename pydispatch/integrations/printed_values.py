@@ -35,6 +35,7 @@ def printer(lines: Sequence[PrintedLine]) -> Any:
     thread = threading.local()
 
     def receive(parameters: Any, context: Any, reserved: Any) -> int:
+        """Collect the values of a line, and print it with the last one."""
         passed = parameters.contents
         line = lines[passed.line]
         values: list[float] = [] if passed.position == 0 else thread.values

@@ -221,6 +221,7 @@ def _differentiable(torch: Any, name: str, library: Any) -> None:
     single_level = importlib.import_module("torch._functorch.autograd_function").enable_single_level_autograd_function
 
     def kernel(*args: Any) -> Any:
+        """Call the operator, with a backward pass where a gradient is needed."""
         if any(_has_tangent(torch, arg) for arg in args):
             raise InvalidArgumentError(
                 f"the operator {name} has no forward-mode derivative; use reverse mode (torch.func.vjp, "

@@ -106,6 +106,9 @@ class TunedKernel(Kernel):
     def _select(
         self, device: str, values: tuple[Any, ...], args: tuple[Any, ...], measures: bool
     ) -> Kernel | None:  # fmt: skip
+        """Return the fastest configuration by the database or by measurement; None if it is not known and not to be
+        measured.
+        """
         database = Database(_machine(device), lambda text: None)
         text = "\0".join((*(item.mlir() for item in self.kernels), repr(values)))
         entry = database.load(text)

@@ -77,6 +77,7 @@ def updated_arguments(function: func.FuncOp) -> list[int]:
 
 
 def _root(value: SSAValue) -> int:
+    """Return the number of the argument that `value` is an update of in place; -1 if there is none."""
     updates = 0
     while isinstance(value.owner, Operation):
         if value.uses.get_length() != 1:

@@ -190,6 +190,7 @@ def _attributes(function: Operation, key: str, count: int) -> list[dict[str, Att
 
 
 def _names(function: Operation, key: str, count: int) -> list[str]:
+    """Return the names that the attributes of the arguments or results state; "" for those without one."""
     names = []
     for attributes in _attributes(function, key, count):
         name = attributes.get(NAME, StringAttr(""))

@@ -75,6 +75,7 @@ class Sizes:
                         self._settle_dim(inner, op)
 
     def _settle_dim(self, op: Operation, before: Operation) -> None:
+        """Replace a size query by a known value."""
         term = self.resolve(term_of(op.results[0]))
         if term is op.results[0]:
             return
@@ -99,6 +100,7 @@ class Sizes:
         return size
 
     def _make(self, term: int | Dim | Sum | Product, before: Operation) -> SSAValue:
+        """Emit the operations that compute a term before an operation, and return the value."""
         if isinstance(term, int):
             return _put(arith.ConstantOp.from_int_and_width(term, IndexType()), before)
         if isinstance(term, Dim):

@@ -87,6 +87,7 @@ def _emit(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def _pack(variant: Variant, binary: Binary, contracts: Numbers) -> PackedVariant:
+    """Return a variant as it is packed in an artifact."""
     from pydispatch.formats.artifact import artifact as formats
 
     extra = {key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)}

@@ -97,6 +97,7 @@ def _build_one(
     features: Sequence[str],
     opt: str,
 ) -> bytes:
+    """Return the plugin for one architecture."""
     if arch not in ARCHES:
         raise InvalidArgumentError(f"arch {arch!r}: expected one of {', '.join(ARCHES)}")
     query = query_source(name, description, exports) if exports else b""
@@ -130,6 +131,7 @@ def _build_one(
 
 
 def _check_exports(exports: Sequence[str], defined: frozenset[str]) -> None:
+    """Raise CompileError for an export that no source defines, or a source that defines the query function itself."""
     if QUERY in defined:
         raise CompileError(
             f"a source defines {QUERY} itself", note="leave --export out, or take PYD_PLUGIN(...) out of the source"
@@ -143,6 +145,7 @@ def _check_exports(exports: Sequence[str], defined: frozenset[str]) -> None:
 
 
 def _check_object(name: str, data: bytes, arch: str) -> objects.Checked:
+    """Check a compiled source; notes of errors are those for plugins."""
     try:
         return objects.check_object(ObjectFile(name, data), arch)
     except CompileError as error:
@@ -155,6 +158,7 @@ def _check_object(name: str, data: bytes, arch: str) -> objects.Checked:
 
 
 def _check_undefined(checked: Sequence[objects.Checked], defined: frozenset[str]) -> None:
+    """Raise CompileError for undefined symbols that nothing in a standalone plugin provides."""
     provided = devlib.provided_symbols() | defined
     for file in checked:
         missing = sorted(file.undefined - provided)
@@ -167,6 +171,7 @@ def _check_undefined(checked: Sequence[objects.Checked], defined: frozenset[str]
 
 
 def _remedy(missing: Sequence[str]) -> str:
+    """Return the note of an error about undefined symbols."""
     names = set(missing)
     if names & _HEAP:
         return (

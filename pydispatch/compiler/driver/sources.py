@@ -68,6 +68,7 @@ def _check_inputs(frontend: Frontend | None, options: ReadOptions) -> None:
 
 
 def _load_several(sources: Mapping[Any, Any], what: str, options: ReadOptions) -> tuple[ModuleOp, list[Path]]:
+    """Load a mapping of sources: a module of one named module for each, and the files that were read."""
     if not sources:
         raise InvalidArgumentError(f"{what}: an empty mapping; expected sources by the names of their functions")
     if options.inputs or options.constants:

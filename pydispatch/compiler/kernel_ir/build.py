@@ -111,6 +111,7 @@ class Entry:
         self._constants: dict[tuple[int, Attribute], SSAValue] = {}  # (value, type) → constant
 
     def insert(self, op: Operation) -> None:
+        """Insert an operation after those inserted before."""
         block = self.block
         if self._last is not None:
             block.insert_op_after(op, self._last)

@@ -115,6 +115,7 @@ def _sources(value: SSAValue, keys: set[Key]) -> list[SSAValue]:
 
 
 def _yields(op: Operation) -> list[SSAValue]:
+    """Return the memrefs that the regions of an operation yield."""
     yielded: list[SSAValue] = []
     for region in op.regions:
         for block in region.blocks:

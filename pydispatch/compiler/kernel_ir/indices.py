@@ -42,6 +42,7 @@ class IndexArithmetic(ABC, Generic[V]):
         return 0 if lhs is rhs else self._difference(lhs, rhs)  # type: ignore[arg-type]
 
     def times(self, lhs: int | V, rhs: int | V) -> int | V:
+        """Return lhs * rhs, computed at compile time as far as possible."""
         if type(lhs) is int:
             if type(rhs) is int:
                 return lhs * rhs

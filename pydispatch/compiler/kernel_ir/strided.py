@@ -130,13 +130,17 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, split: Steps) -> None:
     if memories:
 
         def begin(inner: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
+            """Store the initial values of a lane."""
             for first, memory in zip(steps.iter_args, memories, strict=True):
                 inner.op(memref.StoreOp.get(values.get(first, first), memory, [lane]))
 
         _invocations(build, loop, own, width, begin)
 
     def step(outer: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+        """Emit a step of the outer loop: all lanes, each with its carried values in memory."""
+
         def body(inner: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
+            """Emit the loop body for one lane."""
             index, *variables = steps.body.block.args
             values[index] = inner.plus(first, lane)  # type: ignore[assignment]
             for variable, memory in zip(variables, memories, strict=True):
@@ -159,6 +163,7 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, split: Steps) -> None:
 
 
 def _allocated(build: Build, type_: Attribute, width: int) -> SSAValue:
+    """Allocate workgroup memory for an element of each lane at the entry, and return it."""
     allocation = memref.AllocOp([], [], MemRefType(type_, [width], memory_space=_WORKGROUP))
     allocation.location = build.like.location
     build.entry.insert(allocation)

@@ -25,6 +25,7 @@ def computed_type(type: TensorType[Attribute]) -> TensorType[Attribute]:
 
 
 def _cast(op: Operation, build: Build) -> None:
+    """Replace a cast between tensors that hold the same elements by a bitcast; a cast to the same type is dropped."""
     types = [v.type for v in (*op.operands, *op.results)]
     tensor_types = [t for t in types if isinstance(t, TensorType)]
     if not tensor_types:

@@ -10,6 +10,7 @@ from pydispatch.ir.dialects import check
 
 
 def _against_value(op: Operation, build: Build) -> None:
+    """Replace a check against a constant attribute by one against a constant tensor."""
     assert isinstance(op, check.ExpectEqConstOp | check.ExpectAlmostEqConstOp)
     constant = build.add(arith.ConstantOp(op.value)).result
     device = [] if op.device is None else [op.device]

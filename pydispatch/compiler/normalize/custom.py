@@ -12,6 +12,7 @@ from pydispatch.ir.dialects.pyd.custom import CustomOp
 
 
 def _without_kernel(op: Operation, build: Build) -> None:
+    """Raise CompileError: no kernel was given for the custom operation."""
     assert isinstance(op, CustomOp)
     name = op.callee.data
     tensors = ", ".join(

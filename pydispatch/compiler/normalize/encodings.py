@@ -33,6 +33,9 @@ def _strip(module: Operation) -> None:
 
 
 def _encoding(op: Operation, build: Build) -> None:
+    """Replace an operation that sets or removes an encoding by its source, after all types of the program
+    lost theirs.
+    """
     assert isinstance(op, EncodingOp)
     if any(_plain(v.type) != v.type for v in (op.source, op.result)):
         top: Operation = op

@@ -52,6 +52,7 @@ def _sizes(type: Attribute, dims: list[SSAValue]) -> list[SSAValue | int]:
 
 
 def _slice(op: Operation, build: Build) -> None:
+    """Replace `flow.tensor.slice` by `tensor.extract_slice`."""
     assert isinstance(op, slices.TensorSliceOp)
     sizes = [
         static if isinstance(static, int) else length
@@ -62,6 +63,7 @@ def _slice(op: Operation, build: Build) -> None:
 
 
 def _update(op: Operation, build: Build) -> None:
+    """Replace `flow.tensor.update` by `tensor.insert_slice`."""
     assert isinstance(op, slices.TensorUpdateOp)
     sizes = _sizes(op.update.type, list(op.update_dims))
     statics = {

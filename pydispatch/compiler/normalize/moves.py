@@ -167,6 +167,7 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
 
 
 def _unpack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:
+    """Replace an unpacking with tiles of dynamic sizes by reads of single elements."""
     element = element_type(op.dest.type)
     values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
     body = BodyBuilder([element])

@@ -16,6 +16,7 @@ from pydispatch.ir.dialects.linalg.named import ContractOp, ElementwiseOp, FillO
 
 
 def _named(op: Operation, build: Build) -> None:
+    """Replace a named structured operation by the `linalg.generic` that it stands for."""
     assert isinstance(op, StructuredOp)
     types = [element_type(v.type) for v in op.operands]
     unsigned = isinstance(op.cast, TypeFnAttr) and op.cast.data == "cast_unsigned"
@@ -30,11 +31,12 @@ def _named(op: Operation, build: Build) -> None:
         assert isinstance(op, ElementwiseOp)
         casts = op.name in ("linalg.copy", "linalg.elemwise_unary", "linalg.elemwise_binary")
         body = bodies.elementwise(types, op.function(), casts, unsigned)
-    kept = {name: value for name, value in op.attributes.items() if name != "linalg.memoized_indexing_maps"}
-    build.replace(*generic(build, op.structure(), list(op.inputs), list(op.outputs), body, kept))
+    kept_attributes = {name: value for name, value in op.attributes.items() if name != "linalg.memoized_indexing_maps"}
+    build.replace(*generic(build, op.structure(), list(op.inputs), list(op.outputs), body, kept_attributes))
 
 
 def _fill(op: Operation, build: Build) -> None:
+    """Replace `linalg.fill` by a splat, or by a generic operation for a memref."""
     assert isinstance(op, FillOp)
     value, output = op.inputs[0], op.outputs[0]
     if not isinstance(output.type, TensorType):

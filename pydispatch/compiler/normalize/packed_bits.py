@@ -87,6 +87,7 @@ def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
 
 
 def _bitcast(op: Operation, build: Build) -> None:
+    """Replace a bitcast from or to packed bits by unpacking or packing of bytes."""
     assert isinstance(op, tensors.TensorBitCastOp)
     source, target = (cast("TensorType[Any]", v.type) for v in (op.source, op.result))
     if not is_packed(source) and not is_packed(target):

@@ -102,6 +102,7 @@ class Bounds:
                 self._window(requirement)
 
     def _equal(self, both: Equal) -> None:
+        """Require that two sizes are equal."""
         a, b = self.sizes.resolve(both.a), self.sizes.resolve(both.b)
         if a == b:
             return

@@ -141,6 +141,7 @@ def _inline_region(region: Operation) -> list[Operation]:
 
 
 def _replace(old: Operation, new: Operation) -> None:
+    """Replace an operation by a new one in the same place."""
     block = old.parent
     assert block is not None
     set_location(new, old)

@@ -194,6 +194,7 @@ def _expand_for_targets(
 def _variant(
     source: Operation, name: str, target: Attribute, objects: Sequence[Attribute], body: list[Operation]
 ) -> Operation:
+    """Return a variant for `target` with the operations `body`."""
     variant = hal.ExecutableVariantOp(
         properties={
             "sym_name": StringAttr(name), "sym_visibility": StringAttr("public"), "target": target,

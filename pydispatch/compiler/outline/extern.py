@@ -68,6 +68,7 @@ def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
 
 
 def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
+    """Return the executable of an external dispatch, with a variant for each target."""
     variants: list[Operation] = []
     names: list[str] = []
     targets = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
@@ -102,6 +103,7 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
 
 
 def _replace(op: hal.DispatchExternOp, name: str) -> None:
+    """Replace an external dispatch by a dispatch of the executable `name`."""
     dispatch = flow.DispatchOp(
         operands=[list(op.workload), list(op.arguments), list(op.argument_dims), list(op.result_dims)],
         result_types=[[r.type for r in op.results]],

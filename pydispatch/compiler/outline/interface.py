@@ -99,6 +99,7 @@ def _replace(op: Operation, new: Operation) -> None:
 
 
 def _subspan(op: stream.BindingSubspanOp, ordinals: dict[object, int], layout: Layout) -> None:
+    """Replace a binding that is a function argument by one of the interface."""
     if op.binding not in ordinals:
         raise CompileError("the binding of stream.binding.subspan is not an argument of the function", location_of(op))
     ordinal = ordinals[op.binding]

@@ -119,6 +119,7 @@ class Outline:
         return executable
 
     def _function(self) -> func.FuncOp:
+        """Return the dispatch function: its arguments are the tensors, the scalars and the sizes it needs."""
         types = [*(v.type for v in (*self.tensors, *self.scalars)), *(IndexType() for _ in self.wanted)]
         body = Block(arg_types=types)
         mapping: dict[SSAValue, SSAValue] = {}
@@ -178,6 +179,9 @@ class Outline:
     def _dispatch(
         self, function: func.FuncOp, host: tuple[list[SSAValue], list[SSAValue], list[SSAValue]]
     ) -> flow.DispatchOp:
+        """Return the dispatch of the function. host: the values of the sizes, of the dynamic argument sizes and of the
+        dynamic result sizes.
+        """
         sizes, argument_dims, result_dims = host
         workload = sizes if self.grid is None else self.grid.workload
         dispatch = flow.DispatchOp(

@@ -115,6 +115,7 @@ class OutlinedKernel(KernelBody):
         return executable
 
     def _executable(self, count: Region) -> stream.ExecutableOp:
+        """Return an executable with the kernel and its declarations. count: the grid."""
         types = [a.type for a in self.kernel.args]
         function = func.FuncOp(self.name, (types, []), Region(self.kernel))
         export = stream.ExecutableExportOp.create(
@@ -239,6 +240,7 @@ class RegionKernel(OutlinedKernel):
         return [self._host_dim(value, axis) for axis, n in enumerate(value.type.get_shape()) if n < 0]
 
     def _host_dim(self, value: SSAValue, axis: int) -> SSAValue:
+        """Return a size on the host, from an existing `tensor.dim` where one precedes the region."""
         block = self.op.parent
         assert block is not None
         for use in value.uses:

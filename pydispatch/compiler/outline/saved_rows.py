@@ -85,6 +85,7 @@ def _rows_of(update: Operation) -> _Rows | None:
 
 
 def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
+    """Return the rows that a scatter writes; None if it does not write whole rows."""
     slices, indices = update.inputs
     windows, shape, whole = update.windows(), shape_of(slices.type), shape_of(update.outputs[0].type)
     depth = len(update.indexed)

@@ -84,6 +84,7 @@ def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
 
 
 def _rename(module: ModuleOp, reports: Sequence[FusionReport], names: Mapping[str, str]) -> None:
+    """Use new names of executables in dispatches and reports."""
     for op in walk(module):
         if isinstance(op, flow.DispatchOp):
             op.properties["entry_points"] = renamed(op.entry_points, names)

@@ -34,6 +34,9 @@ def sizes_of(elements: Elements, value: SSAValue) -> list[Index]:
 
 
 def _open_size(elements: Elements, value: SSAValue, axis: int) -> Index:
+    """Return a dynamic size of a tensor in a kernel: a stated one for an argument, else by the rule of its
+    operation.
+    """
     if not isinstance(value, OpResult):
         for use in value.uses:
             if use.operation.name == "flow.dispatch.tie_shape" and use.index == 0:

@@ -44,6 +44,7 @@ def load(key: str, kind: str = OBJECTS) -> bytes | None:
 
 
 def _load(key: str, kind: str) -> bytes | None:
+    """Return the content of a cache entry; None if there is none, or a file that it depends on has changed."""
     blob = cache.load(*_path(key, kind))
     if blob is None:
         return None

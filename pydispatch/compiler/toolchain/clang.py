@@ -92,6 +92,7 @@ def compile_c(
 
 
 def _target_flags(arch: str, cpu: str, features: Sequence[str]) -> list[str]:
+    """Return the flags that select a target."""
     require(arch, (*ARCHES, *GPU_ARCHES), "arch")
     if cpu == "native":
         raise ValueError("cpu 'native' must be resolved to a CPU name and features before compiling")

@@ -127,6 +127,7 @@ def _tuning(llvm: Any, effort: Effort) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _target_machine(machine: LlvmMachine, code_level: int = FULL.code_level) -> Any:
+    """Return LLVM's target machine for a CPU."""
     llvm = library()
     target = llvm.Target.from_triple(machine.triple)
     model = "medium" if machine.arch == "riscv64" else "small"
@@ -167,6 +168,7 @@ def function_attributes(machine: LlvmMachine) -> str:
 
 
 def _bitcode_symbols(bitcode: bytes) -> frozenset[str]:
+    """Return the visible symbols that bitcode defines."""
     llvm = library()
     context = llvm.create_context()
     module = None

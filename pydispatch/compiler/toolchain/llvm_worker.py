@@ -53,6 +53,7 @@ def main() -> None:
 
 
 def _hello() -> tuple[object, ...]:
+    """Return the first message: the version of LLVM, or why it cannot be loaded."""
     try:
         from llvmlite import binding
     except ModuleNotFoundError as error:
@@ -81,6 +82,7 @@ class Worker:
         self._object: Any = None
 
     def answer(self, request: Any) -> tuple[object, ...]:
+        """Return the answer to a request; a failure is an answer too."""
         kind, *rest = request
         try:
             return "ok", getattr(self, f"_do_{kind}")(*rest)

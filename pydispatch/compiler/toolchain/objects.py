@@ -78,6 +78,7 @@ def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
 
 
 def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked:
+    """Check a relocatable object."""
     elf = _open(name, data, arch, file)
     if elf.type != reader.REL:
         raise _error(file, f"{name} is not a relocatable object but of type {_type(elf)}", "compile with -c", name="")
@@ -107,6 +108,7 @@ def _type(elf: ElfFile) -> str:
 
 
 def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile:
+    """Open an ELF file; raise CompileError if it is none, or not for `arch`."""
     if not reader.is_elf(data):
         kind = "LLVM bitcode; name it .bc" if data[:4] in (bitcode.MAGIC, bitcode.WRAPPER) else "something else"
         raise _error(file, f"{name} is not an ELF file but {kind}", "compile for a -linux or -elf target", name="")
@@ -141,6 +143,7 @@ def _check_runtime(name: str, elf: ElfFile, file: ObjectFile) -> None:
 
 
 def _check_section(name: str, elf: ElfFile, index: int, section: ElfSection, file: ObjectFile) -> None:
+    """Raise CompileError for a section that cannot be linked into a kernel."""
     flags, size, title = section.flags, section.size, elf.name(section)
     if section.kind != reader.SHT_NOBITS and section.offset + size > len(elf.data):
         raise _error(file, f"{name} is cut off inside section {title}", _ANEW, name="")
@@ -287,6 +290,7 @@ def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = 
 
 
 def _check_segments(name: str, elf: ElfFile, file: ObjectFile | None) -> None:
+    """Raise CompileError for a segment that a kernel library may not have."""
     for segment in elf.segments:
         if segment.kind == reader.PT_TLS:
             raise _error(file, f"{name} has thread-local data", "pass state through a binding", name="")

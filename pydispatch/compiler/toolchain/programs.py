@@ -180,19 +180,20 @@ def _installed(name: str, minimum: int) -> Iterator[str]:
 
 
 def _version(argv: Sequence[str]) -> tuple[int, int, int]:
+    """Return the version that a program prints, which is cached."""
     try:
         key = cache.digest("version", list(argv), _status(argv[0]))
-        kept = cache.load(key)
-        if kept is None:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-            match = re.search(_VERSION, done.stdout)
+        cached = cache.load(key)
+        if cached is None:
+            process = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            match = re.search(_VERSION, process.stdout)
             if match is None:
-                raise ToolchainError(f"{argv[0]} does not tell its version", argv, done.stdout + done.stderr)
-            kept = " ".join(match.groups()).encode()
-            cache.store(key, kept)
+                raise ToolchainError(f"{argv[0]} does not tell its version", argv, process.stdout + process.stderr)
+            cached = " ".join(match.groups()).encode()
+            cache.store(key, cached)
     except OSError as error:
         raise ToolchainError(f"cannot run {argv[0]}: {error.strerror}", argv) from error
-    major, minor, patch = map(int, kept.split())
+    major, minor, patch = map(int, cached.split())
     return major, minor, patch
 
 

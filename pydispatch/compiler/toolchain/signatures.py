@@ -36,6 +36,7 @@ def bitcode_parameters(bitcode: bytes, symbol: str) -> tuple[BitcodeParameter, .
 
 
 def _parameters(bitcode: bytes, symbol: str) -> tuple[BitcodeParameter, ...] | None:
+    """Return the parameters of a function in bitcode; None if it is not defined there."""
     llvm = library()
     with llvm.create_context() as context:
         try:

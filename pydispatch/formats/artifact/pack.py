@@ -92,6 +92,7 @@ def _local_header(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
 
 
 def _directory_entry(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
+    """Return the ZIP central directory entry of a member at `offset`."""
     wide = [entry.size, entry.size] if entry.size >= _FULL32 else []
     if offset >= _FULL32:
         wide.append(offset)
@@ -103,6 +104,7 @@ def _directory_entry(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
 
 
 def _end(count: int, offset: int, size: int) -> bytes:
+    """Return the end of the ZIP central directory, with ZIP64 records where numbers need them."""
     records = b""
     if count >= _FULL16 or offset >= _FULL32 or size >= _FULL32:
         version = _UNIX | 45

@@ -102,6 +102,7 @@ class WebProgram(ProgramText):
         ]
 
     def queries(self) -> list[Json]:
+        """Return the queries of the device as JSON."""
         return [
             {
                 "category": self.string(q.category, q.category_length), "key": self.string(q.key, q.key_length),

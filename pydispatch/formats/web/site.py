@@ -167,6 +167,7 @@ def _json(content: dict[str, Any]) -> bytes:
     """Format JSON with one line per instruction and record, so that people can read it."""
 
     def lines(value: Any, depth: int) -> str:
+        """Return a value on one line if it fits, else with an element per line."""
         flat = json.dumps(value, ensure_ascii=False)
         if len(flat) <= 110 or not isinstance(value, (dict, list)) or not value:
             return flat

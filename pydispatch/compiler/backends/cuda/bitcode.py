@@ -64,6 +64,7 @@ def of_cu(file: ObjectFile, arch: str) -> bytes:
 
 
 def _compiled(file: ObjectFile, arch: str, include: list[Path], flags: tuple[str, ...], language: str) -> bytes:
+    """Compile C, C++ or CUDA to bitcode for a GPU. Raises CompileError with the compiler's messages."""
     try:
         data = tools.find().compile_c(
             file.data, arch=ARCH, cpu=arch, emit="bc", include_dirs=include, defines=file.defines,

@@ -54,6 +54,7 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
+    """Compile a variant for Vulkan; `dump` receives intermediate files."""
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for Vulkan", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:

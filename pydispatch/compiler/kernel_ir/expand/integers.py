@@ -151,6 +151,9 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
     """Return the rule of a quotient or remainder: by zero 0 or the dividend, the smallest number by -1 itself or 0."""
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
+        """Expand a division whose hardware result is undefined for some divisors; None for a constant divisor that is
+        safe.
+        """
         lhs, rhs = operands_of(op)
         divisor = known(rhs)
         if type(divisor) is int and divisor != 0:
@@ -171,6 +174,7 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
     kinds = (arith.DivSIOp, arith.RemSIOp) if is_signed else (arith.DivUIOp, arith.RemUIOp)
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
+        """Expand a division rounded up or down: one toward zero, moved by one where the rest asks for it."""
         lhs, rhs = operands_of(op)
 
         def divided(divisor: SSAValue) -> SSAValue:
@@ -200,6 +204,7 @@ def _shift(kind: type[Operation]) -> Rule:
     """Return the rule of a shift: by the width or more it gives 0, or copies of the sign for `shrsi`."""
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
+        """Expand a shift by counts that may exceed the width; None for a constant count within it."""
         lhs, rhs = operands_of(op)
         width, count = target.width(lhs.type), known(rhs)
         if type(count) is int and 0 <= count < width:

@@ -211,6 +211,7 @@ def _collapse_shape(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _transpose(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand `memref.transpose`: permute sizes and strides."""
     source, order = strided(op, op.operands[0]), attribute(op, "permutation")
     if not isinstance(order, AffineMapAttr):
         raise unsupported(op)
@@ -249,6 +250,7 @@ def _extract_strided_metadata(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _dim(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand `memref.dim`."""
     source, index = strided(op, op.operands[0]), known(op.operands[1])
     if isinstance(index, int):
         if not 0 <= index < len(source.sizes):
@@ -261,10 +263,12 @@ def _dim(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _rank(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand `memref.rank`."""
     return [build.value(len(strided(op, op.operands[0]).sizes))]
 
 
 def _same(build: Build, op: Operation) -> list[SSAValue]:
+    """Return the operands with the types of the results, for operations that leave values and addresses as they are."""
     sources: list[SSAValue] = []
     for operand, result in zip(op.operands, op.results, strict=True):
         kinds = type(operand.type), type(result.type)

@@ -19,6 +19,8 @@ def _small_quadrant(x: Number) -> Quadrant:
 
 
 def _reduced(x: Number) -> Quadrant:
+    """Return x reduced to a quadrant, with the exact method for large x."""
+
     def flat(quadrant: Quadrant) -> list[Number | Word]:
         (high, low), n = quadrant
         return [high, low, n]
@@ -75,10 +77,10 @@ def sincos(x: Number) -> tuple[Number, Number]:
 
 
 def tan(x: Number) -> Number:
-    r, n = _reduced(x)
-    s, c = _sin_kernel(r), _cos_kernel(r)
-    odd = _bit(n, 1)
-    top = choose(odd, c[0], s[0]), choose(odd, c[1], s[1])
-    bottom = choose(odd, -s[0], c[0]), choose(odd, -s[1], c[1])
+    angle, quadrant = _reduced(x)
+    sin, cos = _sin_kernel(angle), _cos_kernel(angle)
+    odd = _bit(quadrant, 1)
+    top = choose(odd, cos[0], sin[0]), choose(odd, cos[1], sin[1])
+    bottom = choose(odd, -sin[0], cos[0]), choose(odd, -sin[1], cos[1])
     t, rest = quotient(top, bottom)
     return choose(x.magnitude() < format_of(x).tiny, x, _finite(x, t + rest))

@@ -141,6 +141,7 @@ def definition(op: Operation, native: Native, exponent: int | None = None) -> De
 
 
 def _results(body: Body, op: Operation, native: Native, exponent: int | None) -> Sequence[SSAValue]:
+    """Emit the body of the function for one operation, and return its results."""
     name, operands, results = op_name(op), body.arguments(), [value.type for value in op.results]
     source = operands[0].type
     if name in ("arith.extf", "arith.truncf"):

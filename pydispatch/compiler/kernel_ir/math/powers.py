@@ -92,6 +92,7 @@ def integer_power(base: N, exponent: Word, known: int | None) -> N:
 
 
 def _chain(base: N, exponent: int) -> N:
+    """Return base to the power of `exponent` by repeated squaring."""
     product: N | None = None
     while exponent:
         if exponent & 1:

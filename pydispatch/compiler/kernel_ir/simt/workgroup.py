@@ -243,6 +243,7 @@ class Workgroup:
         self.hazards.note(everything, MANY)
 
     def _block(self, block: Block) -> None:
+        """Lower the operations of a block, each by the rule of its name."""
         rules, following = self.rules, block.first_op
         while following is not None:
             op, following = following, following.next_op

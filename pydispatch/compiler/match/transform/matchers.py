@@ -136,6 +136,7 @@ def _operand_handler(
     """
 
     def handler(run: Interpreter, op: Any, env: Env) -> None:
+        """Bind the results to the operands or maps at the positions that the operation states."""
         root, structure = _structured_root(run, op, env)
         values = of(structure)
         picked = op.positions(len(values))

@@ -162,6 +162,7 @@ class Decomposition:
 
 
 def _attention(op: Operation, build: Build) -> None:
+    """Replace attention by scores, their softmax, and the sums of the values that it weights."""
     assert isinstance(op, AttentionOp)
     parts = Decomposition(op, build)
     loops, dims = parts.loops, parts.dims[len(op.inputs)]

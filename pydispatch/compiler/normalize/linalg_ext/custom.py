@@ -18,19 +18,20 @@ def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
 
 
 def _custom_op(op: Operation, build: Build) -> None:
+    """Replace a custom operation by the operations of its body, on whole tensors."""
     assert isinstance(op, CustomOp)
     block = op.body.block
     values: dict[SSAValue, SSAValue] = {
         argument: _cast(build, operand, argument.type)
         for argument, operand in zip(block.args, op.operands, strict=True)
     }
-    end = block.last_op
-    assert end is not None
+    terminator = block.last_op
+    assert terminator is not None
     for inner in block.ops:
-        if inner is not end:
+        if inner is not terminator:
             copy = build.add(inner.clone(values))
             values.update(zip(inner.results, copy.results, strict=True))
-    tiles = [values.get(value, value) for value in end.operands]
+    tiles = [values.get(value, value) for value in terminator.operands]
     build.replace(*(_cast(build, tile, result.type) for tile, result in zip(tiles, op.results, strict=True)))
 
 

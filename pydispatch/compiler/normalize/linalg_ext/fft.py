@@ -20,6 +20,7 @@ from pydispatch.ir.dialects.linalg.structure import Structure
 
 
 def _fft(op: Operation, build: Build) -> None:
+    """Replace one stage of a Fourier transform by butterflies on the halves of each block."""
     assert isinstance(op, FftOp)
     stage, type = op.stage, op.outputs[0].type
     if stage is None:
@@ -46,6 +47,9 @@ def _fft(op: Operation, build: Build) -> None:
     low, high, factor, whole = read(0, along), read(1, along), AffineMap(rank, 0, (along,)), AffineMap.identity(rank)
 
     def butterfly(body: BodyBuilder, *values: SSAValue) -> list[SSAValue]:
+        """Emit the sum of two complex numbers, the second times a factor, in the first half of a block, and the
+        difference in the second half.
+        """
         re0, im0, re1, im1, c, s = values[:6]
         real = body.binary("sub", body.binary("mul", re1, c), body.binary("mul", im1, s))
         imaginary = body.binary("add", body.binary("mul", re1, s), body.binary("mul", im1, c))

@@ -36,6 +36,7 @@ def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SS
 
 
 def _group_matmul(op: Operation, build: Build) -> None:
+    """Replace a product in which each group of rows has a matrix of its own."""
     assert isinstance(op, GroupMatmulOp)
     rows, matrices, ends, first = op.inputs
     last = build.dim(ends, 0)

@@ -91,6 +91,7 @@ def _gather(op: Operation, build: Build) -> None:
 
 
 def _map_store(op: Operation, build: Build) -> None:
+    """Give a store through an index map a destination that nothing else reads."""
     assert isinstance(op, MapStore)
     require_tensors(op)
     if isinstance(op, MapStoreOp) and isinstance(op.output.owner, OptimizationBarrierOp):

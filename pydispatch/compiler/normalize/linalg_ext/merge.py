@@ -161,6 +161,9 @@ def _merged(
         return [code.extract(t, [row, column]) for t in tensors]
 
     def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
+        """Return where the elements for position `at` begin: (position in the first run, in the second run, end of the
+        first run, end of the second).
+        """
         row, column = at[0], code.times(at[1], length)
         pair = code.times(run, code.index(2))
         start = code.times(code.add(arith.DivUIOp(column, pair)), pair)
@@ -188,6 +191,7 @@ def _merged(
         return [code.plus(start, left), code.plus(middle, code.minus(taken, left)), middle, end]
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Emit the next element; at the end of a pair of runs the positions move on to the next pair."""
         left, right, middle, end = carried
         column = code.plus(code.times(at[1], length), at[2])
         over = code.equal(column, end)

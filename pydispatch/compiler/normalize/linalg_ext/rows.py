@@ -73,6 +73,7 @@ def collapsed_rows(build: Build, value: SSAValue) -> SSAValue:
 
 
 def _collapsed(build: Build, value: SSAValue, *counts: int) -> SSAValue:
+    """Collapse groups of adjacent dimensions, `counts` of them each, into one dimension each."""
     shape, sizes, start = list(shape_of(value.type)), list[int](), 0
     for count in counts:
         sizes.append(_product(shape[start : start + count]))

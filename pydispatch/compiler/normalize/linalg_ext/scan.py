@@ -37,14 +37,15 @@ FEW_ROWS = 64
 
 
 def _scan(op: Operation, build: Build) -> None:
+    """Replace a scan by loops: over blocks of few long rows in parallel, else over each row in order."""
     assert isinstance(op, Scan)
     require_tensors(op)
     shape = shape_of(op.inputs[0].type)
     rows = prod(shape[:-1]) if DYNAMIC not in shape[:-1] else FEW_ROWS
-    long = shape[-1] == DYNAMIC or shape[-1] > 4 * BLOCK
-    combining = _combining(op, build.reassociate)
-    if combining is not None and op.along == len(shape) - 1 and rows < FEW_ROWS and long:
-        results = _in_blocks(op, build, combining)
+    is_long = shape[-1] == DYNAMIC or shape[-1] > 4 * BLOCK
+    combine = _combining(op, build.reassociate)
+    if combine is not None and op.along == len(shape) - 1 and rows < FEW_ROWS and is_long:
+        results = _in_blocks(op, build, combine)
     else:
         results = _in_order(op, build)
     last = _last(op, build, results) if list(op.res[1].uses) else op.outputs[1]
