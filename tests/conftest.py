@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import kept_objects
 import pytest
 import samples
 
@@ -35,9 +36,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests start wo
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
-if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have their controller's: a run uses what it compiled itself
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have their controller's cache
     CACHE = tempfile.TemporaryDirectory(prefix="pydispatch-tests-")
     os.environ["PYDISPATCH_CACHE_DIR"] = CACHE.name
+    if "PYDISPATCH_MUTANT" not in os.environ:  # a compiler with a fault would leave wrong objects
+        kept_objects.link(Path(CACHE.name))
     os.environ.update(zig_environment())  # tests call zig themselves
 
 LEVEL = os.environ.get("PYDISPATCH_TEST_CPU", "")
