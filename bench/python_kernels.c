@@ -1,6 +1,5 @@
 // The kernels of examples/python_kernels in C, as somebody would write them for OpenMP: bench/python_kernels.py.
 #include <math.h>
-#include <omp.h>
 #include <stdint.h>
 #include <string.h>
 

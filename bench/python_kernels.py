@@ -2,8 +2,8 @@
 
     python bench/python_kernels.py [--only saxpy] [--seconds S] [--json FILE]
 
-Needs Numba and gcc. Sizes are those of a last-level cache and beyond; every implementation takes the same arrays and
-writes the same results, which are compared first; then they take turns, on all cores. Compiling is what a kernel that
+Needs Numba and gcc; clang is compared where it is installed, without OpenMP, so with one worker. Sizes are those of a last-level cache and beyond; every implementation takes the same arrays and
+writes the same results, which are compared first; then they take turns, with one worker and with two. Compiling is what a kernel that
 was never compiled takes, when the compiler has compiled others before.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from python_kernels_numba import FUNCTIONS
 from report.figures import OURS, Figures, Row, parser, rows_of, table
@@ -95,28 +97,46 @@ def works() -> dict[str, tuple[Any, ...]]:
     }
 
 
-def in_c(folder: Path) -> dict[str, Callable[..., None]]:
+def in_c(folder: Path, compiler: str, *flags: str) -> dict[str, Callable[..., None]]:
     """The kernels of python_kernels.c as functions of arrays."""
-    library = folder / "kernels.so"
-    flags = ["-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC"]
-    subprocess.run(["gcc", *flags, str(SOURCE), "-o", str(library), "-lm"], check=True)
+    library = folder / f"{compiler}.so"
+    options = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", *flags]
+    subprocess.run([compiler, *options, str(SOURCE), "-o", str(library), "-lm"], check=True)
     loaded = ctypes.CDLL(str(library))
 
     def function(name: str) -> Callable[..., None]:
         called = getattr(loaded, name)
 
         def call(*args: Any) -> None:
-            given: list[Any] = []
-            for each in args:
-                if isinstance(each, np.ndarray):
-                    given += [ctypes.c_void_p(each.ctypes.data), *map(ctypes.c_int64, each.shape)]
+            operands: list[Any] = []
+            for arg in args:
+                if isinstance(arg, np.ndarray):
+                    operands += [ctypes.c_void_p(arg.ctypes.data), *map(ctypes.c_int64, arg.shape)]
                 else:
-                    given.append(ctypes.c_float(each))
-            called(*given)
+                    operands.append(ctypes.c_float(arg))
+            called(*operands)
 
         return call
 
     return {name: function(name) for name in works()}
+
+
+def with_workers(name: str, workers: int) -> Callable[..., None]:
+    """A kernel of examples/python_kernels on so many workers."""
+    kernel = kernel_of(name)
+    function = pd.device(f"cpu?workers={workers}").load(pd.compile(kernel, cpu="native"))[name]
+
+    def call(*args: Any) -> None:
+        views = [args[index] for index in kernel.written]
+        function(*args, out=views[0] if len(views) == 1 else tuple(views))
+
+    return call
+
+
+def set_workers(workers: int) -> None:
+    """Set the threads of Numba and of gcc's OpenMP."""
+    numba.set_num_threads(workers)
+    ctypes.CDLL("libgomp.so.1").omp_set_num_threads(workers)
 
 
 def compile_times(name: str) -> float:
@@ -138,16 +158,24 @@ def main() -> None:
     chosen = options.parse_args()
     figures = Figures(
         "Kernels in Python",
-        "Least times of contenders in turns, two threads. Numba: parallel; C: gcc -O3 -march=native -ffast-math, "
-        "OpenMP. Products, histograms and prefix sums are written as each language has them: with tiles in workgroup "
-        "memory and steps of log n here, as plain loops there.",
+        "Least times of contenders in turns, one worker and two. Numba: parallel, fastmath; C: -O3 -march=native "
+        "-ffast-math, OpenMP with gcc. Products, histograms and prefix sums are written as each language has them: "
+        "with tiles in workgroup memory and steps of log n here, as plain loops there.",
     )
+    clang = next(filter(shutil.which, ("clang", *(f"clang-{version}" for version in range(21, 12, -1)))), None)
     with tempfile.TemporaryDirectory() as folder:
-        c = in_c(Path(folder))
+        gcc = in_c(Path(folder), "gcc", "-fopenmp")
+        alone = in_c(Path(folder), clang) if clang else {}
         for name, args in works().items():
             if chosen.only not in (None, name):
                 continue
-            rows = compared(name, (kernel_of(name), FUNCTIONS[name], c[name]), args, chosen.seconds)
+            rows = []
+            for workers in (1, 2):
+                set_workers(workers)
+                calls = {OURS: with_workers(name, workers), "Numba": FUNCTIONS[name], "C": gcc[name]}
+                if workers == 1 and name in alone:
+                    calls["C, clang"] = alone[name]
+                rows += compared(name, workers, calls, args, chosen.seconds)
             rows.append(Row("compile", OURS, compile_times(name), size=name, against=""))
             print(table(rows), flush=True)
             figures.rows += rows
@@ -163,18 +191,20 @@ def compare(name: str, mine: Any, theirs: Any) -> None:
         np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-3, err_msg=name)
 
 
-def compared(name: str, calls: tuple[Callable[..., None], ...], args: tuple[Any, ...], seconds: float) -> list[Row]:
-    results = []
-    for call in calls:
-        copies = [each.copy() if isinstance(each, np.ndarray) else each for each in args]
+def compared(
+    name: str, workers: int, calls: dict[str, Callable[..., None]], args: tuple[Any, ...], seconds: float
+) -> list[Row]:
+    """Compare the results of contenders, then their times."""
+    contenders = {}
+    first: list[Any] = []
+    for who, call in calls.items():
+        copies = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
         call(*copies)
-        results.append(copies)
-    for other in results[1:]:
-        for mine, theirs in zip(results[0], other, strict=True):
+        first = first or copies
+        for mine, theirs in zip(first, copies, strict=True):
             compare(name, mine, theirs)
-    called = zip((OURS, "Numba", "C"), calls, results, strict=True)
-    contenders = {who: functools.partial(call, *given) for who, call, given in called}
-    return rows_of("a call", measure(contenders, seconds, pause=PAUSE), name, workers=2, least=True)
+        contenders[who] = functools.partial(call, *copies)
+    return rows_of("a call", measure(contenders, seconds, pause=PAUSE), name, workers=workers, least=True)
 
 
 if __name__ == "__main__":
