@@ -133,6 +133,9 @@ class Functions(ABC):
     has_dynamic_sizes: bool
     has_types = True
 
+    def __init__(self) -> None:
+        self._results: dict[tuple[Any, ...], list[Array]] = {}
+
     @abstractmethod
     def shapes(self, rng: random.Random) -> list[tuple[int, ...]]:
         """Return the shapes of the arguments; the first sizes are equal where calls may decide them."""
@@ -155,7 +158,14 @@ class Functions(ABC):
         return {**self.names, "weights": lambda seed, *shape: self.tensor(weights(seed, *shape).astype(dtype))}
 
     def evaluate(self, text: str, arrays: Sequence[Array], exact: bool = False) -> list[Array]:
-        """Return the results of a line; ValueError where it does not fit."""
+        """Return the results of a line; ValueError where it does not fit. Results of the current program are cached."""
+        key = text, exact, *((a.dtype, a.shape, a.tobytes()) for a in arrays)
+        if key not in self._results:
+            self._results[key] = self._evaluated(text, arrays, exact)
+        return self._results[key]
+
+    def _evaluated(self, text: str, arrays: Sequence[Array], exact: bool) -> list[Array]:
+        """Return the results of a line as `evaluate`, not cached."""
         given = {f"a{n}": self.tensor(array) for n, array in enumerate(arrays)}
         text = text.format(*given)
         try:
@@ -166,6 +176,7 @@ class Functions(ABC):
 
     def generate(self, rng: random.Random) -> Program:
         """Return a random function, called with two sizes where a call decides the first one."""
+        self._results = {}
         is_open = self.has_dynamic_sizes and rng.random() < 0.5
         growing = Growing(rng, self.lines, self.evaluate, is_open)
         shapes = self.shapes(rng)
