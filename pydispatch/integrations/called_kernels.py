@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -17,8 +16,6 @@ from pydispatch.runtime.buffer import Buffer, HostMemory
 
 CHECKS = "checks=1"
 """The option of CPU devices for whose buffers kernels check their indices."""
-_binding_printer = threading.Lock()
-"""Held while a kernel that prints is loaded: all kernels print through the import `prints.SYMBOL`."""
 Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
 """A function of a loaded program, and which of its arguments it writes."""
 
@@ -194,16 +191,8 @@ class Kernel(KernelSource):
         artifact = pydispatch.compile(text, **options_of(device))
         opened = pydispatch.device(device)
         if lowered.prints:
-            printer = self._printer(device, lowered.prints)
-            with _binding_printer:
-                provider = opened.add_import(SYMBOL, printer)
-                try:
-                    program = opened.load(artifact)
-                finally:
-                    opened.remove_plugin(provider)
-        else:
-            program = opened.load(artifact)
-        function: Callable[..., Any] = program.functions[self.name]
+            opened.add_import(SYMBOL, self._printer(device, lowered.prints))
+        function: Callable[..., Any] = opened.load(artifact).functions[self.name]
         if has_stamps:
             function = CompleteViews(function, lowered, self.source)
         return function, lowered.written[0] if len(lowered.written) == 1 else lowered.written

@@ -33,14 +33,6 @@ def test_lines_of_a_checked_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == expected
 
 
-def test_the_printer_of_a_kernel_is_bound_to_no_other_program(capsys: pytest.CaptureFixture[str]) -> None:
-    checked = shown.checked()
-    checked(np.zeros(1, np.float32))
-    with pytest.raises(pd.MissingImportError, match="pydispatch_print"):
-        pd.device("cpu").load(pd.compile(checked.mlir()))
-    assert capsys.readouterr().out.splitlines() == ["element 0 is 0.0 False -3", "done"]
-
-
 def test_other_devices_print_nothing() -> None:
     device = pd.device("ptx-interpreter")
     with pytest.raises(pd.InvalidArgumentError, match="kernel 'shown' prints, which it does on CPUs only"):
