@@ -26,7 +26,7 @@ from pydispatch._core.c_plugin_host cimport pyd_plugin_name, pyd_plugin_options_
 from pydispatch._core.c_plugin_host cimport pyd_provider_function_t, pyd_provider_id_t, pyd_resolution_begin
 from pydispatch._core.c_plugin_host cimport pyd_resolution_free, pyd_resolution_may_print, pyd_resolution_provider
 from pydispatch._core.c_plugin_host cimport pyd_resolution_provider_count, pyd_resolution_resolver
-from pydispatch._core.c_plugin_host cimport pyd_resolution_settle, pyd_resolution_symbol, pyd_resolution_symbol_count
+from pydispatch._core.c_plugin_host cimport pyd_resolution_end, pyd_resolution_symbol, pyd_resolution_symbol_count
 from pydispatch._core.c_plugin_host cimport pyd_resolution_symbol_t
 from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
 from pydispatch._core.c_span cimport pyd_span_t
@@ -232,10 +232,10 @@ cdef class Resolution:
         """Return whether a plugin that has supplied a symbol may print."""
         return pyd_resolution_may_print(self.resolution)
 
-    def settle(self):
+    def end(self):
         """Release the providers that have supplied nothing, after all executables are loaded."""
         with nogil:
-            pyd_resolution_settle(self.resolution)
+            pyd_resolution_end(self.resolution)
 
     def providers(self):
         """Return all providers, in the order in which they are queried."""

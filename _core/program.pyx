@@ -208,10 +208,10 @@ cdef class Module:
         options.cache_bytes, options.least_tiles = cache_bytes, least_tiles
         pyd_program_set_chains(self.program, options)
 
-    def settle(self):
+    def apply_contracts(self):
         """Analyse the program again with its contracts; to be called when all of them are set."""
         with nogil:
-            check(pyd_program_settle(self.program))
+            check(pyd_program_apply_contracts(self.program))
 
     def constant_alignments(self):
         """Return the alignment in bytes that the loaded executables require of each constant."""

@@ -46,7 +46,7 @@ cdef int fill_options(
         out_tasks[i] = (<Task>after[i]).task
     out_options.priority, out_options.after, out_options.after_count = number, out_tasks, count
     out_options.workers = worker_limit(function, workers)
-    out_options.behind, out_options.on_done, out_options.context = NULL, NULL, NULL
+    out_options.order_after, out_options.on_done, out_options.context = NULL, NULL, NULL
     return 0
 
 

@@ -61,7 +61,7 @@ typedef struct relocator_s {
   const pyd_elf_view_t* view;
   uint8_t* image;  // NULL: only check
   uint64_t bias;
-  const pyd_elf_segment_t* segment;  // of the last place: the next one is nearly always in it too
+  const pyd_elf_segment_t* segment;  // of the last relocated word: the next one is nearly always in it too
   const char* table;
   uint64_t index;  // in the table
   uint32_t type;
@@ -75,7 +75,7 @@ typedef struct relocator_s {
 
 // Relocated words must be writable in the protected image too: any other would be a text relocation, and would let a
 // file change tables that are read later.
-static bool is_place(relocator_t* r, uint64_t vaddr, uint64_t size) {
+static bool is_writable(relocator_t* r, uint64_t vaddr, uint64_t size) {
   const pyd_elf_segment_t* s = r->segment;
   if (!(s && vaddr >= s->vaddr && size <= s->memory_size && vaddr - s->vaddr <= s->memory_size - size)) {
     s = r->segment = pyd_elf_view_segment(r->view, vaddr, size);
@@ -83,8 +83,8 @@ static bool is_place(relocator_t* r, uint64_t vaddr, uint64_t size) {
   return s && (s->flags & PF_W);
 }
 
-static void store(uint8_t* place, uint64_t value, uint32_t bytes) {
-  for (uint32_t i = 0; i < bytes; ++i) place[i] = (uint8_t)(value >> 8 * i);
+static void store(uint8_t* target, uint64_t value, uint32_t bytes) {
+  for (uint32_t i = 0; i < bytes; ++i) target[i] = (uint8_t)(value >> 8 * i);
 }
 
 // |value| is a 64-bit pattern; narrow fields read it as signed or unsigned.
@@ -143,7 +143,7 @@ static pyd_status_t apply(relocator_t* r, const kind_t* kind, uint64_t vaddr, ui
                            kind->name, r->symbol, r->view->symbol_count);
   }
   if (kind->bits == 0) return refuse_meaning(r, kind);
-  if (!is_place(r, vaddr, kind->bits / 8)) {
+  if (!is_writable(r, vaddr, kind->bits / 8)) {
     return PYD_ELF_CORRUPT(WHERE_FORMAT " writes to 0x%" PRIx64
                                         ", which lies in no writable segment: compile with -fPIC",
                            WHERE(r, kind), vaddr);
@@ -183,13 +183,13 @@ static pyd_status_t apply_table(relocator_t* r, const char* name, pyd_elf_table_
 
 // Adds the bias to the word at |vaddr|.
 static pyd_status_t apply_relative_word(relocator_t* r, uint64_t vaddr) {
-  if (!is_place(r, vaddr, 8)) {
+  if (!is_writable(r, vaddr, 8)) {
     return PYD_ELF_CORRUPT("word %" PRIu64 " of DT_RELR writes to 0x%" PRIx64 ", which lies in no writable segment",
                            r->index, vaddr);
   }
   if (r->image) {
-    uint8_t* place = r->image + (vaddr - r->view->low);
-    store(place, pyd_load_u64(place) + r->bias, 8);
+    uint8_t* target = r->image + (vaddr - r->view->low);
+    store(target, pyd_load_u64(target) + r->bias, 8);
   }
   return PYD_STATUS_OK;
 }
@@ -207,9 +207,9 @@ static pyd_status_t apply_relr(relocator_t* r) {
       next = word + 8;
       continue;
     }
-    uint64_t place = next;
-    for (uint64_t bits = word >> 1; pyd_ok(st) && bits; bits >>= 1, place += 8) {
-      if (bits & 1) st = apply_relative_word(r, place);
+    uint64_t vaddr = next;
+    for (uint64_t bits = word >> 1; pyd_ok(st) && bits; bits >>= 1, vaddr += 8) {
+      if (bits & 1) st = apply_relative_word(r, vaddr);
     }
     next += 63 * 8;
   }

@@ -1,7 +1,7 @@
 // Validated view of the bytes of an ELF file. Its pointers and ranges may be used without further checks: tables are
 // inside the file, ranges inside loaded segments, sizes are multiples of their records.
 //
-// Order of the files. Each calls those above it alone:
+// Order of the files. Each calls only files above it:
 //   view.c      segments and stored bytes of a view
 //   module.c    addresses that a loaded module holds
 //   mapping.c   views become protected memory; owns pyd_elf_mapping_t

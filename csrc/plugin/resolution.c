@@ -7,7 +7,7 @@
 
 struct pyd_resolution_s {
   pyd_resolver_t resolver;
-  pyd_provider_list_t* list;  // NULL once settled
+  pyd_provider_list_t* list;  // NULL once it has ended
   uint32_t provider_count;
   pyd_resolution_provider_t* providers;
   pyd_provider_t** used;  // by provider: retained when it supplied a symbol, else NULL
@@ -162,7 +162,7 @@ static pyd_status_t answer(void* self, uint32_t count, const char* const* names,
   pyd_resolution_t* r = self;
   if (!r->list) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
-                           "the resolution is settled: begin another one for further executables");
+                           "the resolution has ended: begin another one for further executables");
   }
   if (count == 0) return PYD_STATUS_OK;
   filled_t* before = malloc(count * sizeof(*before));
@@ -211,7 +211,7 @@ pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_
 
 const pyd_resolver_t* pyd_resolution_resolver(const pyd_resolution_t* resolution) { return &resolution->resolver; }
 
-void pyd_resolution_settle(pyd_resolution_t* resolution) {
+void pyd_resolution_end(pyd_resolution_t* resolution) {
   if (!resolution->list) return;
   for (uint32_t i = 0; i < resolution->provider_count; ++i) {
     if (!resolution->used[i]) resolution->providers[i].plugin = NULL;

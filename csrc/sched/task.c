@@ -223,7 +223,7 @@ void pyd_task_run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
 
 // Allocates one dependency edge for each task that |task| is submitted after.
 static pyd_status_t allocate_edges(pyd_task_t* task, const pyd_submit_options_t* options) {
-  uint32_t count = options->after_count + (options->behind != NULL);
+  uint32_t count = options->after_count + (options->order_after != NULL);
   if (!count) return PYD_STATUS_OK;
   task->edges = calloc(count, sizeof(*task->edges));
   if (task->edges) return PYD_STATUS_OK;
@@ -299,8 +299,8 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   for (uint32_t i = 0; i < options->after_count; ++i) {
     add_dependency(task, options->after[i], &task->edges[i], false);
   }
-  if (options->behind && options->behind->epoch == sched->epoch) {
-    add_dependency(task, options->behind, &task->edges[options->after_count], true);
+  if (options->order_after && options->order_after->epoch == sched->epoch) {
+    add_dependency(task, options->order_after, &task->edges[options->after_count], true);
   }
   bool is_ready = unblock(task);
   pyd_task_unlock(sched);

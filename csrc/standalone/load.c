@@ -160,7 +160,7 @@ static pyd_status_t link_executable(loaded_t* p, uint32_t index) {
 static pyd_status_t link_executables(loaded_t* p) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < p->executable_count && pyd_ok(status); ++i) status = link_executable(p, i);
-  return pyd_ok(status) && p->contracts ? pyd_program_settle(p->program) : status;
+  return pyd_ok(status) && p->contracts ? pyd_program_apply_contracts(p->program) : status;
 }
 
 // ---- constants
@@ -246,7 +246,7 @@ static pyd_status_t link_all(loaded_t* p, const pyd_api_load_t* options) {
   if (pyd_ok(status)) status = pyd_resolution_begin(p->manager, &p->resolution);
   if (pyd_ok(status)) status = link_executables(p);
   if (pyd_ok(status)) status = pyd_standalone_link_commands(p->program, pyd_resolution_resolver(p->resolution));
-  if (pyd_ok(status)) pyd_resolution_settle(p->resolution);
+  if (pyd_ok(status)) pyd_resolution_end(p->resolution);
   if (pyd_ok(status)) status = align_constants(p);
   if (pyd_ok(status) && pyd_program_derivation_count(p->program)) {
     status = pyd_derived_create(p->program, p->sched, p->pool, &p->derived);

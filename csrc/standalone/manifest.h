@@ -10,7 +10,7 @@ typedef struct pyd_manifest_variant_s {
   uint32_t first_requirement, requirement_count;
   uint32_t first_contract, contract_count;  // by ordinal; PYD_PROGRAM_NONE: the export has none
   bool has_contracts;
-  bool is_dynamic;  // its code comes from the device
+  bool is_dynamic;  // the device supplies its code
 } pyd_manifest_variant_t;
 
 typedef struct pyd_manifest_executable_s {

@@ -24,8 +24,8 @@ static pyd_status_t check_options(const pyd_api_load_t* options) {
   if (options->parameter_count && !options->parameters) return pyd_api_null("program_load", "parameters");
   if (options->file_count && !options->files) return pyd_api_null("program_load", "files");
   for (uint32_t i = 0; i < options->parameter_count; ++i) {
-    const pyd_api_parameter_t* given = &options->parameters[i];
-    if (!given->scope || !given->key || !given->memory)
+    const pyd_api_parameter_t* source = &options->parameters[i];
+    if (!source->scope || !source->key || !source->memory)
       return pyd_api_null("program_load", "the scope, key or memory of a parameter");
   }
   for (uint32_t i = 0; i < options->file_count; ++i) {
@@ -35,11 +35,11 @@ static pyd_status_t check_options(const pyd_api_load_t* options) {
   return PYD_STATUS_OK;
 }
 
-static pyd_status_t open_file(const pyd_api_parameter_file_t* given, file_t* out_file) {
-  out_file->scope = given->scope, out_file->path = given->path;
-  pyd_status_t status = pyd_file_map(given->path, &out_file->map);
+static pyd_status_t open_file(const pyd_api_parameter_file_t* source, file_t* out_file) {
+  out_file->scope = source->scope, out_file->path = source->path;
+  pyd_status_t status = pyd_file_map(source->path, &out_file->map);
   if (pyd_ok(status)) status = pyd_weights_read(out_file->map.span, &out_file->weights);
-  return pyd_status_annotate(status, "%s: %s", given->path, pyd_status_text(status));
+  return pyd_status_annotate(status, "%s: %s", source->path, pyd_status_text(status));
 }
 
 static pyd_status_t take_memory(pyd_api_memory_t* memory, const pyd_program_parameter_t* parameter,
@@ -73,10 +73,10 @@ static pyd_status_t find(const pyd_standalone_parameters_t* p, pyd_api_device_t*
                          const pyd_program_parameter_t* parameter, pyd_api_memory_t** out_memory) {
   bool has_scope = false;
   for (uint32_t i = 0; i < options->parameter_count; ++i) {
-    const pyd_api_parameter_t* given = &options->parameters[i];
-    if (!pyd_text_is(parameter->scope, given->scope)) continue;
+    const pyd_api_parameter_t* source = &options->parameters[i];
+    if (!pyd_text_is(parameter->scope, source->scope)) continue;
     has_scope = true;
-    if (pyd_text_is(parameter->key, given->key)) return take_memory(given->memory, parameter, out_memory);
+    if (pyd_text_is(parameter->key, source->key)) return take_memory(source->memory, parameter, out_memory);
   }
   for (uint32_t i = 0; i < p->file_count; ++i) {
     if (!pyd_text_is(parameter->scope, p->files[i].scope)) continue;

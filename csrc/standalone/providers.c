@@ -18,8 +18,8 @@ static pyd_status_t add_function(const char* slot, const char* prefix, pyd_api_d
   char* symbol = malloc(size);
   if (!symbol) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "%s: no memory for the name of '%s'", slot, name);
   snprintf(symbol, size, "%s%s", prefix, name);
-  const pyd_provider_function_t given = {symbol, (pyd_import_fn_t)function, context};
-  pyd_status_t status = pyd_plugin_manager_add_functions(pyd_standalone_device(device)->manager, name, &given, 1,
+  const pyd_provider_function_t provider = {symbol, (pyd_import_fn_t)function, context};
+  pyd_status_t status = pyd_plugin_manager_add_functions(pyd_standalone_device(device)->manager, name, &provider, 1,
                                                          priority, release, owner, &id);
   free(symbol);
   if (out_id) *out_id = id;

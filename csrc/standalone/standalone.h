@@ -32,7 +32,7 @@ pyd_status_t pyd_standalone_remove_provider(pyd_api_device_t* device, uint64_t i
 // Finds and links the host commands of a program. MISSING_IMPORT names those that nothing provides.
 pyd_status_t pyd_standalone_link_commands(pyd_program_t* program, const pyd_resolver_t* resolver);
 
-// choose.c: what programs may ask about this machine. |out_found|: whether it is known here. UNSUPPORTED.
+// choose.c: queries of programs about this machine. |out_found|: whether the answer is known. UNSUPPORTED.
 pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found,
                                    uint64_t* out_value);
 // Chooses the variant of executable |index| with the most requirements that runs on this machine, the first among

@@ -17,9 +17,9 @@ static void drop_device(void* self) {
   pyd_deallocate(&allocator, t, sizeof(*t));
 }
 
-static pyd_status_t make_device(const pyd_sched_options_t* given, const pyd_allocator_t* allocator,
+static pyd_status_t make_device(const pyd_sched_options_t* threads, const pyd_allocator_t* allocator,
                                 pyd_api_device_t** out_device) {
-  pyd_sched_options_t options = *given;
+  pyd_sched_options_t options = *threads;
   options.scopes = (pyd_scope_access_t){pyd_process_scope_get, pyd_process_scope_set};
   options.permits = pyd_process_permits();
   pyd_standalone_device_t* t = pyd_allocate_zeroed(allocator, sizeof(*t));
@@ -60,13 +60,13 @@ static pyd_status_t device_open(const char* name, pyd_api_device_t** out_device)
                          name);
 }
 
-static pyd_status_t device_create(const pyd_api_device_options_t* given, pyd_api_device_t** out_device) {
-  pyd_sched_options_t options;
+static pyd_status_t device_create(const pyd_api_device_options_t* options, pyd_api_device_t** out_device) {
+  pyd_sched_options_t threads;
   pyd_allocator_t allocator;
   if (!out_device) return pyd_api_null("device_create", "out_device");
   *out_device = NULL;
-  pyd_status_t status = pyd_api_read_device_options(given, &options, &allocator);
-  return pyd_ok(status) ? make_device(&options, &allocator, out_device) : status;
+  pyd_status_t status = pyd_api_read_device_options(options, &threads, &allocator);
+  return pyd_ok(status) ? make_device(&threads, &allocator, out_device) : status;
 }
 
 static pyd_status_t load(const char* function, pyd_api_device_t* device, const pyd_api_load_t* options,

@@ -300,10 +300,10 @@ def test_a_program_keeps_its_plugin(sample: Callable[..., Path]) -> None:
     resolution = manager.resolution()
     address, _ = resolution.resolve([SYMBOL])[0]
     manager.remove(number)
-    resolution.settle()
+    resolution.end()
     code = ctypes.string_at(address, 4)  # still mapped
     assert len(code) == 4 and resolution.report()[0].provider.id == number
-    with pytest.raises(InvalidArgumentError, match="the resolution is settled"):
+    with pytest.raises(InvalidArgumentError, match="the resolution has ended"):
         resolution.resolve([SYMBOL])
 
 

@@ -1,6 +1,7 @@
-// What a plugin may hand back, and what a manager does with it. The first bytes are the answers of its functions, and commands
-// for a manager; what is left is the plugin's file. The file is checked and loaded as always (FatELF, ELF, relocations,
-// what the system's loader is not shown), but its code does not run: only the address of its query function is exchanged.
+// What a plugin may hand back, and what a manager does with it. The first bytes are the answers of its functions, and
+// commands for a manager; what is left is the plugin's file. The file is checked and loaded as always (FatELF, ELF,
+// relocations, what the system's loader is not shown), but its code does not run: only the address of its query
+// function is exchanged.
 // links: base platform elf fatelf imports plugin
 // flags: -DPYD_EMBEDDED_CALL= -Wl,--wrap=pyd_elf_module_load,--wrap=pyd_elf_module_symbol,--wrap=pyd_dl_open_bytes
 #include "elf/view.h"
@@ -22,7 +23,8 @@ static bool answers;
 static int import(void* p, void* c, void* r) { return (void)p, (void)c, (void)r, 0; }
 static int other_import(void* p, void* c, void* r) { return (void)p, (void)c, (void)r, 1; }
 
-static pyd_plugin_status_t on_load(const pyd_plugin_environment_t* environment, size_t count, const pyd_plugin_param_t* params, void** out_self) {
+static pyd_plugin_status_t on_load(const pyd_plugin_environment_t* environment, size_t count,
+                                   const pyd_plugin_param_t* params, void** out_self) {
   require(count == 0 || params != NULL);
   pyd_plugin_alloc_params_t size = {take_u8(&input)};
   void* memory = NULL;
@@ -41,14 +43,18 @@ static void on_unload(void* self) {
   require(self == &given);
   --loaded;
 }
-static pyd_plugin_status_t on_resolve(void* self, const pyd_plugin_resolve_params_t* params, pyd_plugin_resolution_t* out_resolution) {
+static pyd_plugin_status_t on_resolve(void* self, const pyd_plugin_resolve_params_t* params,
+                                      pyd_plugin_resolution_t* out_resolution) {
   require(self == &given);
   for (size_t i = 0; i < params->count; ++i) {
     require(params->names[i] != NULL);
     uint8_t kind = take_u8(&input);
-    if (kind < 8) params->out_functions[i] = NULL;                        // takes away what somebody gave
-    else if (kind < 16) params->out_functions[i] = (void*)other_import;   // changes it
-    else if (kind < 128 && !params->out_functions[i]) params->out_functions[i] = (void*)import;
+    if (kind < 8)
+      params->out_functions[i] = NULL;  // takes away what somebody gave
+    else if (kind < 16)
+      params->out_functions[i] = (void*)other_import;  // changes it
+    else if (kind < 128 && !params->out_functions[i])
+      params->out_functions[i] = (void*)import;
     if (kind & 1) params->out_contexts[i] = self;
   }
   *out_resolution = take_u8(&input);
@@ -89,12 +95,15 @@ pyd_status_t __wrap_pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
 }
 
 static void release_owner(void* owner) { *(int*)owner += 1; }
-static pyd_status_t on_callback(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+static pyd_status_t on_callback(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions,
+                                void** contexts) {
   (void)self, (void)names;
   for (size_t i = 0; i < count; ++i) {
     uint8_t kind = take_u8(&input);
-    if (kind < 4) functions[i] = other_import;
-    else if (kind < 64 && !functions[i]) functions[i] = import, contexts[i] = &input;
+    if (kind < 4)
+      functions[i] = other_import;
+    else if (kind < 64 && !functions[i])
+      functions[i] = import, contexts[i] = &input;
   }
   return take_u8(&input) < 8 ? pyd_status_make(PYD_CODE_UNAVAILABLE, "the callback failed") : PYD_STATUS_OK;
 }
@@ -104,12 +113,15 @@ static void describe(void) {
   memset(&given, 0, sizeof(given));
   for (size_t i = 0; i < sizeof(given.name) - 1; ++i) given.name[i] = (char)(take_u8(&input) | 1);
   answers = lacks != 255;
-  given.header = (pyd_plugin_header_t){.version = lacks & 1 && lacks & 128 ? take_u8(&input) : PYD_PLUGIN_VERSION,
-                                       .name = lacks & 2 && lacks & 128 ? NULL : given.name, .description = lacks & 4 ? NULL : "d",
-                                       .features = lacks & 8 && lacks & 128 ? take_u8(&input) : PYD_PLUGIN_FEATURE_STANDALONE,
-                                       .sanitizer = lacks & 16 && lacks & 128 ? take_u8(&input) % 7 : 0};
-  given.table = (pyd_plugin_table_t){lacks & 32 && lacks & 128 ? NULL : &given.header, lacks & 64 && lacks & 2 ? NULL : on_load,
-                                     lacks & 4 ? NULL : on_unload, lacks & 64 && lacks & 8 ? NULL : on_resolve};
+  given.header =
+      (pyd_plugin_header_t){.version = lacks & 1 && lacks & 128 ? take_u8(&input) : PYD_PLUGIN_VERSION,
+                            .name = lacks & 2 && lacks & 128 ? NULL : given.name,
+                            .description = lacks & 4 ? NULL : "d",
+                            .features = lacks & 8 && lacks & 128 ? take_u8(&input) : PYD_PLUGIN_FEATURE_STANDALONE,
+                            .sanitizer = lacks & 16 && lacks & 128 ? take_u8(&input) % 7 : 0};
+  given.table =
+      (pyd_plugin_table_t){lacks & 32 && lacks & 128 ? NULL : &given.header, lacks & 64 && lacks & 2 ? NULL : on_load,
+                           lacks & 4 ? NULL : on_unload, lacks & 64 && lacks & 8 ? NULL : on_resolve};
 }
 
 static bool settle(pyd_status_t status, const void* made) {
@@ -135,14 +147,17 @@ static void drive(pyd_plugin_manager_t* manager, pyd_plugin_t* plugin) {
         break;
       case 1: {
         pyd_provider_function_t table[3] = {0};
-        for (int i = 0; i < 3; ++i) table[i] = (pyd_provider_function_t){take_name(&input), take_u8(&input) < 8 ? NULL : import, NULL};
-        pyd_status_t status = pyd_plugin_manager_add_functions(manager, "t", table, command / 7 % 4, (int8_t)take_u8(&input), release_owner, &released_owners, &id);
+        for (int i = 0; i < 3; ++i)
+          table[i] = (pyd_provider_function_t){take_name(&input), take_u8(&input) < 8 ? NULL : import, NULL};
+        pyd_status_t status = pyd_plugin_manager_add_functions(
+            manager, "t", table, command / 7 % 4, (int8_t)take_u8(&input), release_owner, &released_owners, &id);
         added += pyd_ok(status);
         settle(status, pyd_ok(status) ? &id : NULL);
         break;
       }
       case 2: {
-        pyd_status_t status = pyd_plugin_manager_add_callback(manager, "c", on_callback, NULL, (int8_t)take_u8(&input), release_owner, &released_owners, &id);
+        pyd_status_t status = pyd_plugin_manager_add_callback(manager, "c", on_callback, NULL, (int8_t)take_u8(&input),
+                                                              release_owner, &released_owners, &id);
         added += pyd_ok(status);
         pyd_status_free(status);
         break;
@@ -162,23 +177,28 @@ static void drive(pyd_plugin_manager_t* manager, pyd_plugin_t* plugin) {
           char texts[40][4];
           for (uint32_t i = 0; i < count; ++i) {
             uint8_t kind = take_u8(&input);
-            names[i] = kind < 2 ? NULL : memcpy(texts[i], (const char[4]){"?abf"[kind % 4], "abfg"[kind / 4 % 4], kind & 128 ? 'a' : 0, 0}, 4);
+            names[i] =
+                kind < 2 ? NULL
+                         : memcpy(texts[i],
+                                  (const char[4]){"?abf"[kind % 4], "abfg"[kind / 4 % 4], kind & 128 ? 'a' : 0, 0}, 4);
           }
           memset(functions, 0, sizeof(functions));
           memset(contexts, 0, sizeof(contexts));
-          pyd_status_t status = pyd_imports_resolve("exe", count, take_u8(&input) < 2 ? NULL : names, pyd_resolution_resolver(resolution), functions, contexts);
+          pyd_status_t status = pyd_imports_resolve("exe", count, take_u8(&input) < 2 ? NULL : names,
+                                                    pyd_resolution_resolver(resolution), functions, contexts);
           for (uint32_t i = 0; i < count && pyd_ok(status); ++i) require(functions[i] || names[i][0] == '?');
           require(pyd_ok(status) || pyd_status_text(status)[0]);
           pyd_status_free(status);
           for (uint32_t i = 0; i < pyd_resolution_symbol_count(resolution); ++i) {
             const pyd_resolution_symbol_t* symbol = pyd_resolution_symbol(resolution, i);
-            require(symbol->provider == PYD_RESOLUTION_NOBODY || symbol->provider < pyd_resolution_provider_count(resolution));
+            require(symbol->provider == PYD_RESOLUTION_NOBODY ||
+                    symbol->provider < pyd_resolution_provider_count(resolution));
             require(strlen(symbol->name) < 8);
           }
         }
         break;
       case 6:
-        if (resolution) pyd_resolution_settle(resolution);
+        if (resolution) pyd_resolution_end(resolution);
         break;
     }
     if (id) ids[id % 4] = id;
@@ -196,8 +216,12 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   describe();
   uint8_t how = take_u8(&input);
   pyd_plugin_param_t param = {{"k", 1}, {"v", 1}};
-  const pyd_plugin_options_t options = {.kind = (pyd_plugin_kind_t)(how & 128 && how & 1 ? take_u8(&input) : how & 1 ? 0 : PYD_PLUGIN_KIND_EMBEDDED),
-                                        .name = how & 2 ? "p" : NULL, .params = how & 4 ? &param : NULL, .param_count = how >> 3 & 1};
+  const pyd_plugin_options_t options = {.kind = (pyd_plugin_kind_t)(how & 128 && how & 1 ? take_u8(&input)
+                                                                    : how & 1            ? 0
+                                                                                         : PYD_PLUGIN_KIND_EMBEDDED),
+                                        .name = how & 2 ? "p" : NULL,
+                                        .params = how & 4 ? &param : NULL,
+                                        .param_count = how >> 3 & 1};
   pyd_plugin_t* plugin = NULL;
   pyd_plugin_manager_t* manager = NULL;
   if (file.size && (options.kind || how & 64)) {
@@ -209,7 +233,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     pyd_import_fn_t function = import;
     void* context = &input;
     for (int i = 0; i < 3; ++i) require(pyd_plugin_bridge(plugin, &function, &context));
-    require(function != import && pyd_plugin_name(plugin) && pyd_plugin_label(plugin)[0] && pyd_plugin_description(plugin));
+    require(function != import && pyd_plugin_name(plugin) && pyd_plugin_label(plugin)[0] &&
+            pyd_plugin_description(plugin));
   }
   pyd_status_t status = pyd_plugin_manager_create(&manager);
   require(pyd_ok(status));

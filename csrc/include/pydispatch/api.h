@@ -182,17 +182,17 @@ typedef struct pyd_api_s {
   int32_t (*is_signalled)(void* context);
 
   // [GIL] Provides a host command (host_command.h) for programs that this device loads afterwards; otherwise as
-  // device_add_import. |function| is given a const pyd_host_command_t*, |context| and NULL.
+  // device_add_import. |function| is passed a const pyd_host_command_t*, |context| and NULL.
   pyd_status_t (*device_add_command)(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function,
                                      void* context, int32_t priority, void (*release)(void* owner), void* owner,
                                      uint64_t* out_id);
 
-  // Has the device's threads run |call| while this thread goes on. Until it has ended, the call may be used for nothing
-  // else and its memory stays; results are there then. |options| and |out_event| may be NULL. Refused as call_run
-  // refuses; whatever else fails is the event's. Calls of a function with mutable state keep the order in which they
-  // were submitted. SYSTEM without a thread to run it.
+  // Runs |call| on the device's threads, asynchronously. Until it has ended, the call may be used for nothing else and
+  // its memory must stay allocated; then its results are valid. |options| and |out_event| may be NULL. Refused as
+  // call_run refuses; whatever else fails is the event's. Calls of a function with mutable state keep the order in
+  // which they were submitted. SYSTEM without a thread to run it.
   pyd_status_t (*call_submit)(pyd_api_call_t* call, const pyd_api_submit_t* options, pyd_api_event_t** out_event);
-  // parallel_range while this thread goes on. |cost|, which may be NULL, stays until the end.
+  // Runs parallel_range asynchronously. |cost|, which may be NULL, must stay allocated until the end.
   pyd_status_t (*parallel_range_submit)(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body,
                                         void* context, pyd_api_cost_t* cost, const pyd_api_submit_t* options,
                                         pyd_api_event_t** out_event);

@@ -38,9 +38,9 @@ typedef struct pyd_executable_options_s {
   const uint64_t* processor_data;  // PYD_PROCESSOR_DATA_WORDS words, or NULL for zeros
 } pyd_executable_options_t;
 
-// Loads an embedded ELF library: maps it, asks its query symbol for version 6 and downwards, resolves imports, and
+// Loads an embedded ELF library: maps it, queries its symbol for version 6 or an older one, resolves imports, and
 // checks the tables (attributes and non-empty names present, counts within limits, no sanitizer, constants agree unless
-// the library says 0). On failure nothing is left behind.
+// the library says 0). On failure nothing stays allocated.
 pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_options_t* options,
                                      pyd_executable_t** out_executable);
 

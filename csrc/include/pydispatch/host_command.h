@@ -9,7 +9,7 @@
 //     return 0;
 //   }
 //
-// The function has the type of pydispatch/plugin.h. It is given to a device by device.add_command("checksum", address),
+// The function has the type of pydispatch/plugin.h. A device gets it by device.add_command("checksum", address),
 // by device_add_command of api.h, or by a plugin that lists it as PYD_PLUGIN_COMMAND("checksum", checksum).
 //
 // Threads. A command is called on any thread, one command of a call at a time; calls that run at once call it at once.

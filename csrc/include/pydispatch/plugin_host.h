@@ -139,7 +139,7 @@ pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_
 // To be passed to every executable of the program. Valid while the resolution is.
 const pyd_resolver_t* pyd_resolution_resolver(const pyd_resolution_t* resolution);
 // After all executables are loaded: releases the providers that supplied nothing. Their labels stay.
-void pyd_resolution_settle(pyd_resolution_t* resolution);
+void pyd_resolution_end(pyd_resolution_t* resolution);
 // Whether a plugin that has supplied something may print.
 bool pyd_resolution_may_print(const pyd_resolution_t* resolution);
 // After the last executable of the program is freed: releases the functions. NULL is allowed.

@@ -21,8 +21,8 @@ typedef struct pyd_pool_s pyd_pool_t;
 pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool);
 // With memory of |allocator|, which may be NULL, instead of the system's; also for the pool itself. It is copied.
 pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool);
-// Whether the environment asks that memory is filled before it is handed out: PYDISPATCH_CHECK=poison. Its only reader;
-// INVALID_ARGUMENT for another value. Pools query it when they are created.
+// Whether the environment requests that blocks are filled when they are acquired: PYDISPATCH_CHECK=poison. Its only
+// reader; INVALID_ARGUMENT for another value. Pools query it when they are created.
 pyd_status_t pyd_poison_requested(bool* out_requested);
 // Whether the pool fills the blocks that it hands out. A user of the pool fills memory that it hands out again by
 // itself.

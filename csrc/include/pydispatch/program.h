@@ -68,7 +68,7 @@ typedef struct pyd_program_derivation_s {
   uint32_t first_constant;
 } pyd_program_derivation_t;
 
-// A constant whose bytes are given when the program is loaded.
+// A constant whose bytes the user supplies when the program is loaded.
 typedef struct pyd_program_parameter_s {
   pyd_string_t scope;
   pyd_string_t key;
@@ -119,7 +119,7 @@ uint32_t pyd_program_query_count(const pyd_program_t* program);
 const pyd_program_query_t* pyd_program_query(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_constant_count(const pyd_program_t* program);
 const pyd_program_constant_t* pyd_program_constant(const pyd_program_t* program, uint32_t index);
-// A derivation reads constants that are given, and those of derivations with lower numbers.
+// A derivation reads stored constants, parameters, and the constants of derivations with lower indices.
 uint32_t pyd_program_derivation_count(const pyd_program_t* program);
 const pyd_program_derivation_t* pyd_program_derivation(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_function_count(const pyd_program_t* program);
@@ -161,12 +161,12 @@ void pyd_host_command_raised(const pyd_host_command_t* command, void* object, vo
 // |program|. CORRUPT for a function that does not fit its export.
 pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executable, pyd_program_t* contracts,
                                        const uint32_t* functions, uint32_t count);
-// Call after all contracts are set, before the first plan: the scalars that they read become part of the keys of plans.
-pyd_status_t pyd_program_settle(pyd_program_t* program);
+// Adds the scalars that contracts read to the keys of plans. Call after all contracts are set, before the first plan.
+pyd_status_t pyd_program_apply_contracts(pyd_program_t* program);
 
-// The memory of derived constants: blocks of |pool|, each filled in the first run that needs it, whose interrupt ends
-// the deriving; other runs wait for it meanwhile. Programs may share one when their bytes, executables and given
-// constants are equal. |sched| may be NULL.
+// The memory of derived constants: blocks of |pool|, each computed by the first run that needs it, whose interrupt
+// cancels the computation; other runs wait for it meanwhile. Programs may share one when their bytes, executables and
+// parameters are equal. |sched| may be NULL.
 pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
                                 pyd_derived_t** out_derived);
 void pyd_derived_free(pyd_derived_t* derived);
@@ -175,7 +175,7 @@ void pyd_derived_fork_prepare(pyd_derived_t* derived);
 void pyd_derived_fork_done(pyd_derived_t* derived);
 void pyd_derived_fork_child(pyd_derived_t* derived);
 // Before the first call of a program that has derivations. |derived| must outlive |program| and its calls.
-// INVALID_ARGUMENT when it was made for another number of constants.
+// INVALID_ARGUMENT when it was created for another number of constants.
 pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* derived);
 
 // How dispatches that depend on each other tile by tile are run (docs/program.md, "Chains"). All zero: one after
@@ -208,7 +208,7 @@ pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, co
                              const uint64_t* scalars, pyd_plan_t** out_plan);
 void pyd_plan_free(pyd_plan_t* plan);
 
-// True when the plan was made for these sizes and for the same values of the scalars that reach a size, a grid or a
+// True when the plan was created for these sizes and for the same values of the scalars that reach a size, a grid or a
 // check; other scalars are patched into each call.
 bool pyd_plan_matches(const pyd_plan_t* plan, const int64_t* dims, const uint64_t* scalars);
 uint64_t pyd_plan_hash(const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars);

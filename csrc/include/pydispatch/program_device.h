@@ -2,7 +2,7 @@
 // plan as data, and a hook that receives calls. The CPU only needs program.h.
 //
 // Functions, prepared calls and procedures then work on the device: the runner receives buffers in host memory and
-// copies them as needed. With pyd_device_memory_t the tensors of procedures lie on the device.
+// copies them as needed. With pyd_device_memory_t the tensors of procedures are in device memory.
 #ifndef PYDISPATCH_PROGRAM_DEVICE_H_
 #define PYDISPATCH_PROGRAM_DEVICE_H_
 
@@ -26,7 +26,7 @@ typedef struct pyd_export_info_s {
 uint32_t pyd_program_export_count(const pyd_program_t* program);
 void pyd_program_export(const pyd_program_t* program, uint32_t index, pyd_export_info_t* out_info);
 
-// Runs |call| for pyd_call_run, in place of kernels in this process; the late values are computed. Called from any
+// Runs |call| for pyd_call_run, instead of kernels in this process; deferred values are computed. Called from any
 // thread, concurrently.
 typedef struct pyd_runner_s {
   pyd_status_t (*run)(void* self, pyd_call_t* call);
@@ -54,7 +54,7 @@ typedef struct pyd_device_memory_s {
   pyd_status_t (*write)(void* self, void* block, const void* source, uint64_t bytes);
 } pyd_device_memory_t;
 
-// Before a state is made of the program; not thread safe. |memory.self| outlives the program.
+// Before the first state of the program; not thread safe. |memory.self| outlives the program.
 void pyd_program_set_device_memory(pyd_program_t* program, pyd_device_memory_t memory);
 
 #ifndef PYD_MORE_COMMANDS
@@ -104,7 +104,7 @@ typedef struct pyd_command_info_s {
 // |index| < pyd_plan_command_count.
 void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t* out_info);
 void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot, pyd_command_slot_t* out_slot);
-// The sizes of the tensors that a host command is given, one after another.
+// The sizes of the tensor operands of a host command, one after another.
 const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index);
 
 enum { PYD_BUFFER_ARGUMENT = 0, PYD_BUFFER_RESULT, PYD_BUFFER_TRANSIENT, PYD_BUFFER_CONSTANT };
@@ -120,7 +120,7 @@ uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan);
 void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info);
 
 // The 32-bit constants of all dispatches, one after another. Those that depend on scalars which are not part of the
-// plan's key have the values of the scalars that it was made with.
+// plan's key have the values of the scalars that it was created with.
 uint32_t pyd_plan_constant_count(const pyd_plan_t* plan);
 const uint32_t* pyd_plan_constants(const pyd_plan_t* plan);
 // Whether constants, patterns or scalar results change with scalars that are not part of the key.
@@ -140,7 +140,7 @@ const pyd_plan_t* pyd_call_plan(const pyd_call_t* call);
 void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer);
 const uint32_t* pyd_call_constants(const pyd_call_t* call);
 uint64_t pyd_call_pattern(const pyd_call_t* call, uint32_t command);
-// The function, sizes and scalars that the plan was made for, which identify it among the plans of the program.
+// The function, sizes and scalars that the plan was created for, which identify it among the plans of the program.
 const pyd_program_t* pyd_plan_program(const pyd_plan_t* plan);
 uint32_t pyd_plan_function(const pyd_plan_t* plan);
 const pyd_program_function_t* pyd_plan_function_info(const pyd_plan_t* plan);

@@ -24,10 +24,10 @@ extern "C" {
   X(OUT_OF_MEMORY, 7)                                                          \
   X(SYSTEM, 8) /* the operating system refused; the text has its reason */     \
   X(INTERNAL, 9)                                                               \
-  X(INTERRUPTED, 10) /* the caller asked for an end; see pyd_interrupt_t */    \
+  X(INTERRUPTED, 10) /* the caller requested an end; see pyd_interrupt_t */    \
   X(COMMAND, 11)     /* a host command failed */
 
-// Ends a long operation early. |is_wanted| is polled on the waiting thread, between two pieces of work and while no
+// Ends a long operation early. |is_wanted| is polled on the waiting thread, between two chunks of work and while no
 // lock is held; it is called often, so slow checks in it should run at intervals. Nonzero: the operation ends early,
 // with INTERRUPTED, and does not poll again.
 typedef struct pyd_interrupt_s {
@@ -74,7 +74,7 @@ typedef enum pyd_status_name_e {
                      // first one
 } pyd_status_name_t;
 
-// Attaches the |length| bytes at |name| (a copy) behind those of the same kind, for callers that act on it without
+// Attaches the |length| bytes at |name| (a copy) after those of the same kind, for callers that act on it without
 // parsing the text; returns |status|. Never fails: when memory is short the name is dropped.
 pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length);
 

@@ -1,5 +1,5 @@
-// Calls that run while the thread that submits them goes on, as tasks (task.h): their order, waiting for them,
-// cancelling them and what they end with are a task's. A task made here has a reference that its caller releases.
+// Asynchronous calls, as tasks (task.h), which have their order, waits, cancellation and status. A function that
+// returns a task returns a reference, which its caller releases.
 //
 // Results are valid when the task is done. Until then the caller keeps all memory of a call allocated, and uses the
 // call for nothing else.
@@ -20,7 +20,7 @@ pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* optio
 // Whether the call has host commands: such a task may sleep (pyd_task_set_blocking).
 bool pyd_call_may_block(const pyd_call_t* call);
 
-// For tasks of other kinds that run a call among other things: how far it has come. Zero at first, apart from |call|.
+// Progress of a call that a task of another kind runs among other work. Zero-initialized, apart from |call|.
 typedef struct pyd_step_job_s {
   const pyd_call_t* call;
   const struct pyd_plan_step_s* step;
@@ -31,12 +31,12 @@ typedef struct pyd_call_progress_s {
   void* arena;
   uint32_t step;
   bool has_begun;
-  bool is_shared;  // |job| was given to the task system
-  bool is_first;   // nothing was known of the cost of the job
+  bool is_shared;  // |job| was published to the task system
+  bool is_first;   // the job had no cost estimate
   pyd_step_job_t job;
 } pyd_call_progress_t;
 
-// The |advance| of such a task, as far as |progress->call| goes.
+// Runs the next step of |progress->call|, as the |advance| of such a task.
 bool pyd_call_advance(pyd_call_progress_t* progress, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status);
 // INVALID_ARGUMENT names a buffer that is not bound.
 pyd_status_t pyd_call_check_bound(const pyd_call_t* call);
@@ -46,8 +46,8 @@ pyd_status_t pyd_call_check_bound(const pyd_call_t* call);
 // tensors are not.
 pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                   const pyd_submit_options_t* options, pyd_task_t** out_task);
-// Of a task that is done: what pyd_procedure_call would have given, now the caller's; NULL after a failure and the
-// second time.
+// Takes the invocation of a completed task, as pyd_procedure_call returns it. NULL after a failure, and when it was
+// taken before.
 pyd_invocation_t* pyd_procedure_take(pyd_task_t* task);
 
 // A task of another kind that calls procedure |procedure|: submitted in the order that pyd_procedure_submit keeps.

@@ -1,10 +1,10 @@
-// Tasks: work that a scheduler runs while the thread that submitted it goes on.
+// Tasks: asynchronous work of a scheduler.
 //
 //   create ─ submit ─ [wait for other tasks] ─ queue ─ run on pool threads ─ end: waiters, dependents, |on_done|
 //
-// A task runs in pieces. A piece is one job (sched.h), which any pool threads share; whichever leaves the job last goes
-// on with the task, so that no thread waits for a submitted one. A thread that waits for a task which is still in the
-// queue runs it itself.
+// A task runs as a sequence of jobs (sched.h), each shared by any pool threads. The last thread to leave a job
+// continues the task, so that no thread waits for a submitted task. A thread that waits for a queued task runs it
+// itself.
 //
 // The pool has as many threads as the scheduler has workers from the first submit on. Every function may be called from
 // any thread.
@@ -44,8 +44,8 @@ typedef struct pyd_submit_options_s {
   // having run.
   pyd_task_t* const* after;
   uint32_t after_count;
-  // Another that ends first, however it ends. May be NULL.
-  pyd_task_t* behind;
+  // A task that ends first, with any status. May be NULL.
+  pyd_task_t* order_after;
   // Called once when the task has ended, on the thread that ended it and with no lock held. May be NULL. Not in the
   // child of a fork.
   void (*on_done)(void* context, pyd_task_t* task);
@@ -63,7 +63,7 @@ void pyd_task_set_blocking(pyd_task_t* task);
 void pyd_task_retain(pyd_task_t* task);
 // A submitted task continues. NULL is allowed.
 void pyd_task_release(pyd_task_t* task);
-// Takes a reference to the end of a task, for |behind| of a later task. It does not retain the payload.
+// Takes a reference to the end of a task, for |order_after| of a later task. It does not retain the payload.
 void pyd_task_retain_end(pyd_task_t* task);
 void pyd_task_release_end(pyd_task_t* task);
 
@@ -94,7 +94,7 @@ bool pyd_task_is_skipped(const pyd_task_t* task);
 // ---- for kinds
 
 // Runs |job|, whose interrupt is ignored in favour of the task's. True: it has ended, with pyd_task_failure. False:
-// other threads are still in it, and the last one goes on with the task. Only in |advance|.
+// other threads are still in it, and the last one continues the task. Only in |advance|.
 bool pyd_task_share(pyd_task_t* task, const pyd_sched_job_t* job, uint32_t worker);
 const pyd_sched_failure_t* pyd_task_failure(const pyd_task_t* task);
 // Wanted when the task is cancelled.

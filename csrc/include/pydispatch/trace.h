@@ -1,9 +1,9 @@
-// What threads do, as events for a timeline. Each thread that records has a track: a ring of fixed size, which it alone
+// A recorder of timeline events. Each thread that records has a track: a ring of fixed size, which it alone
 // writes, without a lock and without allocating. A full ring overwrites its oldest events; how many were lost is
-// counted. An event has a copy of its name, so that programs may be gone when it is read.
+// counted. An event has a copy of its name, so that it can be read after its program was freed.
 //
-// A recorder is given to a scheduler (pyd_sched_options_t), whose threads and calls find it there, and outlives it. Any
-// thread may call anything here at any time, but for create and destroy.
+// The options of a scheduler (pyd_sched_options_t) name the recorder of its threads and calls, which outlives the
+// scheduler. Any thread may call any function here at any time, except create and destroy.
 #ifndef PYDISPATCH_TRACE_H_
 #define PYDISPATCH_TRACE_H_
 
@@ -16,14 +16,14 @@ extern "C" {
 #endif
 
 typedef enum pyd_trace_kind_e {
-  PYD_TRACE_CALL = 0,      // a function or procedure, as far as this thread goes through it
-  PYD_TRACE_SCHEDULE = 1,  // a plan is looked up or made
-  PYD_TRACE_SUBMIT = 2,    // a call is given to the pool or to a device's queue
+  PYD_TRACE_CALL = 0,      // a function or procedure on the calling thread
+  PYD_TRACE_SCHEDULE = 1,  // a plan is looked up or created
+  PYD_TRACE_SUBMIT = 2,    // a call is submitted to the pool or to a device's queue
   PYD_TRACE_WAKE = 3,      // pool threads are woken; the count is how many
-  PYD_TRACE_RUN = 4,       // workgroups of a dispatch, or pieces of a fill or copy
+  PYD_TRACE_RUN = 4,       // workgroups of a dispatch, or chunks of a fill or copy
   PYD_TRACE_HOST = 5,      // a host command
   PYD_TRACE_WAIT = 6,      // at the end of a job, for a compute permit, for a submitted call, or for a device
-  PYD_TRACE_IDLE = 7,      // a pool thread without work: it looks for some, or sleeps
+  PYD_TRACE_IDLE = 7,      // a pool thread without work: it searches, or sleeps
 } pyd_trace_kind_t;
 
 #define PYD_TRACE_NAME_BYTES 92  // a longer name is cut

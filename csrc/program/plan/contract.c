@@ -48,7 +48,7 @@ pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executab
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_program_settle(pyd_program_t* program) {
+pyd_status_t pyd_program_apply_contracts(pyd_program_t* program) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; program->has_contracts && i < program->function_count && pyd_ok(status); ++i) {
     status = pyd_function_analyse(program, &program->functions[i]);

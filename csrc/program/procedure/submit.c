@@ -47,7 +47,7 @@ static pyd_status_t submit_in_order(pyd_state_t* state, pyd_task_t* task, const 
   pyd_submit_options_t ordered = options ? *options : (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
   pthread_mutex_lock(&state->submit_mutex);
   pyd_task_t* last = state->last;
-  ordered.behind = last;
+  ordered.order_after = last;
   pyd_status_t status = pyd_task_submit(task, &ordered);
   if (pyd_ok(status)) {
     pyd_task_retain_end(task);

@@ -100,7 +100,7 @@ def _listed_size(entry: Entry) -> Term | None:
     shape = entry.tensor.owner
     if not isinstance(shape, Operation) or shape.name != "tensor.from_elements":
         return None
-    element = shape.operands[entry.place]
+    element = shape.operands[entry.index]
     while isinstance(element.owner, Operation) and element.owner.name in ("arith.index_cast", "arith.index_castui"):
         element = element.owner.operands[0]
     return term_of(element) if isinstance(element.type, IndexType) or constant_index(element) is not None else None

@@ -1,10 +1,10 @@
 """The freestanding C library that every embedded ELF may use: mem*, libm in float and double, and the functions that
-compilers call unasked (half, bfloat16, 128-bit integers).
+compilers call implicitly (half, bfloat16, 128-bit integers).
 
 The C sources are in `csrc/`, and compiled in `library.tar.xz`: see `pydispatch.compiler.devlib.prebuilt`.
-Two forms are made of the bitcode and kept: `bitcode` for what is worth inlining and vectorising in the caller (libm),
-`objects` for everything, to be given to the linker as archives. A kernel that was optimised with the bitcode may still
-need the objects: LLVM makes new calls (`memset`, `__multi3`) as late as instruction selection.
+Two forms of the bitcode are cached: `bitcode` for functions worth inlining and vectorising in the caller (libm), and
+`objects` for all functions, as archives for the linker. A kernel that was optimised with the bitcode may still need the
+objects: LLVM makes new calls (`memset`, `__multi3`) as late as instruction selection.
 
 Accuracy (`docs/math.md`): within 2 units in the last place, most within 1.2.
 """

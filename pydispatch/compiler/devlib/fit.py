@@ -1,10 +1,10 @@
 """Computes every polynomial and table of the mathematical functions: of kernel IR and of the device library in C.
 
 Run `python -m pydispatch.compiler.devlib.fit` (needs mpmath) after a change. It writes `csrc/coefficients.h` and
-`kernel_ir/math/coefficients.py`, which are kept in the repository, so that nobody else needs to. A polynomial is the
+`kernel_ir/math/coefficients.py`, which are in the repository, so that a build needs no mpmath. A polynomial is the
 interpolant at Chebyshev nodes, computed with 200 bits, then rounded: its error is within a small factor of the best
-possible one, far below the rounding error of the evaluation. What must hold exactly (the leading terms) is not fitted
-but written out where the polynomial is used, and it is fitted to the rest.
+possible one, far below the rounding error of the evaluation. Leading terms, which must be exact, are not
+fitted: the user of the polynomial adds them.
 """
 
 from __future__ import annotations
@@ -223,12 +223,12 @@ def header(double: Fitted, floats: Fitted) -> str:
     bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280))
     words = [0, *((bits >> (1280 - 64 * (i + 1))) & (2**64 - 1) for i in range(20))]
     out.append("#define PYD_TWO_OVER_PI {" + ", ".join(f"{w:#018x}" for w in words) + "}\n")
-    # For a float m 2^e with 24-bit m and biased exponent b: 2^(b-150) * 2/pi mod 4 in pieces of 28, 28 and 53 bits.
+    # For a float m 2^e with 24-bit m and biased exponent b: 2^(b-150) * 2/pi mod 4 in parts of 28, 28 and 53 bits.
     rows = []
     for biased in range(100, 255):
         value = mp.ldexp(2 / mp.pi, biased - 150)
         value -= 4 * mp.floor(value / 4)
-        # The pieces end at fixed bits where reduction took place, so that m times a piece is exact.
+        # The parts end at fixed bits where reduction took place, so that m times a part is exact.
         rows.append(parts(value, 28, 28, 53))
     out.append(table("PYD_TWO_OVER_PI_F", rows))
 
@@ -239,7 +239,7 @@ def header(double: Fitted, floats: Fitted) -> str:
         rows.append(parts(value - 4 * mp.nint(value / 4), 53, 53, 53, 53))
     out.append(table("PYD_TURNS", rows))
 
-    # Powers of two times 2/pi, mod 4 to nearest, in pieces whose products with a float are exact.
+    # Powers of two times 2/pi, mod 4 to nearest, in parts whose products with a float are exact.
     for power in (22, 51, 80):
         value = mp.ldexp(2 / mp.pi, power)
         constant(f"PYD_TURN{power}", value - 4 * mp.nint(value / 4), 28, 28, 28, 53)

@@ -43,8 +43,8 @@ LEVELS: dict[str, tuple[str, tuple[str, ...]]] = {
     "riscv64": ("riscv64", ()),
     "nvptx64": ("nvptx64", ("+ptx60",)),
 }
-"""Name -> architecture and features to compile for. The sources tell no more apart (`#if`), and attributes of machines
-are taken away: bitcode of the first level that a machine has is what compiling for that machine gives."""
+"""Name -> architecture and features to compile for. The sources distinguish no more (`#if`), and attributes of machines
+are removed: bitcode of the first level of a machine equals bitcode compiled for that machine."""
 
 
 def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
@@ -115,7 +115,7 @@ def write(path: Path = FILE) -> None:
         archived = dict(pool.map(lambda member: compiled_member(*member), names))
     archived |= {"sources": sources().encode(), "compiler": tools.find().fingerprint().encode()}
     with tarfile.open(path, "w:xz", preset=9) as archive:
-        for name in sorted(archived, key=lambda name: name.partition("/")[::-1]):  # what is alike lies side by side
+        for name in sorted(archived, key=lambda name: name.partition("/")[::-1]):  # similar ones in a row
             entry = tarfile.TarInfo(name)
             entry.size = len(archived[name])
             archive.addfile(entry, io.BytesIO(archived[name]))

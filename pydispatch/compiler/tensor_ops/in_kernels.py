@@ -44,7 +44,7 @@ def _open_size(elements: Elements, value: SSAValue, axis: int) -> Index:
         raise CompileError(
             f"the sizes of argument {getattr(value, 'index', '?')} ({value.type}) are not stated",
             location_of(elements.source),
-            "a dynamic argument of a dispatch goes through flow.dispatch.tie_shape first",
+            "flow.dispatch.tie_shape states the sizes of a dynamic argument of a dispatch",
         )
     rule = rule_of(value.op)
     term = None if rule is None else rule.size(value.op, value, axis)
@@ -62,7 +62,7 @@ def index_of(elements: Elements, term: Stated) -> Index:
     if isinstance(term, Dim):
         return elements.dims(term.tensor)[term.axis]
     if isinstance(term, Entry):
-        size = elements.at(elements.entry, term.tensor, [term.place])
+        size = elements.at(elements.entry, term.tensor, [term.index])
         is_index = isinstance(size.type, IndexType)
         return size if is_index else elements.entry.pure(arith.IndexCastOp(size, IndexType()))
     parts = [index_of(elements, part) for part in term.parts]

@@ -1,4 +1,4 @@
-"""The rule of an operation on tensors: its sizes, its elements, and where its result lies."""
+"""The rule of an operation on tensors: its sizes, its elements, and the memory of its result."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class View(TensorOp):
 class Update(TensorOp):
     """An operation whose result is one operand, its destination, with some elements replaced by those of operand 0.
 
-    In place only these are written. `element` is for where the whole result is wanted as values.
+    An update in place writes only these elements. `element` computes any element of the result.
     """
 
     destination: ClassVar[int] = 1

@@ -12,10 +12,10 @@ from pydispatch.ir.values import Dim, shape_of
 
 @dataclass(frozen=True)
 class Entry:
-    """An element of a tensor of sizes, such as the shape that `tensor.reshape` is given."""
+    """An element of a tensor of sizes, such as the shape operand of `tensor.reshape`."""
 
     tensor: SSAValue
-    place: int
+    index: int
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ Term = int | SSAValue | Dim | Sum | Product
 """A size; equal terms are equal sizes."""
 
 Stated = Term | Entry
-"""What an operation says of a size of its result."""
+"""A size of a result, as its operation states it."""
 
 
 def add(parts: Sequence[Term]) -> Term:
@@ -64,7 +64,7 @@ def multiply(parts: Sequence[Term]) -> Term:
 
 
 def values_in(term: Stated | None) -> Iterator[SSAValue]:
-    """Yield the index values that a term is made of."""
+    """Yield the index values in a term."""
     if isinstance(term, SSAValue):
         yield term
     elif isinstance(term, Sum | Product):

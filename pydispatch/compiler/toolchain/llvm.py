@@ -1,8 +1,8 @@
 """LLVM, through llvmlite: text and bitcode in, an object file out.
 
-llvmlite's LLVM is built with assertions: what it does not expect ends the process. `opened`, `host`, `bitcode_symbols`
-and `version` therefore ask a process of LLVM's own (`llvm_process`), where the rest of this file runs; and callers pass
-only text of our emitter and bitcode that `objects` has checked.
+llvmlite's LLVM is built with assertions: unexpected input ends the process. `opened`, `host`, `bitcode_symbols` and
+`version` therefore run in a process of their own (`llvm_process`), as the rest of this file does; and callers pass only
+text of our emitter and bitcode that `objects` has checked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The programs that the compiler runs: clang, and ld.lld for what the linker of pydispatch leaves out.
 
-A clang (17 or newer) and an ld.lld (15 or newer) on PATH come first; otherwise the ones inside the `ziglang` wheel are
-used. `PYDISPATCH_CLANG` and `PYDISPATCH_LLD` name a program outright. Their versions are asked for once, and kept while
-the files stay as they are.
+A clang (17 or newer) and an ld.lld (15 or newer) on PATH are preferred to those of the `ziglang` wheel.
+`PYDISPATCH_CLANG` and `PYDISPATCH_LLD` name a program. Versions are queried once, and cached until the files change.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class CpuLinker:
             resolution, providers = provide(self.registry, commands)
             module.link_commands(resolution, [(provider.address, provider.context) for provider in providers])
         if self._resolution is not None:
-            self._resolution.settle()
+            self._resolution.end()
         if self._importing:
             from pydispatch.runtime.program.imports import report
 

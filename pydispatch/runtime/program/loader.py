@@ -111,7 +111,7 @@ def _link_executables(
         module.load_contracts(file.find(CONTRACTS, True))
         for chosen in stated:
             module.set_contracts(chosen.index, chosen.entry["contracts"])
-        module.settle()
+        module.apply_contracts()
     return variants
 
 

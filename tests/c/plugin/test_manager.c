@@ -152,11 +152,11 @@ static void test_order(void) {
   EXPECT_OK(resolve(r, 4, twice, &got));
   CHECK(got.functions[0] == f3 && got.functions[2] == f3 && got.functions[1] == f3 && got.functions[3] == f3);
   EXPECT_OK(pyd_resolution_resolver(r)->resolve(pyd_resolution_resolver(r)->self, 0, NULL, NULL, NULL));
-  pyd_resolution_settle(r);
-  pyd_resolution_settle(r);
+  pyd_resolution_end(r);
+  pyd_resolution_end(r);
   EXPECT(
       resolve(r, 1, names, &got), INVALID_ARGUMENT,
-      "executable 'exe': its imports cannot be resolved: the resolution is settled: begin another one for further executables");
+      "executable 'exe': its imports cannot be resolved: the resolution has ended: begin another one for further executables");
   pyd_resolution_free(r);
   EXPECT(pyd_plugin_manager_remove(manager, 77), INVALID_ARGUMENT, "provider 77 is not registered (any more)");
   pyd_plugin_manager_release(manager);
@@ -272,7 +272,7 @@ static void test_hot_swap(void) {
   EXPECT_OK(pyd_plugin_manager_remove(manager, used));
   EXPECT_OK(pyd_plugin_manager_remove(manager, unused));
   CHECK(released == 0);
-  pyd_resolution_settle(r);
+  pyd_resolution_end(r);
   CHECK(released == 1 && strcmp(pyd_resolution_provider(r, 0)->label, "b") == 0);
   EXPECT_OK(pyd_resolution_begin(manager, &other));
   EXPECT(resolve(other, 1, (const char*[]){"a"}, &got), MISSING_IMPORT,
@@ -334,7 +334,7 @@ static void* read_thread(void* argument) {
     result_t got;
     EXPECT_OK(pyd_resolution_begin(shared, &r));
     EXPECT_OK(resolve(r, 3, (const char*[]){"a", "?b", "?swap"}, &got));
-    pyd_resolution_settle(r);
+    pyd_resolution_end(r);
     CHECK(got.functions[0](NULL, got.contexts[0], NULL) == 1);
     if (got.functions[2]) CHECK(got.functions[2](NULL, got.contexts[2], NULL) == 0);
     // Plugins are loaded at the same time, too.

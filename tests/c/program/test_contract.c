@@ -12,7 +12,7 @@ typedef struct parts_s {
   bool writes_argument;
   bool is_scalar;  // the size comes from a scalar argument of the function
   bool writes_constant;
-  bool is_chosen;  // the kernel is chosen in the call, so that no contract is known when the program is settled
+  bool is_chosen;  // the kernel is chosen in the call, so that no contract is known when contracts are applied
 } parts_t;
 
 // f(x: tensor<?xf32>, s): one dispatch of an export with the constants (n low, n high, any) over (transient, result).
@@ -70,7 +70,7 @@ static pyd_status_t plan(parts_t parts, int64_t n, uint64_t scalar, bool settles
   CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 4));
   // By the ordinal in the library, which is not the program's.
   CHECK_OK(pyd_program_set_contracts(program, 0, contracts, (uint32_t[]){NONE, 0}, 2));
-  if (settles) CHECK_OK(pyd_program_settle(program));
+  if (settles) CHECK_OK(pyd_program_apply_contracts(program));
   pyd_plan_t* made = NULL;
   pyd_status_t status = pyd_plan_create(program, 0, &n, &scalar, &made);
   CHECK(pyd_ok(status) == (made != NULL));
@@ -88,7 +88,7 @@ static pyd_plan_t* make_plan(pyd_program_t* program, pyd_program_t* contracts, u
   CHECK_OK(pyd_program_set_constant(program, 0, (pyd_span_t){memory, 64}));
   CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 4));
   if (contracts) CHECK_OK(pyd_program_set_contracts(program, 0, contracts, (uint32_t[]){NONE, 0}, 2));
-  CHECK_OK(pyd_program_settle(program));
+  CHECK_OK(pyd_program_apply_contracts(program));
   CHECK_OK(pyd_plan_create(program, 0, (int64_t[]){10}, &scalar, &plan));
   return plan;
 }
@@ -148,7 +148,7 @@ static void test_chosen(void) {
 static void test_edges(void) {
   static builder_t b;
   pyd_program_t *program = make((parts_t){.bytes = 40, .grid = 4}), *contracts = make_contract(3, 6);
-  CHECK_OK(pyd_program_settle(program));
+  CHECK_OK(pyd_program_apply_contracts(program));
   CHECK(!pyd_contract_reads(&program->exports[0], 0));
   CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 4));
   CHECK_OK(pyd_program_set_contracts(program, 0, contracts, (uint32_t[]){NONE, 0}, 2));
@@ -188,7 +188,7 @@ int main(void) {
                 "binding 1: the kernel writes argument 0 'x', which is never written");
   parts = good, parts.writes_constant = true;
   CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT, "binding 1: the kernel writes constant 0, which is never written");
-  // A size that is a scalar: part of the key when the program is settled, refused when it is not.
+  // A size that is a scalar: part of the key when contracts are applied, refused when it is not.
   parts = good, parts.is_scalar = true;
   CHECK_OK(plan(parts, 10, 10, true));
   CHECK_REFUSED(plan(parts, 10, 11, true), CORRUPT, "binding 0: the kernel needs 44 bytes, given 40 bytes");

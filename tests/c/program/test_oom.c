@@ -155,7 +155,7 @@ static pyd_status_t contracted_life(pyd_span_t bytes) {
   pyd_status_t status = pyd_program_decode(bytes, &program);
   if (pyd_ok(status)) status = pyd_program_set_executable(program, 0, &kSampleExecutable, 0, 4);
   if (pyd_ok(status)) status = pyd_program_set_contracts(program, 0, program, (uint32_t[]){NONE, 1}, 2);
-  if (pyd_ok(status)) status = pyd_program_settle(program);
+  if (pyd_ok(status)) status = pyd_program_apply_contracts(program);
   if (pyd_ok(status)) status = pyd_plan_create(program, 0, NULL, NULL, &plan);
   CHECK(!pyd_ok(status) || (program->has_contracts && pyd_program_command_count(program) == 1));
   pyd_plan_free(plan);

@@ -153,7 +153,7 @@ static void test_failure(void) {
   submit(first, NULL);
   submit(second, &(pyd_submit_options_t){.after = &first, .after_count = 1});
   submit(third, &(pyd_submit_options_t){.after = (pyd_task_t*[]){second, first}, .after_count = 2});
-  submit(behind, &(pyd_submit_options_t){.behind = first});
+  submit(behind, &(pyd_submit_options_t){.order_after = first});
   CHECK(!pyd_task_is_done(second) && pyd_task_wait(third, 1000, NULL) == PYD_WAIT_TIMEOUT, "the gate is closed");
   atomic_store(&gate, 0);
   wait_without_running(third);
@@ -484,7 +484,7 @@ static void* use(void* seed) {
     if ((random >> 12) % 3 == 0) work->cost.picoseconds = 0;
     pyd_submit_options_t options = {.priority = (random >> 9) % 3, .on_done = (random >> 11) % 2 ? on_done : NULL};
     if (previous && (random >> 13) % 2) options.after = &previous, options.after_count = 1;
-    if (previous && (random >> 14) % 2) options.behind = previous;
+    if (previous && (random >> 14) % 2) options.order_after = previous;
     pyd_status_t status = pyd_task_submit(task, &options);
     if (!pyd_ok(status)) {  // it is being closed
       CHECK(pyd_status_code(status) == PYD_CODE_INVALID_ARGUMENT, "%s", pyd_status_text(status));
@@ -530,7 +530,7 @@ static void test_fork(void) {
   pyd_task_t *runs = make(1, 8, &sum), *waits = make(1, 8, &sum);
   ((work_t*)pyd_task_payload(runs))->gate = &gate;
   submit(runs, NULL);
-  submit(waits, &(pyd_submit_options_t){.behind = runs});
+  submit(waits, &(pyd_submit_options_t){.order_after = runs});
   pyd_sched_fork_prepare(shared);
   pid_t child = fork();
   if (child == 0) {
@@ -538,7 +538,7 @@ static void test_fork(void) {
     bool is_lost = pyd_task_wait(runs, PYD_WAIT_FOREVER, NULL) == PYD_WAIT_DONE && !pyd_ok(pyd_task_status(runs)) &&
                    pyd_task_is_done(waits) && !pyd_task_cancel(waits);
     pyd_task_t* fresh = make(2, 8, &sum);
-    submit(fresh, &(pyd_submit_options_t){.behind = waits});
+    submit(fresh, &(pyd_submit_options_t){.order_after = waits});
     wait_without_running(fresh);
     _exit(is_lost && pyd_ok(pyd_task_status(fresh)) ? 0 : 1);
   }

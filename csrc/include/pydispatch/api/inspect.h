@@ -1,4 +1,5 @@
-// What programs and calls are made of (api.h). Texts that are returned here end with their length, not with a NUL.
+// Executables, commands and times of programs and calls (api.h). Texts that are returned here end with their length,
+// not with a NUL.
 #ifndef PYDISPATCH_API_INSPECT_H_
 #define PYDISPATCH_API_INSPECT_H_
 
@@ -42,7 +43,7 @@ typedef struct pyd_api_command_s {
   pyd_api_text_t name;        // the export of a dispatch; a host command
   uint32_t grid[3];           // workgroups of a dispatch in x, y and z; zeros when it runs nothing
   uint32_t reserved;
-  uint64_t bytes;  // of all ranges of memory that it is given
+  uint64_t bytes;  // of all its operands
 } pyd_api_command_t;
 
 // When a command ran: nanoseconds since its call began; both 0 when it ran nothing.

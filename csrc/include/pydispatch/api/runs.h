@@ -76,7 +76,7 @@ typedef enum pyd_api_outcome_e {
   PYD_API_FAILED = 2,
   PYD_API_CANCELLED =
       3,                // by event_cancel, an interrupt, the end of the device's threads; perhaps after parts have run
-  PYD_API_SKIPPED = 4,  // has not run, because a call that it comes after has not succeeded
+  PYD_API_SKIPPED = 4,  // has not run, because a call that must succeed first has not
 } pyd_api_outcome_t;
 
 // Options of a submission. Zero is the default of every field except |struct_size|.
@@ -85,9 +85,9 @@ typedef struct pyd_api_submit_s {
   uint32_t priority;   // pyd_api_priority_t: which of the waiting calls begins first
   uint32_t after_count;
   pyd_api_event_t* const* after;  // calls of the same device that must succeed first; may be released afterwards
-  // Called once when the call has ended, on the thread that ended it and with no lock held; waiting threads may go on
-  // before. |event| is valid until it returns, also when it was released or not asked for. It may submit, and must not
-  // wait for calls.
+  // Called once when the call has ended, on the thread that ended it and with no lock held; waiting threads may
+  // continue earlier. |event| is valid until it returns, also when it was released or not requested. It may submit, and
+  // must not wait for calls.
   void (*on_done)(void* context, pyd_api_event_t* event);
   void* context;
   uint32_t workers;  // threads that work for it at once, at most; 0: all of the device. Results do not depend on it

@@ -1,12 +1,12 @@
-"""Scalars and memrefs of kernel IR in a shader: how wide registers are, and memrefs as a place and numbers.
+"""Scalars and memrefs of kernel IR in a shader: widths of registers, and memrefs as a storage and strides.
 
 Registers: i1 is a truth value; integers of up to 32 bits have 32 bits and those of up to 64 bits have 64, extended with
 their sign; f32 and f64 are themselves; floats of 16 bits and less are their bits, as integers of that width. So kernels
-compute on every type with 32-bit integers and floats alone, and need more only for i64 and f64, and for storage of 8
-and 16 bits.
+compute on every type with 32-bit integers and floats, and need more only for i64 and f64, and for storage of 8 and 16
+bits.
 
-Buffers hold elements as they lie in memory: i1 in a byte, i2, i4 and f4 packed, low bits first. Memory of workgroups
-and invocations holds what registers hold.
+Buffers have the elements of kernel IR in memory: i1 in a byte, i2, i4 and f4 packed, low bits first. Memory of
+workgroups and invocations has elements as in registers.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ class Body:
                           "sym_visibility": StringAttr("private")}  # fmt: skip
             self.globals.append(memref.GlobalOp.create(properties=properties))
         whole = self.op(memref.GetGlobalOp, type_, name=SymbolRefAttr(symbol))
-        place = self.op(arith.IndexCastOp, INDEX, at)
-        return self.op(memref.LoadOp, element, whole, place)
+        index = self.op(arith.IndexCastOp, INDEX, at)
+        return self.op(memref.LoadOp, element, whole, index)
 
     def finish(self, results: Sequence[SSAValue]) -> func.FuncOp:
         """Build the function of this body, which returns `results`."""

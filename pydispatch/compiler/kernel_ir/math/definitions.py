@@ -230,7 +230,7 @@ def _is_normal(body: Body, value: SSAValue) -> Truth:
 
 
 def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_inverse: bool) -> SSAValue:
-    """value * scale, or value / scale: rounded once; NaN where either is. The exponent of the scale alone counts."""
+    """Return value * scale, or value / scale, rounded once; NaN where either is. Of the scale the exponent counts."""
     power = Float8E8M0FNUType()
     # f32 holds the product of a small float and a power exactly; to 16 bits it would round what f32 cut off.
     bits = bit_width(value.type), bit_width(target)

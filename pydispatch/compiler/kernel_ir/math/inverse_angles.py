@@ -34,7 +34,7 @@ def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
 
 
 def _subtract_from_angle(angle: float, angle_low: float, s: Number, tail: Number) -> Number:
-    """Return an angle, given as two parts, less s and tail; s is not more than the angle."""
+    """Return the sum of the two parts of an angle, less s and tail; s is not more than the angle."""
     high, low = fast_sum(s.new(angle), -s)
     return high + ((low + angle_low) - tail)
 
@@ -66,8 +66,8 @@ def _angle(y: Number, x: Number) -> Pair:
         high, low = t, (t * z) * polynomial(z, "atan")
     else:
         high, low = _table_angle(small, large)
-    turned, rest = fast_sum(high.new(pio2), -high)
-    return choose(steep, turned, high), choose(steep, rest + (pio2_low - low), low)
+    complement, rest = fast_sum(high.new(pio2), -high)
+    return choose(steep, complement, high), choose(steep, rest + (pio2_low - low), low)
 
 
 def _table_angle(small: Number, large: Number) -> Pair:
@@ -108,7 +108,7 @@ def atan2(y: Number, x: Number) -> Number:
     thin = a < b * format.tiny
     high, low = _angle(choose(thin, 0.0, a * by), b * by)
     high = choose(thin, a / b, high)  # may be subnormal
-    turned, rest = fast_sum(high.new(2.0 * pio2), -high)
+    complement, rest = fast_sum(high.new(2.0 * pio2), -high)
     back = x.is_negative()
-    angle = choose(back, turned, high) + choose(back, rest + (2.0 * pio2_low - low), low)
+    angle = choose(back, complement, high) + choose(back, rest + (2.0 * pio2_low - low), low)
     return choose(x.is_nan() | y.is_nan(), NAN, angle.with_sign_of(y))

@@ -17,16 +17,16 @@ from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum, two_sum
 
 Quadrant: TypeAlias = tuple[Pair, Word]
-"""(an angle within half a quarter turn, the number of quarter turns that come on top, modulo 4)."""
+"""(an angle within half a quarter turn, the number of quarter turns to add, modulo 4)."""
 
 MOST_CHOSEN = 16
 """Words of a table that are chosen from rather than read: a table is memory of every invocation."""
 
 
 def _words(at: Word, width: int) -> list[Word]:
-    """Return four words of 2/pi from word number `at` on; word 0 lies before the point."""
+    """Return four words of 2/pi from word number `at` on; word 0 is before the point."""
     count = 21 if width == 64 else 9
-    values = [0, *(TWO_OVER_PI >> (1280 - width * place) & (1 << width) - 1 for place in range(1, count))]
+    values = [0, *(TWO_OVER_PI >> (1280 - width * index) & (1 << width) - 1 for index in range(1, count))]
     if count > MOST_CHOSEN:
         signed = [value - (value >> 63 << 64) for value in values]
         type_ = IntegerType(64)
@@ -34,12 +34,12 @@ def _words(at: Word, width: int) -> list[Word]:
     words = [at.new(value) for value in values]
     for bit, moved in ((1, 8), (2, 4), (4, 4)):  # `at` is 4 at most
         has = (at & bit).differs(0)
-        words[:moved] = [choose(has, words[place + bit], words[place]) for place in range(moved)]
+        words[:moved] = [choose(has, words[index + bit], words[index]) for index in range(moved)]
     return words[:4]
 
 
 def _digits(exponent: Word, first_bit: int) -> list[Word]:
-    """Return the three words of 2/pi that matter, as half words, lowest first."""
+    """Return the three significant words of 2/pi, as half words, lowest first."""
     width = exponent.width
     half = width // 2
     first = exponent - (first_bit - width)  # the bit with weight 2 after the product
@@ -59,11 +59,11 @@ def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
     limbs: list[Word] = []
     for shift, part in enumerate((factor & mask, factor >> half)):
         carry: Word | None = None
-        for place, digit in enumerate(digits[: len(digits) - shift], shift):
+        for index, digit in enumerate(digits[: len(digits) - shift], shift):
             total = digit * part
-            for more in (carry, limbs[place] if shift else None):
+            for more in (carry, limbs[index] if shift else None):
                 total = total if more is None else total + more
-            limbs[place : place + 1] = [total & mask]
+            limbs[index : index + 1] = [total & mask]
             carry = total >> half
     return limbs[5] << half | limbs[4], limbs[3] << half | limbs[2]
 
@@ -72,8 +72,8 @@ def _fraction(high: Word, low: Word) -> Pair:
     """Return (high, low) as a number below 1: the sum of its half words, which are exact."""
     half = high.width // 2
     parts = [
-        (word >> half if place % 2 == 0 else word & (1 << half) - 1).to_float() * 2.0 ** (-half * (place + 1))
-        for place, word in enumerate((high, high, low, low))
+        (word >> half if index % 2 == 0 else word & (1 << half) - 1).to_float() * 2.0 ** (-half * (index + 1))
+        for index, word in enumerate((high, high, low, low))
     ]
     first, second = fast_sum(parts[0], parts[1])
     third, fourth = fast_sum(parts[2], parts[3])
@@ -90,7 +90,7 @@ def large_quadrant(x: Number) -> Quadrant:
     exponent = bits >> fraction & (1 << (width - 1 - fraction)) - 1
     mantissa = bits & (1 << fraction) - 1 | 1 << fraction
     high, low = _product(_digits(exponent, format.bias + fraction + 2), mantissa)
-    # Two bits before the point: the nearest whole number goes.
+    # Subtract the nearest whole number, with two bits before the point.
     n = high + (1 << (width - 3)) >> width - 2
     high, low = high << 2 | low >> width - 2, low << 2
     below = high < 0

@@ -9,7 +9,7 @@ from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 
 STEPS = 4
-"""Of the division in an iteration; one more stands before them, and is all for most quotients."""
+"""Steps of the division in an iteration. One step before the loop suffices for most quotients."""
 
 
 def remainder(x: Number, y: Number) -> Number:

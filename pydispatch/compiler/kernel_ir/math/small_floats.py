@@ -1,6 +1,6 @@
 """Floats of 16 bits and less: their bits to and from f32 in integers, rounded once to nearest even, without branches.
 
-Nothing here depends on how a device rounds or flushes: every step is exact on f32 normal numbers. What lies beyond the
+Nothing here depends on how a device rounds or flushes: every step is exact on f32 normal numbers. A value beyond the
 largest number becomes infinity, NaN in a format without infinities, the largest number in one without either; a NaN
 that the format lacks becomes -0. f8E8M0FNU takes the exponent of an f32 as it is.
 """
@@ -56,7 +56,7 @@ class Layout:
 
     @property
     def beyond(self) -> int:
-        """The code of what lies above the largest number, without sign."""
+        """Return the code of values above the largest number, without sign."""
         if self.special == "ieee":
             return self.most + 1
         return self.most if self.special == "finite" else self.nan

@@ -1,4 +1,4 @@
-"""Tensors that are made of scalars: constants, splats, empty tensors, listed and generated elements."""
+"""Tensors of scalars: constants, splats, empty tensors, listed and generated elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.values import shape_of
 
 SMALL_CONSTANT = 64
-"""Elements of the largest constant that stands inside kernels; larger ones are read from the artifact's memory."""
+"""Elements of the largest constant that kernels contain; larger ones are read from the artifact's memory."""
 
 
 class Constant(TensorOp):

@@ -42,7 +42,7 @@ class Cast(View):
 
 
 class TieShape(Cast):
-    """The tensor with its dynamic sizes given."""
+    """A tensor whose dynamic sizes are operands."""
 
     name = "flow.tensor.tie_shape"
 
@@ -188,12 +188,12 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
         bits: SSAValue | None = None
         for part in range(to_bits // from_bits):
             element_index = build.plus(build.times(linear, to_bits // from_bits), part)
-            piece = as_integer(build, elements.at(build, source, build.split(element_index, sizes)), from_bits)
-            piece = build.pure(arith.ExtUIOp(piece, whole))
+            element = as_integer(build, elements.at(build, source, build.split(element_index, sizes)), from_bits)
+            element = build.pure(arith.ExtUIOp(element, whole))
             if part:
                 shift = build.pure(arith.ConstantOp.from_int_and_width(part * from_bits, whole))
-                piece = build.pure(arith.ShLIOp(piece, shift))
-            bits = piece if bits is None else build.pure(arith.OrIOp(bits, piece))
+                element = build.pure(arith.ShLIOp(element, shift))
+            bits = element if bits is None else build.pure(arith.OrIOp(bits, element))
         assert bits is not None
         return from_integer(build, bits, want)
     if from_bits % to_bits:
