@@ -2,9 +2,10 @@
 
     python bench/python_kernels.py [--only saxpy] [--seconds S] [--json FILE]
 
-Needs Numba and gcc; clang is compared where it is installed, without OpenMP, so with one worker. Sizes are those of a last-level cache and beyond; every implementation takes the same arrays and
-writes the same results, which are compared first; then they take turns, with one worker and with two. Compiling is what a kernel that
-was never compiled takes, when the compiler has compiled others before.
+Needs Numba and gcc; clang is compared where it is installed, without OpenMP, so with one worker. Sizes are those of a
+last-level cache and beyond. Every implementation takes the same arrays and writes the same results, which are compared
+first; then they take turns, with one worker and with two. Compiling is what a kernel that was never compiled takes,
+when the compiler has compiled others before.
 """
 
 from __future__ import annotations

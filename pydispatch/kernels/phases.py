@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -175,7 +176,7 @@ class Phases(Subgroups):
                     self._reduction(node)
                 elif part.kind == "exchange":
                     call = self.check_exchange(node)
-                    self._parallel(lambda call=call: self.publish(call, self._own_value(call)))  # type: ignore[misc]
+                    self._parallel(functools.partial(self._publish, call))
                 if part.kind in ("barrier", "reduction", "exchange"):
                     self.end_phase()
 
@@ -343,6 +344,11 @@ class Phases(Subgroups):
         return end
 
     # ---- reductions
+
+    def _publish(self, call: ast.Call) -> None:
+        """Emit what an invocation stores for an operation on a subgroup before all invocations meet."""
+        has_changing_lane = not all(self._is_pure(lane, self._assigned) for lane in call.args[1:])
+        self.publish(call, self._own_value(call), has_changing_lane)
 
     def _own_value(self, call: ast.Call) -> Scalar:
         """Return the first argument of a collective in this invocation."""

@@ -28,10 +28,21 @@ class Subgroups(Coverage):
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         super().__init__(source, workgroup)
-        self._published: dict[ast.Call, MemoryRef] = {}
+        self._published: dict[ast.AST, MemoryRef] = {}
 
-    def publish(self, node: ast.Call, value: Scalar) -> None:
-        """Emit the store of this invocation's value for a call, into memory that is allocated by its first store."""
+    def publish(self, node: ast.Call, value: Scalar, has_changing_lane: bool) -> None:
+        """Emit the stores that this invocation makes for a call before all invocations meet.
+
+        has_changing_lane: whether the call is a shuffle whose lane depends on memory. It is stored, too, since other
+        invocations may write that memory after they have met.
+        """
+        self._publish_value(node, value)
+        if has_changing_lane:
+            lane = self._lane(node)
+            self._publish_value(node.args[1], cast(self.writer, lane, "i32") if isinstance(lane, Literal) else lane)
+
+    def _publish_value(self, node: ast.AST, value: Scalar) -> None:
+        """Emit the store of this invocation's value of a node, into memory that is allocated by its first store."""
         memory = self._published.get(node)
         if memory is None or memory.dtype != value.type:
             count = math.prod(self.workgroup)
@@ -73,13 +84,17 @@ class Subgroups(Coverage):
         self.writer.has_effects = True
         return self.writer.value(f"memref.load {memory.name}[{index.name}] : {memory.type}", memory.dtype)
 
+    def _lane(self, node: ast.Call) -> Scalar | Literal:
+        """Emit the lane of a shuffle. Raise CompileError if it is no integer."""
+        lane = self.number(node.args[1])
+        if not (isinstance(lane.value, int) if isinstance(lane, Literal) else lane.type in INTEGERS):
+            raise self.error(node.args[1], f"{described(lane)} as a lane", "convert it: pydispatch.i32(...)")
+        return lane
+
     def _shuffled(self, node: ast.Call, memory: MemoryRef) -> Scalar:
         """Emit the read of the value of another invocation; of the own value if there is no such invocation."""
-        stated = self.number(node.args[1])
-        if not (isinstance(stated.value, int) if isinstance(stated, Literal) else stated.type in INTEGERS):
-            raise self.error(node.args[1], f"{described(stated)} as a lane", "convert it: pydispatch.i32(...)")
-        lane = cast(self.writer, stated, "index")
-        linear = self._linear_id()
+        linear, lanes = self._linear_id(), self._published.get(node.args[1])
+        lane = cast(self.writer, self._lane(node) if lanes is None else self._loaded(lanes, linear), "index")
         other = binary(self.writer, "+", self._begin(linear), lane)
         assert isinstance(other, Scalar)
         inside = [

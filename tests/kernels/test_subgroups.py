@@ -57,3 +57,23 @@ def test_subgroups(device: str) -> None:
         np.testing.assert_array_equal(turned[part], values[::-1] if len(values) == 32 else values)
         np.testing.assert_array_equal(bits[part], sum(1 << k for k, value in enumerate(values) if value > 0))
         np.testing.assert_array_equal(scan[part], values.cumsum())
+
+
+@pd.kernel(workgroup=32, grid=1)
+def rotated(x: Annotated[pd.View, pd.i32[32]], y: Annotated[pd.View, pd.i32[32]]) -> None:
+    """The lanes are read from memory that the invocations write after they have met."""
+    lanes = pd.shared(32, pd.i32)
+    own = pd.local_id(0)
+    lanes[own] = (own + 1) % 32
+    pd.barrier()
+    value = pd.subgroup_shuffle(x[own], lanes[31 - own])
+    lanes[own] = 0
+    y[own] = value
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_lane_is_read_before_invocations_meet(device: str) -> None:
+    x = np.arange(32, dtype=np.int32) * 3
+    artifact = pd.compile(rotated, targets={"ptx-interpreter": "cuda"}.get(device, device))
+    result = pd.device(device).load(artifact).rotated(x, np.zeros(32, np.int32))
+    np.testing.assert_array_equal(np.asarray(result), x[(32 - np.arange(32)) % 32])
