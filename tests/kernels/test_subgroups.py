@@ -64,7 +64,7 @@ def rotated(x: Annotated[pd.View, pd.i32[32]], y: Annotated[pd.View, pd.i32[32]]
     """The lanes are read from memory that the invocations write after they have met."""
     lanes = pd.shared(32, pd.i32)
     own = pd.local_id(0)
-    lanes[own] = (own + 1) % 32
+    lanes[own] = pd.i32((own + 1) % 32)
     pd.barrier()
     value = pd.subgroup_shuffle(x[own], lanes[31 - own])
     lanes[own] = 0
