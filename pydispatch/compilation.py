@@ -92,7 +92,7 @@ def jax_source(
     Example:
         >>> prefill = pd.jax_source(model.prefill, tokens, params=params)
         >>> decode = pd.jax_source(model.decode, token, cache, params=params)
-        >>> artifact = pd.compile({"prefill": prefill, "decode": decode})   # one copy of the weights
+        >>> artifact = pd.compile({"prefill": prefill, "decode": decode})  # shared weights
     """
     with importing("compiling", "compiler", CompileError):
         from pydispatch.integrations.jax import jax_source as jax_source_

@@ -12,7 +12,10 @@ import pydispatch as pd
 ROWS, COLUMNS, DEPTH, BAND = 32, 32, 16, 4
 
 
-@pd.kernel(workgroup=64, grid=lambda a, b, bias, y: pd.cdiv(a.shape[0], ROWS) * pd.cdiv(b.shape[1], COLUMNS))
+@pd.kernel(
+    workgroup=64,
+    grid=lambda a, b, *_: pd.cdiv(a.shape[0], ROWS) * pd.cdiv(b.shape[1], COLUMNS),
+)
 def product_with_epilogue(
     a: Annotated[pd.View, pd.f32["m", "k"]],
     b: Annotated[pd.View, pd.f32["k", "n"]],

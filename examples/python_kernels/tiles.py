@@ -24,7 +24,7 @@ def saxpy(a: F32, x: Vector, y: Vector) -> None:
 
 @pd.kernel(workgroup=128, grid=lambda x, y: pd.cdiv(x.shape[0], 4))
 def softmax(x: Matrix, y: Matrix) -> None:
-    """Four rows of at most 1,024 elements: what is outside of the view is -inf, and adds nothing."""
+    """Softmax of four rows of at most 1,024 elements; those outside x are -inf."""
     i = pd.group_id(0) * 4
     rows = pd.load(x[i : i + 4, 0:1024], -math.inf)
     powers = pd.exp(rows - pd.max(rows, axis=1, keepdims=True))
@@ -54,10 +54,11 @@ Keys = Annotated[pd.View, pd.f32["keys", HEAD]]
 
 @pd.kernel(workgroup=64, grid=lambda q, k, v, y: pd.cdiv(q.shape[0], QUERIES))
 def attention(q: Head, k: Keys, v: Keys, y: Head) -> None:
-    """softmax(q @ k.T / 8) @ v, 32 keys at a time: the scores of all keys are never there at once."""
+    """softmax(q @ k.T / 8) @ v, with the scores of 32 keys at a time in memory."""
     i = pd.group_id(0) * QUERIES
     queries = q[i : i + QUERIES, :]
-    top, total = pd.full((QUERIES, 1), -math.inf, pd.f32), pd.zeros((QUERIES, 1), pd.f32)
+    top = pd.full((QUERIES, 1), -math.inf, pd.f32)
+    total = pd.zeros((QUERIES, 1), pd.f32)
     result = pd.zeros((QUERIES, HEAD), pd.f32)
     for j in range(0, k.shape[0], 32):
         scores = queries @ k[j : j + 32, :].T

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import fork_server
 import pytest
+from documents import commands
 
 from pydispatch.cli import check as command
 from pydispatch.cli.__main__ import main
@@ -215,9 +215,9 @@ def test_the_summary_is_the_same_in_each_run_and_order(folder):
 
 
 def test_the_command_of_the_document(folder):
-    (line,) = re.findall(r"^pydispatch check (.*)$", (ROOT / "docs/language.md").read_text(), re.MULTILINE)
+    (words,) = commands("docs/language.md")
     (folder / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
-    done = fork_server.run(["-m", "pydispatch.cli", "check", *line.split()], folder)
+    done = fork_server.run(["-m", "pydispatch.cli", *words[1:]], folder)
     assert done.returncode == 0, done.stdout
     summary = (folder / "checks.txt").read_text().splitlines()
     assert summary == sorted(summary) and summary[0].endswith(" cpu ok") and summary[1].endswith(" vulkan:0 ok")

@@ -8,6 +8,7 @@ from pathlib import Path
 import fork_server
 import numpy as np
 import pytest
+from documents import commands
 
 import pydispatch as pd
 
@@ -42,10 +43,8 @@ def test_the_example_from_a_shell(tmp_path: Path) -> None:
 
 
 def test_functions_linked_when_compiling_and_at_load(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "cuda.md").read_text()
-    command = re.search(r"^pydispatch (run functions.mlir .*)$", text, re.MULTILINE)
-    assert command is not None
-    done = fork_server.run([*CLI, *command[1].split()], EXAMPLE)
+    (words,) = (words for words in commands("docs/cuda.md") if "functions.mlir" in words)
+    done = fork_server.run([*CLI, *words[1:]], EXAMPLE)
     assert done.stdout == "EXEC @mixed_invocation\nresult[0]: hal.buffer_view\n8xf32=96 96 96 96 96 96 96 96\n", (
         done.stderr
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from documents import commands
 
 import pydispatch as pd
 from pydispatch.cli.__main__ import main as cli
@@ -36,11 +37,9 @@ def test_the_python_way_and_the_commands(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    document = (ROOT / "docs" / "match-and-replace.md").read_text()
-    commands = [line for line in document.splitlines() if line.startswith("pydispatch ")]
-    assert len(commands) == 7
-    for command in commands:
-        words = command.split()
+    documented = commands("docs/match-and-replace.md")
+    assert len(documented) == 7
+    for words in documented:
         assert cli(words[1:]) == 0
         if words[1] == "run":
             assert "4xf32=101 101 101 101" in capsys.readouterr().out
