@@ -1,8 +1,8 @@
 """Continue a text with a language model: python examples/llm/chat.py [PROMPT] [--device cpu|vulkan|webgpu]
 
-Without a prompt, each line of the standard input is one. `--model` names a folder with `config.json`, `*.safetensors`
-and `tokenizer.json`, or a GGUF file beside a `tokenizer.json`; by default it is the small model of this folder, which
-`train.py` trained on the documentation.
+Without a prompt, each line of the standard input is one, and one that is too long is reported and left out. `--model`
+names a folder with `config.json`, `*.safetensors` and `tokenizer.json`, or a GGUF file beside a `tokenizer.json`; by
+default it is the small model of this folder, which `train.py` trained on the documentation.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from command_line import report, run
 from config import Config
 from model import Decoder
+from weights import file_of
 
 import pydispatch as pd
 
@@ -31,7 +33,7 @@ def lines_of(stream: Iterable[str]) -> Iterable[str]:
     return (line.rstrip("\n") for line in stream if line.strip())
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prompt", nargs="?")
     parser.add_argument("--model", type=Path, default=HERE / "small")
@@ -42,18 +44,26 @@ def main() -> None:
     parser.add_argument("--top-p", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    tokenizer = file_of(arguments.model, "tokenizer.json")
     program, config = loaded(arguments.model, arguments.device, arguments.max_tokens)
-    folder = arguments.model if arguments.model.is_dir() else arguments.model.parent
-    with pd.generate.Engine(program, folder / "tokenizer.json", stop=config.end_tokens) as engine:
+    status = 0
+    with pd.generate.Engine(program, tokenizer, stop=config.end_tokens) as engine:
         for prompt in lines_of(sys.stdin) if arguments.prompt is None else [arguments.prompt]:
+            try:
+                answer = engine.submit(
+                    prompt, max_new_tokens=arguments.tokens, temperature=arguments.temperature, top_p=arguments.top_p,
+                    seed=arguments.seed,
+                )  # fmt: skip
+            except pd.InvalidArgumentError as error:
+                report(error)
+                status = 1
+                continue
             print(prompt, end="", flush=True)
-            for piece in engine.submit(
-                prompt, max_new_tokens=arguments.tokens, temperature=arguments.temperature, top_p=arguments.top_p,
-                seed=arguments.seed,
-            ):  # fmt: skip
+            for piece in answer:
                 print(piece, end="", flush=True)
             print()
+    return status
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from weights import file_of
 
 DEFAULTS: dict[str, Any] = {
     "use_sliding_window": False, "partial_rotary_factor": 1.0, "scale_attn_by_inverse_layer_idx": False,
@@ -72,10 +73,15 @@ class Config:
         """Read `config.json` of a folder.
 
         Raises:
-            ValueError: The architecture, the activation or another field has a value that decoders here lack.
+            FileNotFoundError: The folder has no such file.
+            ValueError: A field is missing, or the architecture, the activation or another field has a value that
+                decoders here lack.
         """
-        path = Path(folder) / "config.json"
-        fields = json.loads(path.read_text("utf-8"))
+        path = file_of(folder, "config.json")
+        try:
+            fields = json.loads(path.read_text("utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path}: no JSON: {error}") from None
         architecture = fields.get("model_type")
         if architecture not in ("llama", "qwen2", "qwen3", "gpt2"):
             raise ValueError(f"{path}: model_type {architecture!r} is not one of gpt2, llama, qwen2, qwen3")
@@ -89,7 +95,10 @@ class Config:
                 raise ValueError(f"{path}: {name} is {stated[name]!r}; decoders of examples/llm have {value!r}")
         end = fields.get("eos_token_id")
         end_tokens = tuple(end if isinstance(end, list) else [] if end is None else [end])
-        return (_of_gpt2 if architecture == "gpt2" else _of_llama)(fields, architecture, end_tokens)
+        try:
+            return (_of_gpt2 if architecture == "gpt2" else _of_llama)(fields, architecture, end_tokens)
+        except KeyError as error:
+            raise ValueError(f"{path}: a {architecture} model needs the field {error}") from None
 
 
 def _of_gpt2(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, ...]) -> Config:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from model import Decoder
 from tokenizers import Tokenizer
+from weights import file_of
 
 import pydispatch as pd
 from pydispatch.generate import Engine
@@ -31,11 +32,10 @@ class Served:
             sequences: Requests that are generated at once.
             max_tokens: Longest prompt and answer together.
         """
+        tokenizer = file_of(model, "tokenizer.json")
         decoder = Decoder.read(model, max_sequences=sequences, max_tokens=max_tokens)
         artifact = pd.compile(decoder.programs(), targets=device.partition(":")[0].partition("?")[0])
-        folder = model if model.is_dir() else model.parent
-        tokenizer = (folder / "tokenizer.json").read_text("utf-8")
-        return cls(artifact.to_bytes(), tokenizer, decoder.config.end_tokens)
+        return cls(artifact.to_bytes(), tokenizer.read_text("utf-8"), decoder.config.end_tokens)
 
     def engine(self, device: str = "cpu") -> Engine[str]:
         """Return an engine on a device of this process."""

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from command_line import run
 from served import Served
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -172,7 +173,7 @@ def failure(error: Exception) -> Response:
     return JSONResponse({"error": {"message": str(error), "type": kind, "code": None}}, status, headers)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=HERE / "small", help="folder, or a GGUF file")
     parser.add_argument("--device", default="cpu")
@@ -184,7 +185,8 @@ def main() -> None:
     served = Served.read(arguments.model, arguments.device, arguments.sequences, arguments.max_tokens)
     engine = served.engine(arguments.device)
     uvicorn.run(application(engine, arguments.model.resolve().name), host=arguments.host, port=arguments.port)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

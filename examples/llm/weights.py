@@ -71,6 +71,27 @@ def _read_only(array: Array) -> Array:
     return array
 
 
+def file_of(model: str | Path, name: str) -> Path:
+    """Return the path of a file of a model: in its folder, or beside its GGUF file.
+
+    Raises:
+        FileNotFoundError: There is no such file; the message says what a model consists of.
+    """
+    path = Path(model).with_name(name) if Path(model).is_file() else Path(model) / name
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} does not exist; a model is a folder with config.json, model.safetensors and tokenizer.json, or a "
+            "GGUF file beside a tokenizer.json"
+        )
+    return path
+
+
+class MissingWeightError(KeyError, ValueError):
+    """A model has no weight of a name that its architecture needs."""
+
+    __str__ = ValueError.__str__  # without the quotes of a KeyError
+
+
 class Weights(Mapping[str, Array]):
     """Arrays of a model folder by name, from `model.safetensors`, or from the files that an index lists."""
 
@@ -84,13 +105,13 @@ class Weights(Mapping[str, Array]):
             raise ValueError(f"{index}: files are in the folder itself, but it names {sorted(names)}")
         self._arrays: dict[str, Array] = {}
         for name in sorted(names):
-            self._arrays |= read_safetensors(self.folder / name)
+            self._arrays |= read_safetensors(file_of(folder, name))
 
     def __getitem__(self, name: str) -> Array:
         try:
             return self._arrays[name]
         except KeyError:
-            raise KeyError(f"{self.folder} has no weight '{name}'") from None
+            raise MissingWeightError(f"{self.folder} has no weight '{name}'") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)

@@ -16,9 +16,11 @@ EXPECTED: dict[str, Any] = json.loads((ROOT / "tests" / "llm" / "continuation.js
 """A prompt, and what `transformers` continues it with."""
 
 
-def test_two_prompts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both prompts are the same: the second one reads cached pages."""
+def test_prompts_of_the_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both prompts are the same: the second one reads cached pages. One between them is too long and is reported."""
     monkeypatch.setattr(sys, "argv", ["chat.py", "--temperature", "0", "--tokens", str(EXPECTED["count"])])
-    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{EXPECTED['prompt']}\n\n{EXPECTED['prompt']}\n"))
-    chat.main()
-    assert capsys.readouterr().out == 2 * f"{EXPECTED['text']}\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{EXPECTED['prompt']}\n\n{'word ' * 600}\n{EXPECTED['prompt']}\n"))
+    assert chat.main() == 1
+    printed = capsys.readouterr()
+    assert printed.out == 2 * f"{EXPECTED['text']}\n"
+    assert printed.err.startswith("chat.py: a prompt of ") and printed.err.count("\n") == 1
