@@ -16,7 +16,7 @@ bool pyd_dl_may_print(pyd_span_t file);
 // Opens a library with all its symbols bound at once and hidden from every other library; runs its constructors. SYSTEM
 // with the system's reason.
 pyd_status_t pyd_dl_open(const char* path, void** out_handle);
-// The same from bytes. UNSUPPORTED where the system has no anonymous files.
+// Opens a library in memory, as pyd_dl_open. UNSUPPORTED where the system has no anonymous files.
 pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle);
 // NULL when there is none.
 void* pyd_dl_symbol(void* handle, const char* name);

@@ -61,7 +61,7 @@ static pyd_span_t loaded_bytes(pyd_span_t file, const uint8_t* headers, uint32_t
   return (pyd_span_t){0};
 }
 
-// What the dynamic section of a library points at. Empty: it is not there, or not in the file.
+// Tables that the dynamic section of a library points at. Empty: there is none, or it is not in the file.
 typedef struct elf_tables_s {
   pyd_span_t names;    // of the symbols that it defines or asks for
   pyd_span_t symbols;  // up to the end of their segment

@@ -33,9 +33,9 @@ bool pyd_json_bool(pyd_json_t* json, bool* out_value);
 bool pyd_json_null(pyd_json_t* json);
 // Any value, which must be well-formed.
 void pyd_json_skip(pyd_json_t* json);
-// Before the first value.
+// Skips white space before the first value.
 void pyd_json_skip_space(pyd_json_t* json);
-// After the only value of the text.
+// Requires the end of the text, after its only value.
 void pyd_json_finish(pyd_json_t* json);
 
 bool pyd_json_refuse(pyd_json_t* json, const char* expected);

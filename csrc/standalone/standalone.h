@@ -7,7 +7,7 @@
 #include "pydispatch/plugin_host.h"
 #include "standalone/manifest.h"
 
-// What a device owns.
+// A device and the objects that it owns.
 typedef struct pyd_standalone_device_s {
   pyd_sched_t* sched;
   pyd_pool_t* pool;

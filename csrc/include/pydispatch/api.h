@@ -97,7 +97,7 @@ typedef struct pyd_api_s {
   // the first index that is known to have failed. |cost| may be NULL.
   pyd_status_t (*parallel_for)(pyd_api_device_t* device, uint32_t x, uint32_t y, uint32_t z, pyd_api_body_fn_t body,
                                void* context, pyd_api_cost_t* cost);
-  // The same over [0, count), by ranges. KERNEL: {0, index, 0, 0, code}.
+  // Runs |body| on ranges of [0, count), as parallel_for. KERNEL: {0, index, 0, 0, code}.
   pyd_status_t (*parallel_range)(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
                                  pyd_api_cost_t* cost);
 
@@ -205,9 +205,9 @@ typedef struct pyd_api_s {
   // A pyd_api_outcome_t, without waiting; also for calls that were submitted before a fork: they are cancelled in the
   // child.
   uint32_t (*event_outcome)(pyd_api_event_t* event);
-  // What the call has ended with, the event's: do not free it. NULL for success and while it has not ended.
+  // Returns the status of the call, which the event owns: do not free it. NULL for success and before the end.
   pyd_status_t (*event_status)(pyd_api_event_t* event);
-  // Asks for an early end: a call that waits for a thread ends at once, one that runs between two workgroups as
+  // Requests an early end: a call that waits for a thread ends at once, one that runs between two workgroups as
   // call_run_until does, one that waits for other calls after them. 1 when it had not ended: it will not succeed. Else
   // 0, and nothing changes.
   uint32_t (*event_cancel)(pyd_api_event_t* event);
@@ -217,8 +217,8 @@ typedef struct pyd_api_s {
   // if |index| is too large. KERNEL: executable and export; MISSING_IMPORT: executable and symbols; COMMAND: the host
   // command.
   const char* (*status_name)(pyd_status_t status, uint32_t kind, uint32_t index);
-  // Ends the device's threads: cancels what is in flight and returns when all of it has ended and every |on_done| has
-  // returned. What call_run runs meanwhile is finished by its callers. Later calls start the threads again. Release the
+  // Ends the device's threads: cancels submitted calls, and returns when all of them have ended and every |on_done| has
+  // returned. Callers of call_run finish their calls. Later calls start the threads again. Release the
   // GIL around it, since bodies and callbacks may want it. INVALID_ARGUMENT on a thread that works for the device.
   pyd_status_t (*device_close)(pyd_api_device_t* device);
   // [GIL] As device_open for "cpu", with threads and memory that it shares with no other device. |options| may be NULL.
@@ -253,8 +253,8 @@ typedef struct pyd_api_s {
                                  uint32_t count);
 
   // Memory of the embedder (api/memory.h): after a success |info|->release is called exactly once, on any thread and
-  // with no lock held, when the handle and every call that it is bound to have let it go; calls in flight are among
-  // them. INVALID_ARGUMENT, OUT_OF_MEMORY.
+  // with no lock held, when the handle and every call that it is bound to have released it, calls in flight included.
+  // INVALID_ARGUMENT, OUT_OF_MEMORY.
   pyd_status_t (*memory_import)(pyd_api_device_t* device, const pyd_api_memory_info_t* info,
                                 pyd_api_memory_t** out_memory);
   // [GIL] when it is the last reference to a released device.

@@ -44,13 +44,13 @@ typedef struct pyd_executable_options_s {
 pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_options_t* options,
                                      pyd_executable_t** out_executable);
 
-// The same of a module that pyd_elf_modules_map has mapped, with others maybe. Takes |module|, which is zero
-// afterwards, also on failure.
+// Loads a library from a module that pyd_elf_modules_map has mapped. Takes |module|, which is zero afterwards, also on
+// failure.
 pyd_status_t pyd_executable_from_module(struct pyd_elf_module_s* module, const pyd_executable_options_t* options,
                                         pyd_executable_t** out_executable);
 
-// The same around a library that is already in memory (statically linked, or opened by the system's loader) and stays
-// there for the life of the executable.
+// Loads a library that is already in memory (statically linked, or opened by the system's loader) and stays there for
+// the life of the executable.
 pyd_status_t pyd_executable_from_query(pyd_library_query_fn_t query, const pyd_executable_options_t* options,
                                        pyd_executable_t** out_executable);
 
@@ -60,7 +60,7 @@ const pyd_library_t* pyd_executable_library(const pyd_executable_t* executable);
 const pyd_environment_t* pyd_executable_environment(const pyd_executable_t* executable);
 // The range of the loaded image, for profilers and debuggers; zero when the library was not loaded by us.
 pyd_span_t pyd_executable_image(const pyd_executable_t* executable);
-// What was loaded, for debuggers; a module without memory when the library was not loaded by us.
+// The loaded module, for debuggers; one without memory when the library was not loaded by us.
 const struct pyd_elf_module_s* pyd_executable_module(const pyd_executable_t* executable);
 // The difference between an address in memory and the file's virtual address.
 uint64_t pyd_executable_bias(const pyd_executable_t* executable);

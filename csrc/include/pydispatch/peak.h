@@ -1,5 +1,5 @@
-// What the workers of a scheduler can do at most, measured here and now: what times of kernels are compared with. Other
-// load on the machine makes it less; each figure is the best of several rounds.
+// Measured peak performance of the workers of a scheduler, with which times of kernels are compared. Other load on the
+// machine lowers it; each figure is the best of several rounds.
 #ifndef PYDISPATCH_PEAK_H_
 #define PYDISPATCH_PEAK_H_
 

@@ -107,7 +107,7 @@ pyd_status_t pyd_plugin_manager_add_callback(pyd_plugin_manager_t* manager, cons
 // Loaded programs keep the functions that they use. INVALID_ARGUMENT for an unknown or removed id.
 pyd_status_t pyd_plugin_manager_remove(pyd_plugin_manager_t* manager, pyd_provider_id_t id);
 
-// Around a fork, from its handlers: the locks are held while the process is copied.
+// Handlers of a fork. The locks are held while the process is copied.
 void pyd_plugin_manager_before_fork(pyd_plugin_manager_t* manager);
 void pyd_plugin_manager_after_fork(pyd_plugin_manager_t* manager);
 

@@ -19,19 +19,19 @@ typedef struct pyd_pool_s pyd_pool_t;
 
 // |retain_bytes|: maximum size of the free blocks that are retained.
 pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool);
-// With memory of |allocator|, which may be NULL, instead of the system's; also for the pool itself. It is copied.
+// Creates a pool, also the structure itself, in memory of |allocator|, which is copied; NULL: the system's memory.
 pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool);
 // Whether the environment requests that blocks are filled when they are acquired: PYDISPATCH_CHECK=poison. Its only
 // reader; INVALID_ARGUMENT for another value. Pools query it when they are created.
 pyd_status_t pyd_poison_requested(bool* out_requested);
-// Whether the pool fills the blocks that it hands out. A user of the pool fills memory that it hands out again by
-// itself.
+// Whether the pool fills the blocks that it returns. A user that reuses a block fills it by itself.
 bool pyd_pool_is_poisoned(const pyd_pool_t* pool);
-// Every float of any width that is read from it is a NaN, every signed integer is -1.
+// Byte of filled blocks: every float of any width in them is a NaN, every signed integer is -1.
 #define PYD_POISON_BYTE 0xff
-// The maximum of memory in use and free, unlimited without it. Before the pool is shared.
+// Sets the maximum of used and free memory, before the pool is shared. Default: unlimited.
 void pyd_pool_set_limit(pyd_pool_t* pool, uint64_t limit_bytes);
-// What it was made with: for whatever belongs to the pool's user. All zero without one. Valid while the pool is.
+// Returns the allocator of the pool, for other memory of the pool's user; all zero for the system's memory. Valid while
+// the pool is.
 const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool);
 // Every block must have been released.
 void pyd_pool_destroy(pyd_pool_t* pool);
@@ -51,8 +51,8 @@ typedef struct pyd_pool_stats_s {
 } pyd_pool_stats_t;
 void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats);
 
-// Around fork (pthread_atfork): |prepare| in the parent, then |done| on either side. Without them a child that was
-// forked while another thread was inside the pool would deadlock.
+// Handlers of a fork (pthread_atfork): |prepare| in the parent, then |done| in both processes. Without them a child
+// that was forked while another thread was inside the pool would deadlock.
 void pyd_pool_fork_prepare(pyd_pool_t* pool);
 void pyd_pool_fork_done(pyd_pool_t* pool);
 

@@ -26,7 +26,7 @@ pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, 
 pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt);
 // No call may be running.
 void pyd_state_free(pyd_state_t* state);
-// Around fork: |prepare| in the parent, then |done| in the parent and |child| in the child, where calls of other
+// Handlers of a fork: |prepare| in the parent, then |done| in the parent and |child| in the child, where calls of other
 // threads have ended without storing anything.
 void pyd_state_fork_prepare(pyd_state_t* state);
 void pyd_state_fork_done(pyd_state_t* state);
@@ -70,7 +70,7 @@ typedef struct pyd_procedure_observer_s {
   void* self;
   uint64_t nanoseconds;
 } pyd_procedure_observer_t;
-// As pyd_procedure_call, with commands one after another as in pyd_call_run_timed; UNSUPPORTED where that is.
+// Runs as pyd_procedure_call, but one command after another, as pyd_call_run_timed does. UNSUPPORTED where that is.
 pyd_status_t pyd_procedure_call_timed(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                       const pyd_interrupt_t* interrupt, pyd_procedure_observer_t* observer,
                                       pyd_invocation_t** out_invocation);

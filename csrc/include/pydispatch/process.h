@@ -61,8 +61,8 @@ typedef void (*pyd_process_retain_fn_t)(void* self);
 pyd_status_t pyd_process_number_add(uint64_t number, void* self, pyd_process_retain_fn_t retain);
 // An unknown number is ignored.
 void pyd_process_number_remove(uint64_t number);
-// What was added under |number| with |retain|, after that was called with it, so that a removal at the same time does
-// no harm; NULL when there is nothing of this type.
+// Returns the object that was added under |number| with |retain|, retained by it, so that it survives a concurrent
+// removal; NULL when there is no object of this type.
 void* pyd_process_number_find(uint64_t number, pyd_process_retain_fn_t retain);
 
 // ---- scopes of threads (sched.h)

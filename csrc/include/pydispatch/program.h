@@ -170,7 +170,7 @@ pyd_status_t pyd_program_apply_contracts(pyd_program_t* program);
 pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
                                 pyd_derived_t** out_derived);
 void pyd_derived_free(pyd_derived_t* derived);
-// Around fork().
+// Handlers of a fork.
 void pyd_derived_fork_prepare(pyd_derived_t* derived);
 void pyd_derived_fork_done(pyd_derived_t* derived);
 void pyd_derived_fork_child(pyd_derived_t* derived);
@@ -247,17 +247,17 @@ void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars);
 // Allocates nothing, except an arena that is too large to be retained between calls. Afterwards, failed or not, the
 // call may be run again.
 pyd_status_t pyd_call_run(pyd_call_t* call);
-// The same, ended early with INTERRUPTED when |interrupt| (may be NULL) requests it: results are unspecified then, and
-// the call may be run again. It is polled between two workgroups, after 1024 of them or a millisecond at the latest; a
-// workgroup that has begun always finishes. Ignored with a runner (program_device.h).
+// Runs as pyd_call_run, and ends early with INTERRUPTED when |interrupt| (may be NULL) requests it: results are
+// unspecified then, and the call may be run again. The interrupt is polled between two workgroups, after 1024 of them
+// or a millisecond at the latest; a workgroup that has begun always finishes. Ignored with a runner (program_device.h).
 pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt);
-// Nanoseconds since the run began; both 0 for a command that ran nothing.
+// Times of a command, in nanoseconds since the run began; both 0 for a command that ran nothing.
 typedef struct pyd_command_time_s {
   uint64_t begin, end;
 } pyd_command_time_t;
-// As pyd_call_run_until, with commands one after another also where they are independent, each with all threads, and
-// the time that each took: |out_times| has room for pyd_plan_command_count. Commands of a chain run together and have
-// one time. After a failure those that did not run have zeros. UNSUPPORTED with a runner.
+// Runs as pyd_call_run_until, but one command after another, each with all threads, and measures each command:
+// |out_times| has room for pyd_plan_command_count. Commands of a chain run together and have
+// one time. After a failure, commands that did not run have zeros. UNSUPPORTED with a runner.
 pyd_status_t pyd_call_run_timed(pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* out_times);
 // A scalar result of the last run, as a 64-bit register value.
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result);

@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-// As pyd_program_set_executable, for code of the device, which has checked exports and layouts itself.
+// Links an executable of the device, which has checked exports and layouts itself. Otherwise as
+// pyd_program_set_executable.
 pyd_status_t pyd_program_set_device_executable(pyd_program_t* program, uint32_t index, uint32_t variant,
                                                uint32_t alignment);
 
@@ -33,18 +34,19 @@ typedef struct pyd_runner_s {
   void* self;
 } pyd_runner_t;
 
-// Before any call; not thread safe. |runner.self| outlives the program.
+// Sets the runner, before any call. Not thread safe. |runner.self| outlives the program.
 void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner);
 
 // Memory of a device. It holds the tensors of procedures while they run, and globals between calls. A block is an
 // opaque handle of device memory. Called from any thread, concurrently.
 typedef struct pyd_device_memory_s {
   void* self;
-  // As the runner; pyd_call_buffer gives blocks. A result may have the block of the argument that it is tied to.
+  // Runs |call|, as a runner; pyd_call_buffer returns blocks. A result may have the block of the argument that it is
+  // tied to.
   pyd_status_t (*run)(void* self, pyd_call_t* call);
-  // A block of at least |bytes| bytes, with any content.
+  // Acquires a block of at least |bytes| bytes, with any content.
   pyd_status_t (*acquire)(void* self, uint64_t bytes, void** out_block);
-  // The block of a constant of the program, which is only read. Released as others are.
+  // Acquires the block of a constant of the program, which is only read.
   pyd_status_t (*constant)(void* self, uint32_t index, void** out_block);
   void (*release)(void* self, void* block);
   // |bytes| bytes from |at| on of a block to |to| in another one.
@@ -54,7 +56,7 @@ typedef struct pyd_device_memory_s {
   pyd_status_t (*write)(void* self, void* block, const void* source, uint64_t bytes);
 } pyd_device_memory_t;
 
-// Before the first state of the program; not thread safe. |memory.self| outlives the program.
+// Sets the memory, before the first state of the program. Not thread safe. |memory.self| outlives the program.
 void pyd_program_set_device_memory(pyd_program_t* program, pyd_device_memory_t memory);
 
 #ifndef PYD_MORE_COMMANDS
@@ -119,8 +121,8 @@ typedef struct pyd_buffer_info_s {
 uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan);
 void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info);
 
-// The 32-bit constants of all dispatches, one after another. Those that depend on scalars which are not part of the
-// plan's key have the values of the scalars that it was created with.
+// The 32-bit constants of all dispatches, one after another. Constants that depend on scalars outside the plan's key
+// have values for the scalars that the plan was created with.
 uint32_t pyd_plan_constant_count(const pyd_plan_t* plan);
 const uint32_t* pyd_plan_constants(const pyd_plan_t* plan);
 // Whether constants, patterns or scalar results change with scalars that are not part of the key.

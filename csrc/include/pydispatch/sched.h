@@ -48,7 +48,7 @@ typedef struct pyd_permits_s pyd_permits_t;
 pyd_permits_t* pyd_permits_create(void);
 // After the last scheduler that uses the permits is destroyed. NULL is allowed.
 void pyd_permits_destroy(pyd_permits_t* permits);
-// Around fork, before the handlers of its schedulers in the child.
+// Handlers of a fork; in the child they run before those of the schedulers.
 void pyd_permits_fork_prepare(pyd_permits_t* permits);
 void pyd_permits_fork_parent(pyd_permits_t* permits);
 void pyd_permits_fork_child(pyd_permits_t* permits);
@@ -153,9 +153,9 @@ uint32_t pyd_sched_available_cpus(void);
 // Cores among them, without their SMT siblings and, on hybrid CPUs, the slow ones: at least 1, and within the quota.
 uint32_t pyd_sched_default_workers(void);
 
-// Around fork (pthread_atfork): |before| in the parent, then |parent| and |child| on either side. In the child the pool
-// has no threads; the next job that needs them restarts them. A child that was forked from inside a body may only exec
-// or exit, because the rest of its job ran on threads that it does not have.
+// Handlers of a fork (pthread_atfork): |prepare| in the parent, then |parent| in the parent and |child| in the child.
+// In the child the pool has no threads; the next job that needs them restarts them. A child that was forked from inside
+// a body may only exec or exit, because the rest of its job ran on threads that it does not have.
 void pyd_sched_fork_prepare(pyd_sched_t* sched);
 void pyd_sched_fork_parent(pyd_sched_t* sched);
 void pyd_sched_fork_child(pyd_sched_t* sched);

@@ -55,7 +55,7 @@ pyd_status_t pyd_status_make(pyd_code_t code, const char* format, ...)
 #endif
     ;
 
-// As pyd_status_make, and attaches numbers that a caller can act on without parsing the text. KERNEL: {command,
+// Creates a status with numbers that a caller can act on without parsing the text. KERNEL: {command,
 // workgroup x, y, z, code}; MISSING_IMPORT: {how many}; COMMAND: {command, 0, 0, 0, code}.
 pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], const char* format, ...)
 #if defined(__GNUC__)
@@ -63,7 +63,7 @@ pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], co
 #endif
     ;
 
-// What a name that is attached to a status is the name of.
+// Kinds of names that are attached to statuses.
 typedef enum pyd_status_name_e {
   PYD_STATUS_EXECUTABLE,  // KERNEL, MISSING_IMPORT: the executable that failed
   PYD_STATUS_EXPORT,      // KERNEL: its export

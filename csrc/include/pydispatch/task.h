@@ -52,7 +52,7 @@ typedef struct pyd_submit_options_s {
   void* context;
 } pyd_submit_options_t;
 
-// With |bytes| of zeroed payload, aligned to 16. The caller has a reference.
+// Creates a task with |bytes| of zeroed payload, aligned to 16. The caller has a reference.
 pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, size_t bytes, pyd_task_t** out_task);
 void* pyd_task_payload(pyd_task_t* task);
 // Declares, before submission, that the task may sleep, for example in host commands. |run| of its kind then runs it on
@@ -86,9 +86,9 @@ typedef enum pyd_wait_e { PYD_WAIT_DONE, PYD_WAIT_TIMEOUT, PYD_WAIT_INTERRUPTED 
 // Waits for |nanoseconds| at most. |interrupt| (may be NULL) ends the waiting, or the task when this thread runs it.
 pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt);
 
-// Of a task that is done; stays with the task.
+// Returns the status of a completed task, which the task owns.
 pyd_status_t pyd_task_status(const pyd_task_t* task);
-// Of a task that is done: it was not run, because one that it waited for had failed or was cancelled.
+// Whether a completed task was not run, because a task that it waited for had failed or was cancelled.
 bool pyd_task_is_skipped(const pyd_task_t* task);
 
 // ---- for kinds

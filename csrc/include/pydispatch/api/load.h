@@ -1,4 +1,4 @@
-// What a program is loaded from (api.h).
+// Sources of a program: files, bytes and parameters (api.h).
 #ifndef PYDISPATCH_API_LOAD_H_
 #define PYDISPATCH_API_LOAD_H_
 

@@ -69,7 +69,7 @@ typedef enum pyd_api_priority_e {
   PYD_API_PRIORITY_LOW = 2,
 } pyd_api_priority_t;
 
-// What has become of a submitted call. Every call has exactly one of the last four, once.
+// State of a submitted call, which ends with exactly one of the last four.
 typedef enum pyd_api_outcome_e {
   PYD_API_PENDING = 0,  // it has not ended
   PYD_API_SUCCEEDED = 1,

@@ -102,13 +102,13 @@ FUNCTIONS: dict[str, Callable[..., Number | tuple[Number, ...]]] = {
     "arith.minnumf": extremes.minimum_number,
     "arith.remf": remainder,
 }
-"""Of f32 and f64."""
+"""Definitions of functions of f32 and f64."""
 
 COMPOSED: dict[str, Callable[..., Number]] = {
     "math.rsqrt": lambda x: 1.0 / x.sqrt(),
     "math.clampf": lambda x, low, high: x.maximum(low).minimum(high),
 }
-"""Of all types that a target computes in, with the flags of the operation."""
+"""Definitions for all types that a target computes in, with the flags of the operation."""
 
 TESTS: dict[str, Callable[[Number], Truth]] = {
     "math.isnan": lambda x: x.is_nan(),

@@ -144,7 +144,7 @@ class FlowReshape(Reshape):
 
 
 class Bitcast(Cast):
-    """The same bits as elements of another type of the same width."""
+    """A reinterpretation of elements as another type of the same width."""
 
     name = "tensor.bitcast"
 
@@ -156,7 +156,7 @@ class Bitcast(Cast):
 
 
 class FlowBitcast(FlowReshape):
-    """The same bits as elements of any other type: an element may be several of the source, or a part of one."""
+    """A reinterpretation of elements as any other type: an element may be several of the source, or a part of one."""
 
     name = "flow.tensor.bitcast"
     view = False
