@@ -30,8 +30,8 @@ def complete(groups: FusionGroups) -> None:
 
 
 def _copy_duplicable(groups: FusionGroups) -> None:
-    """Copy duplicable operations into the groups that read them. An operation that is also read outside of groups
-    becomes a group of its own if it must be stored.
+    """Copy duplicable operations into the groups that read them, the last one first. An operation that is also read
+    outside of groups becomes a group of its own if it must be stored.
     """
     for op in reversed(list(groups.position)):
         if op in groups.group_of or op.parent is None or not is_duplicable(op):
@@ -60,7 +60,10 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
             has_other_readers = True
             continue
         is_legal = op_is_view or op in groups.intermediates.get(group, ())
-        union = groups.in_order({*groups.members[group], op})
+        uncopied = {
+            other for other in groups.intermediates.get(group, ()) if groups.position[other] < groups.position[op]
+        }
+        union = groups.in_order({*groups.members[group], *uncopied, op})
         reason = None if is_legal else groups.legality.violation(union)
         if reason is not None:
             has_other_readers = True

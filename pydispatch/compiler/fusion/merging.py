@@ -281,7 +281,14 @@ class FusionGroups:
                     if self._reason_not_to_merge([source, middle, reader], intermediates) is None:
                         self._merge_into(middle, source, intermediates)
                         self._merge_into(reader, source, intermediates)
+                        self._join_producers(source)
                         break
+
+    def _join_producers(self, group: int) -> None:
+        """Merge a group with the groups that it reads, where that is legal."""
+        for other in dict.fromkeys(g for op in self.in_order(self.members[group]) for g in self._groups_read(op)):
+            if other in self.members and other != group and self.join(group, other) is None:
+                group = other
 
     def _readers(self, group: int) -> set[int | None]:
         """Return the groups that read values of a group, also through duplicable operations; None stands for a reader

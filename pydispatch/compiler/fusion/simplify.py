@@ -11,13 +11,15 @@ from typing import cast
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, TensorType
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.dialects.linalg.ops import GenericOp, YieldOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import has_effects, is_pure
 from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, term_of
-from pydispatch.compiler.fusion.build import reassociation
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.compiler.fusion.dim_orders import elementwise_of_copy, pad_before_copy, write_as_computed, write_as_read
 from pydispatch.compiler.fusion.maps import (
     drop_unit_dimensions,
@@ -32,6 +34,8 @@ from pydispatch.ir.core.dense import splat as splat_constant
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import tensors
+from pydispatch.ir.dialects.linalg import regions
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.structured import structured
 from pydispatch.ir.values import constant_index, shape_of
@@ -326,6 +330,19 @@ def _reshape_by_values(op: Operation) -> SSAValue | None:
     return before(tensors.TensorReshapeOp(operands=[source, source_dims, result_dims], result_types=[result]), op)
 
 
+def _compute_positions(op: Operation) -> SSAValue | None:
+    """Replace a constant 0, 1, 2, ... by the index of its element: analyses see that, and kernels load nothing."""
+    value, type_ = op.properties.get("value"), op.results[0].type
+    if not isinstance(value, NumPyArrayAttr) or not isinstance(type_, TensorType) or not value.is_iota:
+        return None
+    body, index = Block(arg_types=[type_.element_type]), regions.IndexOp(0)
+    cast = arith.IndexCastOp(index.result, type_.element_type)
+    body.add_ops([index, cast, YieldOp(cast.result)])
+    empty = before(tensor.EmptyOp([], type_), op)
+    maps, loops = affine_maps([AffineMap.identity(1)]), iterator_types(["parallel"])
+    return before(GenericOp([], [empty], Region(body), maps, loops, [type_]), op)
+
+
 def _fold_single_operand(op: Operation) -> SSAValue | None:
     """Fold a concatenation of one operand."""
     return op.operands[0] if len(op.operands) == 1 else None
@@ -364,6 +381,7 @@ RULES: dict[str, Sequence[Rule]] = {
     "tensor.insert_slice": (_fold_whole_slice,),
     "tensor.pad": (_fold_no_padding, pad_before_copy, pad_without_unit_dimensions),
     "tensor.concat": (_fold_single_operand,),
+    "flow.tensor.constant": (_compute_positions,),
     "linalg.generic": (
         _fold_copy,
         drop_unit_dimensions,

@@ -43,7 +43,8 @@ def why_not(group: Sequence[Operation], chains: bool = False) -> str | None:
     """
     chain = chain_of(group) if chains else None
     if chain is not None:
-        return next((reason for part in chain.parts if (reason := why_not(part)) is not None), None)
+        parts = ([op for op in part if op not in chain.gathers] for part in chain.parts)
+        return next((reason for part in parts if (reason := why_not(part)) is not None), None)
     try:
         generics = {o: generic_of(o) for o in group if o.name == GENERIC}
     except CompileError as error:

@@ -14,6 +14,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis.kinds import inputs_of
+from pydispatch.compiler.kernels.matmul.gathered import gathered_pages
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import DimCache, dependents, matching_dims
 from pydispatch.compiler.tensor_ops.registry import rule_of
@@ -50,6 +51,12 @@ class Chain:
     def outer(self) -> list[int]:
         """The dimensions of `rows` that are outer dimensions of both products."""
         return [d for d in range(len(shape_of(self.rows)) - 1) if self.second_loops[d] != self.second.m]
+
+    @property
+    def gathers(self) -> set[Operation]:
+        """The operations that gather the pages that a product reads as factor B."""
+        factors = (gathered_pages(c.generic.inputs[c.b.main]) for c in (self.first, self.second))
+        return {op for pages in factors if pages is not None for op in pages.operations}
 
     @property
     def first_loops(self) -> list[int]:

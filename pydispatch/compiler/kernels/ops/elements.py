@@ -126,6 +126,12 @@ class Elements:
             self._dims[value] = self.rules.sizes(self, value)
         return self._dims[value]
 
+    def resize(self, value: SSAValue, dims: list[Index]) -> None:
+        """Register sizes of a tensor other than those of its type: loops visit only the elements within them."""
+        self._dims[value] = dims
+        if value in self.row_buffers:
+            self.row_buffers[value].dims = dims
+
     def scalar(self, value: SSAValue) -> SSAValue:
         """Return the kernel value of a scalar of the dispatch function; emit its computation on first use."""
         if value in self.scalars:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, IntegerType, StringAttr, TensorType
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, IntegerType, StringAttr, TensorType, i32, i64
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -66,6 +66,16 @@ class NumPyArrayAttr(ParametrizedAttribute):
     def count(self) -> int:
         """Return the number of elements of the type."""
         return math.prod(self.type.get_shape())
+
+    @property
+    def is_iota(self) -> bool:
+        """Whether the constant has one dimension of 32 or 64-bit integers 0, 1, 2, ..."""
+        import numpy as np
+
+        element, array = self.type.element_type, self.array
+        if self.type.get_num_dims() != 1 or element not in (i32, i64) or array.dtype.kind not in "iu":
+            return False
+        return bool(np.array_equal(array.reshape(-1), np.arange(self.count)))
 
     def verify(self) -> None:
         """Raise VerifyException unless the type is static and the array consists of native-endian numbers of its

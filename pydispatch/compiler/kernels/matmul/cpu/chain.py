@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import lcm, prod
 
 from xdsl.dialects import func
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops import analysis
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.nests import emit_inner
 from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
-from pydispatch.compiler.kernels.matmul.cpu.nest import Span
+from pydispatch.compiler.kernels.matmul.column_end import column_limits
+from pydispatch.compiler.kernels.matmul.cpu.nest import End, Span
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
 from pydispatch.compiler.kernels.matmul.cpu.tile import Output, emit_rows, outputs_of
@@ -30,6 +32,10 @@ from pydispatch.ir.values import shape_of
 
 MAX_ROWS_BYTES = 128 << 10
 """Bytes of the rows of a workgroup: half of a small second-level cache, beside packed operands."""
+
+COLUMN_UNIT = 64
+"""Columns that are visited or skipped as a whole. Loops over visited columns have no remainder then, so that hidden
+columns do not change which columns share a partial sum."""
 
 MIN_WORKGROUPS = 8
 """Workgroups that there are, where rows can be cut into so many."""
@@ -112,10 +118,39 @@ def _emit(
     is_exact = tiles.count % tiles.rows == 0
     extent = tiles.rows if is_exact else build.least(tiles.rows, build.minus(tiles.count, first_row))
     buffer = frame.elements.fresh(_element_type(chain), tiles.rows * tiles.stride)
-    rows = _Rows(frame, chain, tiles, tuple(outer), Span(first_row, extent), buffer)
+    span = Span(first_row, extent)
+    end = _column_end(frame, chain, (first, second), tiles, outer, span)
+    rows = _Rows(frame, chain, tiles, tuple(outer), span, buffer, end)
     rows.emit_first_product(build, first)
     rows.emit_operations(build)
     rows.emit_second_product(build, second, result_dims)
+
+
+def _column_end(
+    frame: Frame, chain: Chain, plans: Sequence[Plan], tiles: RowTiles, outer: Sequence[Index], span: Span
+) -> End | None:
+    """Emit the end of the columns that are visible to one of the rows of a workgroup, rounded up to whole units; None
+    where all columns are visited."""
+    limits, build = column_limits(chain), frame.build
+    unit = lcm(COLUMN_UNIT, *(plan.pages.rows for plan in plans if plan.pages is not None))
+    if not limits or unit >= tiles.columns or plans[0].schedule.nr > unit:
+        return None
+
+    def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        point: list[Index] = [0] * len(shape_of(chain.scores))
+        for dim, index in zip(chain.outer, outer, strict=True):
+            point[dim] = index
+        if tiles.axis is not None:
+            point[tiles.axis] = inner.plus(span.first, i)
+        least: Index = tiles.columns
+        for limit in limits:
+            least = inner.least(least, limit.emit(frame.elements, inner, point, tiles.columns))
+        return [inner.value(inner.most(carried[0], least))]
+
+    # A row without visible columns is computed from hidden ones, as without a limit: so there is at least one.
+    (end,) = build.loop(0, span.extent, [build.index(1)], row, limit=tiles.rows)
+    end = build.bounded(end, tiles.columns + 1)
+    return End(build.least(build.times(build.ceil_quotient(end, unit), unit), tiles.columns), unit)
 
 
 @dataclass(frozen=True)
@@ -129,6 +164,7 @@ class _Rows:
         outer: Indices of the outer dimensions.
         span: The rows, along `tiles.axis`.
         buffer: Workgroup memory of the rows.
+        end: The end of the columns that are visited; None for all columns.
     """
 
     frame: Frame
@@ -137,6 +173,11 @@ class _Rows:
     outer: tuple[Index, ...]
     span: Span
     buffer: SSAValue
+    end: End | None
+
+    def _ends(self, dim: int | None) -> dict[int, End]:
+        """Return the end of the columns, which are a dimension of a product."""
+        return {} if self.end is None or dim is None else {dim: self.end}
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
         """Return the offset of an element of the rows in the buffer."""
@@ -159,7 +200,8 @@ class _Rows:
         """Emit the first product, with elementwise operations on its result."""
         chain = self.chain
         output = Output(chain.scores, list(range(len(shape_of(chain.scores)))), self._store)
-        emit_rows(self.frame, build, plan, [output], self._indices_of(chain.first_loops), self.span)
+        outer = self._indices_of(chain.first_loops)
+        emit_rows(self.frame, build, plan, [output], outer, self.span, ends=self._ends(chain.first.n))
 
     def emit_operations(self, build: Builder) -> None:
         """Emit the row-wise operations."""
@@ -167,26 +209,36 @@ class _Rows:
         self._materialize(chain.scores)
         (nest,) = analysis.analyse(self.frame, [analysis.LoopNest([(chain.rows, self.buffer)], chain.rows)])
         analysis.allocate_rows(self.frame, nest)
-        sizes = elements.dims(chain.rows)
+        columns = self._visit_columns()
 
         def element(inner: Builder, indices: list[Index]) -> None:
             self._store(inner, elements.at(inner, chain.rows, indices), indices)
 
         def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            indices: list[Index] = [0] * (len(sizes) - 1)
+            indices: list[Index] = [0] * (len(shape_of(chain.rows)) - 1)
             for dim, index in zip(chain.outer, self.outer, strict=True):
                 indices[dim] = index
             if self.tiles.axis is not None:
                 indices[self.tiles.axis] = inner.plus(self.span.first, i)
             elements.row = list(indices)
             nest.run_stages(elements, inner, indices)
-            emit_inner(inner, indices, sizes[-1:], 0, self.tiles.columns, element)
+            emit_inner(inner, indices, [columns], 0, columns, element)
             return []
 
         build.loop(0, self.span.extent, [], row, limit=self.tiles.rows)
         elements.row_buffers.clear()
         elements.forget(chain.scores)
         self._materialize(chain.rows)
+
+    def _visit_columns(self) -> Index:
+        """Restrict loops over the columns to those that are visited, and return their number."""
+        if self.end is None:
+            return self.tiles.columns
+        elements, columns = self.frame.elements, self.end.index
+        for value in {self.chain.scores, *(v for op in self.chain.parts[1] for v in (*op.operands, *op.results))}:
+            if isinstance(value.type, TensorType) and shape_of(value) == shape_of(self.chain.scores):
+                elements.resize(value, [*elements.dims(value)[:-1], columns])
+        return columns
 
     def emit_second_product(self, build: Builder, plan: Plan, result_dims: Sequence[list[int]]) -> None:
         """Emit the second product, which reads the rows in the buffer where it needs no other order or type."""
@@ -195,7 +247,8 @@ class _Rows:
         strides[-1] = 1
         if self.tiles.axis is not None:
             strides[self.tiles.axis] = self.tiles.stride
-        reads_buffer = plan.sums_in_registers and plan.compute == _element_type(chain)
-        a = OperandView(chain.second.a, self.buffer, tuple(strides)) if reads_buffer else None
+        reads_buffer = plan.compute == _element_type(chain)
+        view = OperandView(chain.second.a, self.buffer, tuple(strides), is_argument=True, locate=self._offset)
         outputs = outputs_of(self.frame, result_dims)
-        emit_rows(self.frame, build, plan, outputs, self._indices_of(chain.second_loops), self.span, a)
+        outer, ends = self._indices_of(chain.second_loops), self._ends(chain.second.k)
+        emit_rows(self.frame, build, plan, outputs, outer, self.span, view if reads_buffer else None, ends)

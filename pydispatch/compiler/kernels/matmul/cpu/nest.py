@@ -13,7 +13,7 @@ only elements that exist are stored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from xdsl.dialects import arith
@@ -78,6 +78,17 @@ class Span:
 
 
 @dataclass(frozen=True)
+class End:
+    """The end of the indices of a dimension that a workgroup visits, where it does not visit all.
+
+    index: the end, at least one block; a multiple of `unit`, or the size of the dimension.
+    """
+
+    index: Index
+    unit: int
+
+
+@dataclass(frozen=True)
 class Region:
     """The part of the iteration space that one level of the nest covers: a span for each dimension.
 
@@ -122,14 +133,23 @@ class Block:
 
 @dataclass(frozen=True)
 class Nest:
-    """The loop nest of one plan. sizes: of all dimensions; body: the statements of a tile."""
+    """The loop nest of one plan. sizes: of all dimensions; body: the statements of a tile; ends: of the dimensions that
+    workgroups visit a part of.
+    """
 
     plan: Plan
     sizes: tuple[Index, ...]
     body: tuple[Node, ...]
+    ends: Mapping[int, End] = field(default_factory=dict)
 
     @staticmethod
-    def of(plan: Plan, sizes: Sequence[Index], packs_a: bool = True, is_batched: bool = True) -> Nest:
+    def of(
+        plan: Plan,
+        sizes: Sequence[Index],
+        packs_a: bool = True,
+        is_batched: bool = True,
+        ends: Mapping[int, End] | None = None,
+    ) -> Nest:
         """Return the nest of a plan.
 
         Args:
@@ -137,8 +157,9 @@ class Nest:
             sizes: Sizes of the contraction's dimensions.
             packs_a: Whether A is packed where the plan says so; False for an A that is in workgroup memory already.
             is_batched: Whether workgroups have batches of outer indices; False for a single index of each.
+            ends: Ends of the dimensions that a workgroup visits a part of.
         """
-        return Nest(plan, variant_sizes(plan, sizes), _statements(plan, packs_a, is_batched))
+        return Nest(plan, variant_sizes(plan, sizes), _statements(plan, packs_a, is_batched), ends or {})
 
     # Regions
 
@@ -170,28 +191,37 @@ class Nest:
         has no loops over."""
         plan = self.plan
         unlooped = {*plan.inner_reductions, *([plan.contraction.k] if plan.sums_in_registers else [])}
-        return Region(tuple(Span(outer.get(d, 0), size if d in unlooped else 1) for d, size in enumerate(self.sizes)))
+        dims = range(len(self.sizes))
+        return Region(tuple(Span(outer.get(d, 0), self.end(d) if d in unlooped else 1) for d in dims))
+
+    def end(self, dim: int) -> Index:
+        """Return the end of the indices of a dimension that a workgroup visits."""
+        return self.ends[dim].index if dim in self.ends else self.sizes[dim]
+
+    def _is_exact(self, dim: int, step: int) -> bool:
+        """Return whether steps of a dimension end where the visited indices end."""
+        size = self.sizes[dim]
+        return isinstance(size, int) and size % step == 0 and (dim not in self.ends or self.ends[dim].unit % step == 0)
 
     def tile(self, build: Builder, region: Region, dim: int | None, index: Index, tile: int, block: int) -> Region:
         """Return the region of tile `index` along the rows or the columns; the last tile overlaps its neighbour where
         the dimension has a whole block."""
         if dim is None:
             return region
-        size = self.sizes[dim]
-        is_exact = isinstance(size, int) and size % tile == 0
+        end, is_exact = self.end(dim), self._is_exact(dim, tile)
         first = build.times(index, tile)
-        if self.plan.overlaps(dim, size, block) and not is_exact:
-            first = build.least(first, build.minus(size, block))
-        return region.within(dim, Span(first, tile if is_exact else build.least(tile, build.minus(size, first))))
+        if self.plan.overlaps(dim, self.sizes[dim], block) and not is_exact:
+            first = build.least(first, build.minus(end, block))
+        return region.within(dim, Span(first, tile if is_exact else build.least(tile, build.minus(end, first))))
 
     def iteration(self, build: Builder, region: Region, loop: Loop, index: Index) -> Region:
         """Return the region of the iteration of a loop that begins at `index`: a chunk of K, or one index of another
         reduction."""
         if loop.dim != self.plan.contraction.k:
             return region.at([loop.dim], [index])
-        size, step = self.sizes[loop.dim], loop.step
-        is_exact = isinstance(size, int) and size % step == 0
-        return region.within(loop.dim, Span(index, step if is_exact else build.least(step, build.minus(size, index))))
+        end, step = self.end(loop.dim), loop.step
+        extent = step if self._is_exact(loop.dim, step) else build.least(step, build.minus(end, index))
+        return region.within(loop.dim, Span(index, extent))
 
     # Register blocks
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.ir import BlockArgument, SSAValue
 
@@ -10,6 +12,7 @@ from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of, packed_extents
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Factor
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
@@ -25,6 +28,7 @@ class OperandView:
         is_argument: Whether coordinates count from the tensor's beginning, as in an argument, not from the tile's.
         panel_stride: Elements between panels of columns; None where columns are not stored in panels.
         is_ones: Whether the elements are ones in place of the factor, for the sums of the other one.
+        locate: Emits the offset of the element at some coordinates; None where it is the sum of their strides.
     """
 
     factor: Factor
@@ -33,6 +37,16 @@ class OperandView:
     is_argument: bool = False
     panel_stride: int | None = None
     is_ones: bool = False
+    locate: Callable[[Builder, Sequence[Index]], Index] | None = None
+
+    def offset(self, build: Builder, coordinates: Sequence[Index]) -> Index:
+        """Return the offset of the element at some coordinates, in elements."""
+        if self.locate is not None:
+            return self.locate(build, coordinates)
+        offset: Index = 0
+        for coordinate, stride in zip(coordinates, self.strides, strict=True):
+            offset = build.plus(offset, build.times(coordinate, stride))
+        return offset
 
     def stride(self, build: Builder, dim: int | None) -> Index:
         """Return the distance of neighbours along a dimension, in elements."""
@@ -57,6 +71,8 @@ def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
         return OperandView(factor, buffer, tuple(panels.strides()), True, panels.panel_stride)
     if plan.schedule.pack_b:
         return _packed_panels(frame, plan, factor)
+    if plan.pages is not None:
+        return _view_of_pages(frame, factor, plan.pages)
     return view_in_place(frame, plan, build, factor, plan.half_b)
 
 
@@ -74,6 +90,14 @@ def view_in_place(
     for size in reversed(sizes[1:]):
         strides.insert(0, build.times(strides[0], size))
     return OperandView(factor, _buffer_of(frame, argument), tuple(strides[: len(sizes)]), True)
+
+
+def _view_of_pages(frame: Frame, factor: Factor, pages: GatheredPages) -> OperandView:
+    """Return a factor that is gathered pages of an argument, and is read in the memory of the argument."""
+    argument = argument_of(pages.source)
+    assert argument is not None
+    locate = partial(pages.offset, frame.elements)
+    return OperandView(factor, _buffer_of(frame, argument), pages.strides, is_argument=True, locate=locate)
 
 
 def _buffer_of(frame: Frame, argument: BlockArgument) -> SSAValue:

@@ -21,6 +21,7 @@ from pydispatch.compiler.kernels.matmul.cpu.arithmetic import (
     half_precision_b,
     is_packed_element,
 )
+from pydispatch.compiler.kernels.matmul.cpu.pages import pages_in_place, within_pages
 from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem, prefetch_distance
 from pydispatch.compiler.kernels.matmul.cpu.schedule import (
     ASSUMED_STEPS,
@@ -30,6 +31,7 @@ from pydispatch.compiler.kernels.matmul.cpu.schedule import (
     uses_b_once,
 )
 from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles
+from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.matmul.panels import Panels, panels_of
 from pydispatch.compiler.kernels.ops.builder import Index
@@ -87,6 +89,7 @@ class Plan:
         panels: Panels that B is an argument in, and read from.
         half_b: Tensor of f16 or bf16 that B is widened from in registers, where it is read in place.
         prefetch_bytes: Bytes between what blocks read of panels and what they prefetch; 0 for no prefetching.
+        pages: B as gathered pages, where register blocks read it in place.
         batched_dims: Outer dimensions at whose indices a workgroup uses the same packed columns of B.
     """
 
@@ -103,6 +106,7 @@ class Plan:
     panels: Panels | None = None
     half_b: SSAValue | None = None
     prefetch_bytes: int = 0
+    pages: GatheredPages | None = None
     batched_dims: tuple[int, ...] = ()
 
     @property
@@ -199,6 +203,9 @@ def plan_of(
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
         raise IllegalSchedule(reason)
+    pages = None if schedule.pack_b else pages_in_place(c, problem.m, arithmetic.compute)
+    if pages is not None:
+        schedule = within_pages(c, schedule, pages)
     inner, outer = _reductions(c, sizes, level, problem, schedule)
     k = sizes[c.k]
     width = schedule.nr * (problem.b.element_bytes or problem.size)
@@ -217,6 +224,7 @@ def plan_of(
         panels=panels,
         half_b=half_b,
         prefetch_bytes=prefetch_distance(level, schedule.mr, width) if is_prefetched else 0,
+        pages=pages,
         batched_dims=tuple(_dims_without_b(c, sizes)) if schedule.batch > 1 else (),
     )
 
@@ -279,6 +287,7 @@ def _problem(
     else:
         a = _operand(c.a, c, in_place and _is_argument_element(c.a, c, arithmetic.compute), c.m, sum_bytes)
     is_b_in_place = panels is not None or (in_place and _is_argument_element(c.b, c, arithmetic.compute))
+    is_b_in_place = is_b_in_place or (in_place and _reads_pages(c, m, arithmetic.compute))
     return Problem(
         size=sum_bytes,
         m=m,
@@ -334,6 +343,12 @@ def _is_argument_element(factor: Factor, contraction: Contraction, compute: Attr
     value = contraction.generic.inputs[factor.main]
     has_type = isinstance(value.type, TensorType) and value.type.element_type == compute
     return factor.direct and has_type and argument_of(value) is not None
+
+
+def _reads_pages(contraction: Contraction, rows: int | None, compute: Attribute) -> bool:
+    """Return whether B is gathered pages of an argument that register blocks read in place."""
+    pages = pages_in_place(contraction, rows, compute)
+    return pages is not None and argument_of(pages.source) is not None
 
 
 def _has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> bool:

@@ -154,8 +154,8 @@ class Products:
         """Return the offset of a block's first element. indices: of dimensions in the tile; 0 for others. panel_dim:
         the dimension that panels account for.
         """
-        offset: Index = 0
-        for coordinate, stride in zip(view.factor.coordinates, view.strides, strict=True):
+        positions: list[Index] = []
+        for coordinate in view.factor.coordinates:
             position: Index = coordinate.constant if view.is_argument else 0
             for dim, times in coordinate.terms:
                 if dim == panel_dim:
@@ -164,8 +164,8 @@ class Products:
                 if view.is_argument:
                     index = build.plus(region.first(dim), index)
                 position = build.plus(position, build.times(index, times))
-            offset = build.plus(offset, build.times(position, stride))
-        return offset
+            positions.append(position)
+        return view.offset(build, positions)
 
     def _offset_in_panels(self, build: Builder, region: Region, view: OperandView, block: Block) -> Index:
         """Return the offset of a block's columns in the panels: packed panels are those of the tile, panels of an

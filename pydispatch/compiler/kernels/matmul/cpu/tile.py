@@ -19,6 +19,7 @@ from pydispatch.compiler.kernels.matmul.cpu.nest import (
     Block,
     Blocks,
     BlockStep,
+    End,
     Loop,
     Nest,
     Node,
@@ -83,13 +84,23 @@ def emit_rows(
     outer: Mapping[int, Index],
     rows: Span,
     a: OperandView | None = None,
+    ends: Mapping[int, End] | None = None,
 ) -> None:
-    """Emit the code of some rows with all columns. outer: indices of the outer dimensions; a: the rows of A where they
-    are in a buffer already.
+    """Emit the code of some rows with all columns.
+
+    Args:
+        frame: The kernel.
+        build: Its builder.
+        plan: The plan of the contraction.
+        outputs: The values to compute.
+        outer: Indices of the outer dimensions.
+        rows: The rows.
+        a: The rows of A where they are in a buffer already.
+        ends: Ends of N or K where a part of its indices is visited.
     """
     contraction, schedule = plan.contraction, plan.schedule
     sizes = loop_sizes(frame.elements, contraction.generic)
-    nest = Nest.of(plan, sizes, packs_a=a is None, is_batched=False)
+    nest = Nest.of(plan, sizes, packs_a=a is None, is_batched=False, ends=ends)
     region = nest.whole(outer)
     region = region if contraction.m is None else region.within(contraction.m, rows)
 
@@ -97,7 +108,7 @@ def emit_rows(
         tile = nest.tile(inner, region, contraction.n, j, schedule.nt, schedule.nr)
         _emit_tile(frame, inner, nest, tile, outputs, a)
 
-    tiles = 1 if contraction.n is None else build.ceil_quotient(nest.sizes[contraction.n], schedule.nt)
+    tiles = 1 if contraction.n is None else build.ceil_quotient(nest.end(contraction.n), schedule.nt)
     emit_loop(build, tiles, 1, columns)
 
 
@@ -189,7 +200,7 @@ class _Tile:
         def body(inner: Builder, index: Index) -> None:
             self.emit(inner, loop.body, self.nest.iteration(inner, region, loop, index), factor_sums)
 
-        emit_loop(build, self.nest.sizes[loop.dim], loop.step, body)
+        emit_loop(build, self.nest.end(loop.dim), loop.step, body)
 
     def _batch(self, build: Builder, batch: Batch, region: Region, factor_sums: FactorSums | None) -> None:
         """Emit the loop over the outer indices that share packed columns of B."""

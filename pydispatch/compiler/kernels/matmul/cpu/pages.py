@@ -1,0 +1,45 @@
+"""Gathered pages as factor B: where register blocks read them in place, and the blocks that do not cross pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule
+from pydispatch.compiler.kernels.matmul.gathered import GatheredPages, gathered_pages
+from pydispatch.compiler.kernels.matmul.match import Contraction
+
+MAX_ROWS_OF_PAGES = 8
+"""Rows of A up to which gathered pages are read in place, in blocks as short as pages; for more, packing them pays."""
+
+STEPS_OF_PAGES = 64
+"""Steps of K in a page that a register block adds up at once, at least, if the page has so many."""
+
+
+def pages_in_place(contraction: Contraction, rows: int | None, compute: Attribute) -> GatheredPages | None:
+    """Return B as gathered pages if register blocks can read it in place, with the rows of pages along N or K.
+
+    rows: rows of A, None if dynamic; compute: the type of products.
+    """
+    b = contraction.b
+    pages = gathered_pages(contraction.generic.inputs[b.main])
+    if pages is None or not b.direct or pages.element_type != compute or not 0 < (rows or 0) <= MAX_ROWS_OF_PAGES:
+        return None
+    row = b.coordinates[pages.axis]
+    is_along = any(dim is not None and row.is_identity(dim) for dim in (contraction.n, contraction.k))
+    return pages if is_along else None
+
+
+def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPages) -> Schedule:
+    """Return a schedule whose register blocks and chunks of K do not cross pages of B."""
+    (dim,) = {d for d, _ in contraction.b.coordinates[pages.axis].terms}
+    if dim == contraction.k:
+        return replace(schedule, kc=_divisor(pages.rows, max(schedule.kc, STEPS_OF_PAGES)))
+    nr = _divisor(pages.rows, schedule.nr)
+    return replace(schedule, nr=nr, nt=schedule.nt // nr * nr)
+
+
+def _divisor(number: int, limit: int) -> int:
+    """Return the largest divisor of a number up to a limit."""
+    return next(n for n in range(min(number, limit), 0, -1) if number % n == 0)

@@ -1,0 +1,144 @@
+"""Elements of tensors as scalar expressions, through the operations that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.constants import splat_of
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.scalar_code import index_loop, loops_read, scalar_at
+from pydispatch.ir.op_info import info_of
+from pydispatch.ir.structured import GENERIC, Structured, structured
+from pydispatch.ir.values import shape_of
+
+RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
+
+
+@dataclass(frozen=True)
+class Expression:
+    """The element of a tensor at a point, or a scalar in the body of a generic that computes one.
+
+    Attributes:
+        value: The tensor or the scalar.
+        dims: For each axis of the tensor, or each loop of the generic, the dimension of the point that it is; -1 for
+            index 0.
+        generic: The generic; None for a tensor.
+    """
+
+    value: SSAValue
+    dims: tuple[int, ...]
+    generic: Structured | None = None
+
+    @property
+    def is_element(self) -> bool:
+        return self.generic is None and isinstance(self.value.type, TensorType)
+
+    def expanded(self) -> Expression:
+        """Return the expression in the body of the innermost generic that computes it, or the tensor that is stored."""
+        expression = self
+        while (inner := expression._producer()) is not None:
+            expression = inner
+        return expression
+
+    def _producer(self) -> Expression | None:
+        """Return an equal expression one step closer to the inputs; None if there is none."""
+        value, generic = self.value, self.generic
+        if generic is not None:
+            is_input = (
+                isinstance(value, BlockArgument) and value.owner is generic.block and value.index < len(generic.inputs)
+            )
+            return self._input(generic, value.index) if is_input and isinstance(value, BlockArgument) else None
+        if not isinstance(value, OpResult):
+            return None
+        if value.op.name == GENERIC:
+            return self._of_generic(structured(value.op), value.index)
+        return self._reshaped(value.op) if value.op.name in RESHAPES else None
+
+    def _input(self, generic: Structured, index: int) -> Expression | None:
+        """Return the element that an input of a generic is."""
+        results, operand = generic.maps[index].results, generic.inputs[index]
+        if not isinstance(operand.type, TensorType):
+            return Expression(operand, ())
+        if not all(isinstance(r, AffineDimExpr) or r == AffineConstantExpr(0) for r in results):
+            return None
+        return Expression(
+            operand, tuple(self.dims[r.position] if isinstance(r, AffineDimExpr) else -1 for r in results)
+        )
+
+    def _of_generic(self, generic: Structured, index: int) -> Expression | None:
+        """Return what a generic without reductions yields for the element of its result."""
+        results, last = generic.output_maps[index].results, generic.block.last_op
+        if not generic.is_parallel or last is None or not all(isinstance(r, AffineDimExpr) for r in results):
+            return None
+        dims = [-1] * len(generic.iterators)
+        for dim, result in zip(self.dims, results, strict=True):
+            if isinstance(result, AffineDimExpr):
+                dims[result.position] = dim
+        return Expression(last.operands[index], tuple(dims), generic)
+
+    def _reshaped(self, op: Operation) -> Expression | None:
+        """Return the element before a reshape that only adds or drops dimensions of size 1."""
+        source = op.operands[0]
+        long = [dim for dim, size in zip(self.dims, shape_of(self.value), strict=True) if size != 1]
+        sizes = [size for size in shape_of(self.value) if size != 1]
+        if [size for size in shape_of(source) if size != 1] != sizes:
+            return None
+        rest = iter(long)
+        return Expression(source, tuple(-1 if size == 1 else next(rest) for size in shape_of(source)))
+
+    # Contents
+
+    @property
+    def op(self) -> Operation | None:
+        """The operation on scalars, or on tensors element by element, that computes the expression."""
+        if not isinstance(self.value, OpResult):
+            return None
+        op = self.value.op
+        return op if self.generic is not None or not self.is_element or info_of(op).elementwise else None
+
+    @property
+    def operands(self) -> list[Expression]:
+        """The operands of `op`, expanded."""
+        op = self.op
+        return [] if op is None else [Expression(v, self.dims, self._generic_of(v)).expanded() for v in op.operands]
+
+    def _generic_of(self, operand: SSAValue) -> Structured | None:
+        return None if self.generic is None or isinstance(operand.type, TensorType) else self.generic
+
+    def number(self) -> int | float | None:
+        """Return the value of a constant, else None."""
+        if not isinstance(self.value, OpResult):
+            return None
+        op = self.value.op
+        if op.name == "tensor.splat":
+            return Expression(op.operands[0], ()).number()
+        attribute = op.properties.get("value") if op.name == "arith.constant" else None
+        scalar = attribute if isinstance(attribute, IntegerAttr | FloatAttr) else splat_of(attribute)
+        return None if scalar is None else scalar.value.data
+
+    def depends_on(self, dim: int) -> bool:
+        """Return whether the expression may depend on a dimension of the point."""
+        if self.generic is None:
+            return dim in self.dims
+        loops = loops_read(self.generic, self.value)
+        return loops is None or any(self.dims[loop] == dim for loop in loops)
+
+    def is_index(self, dim: int) -> bool:
+        """Return whether the expression is the index along a dimension of the point."""
+        op = self.op
+        if self.generic is not None and op is not None and op.name == "linalg.index":
+            return self.dims[index_loop(op)] == dim
+        return False
+
+    def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
+        """Emit the value at a point."""
+        indices = [0 if dim < 0 else point[dim] for dim in self.dims]
+        if self.generic is not None:
+            return scalar_at(elements, build, self.generic, self.value, indices)
+        return elements.at(build, self.value, indices) if self.is_element else elements.scalar(self.value)

@@ -1,0 +1,188 @@
+"""Attention visits the keys that a mask shows, and reads pages of a cache in place: one dispatch on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.formats.artifact import dispatches
+
+UNIT = 64
+"""Keys that are visited or skipped as a whole."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sizes of attention over pages: rows, queries of a row, heads of keys and of queries for each, features."""
+
+    rows: int = 2
+    length: int = 1
+    groups: int = 2
+    repeats: int = 1
+    size: int = 16
+    page: int = 16
+    table: int = 12
+    dtype: Any = np.float32
+
+    @property
+    def keys(self) -> int:
+        return self.page * self.table
+
+    @property
+    def pages(self) -> int:
+        return self.rows * self.table + 3
+
+    def arguments(self, seed: int = 0) -> tuple[np.ndarray, ...]:
+        random = np.random.default_rng(seed)
+        queries = random.standard_normal((self.rows, self.length, self.groups, self.repeats, self.size), np.float32)
+        cache = random.standard_normal((2, self.pages, self.page, self.groups, self.size), np.float32)
+        table = random.permutation(self.rows * self.table).astype(np.int32)
+        starts = random.integers(0, self.keys - self.length, self.rows).astype(np.int32)
+        return queries, *cache.astype(self.dtype), table.reshape(self.rows, self.table), starts
+
+
+Mask = Callable[[Any, Any], Any]
+"""Returns whether a key at the first position is visible to a query at the second one."""
+
+
+def program(case: Case, is_visible: Mask, weigh: Callable[[Any, Any], Any] | None = None) -> Any:
+    """Return attention over pages. weigh: the weights of scores [..., key] and the mask; None for a softmax."""
+
+    def attend(queries, keys, values, table, starts):  # type: ignore[no-untyped-def]
+        keys, values = (cache[table].reshape(case.rows, case.keys, case.groups, case.size).astype(np.float32)
+                        for cache in (keys, values))  # fmt: skip
+        positions = starts[:, None] + np.arange(case.length, dtype=np.int32)
+        scores = np.einsum("stgrd,scgd->sgrtc", queries, keys)
+        mask = is_visible(np.arange(case.keys, dtype=np.int32), positions[:, None, None, :, None])
+        return np.einsum("sgrtc,scgd->stgrd", (weigh or softmax)(scores, mask), values)
+
+    cache = pd.f32 if case.dtype == np.float32 else pd.f16
+    cache = cache[case.pages, case.page, case.groups, case.size]
+    attend.__annotations__ = {
+        "queries": Annotated[Any, pd.f32[case.rows, case.length, case.groups, case.repeats, case.size]],
+        "keys": Annotated[Any, cache],
+        "values": Annotated[Any, cache],
+        "table": Annotated[Any, pd.i32[case.rows, case.table]],
+        "starts": Annotated[Any, pd.i32[case.rows]],
+    }
+    return pd.program(attend)
+
+
+def softmax(scores: Any, mask: Any) -> Any:
+    scores = np.where(mask, scores, np.float32(-np.inf))
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def expected(case: Case, is_visible: Mask, arguments: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Compute attention in f64, from the visible keys of each query alone."""
+    queries, keys, values, table, starts = arguments
+    table = np.clip(np.where(table < 0, table + case.pages, table), 0, case.pages - 1)
+    keys, values = (cache[table].reshape(case.rows, case.keys, case.groups, case.size) for cache in (keys, values))
+    result = np.full(queries.shape, np.nan)
+    for s, t in np.ndindex(case.rows, case.length):
+        visible = np.flatnonzero(np.broadcast_to(is_visible(np.arange(case.keys), starts[s] + t), case.keys))
+        scores = np.einsum("grd,cgd->grc", queries[s, t], keys[s, visible], dtype=np.float64)
+        powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
+        result[s, t] = np.einsum("grc,cgd->grd", powers / powers.sum(-1, keepdims=True), values[s, visible])
+    return result
+
+
+def causal(key: Any, query: Any) -> Any:
+    return key <= query
+
+
+CASES = {
+    "one query": Case(),
+    "grouped heads": Case(repeats=4),
+    "a prompt": Case(rows=1, length=20),
+    "f16": Case(dtype=np.float16),
+    "pages of 24 rows": Case(page=24, table=9),
+    "pages of 4 rows": Case(page=4, table=40),
+    "a partial unit": Case(page=8, table=21),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_hidden_keys_are_not_read_and_pages_are_read_in_place(name: str) -> None:
+    case = CASES[name]
+    artifact = pd.compile(program(case, causal))
+    run = pd.device("cpu").load(artifact).attend
+    queries, keys, values, table, starts = case.arguments()
+    table.flat[0], table.flat[1] = -3, case.pages + 5  # counted from the end, and clamped
+    starts[0] = 17  # the keys from the second unit on are hidden
+    wanted = expected(case, causal, (queries, keys, values, table, starts))
+    unit = UNIT * case.page // np.gcd(UNIT, case.page) if case.page >= 8 else UNIT
+    hidden = table[0, -(-unit // case.page) :]
+    keys[hidden], values[hidden] = np.nan, np.nan
+    np.testing.assert_allclose(run(queries, keys, values, table, starts)[0], wanted[0], rtol=1e-4, atol=1e-5)
+    if case.rows > 1:
+        np.testing.assert_allclose(run(*case.arguments()), expected(case, causal, case.arguments()), atol=1e-5)
+    if case.page >= 8:
+        assert len(dict(dispatches.decode(artifact.manifest.extra[dispatches.KEY]))["attend"]) == 1
+
+
+MASKS: dict[str, Mask] = {
+    "length": lambda key, query: key < query + 1,
+    "swapped": lambda key, query: query >= key,
+    "negated": lambda key, query: ~(key > query),
+    "shifted": lambda key, query: key - 3 <= query * 2 - query,
+    "no limit": lambda key, query: key <= query * 0 + np.iinfo(np.int32).max,
+    "before all": lambda key, query: (key <= query) & (key + 1 > query * 0 + np.iinfo(np.int32).min),
+    "window": lambda key, query: (key <= query) & (key > query - 5),
+    "later keys": lambda key, query: key >= query,
+    "both sides": lambda key, query: (key <= query) | (key > 150),
+    "of the key": lambda key, query: key <= query + key % 2,
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks(name: str) -> None:
+    case, is_visible = Case(groups=1), MASKS[name]
+    run = pd.device("cpu").load(pd.compile(program(case, is_visible))).attend
+    arguments = case.arguments()
+    np.testing.assert_allclose(run(*arguments), expected(case, is_visible, arguments), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_that_depend_on_hidden_scores() -> None:
+    """The mean of exponentials over all keys, hidden ones included, is no softmax."""
+
+    def weigh(scores: Any, mask: Any) -> Any:
+        powers = np.exp(np.where(mask, scores, np.float32(-np.inf)) * np.float32(0.5))
+        return powers + powers.mean(axis=-1, keepdims=True)
+
+    case = Case(groups=1)
+    run = pd.device("cpu").load(pd.compile(program(case, causal, weigh))).attend
+    queries, keys, values, table, starts = case.arguments()
+    k, v = (cache[table].reshape(case.rows, case.keys, 1, case.size) for cache in (keys, values))
+    mask = np.arange(case.keys) <= starts[:, None, None, None, None]
+    weights = weigh(np.einsum("stgrd,scgd->sgrtc", queries, k), mask)
+    wanted = np.einsum("sgrtc,scgd->stgrd", weights, v)
+    np.testing.assert_allclose(run(queries, keys, values, table, starts), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_without_visible_keys_are_nan_as_without_a_limit() -> None:
+    case = Case(groups=1)
+    run = pd.device("cpu").load(pd.compile(program(case, lambda key, query: key < query))).attend
+    arguments = case.arguments()
+    arguments[-1][:] = 0, 5
+    result = run(*arguments)
+    assert np.isnan(result[0]).all() and not np.isnan(result[1]).any()
+
+
+def test_the_bits_of_a_row_do_not_depend_on_the_longest_sequence() -> None:
+    results = []
+    for table in (8, 20):
+        case = Case(table=table)
+        queries, keys, values, _, _ = Case().arguments()
+        pages = np.zeros((2, table), np.int32)
+        pages[:, :6] = np.arange(12).reshape(2, 6)
+        keys, values = (np.resize(cache, (case.pages, *cache.shape[1:])) for cache in (keys, values))
+        run = pd.device("cpu").load(pd.compile(program(case, causal))).attend
+        results.append(run(queries, keys, values, pages, np.array([70, 95], np.int32)))
+    np.testing.assert_array_equal(*results)
