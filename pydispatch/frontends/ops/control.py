@@ -160,6 +160,7 @@ def scan(
     buffers = [rows_buffer(builder, count, row) for row in rows]
 
     def iteration(index: Size, tensors: list[Tensor]) -> Tensors:
+        """Run the body on a row, and store the rows that it returns."""
         row_index = count - 1 - index if backwards else index
         carried, new = body(row_index, tensors[: len(first)])
         return [

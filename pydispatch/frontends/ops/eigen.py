@@ -71,6 +71,7 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
         t, q = _reduced_by_kernel(builder, [t, zero], [q, zero])
 
     def vectors(columns: Tensor) -> Tensor:
+        """Return eigenvectors of x from those of its Schur form, with length 1."""
         columns = products.matmul(builder, q, columns)
         if not a.dtype.is_complex:  # vectors of real eigenvalues are real
             columns = formula(
@@ -82,12 +83,12 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
         return shapes.reshape(builder, unit, x.shape)
 
     right = vectors(_vectors_of_triangular(builder, t))
-    others = None
+    left_vectors = None
     if left:
         # Left vectors of T are right ones of its adjoint, which is triangular after rows and columns are reversed.
         reversed_adjoint = indexing.reverse(builder, linear.adjoint(builder, t), [1, 2])
-        others = vectors(indexing.reverse(builder, _vectors_of_triangular(builder, reversed_adjoint), [1, 2]))
-    return shapes.reshape(builder, formula(builder, _times, values, scale), x.shape[:-1]), right, others
+        left_vectors = vectors(indexing.reverse(builder, _vectors_of_triangular(builder, reversed_adjoint), [1, 2]))
+    return shapes.reshape(builder, formula(builder, _times, values, scale), x.shape[:-1]), right, left_vectors
 
 
 def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
@@ -100,6 +101,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     a = _square_matrices(builder, "eigenvalues", x)
 
     def hermitian(value: Element, other: Element) -> Element:
+        """Return an element of the triangle that is read, or the conjugate of its mirror image."""
         i, j = value.position(1, I64), value.position(2, I64)
         imag = i.is_equal(j).where(0.0, value.imag)
         return (i >= j if lower else i <= j).where(value.real.with_imag(imag), other)
@@ -202,6 +204,7 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
     smallest = float(np.finfo(t.dtype.real.numpy).eps)
 
     def row_of_vectors(index: Size, tensors: list[Tensor]) -> list[Tensor]:
+        """Compute row n - 1 - index of all vectors from the rows below it."""
         (x,) = tensors
         j = n - 1 - index
         row = shapes.slice_axis(builder, t, 1, j, j + 1)
@@ -210,6 +213,9 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         at = builder.constant(np.array(j, object), I64)
 
         def element(total: Element, pivot: Element, value: Element, at: Element) -> Element:
+            """Return an element of the row: 1 on the diagonal, 0 left of it, and what solves the equation right of
+            it.
+            """
             difference = pivot - value
             is_small = difference.unary("abs") < smallest
             k = total.position(2, I64)
@@ -220,6 +226,7 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         new = formula(builder, element, total, pivot, values, at)
 
         def stored(old: Element, new: Element, at: Element) -> Element:
+            """Put the new row in its place, and scale each vector so that it does not overflow."""
             growth = new.unary("abs").max(1.0)
             chosen = old.position(1, I64).is_equal(at).where(new, old)
             return (chosen.real / growth).with_imag(chosen.imag / growth)

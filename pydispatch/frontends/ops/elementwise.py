@@ -68,6 +68,7 @@ def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape:
             inputs += [(part, broadcast_map(t.shape, rank)) for part in builder.parts(t)]
 
     def elements(block: Block, args: Sequence[SSAValue]) -> list[Scalar]:
+        """Apply the function to the arguments of the body, with inlined constants among them."""
         s = Scalars(block)
         arguments = iter(scalars_of([t.dtype for t in tensors if not _is_inline(t)], args))
         operands = [s.const(t.known.reshape(-1)[0].item(), t.dtype) if _is_inline(t) and t.known is not None

@@ -34,45 +34,52 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     count = minimum(m, n)
 
     def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        """Exchange row j with the row of the largest pivot, and eliminate column j below it."""
         a, pivots, failed = tensors
         column, top = slice_axis(builder, a, 2, j, j + 1), slice_axis(builder, a, 1, j, j + 1)
 
         def length(scalars: Scalars, value: Scalar) -> Scalar:
-            below = scalars.compare("ge", scalars.position(1), position)
+            """Return the magnitude of an element of the column on or below the diagonal; -1 above it."""
+            is_candidate = scalars.compare("ge", scalars.position(1), position)
             size = scalars.unary("abs", scalars.real(value))
             if value.dtype.is_complex:
                 size = scalars.binary("add", size, scalars.unary("abs", scalars.imag(value)))
-            return scalars.select(below, size, scalars.const(-1.0, size.dtype))
+            return scalars.select(is_candidate, size, scalars.const(-1.0, size.dtype))
 
         chosen = argument(builder, "max", ew.apply(builder, length, column), 1, keep=True)
         row = take_along(builder, a, broadcast_to(builder, chosen, (batch, 1, n)), 1)
         corner, pivot = slice_axis(builder, top, 2, j, j + 1), slice_axis(builder, row, 2, j, j + 1)
 
         def element(scalars: Scalars, value: Scalar, left: Scalar, *others: Scalar) -> Scalar:
+            """Return an element after the exchange and the elimination. left: element of its row in column j; above,
+            corner: elements of row j in its column and in column j; best, pivot: the same of the chosen row.
+            """
             above, best, chosen, corner, pivot = others
             i, k = scalars.position(1), scalars.position(2)
-            exchanged, moved = scalars.compare("eq", i, chosen), scalars.compare("eq", i, position)
-            value = scalars.select(moved, best, scalars.select(exchanged, above, value))
-            left = scalars.select(exchanged, corner, left)
-            none = scalars.compare("eq", pivot, scalars.const(0.0, pivot.dtype))
-            factor = scalars.select(none, left, scalars.binary("div", left, pivot))
-            rest = scalars.select(
+            is_chosen_row, is_row_j = scalars.compare("eq", i, chosen), scalars.compare("eq", i, position)
+            value = scalars.select(is_row_j, best, scalars.select(is_chosen_row, above, value))
+            left = scalars.select(is_chosen_row, corner, left)
+            is_zero_pivot = scalars.compare("eq", pivot, scalars.const(0.0, pivot.dtype))
+            factor = scalars.select(is_zero_pivot, left, scalars.binary("div", left, pivot))
+            eliminated = scalars.select(
                 scalars.compare("eq", k, position),
                 factor,
                 scalars.binary("sub", value, scalars.binary("mul", factor, best)),
             )
-            later = scalars.binary("and", scalars.compare("gt", i, position), scalars.compare("ge", k, position))
-            return scalars.select(later, rest, value)
+            is_below = scalars.binary("and", scalars.compare("gt", i, position), scalars.compare("ge", k, position))
+            return scalars.select(is_below, eliminated, value)
 
         def noted(scalars: Scalars, before: Scalar, chosen: Scalar) -> Scalar:
+            """Record the chosen row, from 1, as the pivot of row j."""
             row = scalars.binary("add", scalars.convert(chosen, I32), scalars.const(1, I32))
             return scalars.select(scalars.compare("eq", scalars.position(1), position), row, before)
 
         def first(scalars: Scalars, before: Scalar, pivot: Scalar) -> Scalar:
-            none = scalars.compare("eq", pivot, scalars.const(0.0, pivot.dtype))
-            new = scalars.binary("and", none, scalars.compare("eq", before, scalars.const(0, I32)))
+            """Return the position of the first zero pivot; the one before stays."""
+            is_zero_pivot = scalars.compare("eq", pivot, scalars.const(0.0, pivot.dtype))
+            is_first = scalars.binary("and", is_zero_pivot, scalars.compare("eq", before, scalars.const(0, I32)))
             return scalars.select(
-                new, scalars.binary("add", scalars.convert(position, I32), scalars.const(1, I32)), before
+                is_first, scalars.binary("add", scalars.convert(position, I32), scalars.const(1, I32)), before
             )
 
         updated = ew.apply(builder, element, a, column, top, row, chosen, corner, pivot)
@@ -121,14 +128,18 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     count = n - 1
 
     def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        """Reduce column j by a reflection, and apply it from the right too."""
         a, factors = tensors
         reduced, vector, factor = _column_reduced(builder, a, j, j + 1)
         row = reshape(builder, vector, (batch, 1, n))
         products = ew.apply(builder, lambda s, value, v: s.binary("mul", value, v), reduced, row)
         projection = reduce(builder, "add", products, [2], keep=True)
 
-        def element(scalars: Scalars, value: Scalar, v: Scalar, length: Scalar, factor: Scalar) -> Scalar:
-            part = scalars.binary("mul", scalars.binary("mul", factor, length), scalars.conj(v))
+        def element(scalars: Scalars, value: Scalar, v: Scalar, row_product: Scalar, factor: Scalar) -> Scalar:
+            """Apply the reflection to an element from the right. row_product: the product of its row with the
+            vector.
+            """
+            part = scalars.binary("mul", scalars.binary("mul", factor, row_product), scalars.conj(v))
             return scalars.binary("sub", value, part)
 
         similar = ew.apply(builder, element, reduced, row, projection, factor)

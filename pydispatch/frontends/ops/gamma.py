@@ -144,6 +144,7 @@ def _hurwitz_zeta(formula: Formula, x: Scalar, q: Scalar) -> Scalar:
     minus, less = formula.f("neg", x), formula.sub(x, 1.0)
 
     def sum_from(q: Scalar) -> Scalar:
+        """Return the sum for a q that is large enough to be summed."""
         return _euler_maclaurin(
             formula,
             x,
@@ -181,10 +182,14 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
     scale = math.exp(math.lgamma(n + 1) / (n + 1))
 
     def widened(formula: Formula, x: Scalar) -> Scalar:
+        """Compute the derivative in wide floats."""
+
         def power(a: Scalar, exponent: int) -> Scalar:
+            """Return scale / a to the power of a whole exponent."""
             return formula.div(1.0, _whole_power(formula, formula.mul(a, 1 / scale), exponent))
 
         def sum_from(q: Scalar) -> Scalar:
+            """Return the sum for an argument that is large enough to be summed."""
             return _euler_maclaurin(
                 formula,
                 formula.c(n + 1.0),

@@ -182,27 +182,28 @@ class GatherAxes:
 
 def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
     """Return slices of x of given sizes, at the coordinates in `indices`; a slice that exceeds x is moved inside."""
-    lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
+    batch_shape = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     kept = axes.kept(x.rank)
-    rank = len(lead) + len(axes.offset)
+    rank = len(batch_shape) + len(axes.offset)
     batch_axes = [d for d in range(rank) if d not in axes.offset]
-    lead_sizes, kept_sizes = iter(lead), iter([sizes[d] for d in kept])
-    shape = tuple(next(kept_sizes) if d in axes.offset else next(lead_sizes) for d in range(rank))
+    batch_sizes, kept_sizes = iter(batch_shape), iter([sizes[d] for d in kept])
+    shape = tuple(next(kept_sizes) if d in axes.offset else next(batch_sizes) for d in range(rank))
     require_slices(builder, x, sizes, shape)
-    if not lead and (known := indices.sizes()) is not None:
+    if not batch_shape and (known := indices.sizes()) is not None:
         return _slice_at(builder, x, known, axes, sizes, shape)
     columns = _coordinates(builder, indices, axes, batch_axes, rank)
-    last = {d: builder.index(x.shape[d] - sizes[d]) for d in axes.indexed}
+    last_start = {d: builder.index(x.shape[d] - sizes[d]) for d in axes.indexed}
     offset_of = dict(zip(kept, axes.offset, strict=True))
     sources = builder.parts(x)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        """Return an element of the result: that of x at the start of its slice plus its offset in the slice."""
         p = CoordinateBuilder(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
         at = {d: p.index(offset_of[d]) if d in offset_of else p.index_constant(0) for d in range(x.rank)}
         for d, n in zip(axes.batching, axes.index_batching, strict=True):
             at[d] = p.index(batch_axes[n - (n > axes.vector)])
         for d, coordinate in zip(axes.indexed, p.elements, strict=True):
-            begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last[d])
+            begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last_start[d])
             at[d] = p.plus(begin, at[d]) if d in offset_of else begin
         position = [at[d] for d in range(x.rank)]
         return [p.add_op(tensor.ExtractOp(source, position, x.dtype.element)) for source in sources]

@@ -169,18 +169,19 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
         return insert_slice(builder, x, update, begins)
     if _is_small_part(x.shape, update.shape) and all(_is_dead_after_update(builder, part) for part in builder.parts(x)):
         return _stored_at(builder, x, update, starts)
-    last = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
+    last_start = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
     sizes = [builder.index(size) for size in update.shape]
     readable = with_an_element(builder, update)
     last_read = [builder.index(size - 1) for size in readable.shape]
     sources = builder.parts(readable)
 
     def chosen(scalars: Scalars, here: Scalar, *begins: Scalar) -> Scalar:
+        """Return the element of the update within the slice, and the element of x elsewhere."""
         p = CoordinateBuilder(scalars.block, begins)
         at: list[SSAValue] = []
         inside: Scalar | None = None
         for d, start in enumerate(begins):
-            begin = p.clamped(p.index_of(p.convert(start, I64)), last[d])
+            begin = p.clamped(p.index_of(p.convert(start, I64)), last_start[d])
             position = p.minus(p.index(d), begin)
             above = p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge"))
             within = Scalar(BOOL, (p.add_op(arith.AndIOp(above, p.add_op(arith.CmpiOp(position, sizes[d], "slt")))),))

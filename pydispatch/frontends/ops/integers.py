@@ -121,6 +121,7 @@ def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     columns = [reshape(builder, slice_axis(builder, x, x.rank - 1, n, n + 1), x.shape[:-1]) for n in range(count)]
 
     def join(scalars: Scalars, *elements: Scalar) -> Scalar:
+        """Return one element with the bits of several."""
         total = scalars.const(0, wide)
         for n, element in enumerate(elements):
             bits = scalars.convert(scalars.bitcast(element, narrow), wide)

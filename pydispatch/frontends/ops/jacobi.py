@@ -42,6 +42,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     flipped = shapes.transpose(builder, a, [0, 2, 1])
 
     def symmetric(value: Element, w: Element) -> Element:
+        """Return an element of the triangle that is read, or its mirror image."""
         i, j = value.position(1, I64), value.position(2, I64)
         return (i >= j if lower else i <= j).where(value, w)
 
@@ -50,6 +51,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     a = shapes.pad(builder, a, [0, 0, 0], [0, even - n, even - n], 0.0)
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
+        """Rotate all pairs of rows and columns of a round, and move them to the pairs of the next."""
         a, vectors = tensors
         cos, sin = _angles(builder, *(_entry(builder, a, first, second) for first, second in ((0, 0), (1, 1), (0, 1))))
         a = shapes.transpose(builder, _rotate_rows(builder, a, cos, sin), [0, 2, 1])
@@ -118,19 +120,23 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
     min_exact_square = float(limits.tiny / limits.eps)
 
     def parts(x: Tensor) -> list[Tensor]:
+        """Return the first and the second row of each pair."""
         return shapes.split(builder, x, 1, [half, half])
 
     def products(x: Tensor) -> list[Tensor]:
+        """Return the scalar products (first, first), (second, second) and (first, second) of each pair."""
         first, second = parts(x)
         pairs = ((first, first), (second, second), (first, second))
         return [reductions.reduce(builder, "add", ew.binary(builder, "mul", u, v), [2], True) for u, v in pairs]
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
+        """Make the columns of each pair orthogonal, and note the largest cosine between two of them."""
         columns, vectors, _ = tensors
         squares = products(columns)
         cos, sin = _angles(builder, *squares)
 
         def cosine(p: Element, q: Element, r: Element) -> Element:
+            """Return the squared cosine of the angle between two columns."""
             # Squares below min_exact_square are inexact. Columns that short are below the rounding error of the
             # longest.
             return (p.min(q) < min_exact_square).where(0.0, (r / p) * (r / q))
@@ -227,16 +233,19 @@ def _sweep_until_converged(
     count = builder.constant(0, I64)
 
     def goes_on(carried: list[Tensor]) -> Tensor:
+        """Return whether another sweep follows."""
         return carried[0]
 
     def sweep(carried: list[Tensor]) -> list[Tensor]:
+        """Do every round of a sweep, and find out whether another is needed."""
         _, sweeps, *now = carried
         if resets is not None:
             now[resets] = shapes.full(builder, 0.0, now[resets].shape, dtype)
         now = control.for_(builder, n - 1, now, lambda _, state: rotate(state))
-        rest = reductions.reduce(builder, "or", formula(builder, lambda v: v > tolerance, left(now)))
-        after = formula(builder, lambda v: v + 1, sweeps)
-        return [formula(builder, lambda r, v: r & (v < MOST_SWEEPS), rest, after), after, *now]
+        has_residual = reductions.reduce(builder, "or", formula(builder, lambda v: v > tolerance, left(now)))
+        following_count = formula(builder, lambda v: v + 1, sweeps)
+        continues = formula(builder, lambda r, v: r & (v < MOST_SWEEPS), has_residual, following_count)
+        return [continues, following_count, *now]
 
     return control.while_(builder, [more, count, *tensors], goes_on, sweep)[2:]
 
@@ -254,13 +263,14 @@ def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
     """Return the cosine and the sine of the rotation that diagonalizes the matrix [[p, r], [r, q]]."""
 
     def written(p: Element, q: Element, r: Element) -> list[Element]:
-        none = r.is_equal(0.0)
-        cotangent = (q - p) / (none.where(1.0, r) * 2.0)
+        """Return (cosine, sine) of one rotation, by the tangent with the smaller magnitude."""
+        is_diagonal = r.is_equal(0.0)
+        cotangent = (q - p) / (is_diagonal.where(1.0, r) * 2.0)
         size = cotangent.unary("abs")
         # From 1e9 on, adding 1 to the square has no effect, and the square may overflow.
         root = (size < 1e9).where((size * size + 1.0).unary("sqrt"), size)
         tangent = (1.0 / (size + root)).binary("copysign", cotangent)
-        tangent = none.where(0.0, tangent)
+        tangent = is_diagonal.where(0.0, tangent)
         cos = 1.0 / (tangent * tangent + 1.0).unary("sqrt")
         return [cos, tangent * cos]
 
@@ -273,6 +283,7 @@ def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tenso
     first, second = shapes.split(builder, x, 1, [half, half])
 
     def written(u: Element, value: Element, c: Element, s: Element) -> list[Element]:
+        """Rotate one pair of elements."""
         # cos u - sin v and sin u + cos v, written as small changes of u and v, which have small rounding errors.
         half_tangent = s / (c + 1.0)
         return [u - s * (value + half_tangent * u), value + s * (u - half_tangent * value)]

@@ -34,6 +34,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
         row = adjoint(builder, column)
 
         def element(scalars: Scalars, value: Scalar, left: Scalar, above: Scalar, pivot: Scalar) -> Scalar:
+            """Return an element minus its part of the outer product."""
             later = scalars.binary("and", *(scalars.compare("gt", scalars.position(d), position) for d in (1, 2)))
             part = scalars.binary("div", scalars.binary("mul", left, above), _real(scalars, pivot))
             return scalars.select(later, scalars.binary("sub", value, part), value)
@@ -44,6 +45,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
     diagonal = diagonals(builder, a)
 
     def factor(scalars: Scalars, value: Scalar, pivot: Scalar) -> Scalar:
+        """Return an element of the triangle divided by the root of its pivot; 0 above the diagonal."""
         below = scalars.compare("le", scalars.position(2), scalars.position(1))
         return scalars.select(
             below,
@@ -98,6 +100,7 @@ def triangular_solve(
         )
 
         def element(scalars: Scalars, value: Scalar, factor: Scalar, row: Scalar, pivot: Scalar) -> Scalar:
+            """Return an element of row j solved, and one below it without the contribution of row j."""
             solved = row if unit else scalars.binary("div", row, pivot)
             at = scalars.position(1)
             rest = scalars.select(

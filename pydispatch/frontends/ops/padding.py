@@ -29,6 +29,7 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
     before = [builder.index(n) for n in low]
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        """Return the coordinates in x of an element of the result."""
         return [
             _position(coords, mode, coords.minus(coords.index(d), before[d]), sizes[d], x.shape[d])
             if is_padded[d]

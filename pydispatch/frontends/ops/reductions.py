@@ -40,6 +40,7 @@ def reduce_with(
     outputs = [(builder.splat(value, out_shape), to_result) for t in starts for value in scalar_parts(builder, t)]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        """Combine one element of each tensor with the running values."""
         elements = scalars_of([*(t.dtype for t in tensors), *(t.dtype for t in starts)], args)
         try:
             results = combine(Scalars(block), elements[len(tensors) :], elements[: len(tensors)])
@@ -155,6 +156,7 @@ def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = Fal
              builder.constant(-1, dtype)]  # fmt: skip
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        """Replace (best, position) by an element that is better, or that is preferred among equal ones."""
         (best, position), (value,) = running, elements
         here = scalars.position(axis, dtype)
         order = {"max": "gt", "min": "lt"}[name]

@@ -38,25 +38,27 @@ def best_boxes(
     size, count = good.shape
 
     def is_hidden(*operands: Element) -> Element:
+        """Return whether a box is kept and overlaps another box too much."""
         low_y, low_x, high_y, high_x, y0, x0, y1, x1, limit, kept = operands
         height = (high_y.min(y1) - low_y.max(y0)).max(0.0)
         width = (high_x.min(x1) - low_x.max(x0)).max(0.0)
-        common = height * width
-        both = (high_y - low_y) * (high_x - low_x) + (y1 - y0) * (x1 - x0) - common
-        return kept & is_over(common, both, limit.to(common.dtype))
+        intersection = height * width
+        union = (high_y - low_y) * (high_x - low_x) + (y1 - y0) * (x1 - x0) - intersection
+        return kept & is_over(intersection, union, limit.to(intersection.dtype))
 
     def step(index: Size, carried: list[Tensor]) -> list[Tensor]:
+        """Keep box `index` unless a kept box hides it."""
         kept, taken = carried
-        own = [shapes.slice_axis(builder, t, 1, index, index + 1) for t in sides]
-        now = reductions.size_as(builder, index, I64)
+        corners = [shapes.slice_axis(builder, t, 1, index, index + 1) for t in sides]
+        box_number = reductions.size_as(builder, index, I64)
         hidden = reductions.reduce(
-            builder, "or", formula(builder, is_hidden, *sides, *own, limit, kept), [1], keep=True
+            builder, "or", formula(builder, is_hidden, *sides, *corners, limit, kept), [1], keep=True
         )
-        this = formula(builder, lambda g, h: g & ~h, shapes.slice_axis(builder, good, 1, index, index + 1), hidden)
+        is_kept = formula(builder, lambda g, h: g & ~h, shapes.slice_axis(builder, good, 1, index, index + 1), hidden)
         if most is not None:
-            this = formula(builder, lambda t, n, m: t & (n < m), this, taken, most)
-        kept = formula(builder, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, this, now)
-        return [kept, formula(builder, lambda n, t: n + t.to(I64), taken, this)]
+            is_kept = formula(builder, lambda t, n, m: t & (n < m), is_kept, taken, most)
+        kept = formula(builder, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, is_kept, box_number)
+        return [kept, formula(builder, lambda n, t: n + t.to(I64), taken, is_kept)]
 
     none = shapes.full(builder, False, (size, count), BOOL)
     return control.for_(builder, count, [none, shapes.full(builder, 0, (size, 1), I64)], step)[0]

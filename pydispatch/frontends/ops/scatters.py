@@ -232,6 +232,7 @@ def _slice_by_slice(
     slices = [reshape(builder, slice_tensor, [count, *slice_tensor.shape[lead:]]) for slice_tensor in slices]
 
     def step(index: Size, running: list[Tensor]) -> list[Tensor]:
+        """Combine slice `index` with the tensors."""
         following: Any = index + 1
         starts = [reshape(builder, slice_(builder, indices, (index, d), (following, d + 1)), ()) for d in range(depth)]
         rows = [
@@ -243,6 +244,7 @@ def _slice_by_slice(
         sources, last = [builder.parts(row) for row in readable], [builder.index(n - 1) for n in readable[0].shape]
 
         def element(scalars: Scalars, *operands: Scalar) -> list[Scalar]:
+            """Return the elements combined with those of the slice, if they are within it."""
             old, begins = operands[: len(running)], operands[len(running) :]
             p = CoordinateBuilder(scalars.block, [])
             inside, at = p.const(True, BOOL), []

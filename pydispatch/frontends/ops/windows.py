@@ -145,6 +145,7 @@ def max_pool_with_indices(
     sizes, lows = ([builder.index(n) for n in values] for values in (x.shape[2:], window.low))
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        """Replace (best, position) by a larger element of the window, unless it is padding."""
         (best, position), (value,) = running, elements
         n = [scalars.emit(I64, arith.IndexCastOp(size, I64.element)) for size in sizes]
         inside, at = scalars.const(True, BOOL), []
@@ -187,6 +188,7 @@ def sum_over_windows(
     counts = [builder.index(n) for n in sizes]
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        """Add the element of a window that contains this one, or that chose it."""
         value = elements[0]
         if positions is not None:
             own_index = scalars.const(0, I64)
@@ -226,6 +228,7 @@ def select_and_scatter(
     lows = [builder.index(n) for n in window.low]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        """Combine the source of a window with the running element if the window selected it."""
         p = CoordinateBuilder(block, [])
         running = Scalar(x.dtype, tuple(args[1:]))
         at, valid = [], _true(p)
@@ -266,6 +269,7 @@ def _selected_positions(
     values = builder.parts(readable)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        """Replace (best, its index) by an element of the window that `select` prefers."""
         p = CoordinateBuilder(block, [])
         best, chosen_index = Scalar(x.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
         at, valid, clamped = [], _true(p), []

@@ -81,6 +81,7 @@ class AttrDict(AttrDictDirective):
         entries: dict[str, Attribute] = {}
 
         def entry() -> None:
+            """Parse one entry of the dictionary."""
             start = parser.pos
             name = parser.parse_optional_identifier_or_str_literal()
             if name is None or name in entries:
@@ -131,6 +132,7 @@ class CheckedAttribute(AttributeVariable):
     base: type[Attribute]
 
     def parse_attr(self, parser: Parser) -> Attribute | None:
+        """Parse an attribute of the class that the property requires."""
         start = parser.pos
         if self.is_optional and self.base is StringAttr:  # What follows may be an attribute too.
             text = parser.parse_optional_str_literal()
@@ -212,9 +214,10 @@ class Grammar(FormatParser):
         super().__init__(text, definition)
         self.op_def.custom_directives = {**directives.SHARED, **definition.custom_directives}
         self._has_attributes = False
-        self._unwritten: dict[str, None] = {}  # attributes that `attr-dict` leaves out, in order
+        self._unwritten: dict[str, None] = {}  # properties without other syntax, which `attr-dict` prints
 
     def parse_format_directive(self, inside_ref: bool) -> FormatDirective:
+        """Parse a directive; `oilist(…)` is one that the base class lacks."""
         if self.parse_optional_keyword("oilist"):
             with self.in_parens():
                 clauses = [self._clause(inside_ref)]
@@ -230,6 +233,7 @@ class Grammar(FormatParser):
         return tuple(parts)
 
     def create_attr_dict_directive(self, with_keyword: bool) -> AttrDict:
+        """Return `attr-dict` for the attributes that the format does not write elsewhere."""
         self._has_attributes = True
         properties = self.op_def.properties
         bases = {name: definition.constr.get_bases() or set() for name, definition in properties.items()}
@@ -257,6 +261,7 @@ class Grammar(FormatParser):
         return Punctuation(directive.punctuation) if isinstance(directive, PunctuationDirective) else directive
 
     def parse_optional_variable(self, inside_ref: bool, *, qualified: bool = False) -> FormatDirective | None:
+        """Parse a variable; those of some property types parse and print in a way of their own."""
         variable = super().parse_optional_variable(inside_ref, qualified=qualified)
         if isinstance(variable, TypedAttributeVariable):
             return _as(NumberVariable, variable) if issubclass(variable.unique_base, IntegerAttr) else variable

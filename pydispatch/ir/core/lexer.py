@@ -159,6 +159,7 @@ class FastParser(Parser):
         return token
 
     def _parse_optional_token(self, expected_kind: Any) -> Any:
+        """Consume the current token if it is of the expected kind, as in the base class."""
         state = self._parser_state
         token = state.current_token
         if token.kind is not expected_kind:
@@ -167,6 +168,7 @@ class FastParser(Parser):
         return token
 
     def parse_optional_unresolved_operand(self) -> Any:
+        """Parse `%name` or `%name#number`."""
         state = self._parser_state
         token: Any = state.current_token
         if token.kind is not MLIRTokenKind.PERCENT_IDENT:
@@ -187,6 +189,7 @@ class FastParser(Parser):
         return operand
 
     def resolve_operand(self, operand: UnresolvedOperand, type: Any) -> Any:
+        """Return the value of a name that is defined with this type; the base class does the rest."""
         values = self.ssa_values.get(operand.operand_name)
         if values is not None and operand.index < len(values):
             value = values[operand.index]
@@ -195,6 +198,7 @@ class FastParser(Parser):
         return super().resolve_operand(operand, type)
 
     def parse_optional_characters(self, text: str) -> str | None:
+        """Consume the current token if it has this text."""
         state = self._parser_state
         if state.current_token.text != text:
             return None
@@ -218,6 +222,7 @@ class FastParser(Parser):
         return _Delimited(self, start, end)
 
     def parse_optional_type(self) -> Any:
+        """Parse a type. The text of a builtin type that was parsed before is looked up."""
         state = self._parser_state
         token: Any = state.current_token
         if token.kind is not MLIRTokenKind.BARE_IDENT:
@@ -242,6 +247,7 @@ class FastParser(Parser):
         return known
 
     def _parse_dense_literal_type(self) -> Any:
+        """Parse the type of a constant: static, and of numbers."""
         start = self.pos
         type: Any = self.parse_type()
         element = type.element_type if isinstance(type, TensorType | VectorType | MemRefType) else None
@@ -252,6 +258,9 @@ class FastParser(Parser):
         return type
 
     def parse_dense_int_or_fp_elements_attr(self, type: Any) -> Any:
+        """Parse a constant: a dense list by `parse_dense`, a splat without a list of its elements, others by the base
+        class.
+        """
         attribute = parse_dense(self, type)
         if attribute is not None:
             return attribute
@@ -269,6 +278,7 @@ class FastParser(Parser):
         return splat(type, element.to_type(self, type.element_type))
 
     def parse_affine_map(self) -> AffineMap:
+        """Parse an affine map. The text of one that was parsed before is looked up."""
         state = self._parser_state
         text = _AFFINE_MAP.match(state.lexer.input.content, self.pos)
         known = None if text is None else self._known_maps.get(text[0])

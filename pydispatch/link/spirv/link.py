@@ -96,31 +96,38 @@ class _SpirvLinker:
         }
         for id, text in declared.items():
             self._check_declaration(kernel.functions[id], text)
-        providers: dict[str, str] = {}
-        sources: dict[str, int] = {}
-        for symbol in _symbols(kernel):
-            for index, library in enumerate(self.libraries):
-                if symbol in library.functions:
-                    providers[symbol], sources[symbol] = library.name, index
-                    break
-        left: dict[int, tuple[str, int]] = {}
+        sources = self._sources()
+        unresolved: dict[int, tuple[str, int]] = {}
         for id, text in declared.items():
             symbol = text.removeprefix(PRESENCE_PREFIX)
             if symbol not in sources and symbol not in absent:
-                left[id] = text, IMPORT
+                unresolved[id] = text, IMPORT
         for id, function in kernel.functions.items():
             if function.body:
-                self._function(id, function, declared, sources, left)
+                self._function(id, function, declared, sources, unresolved)
         for taker in self.takers.values():
             out.take_needs(taker.parts)
-        for id in declared.keys() - left.keys():
-            out.names.pop(id, None)
-            out.decorations.pop(id, None)
-            for parameter in kernel.functions[id].parameters:
-                out.names.pop(parameter.id, None)
-                out.decorations.pop(parameter.id, None)
-        unresolved = tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text, _ in left.values()))
-        return LinkedSpirv(out.bytes(left), providers, unresolved)
+        for id in declared.keys() - unresolved.keys():
+            self._forget_declaration(id, kernel.functions[id])
+        providers = {symbol: self.libraries[index].name for symbol, index in sources.items()}
+        symbols = tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text, _ in unresolved.values()))
+        return LinkedSpirv(out.bytes(unresolved), providers, symbols)
+
+    def _sources(self) -> dict[str, int]:
+        """Return, for each imported symbol that a library defines, the index of the first that does."""
+        sources: dict[str, int] = {}
+        for symbol in _symbols(self.kernel):
+            for index, library in enumerate(self.libraries):
+                if symbol in library.functions:
+                    sources[symbol] = index
+                    break
+        return sources
+
+    def _forget_declaration(self, id: int, function: SpirvFunction) -> None:
+        """Remove the names and decorations of an import that was linked, and of its parameters."""
+        for forgotten in (id, *(parameter.id for parameter in function.parameters)):
+            self.out.names.pop(forgotten, None)
+            self.out.decorations.pop(forgotten, None)
 
     def _check_declaration(self, function: SpirvFunction, text: str) -> None:
         """Raise ArtifactError if an import has a body, or a presence test is not a function `() -> bool`."""
@@ -131,8 +138,9 @@ class _SpirvLinker:
             raise self.kernel.tables.fail(function.head.at, f"'{text}' asks for a symbol and is no function () -> bool")
 
     def _function(
-        self, id: int, function: SpirvFunction, declared: dict[int, str], sources: dict[str, int], left: Collection[int]
-    ) -> None:
+        self, id: int, function: SpirvFunction, declared: dict[int, str], sources: dict[str, int],
+        unresolved: Collection[int],
+    ) -> None:  # fmt: skip
         """Emit a function of the kernel, with calls of imports redirected to their definitions.
 
         Args:
@@ -140,7 +148,7 @@ class _SpirvLinker:
             function: The function.
             declared: Symbols of all imports by id.
             sources: Index of the defining library by symbol.
-            left: Ids of imports that stay unresolved.
+            unresolved: Ids of imports that stay unresolved.
         """
         lines = [function.head.words, *(p.words for p in function.parameters)]
         calls: list[int] = []
@@ -149,7 +157,7 @@ class _SpirvLinker:
             words = inst.words
             if inst.op == Op.FUNCTION_CALL:
                 callee = words[3]
-                if callee in declared and callee not in left:
+                if callee in declared and callee not in unresolved:
                     words = self._call(inst, callee, declared[callee], sources)
                 elif callee not in declared and not self.kernel.functions[callee].body:
                     raise self.kernel.tables.fail(
@@ -168,10 +176,10 @@ class _SpirvLinker:
         """
         function = self.kernel.functions[callee]
         buffers: list[int] = []
-        rest: list[int] = []
+        other_arguments: list[int] = []
         for parameter, argument in zip(function.parameters, inst.words[4:], strict=True):
             if not self.kernel.is_buffer(parameter.type_id):
-                rest.append(argument)
+                other_arguments.append(argument)
                 continue
             if self.kernel.type_of(argument) != parameter.type_id or argument not in self.out.variables:
                 raise self.kernel.tables.fail(
@@ -181,7 +189,7 @@ class _SpirvLinker:
         key = callee, tuple(buffers)
         if key not in self.bound:
             self.bound[key] = self._bind(function, text, tuple(buffers), sources)
-        return instruction(Op.FUNCTION_CALL, [inst.type_id, inst.id, self.bound[key], *rest])
+        return instruction(Op.FUNCTION_CALL, [inst.type_id, inst.id, self.bound[key], *other_arguments])
 
     def _bind(self, function: SpirvFunction, text: str, buffers: tuple[int, ...], sources: dict[str, int]) -> int:
         """Return the id of the function that implements an import for these buffers: a library's function or a stub."""
@@ -207,10 +215,10 @@ class _SpirvLinker:
         """Add a function that ignores its arguments and returns a constant; return its id. `value` 0 means a void
         function."""
         out, new_id = self.out, self.out.id()
-        rest = [p.type_id for p in function.parameters if not self.kernel.is_buffer(p.type_id)]
-        type_ = out.share(Op.TYPE_FUNCTION, [function.head.type_id, *rest])
+        parameter_types = [p.type_id for p in function.parameters if not self.kernel.is_buffer(p.type_id)]
+        type_ = out.share(Op.TYPE_FUNCTION, [function.head.type_id, *parameter_types])
         lines = [instruction(Op.FUNCTION, [function.head.type_id, new_id, 0, type_])]
-        lines += [instruction(Op.FUNCTION_PARAMETER, [parameter, out.id()]) for parameter in rest]
+        lines += [instruction(Op.FUNCTION_PARAMETER, [type_id, out.id()]) for type_id in parameter_types]
         lines += [
             instruction(Op.LABEL, [out.id()]),
             instruction(Op.RETURN_VALUE, [value]) if value else instruction(Op.RETURN, []),

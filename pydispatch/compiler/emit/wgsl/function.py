@@ -46,7 +46,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         self.module, self.definitions, self.constants = module, definitions, tuple(constants)
         self.entry: list[str] = []
         self.lines: list[str] = []  # statements of the current function
-        self.parameters: dict[str, str] = {}  # built-in parameters that it takes, name → type
+        self.parameters: dict[str, str] = {}  # built-in parameters that it takes, name → declaration
         self.buffers: Mapping[int, Buffer] = {}
         self.atomic: Mapping[object, Buffer] = {}  # allocations with atomic operations
         self.is_definition = self.has_f16 = False

@@ -25,12 +25,13 @@ def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> l
 
 
 def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
-    yes, no = call.graph("then_branch"), call.graph("else_branch")
+    then_branch, else_branch = call.graph("then_branch"), call.graph("else_branch")
     known = call.maybe_numbers(condition)
     if known is not None:
-        return _run(call, yes if bool(known.reshape(-1)[0]) else no, [])
+        return _run(call, then_branch if bool(known.reshape(-1)[0]) else else_branch, [])
     remedy = f"one branch alone is taken where the condition is known{call.known_by(call.node.input[0])}"
-    return control.if_(call.b, condition, lambda: _run(call, yes, []), lambda: _run(call, no, []), remedy)
+    branches = (lambda: _run(call, then_branch, [])), (lambda: _run(call, else_branch, []))
+    return control.if_(call.b, condition, *branches, remedy)
 
 
 def _loop(
@@ -144,16 +145,18 @@ def _open(
     zero = b.constant(0, I64)
 
     def run(tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        now, going, *old = tensors[: 2 + len(carried)]
-        going, *outputs = _run(call, graph, [now, going, *old])
-        following = elementwise.binary(b, "add", now, b.constant(1, I64))
-        return [following, shapes.reshape(b, going, []), *outputs[: len(carried)]], outputs[len(carried) :]
+        """Run the graph once. Returns the values for the next run, and the rows to stack."""
+        iteration, continues, *old = tensors[: 2 + len(carried)]
+        continues, *outputs = _run(call, graph, [iteration, continues, *old])
+        following = elementwise.binary(b, "add", iteration, b.constant(1, I64))
+        return [following, shapes.reshape(b, continues, []), *outputs[: len(carried)]], outputs[len(carried) :]
 
     start = [zero, first, *carried]
     forms = control.rows_of(b, lambda: run(start)[1]) if rows else []
     buffers = [control.rows_buffer(b, runs or 0, form) for form in forms]
 
     def body(tensors: list[Tensor]) -> list[Tensor]:
+        """Run the graph once, and store its rows."""
         new, added = run(tensors)
         stacked = tensors[len(start) :]
         if stacked:
@@ -162,6 +165,7 @@ def _open(
         return [*new, *stacked]
 
     def goes_on(tensors: list[Tensor]) -> Tensor:
+        """Return whether the graph runs again."""
         if runs is None:
             return tensors[1]
         limit = reductions.size_as(b, runs, I64)

@@ -150,6 +150,7 @@ def _run(
     steps = inputs.shape[0]
 
     def masked_step(now: Size, row: Tensor, old: list[Tensor]) -> tuple[list[Tensor], Tensor]:
+        """Do a time step; sequences that have ended keep their states, and their output is 0."""
         new = step(row, old)
         if lengths is None:
             return new, new[0]
@@ -163,6 +164,7 @@ def _run(
     if isinstance(steps, Expr) or steps > _MAX_UNROLLED_STEPS:
 
         def run(now: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            """Do the time step `now` of the loop."""
             row = shapes.reshape(b, shapes.slice_axis(b, inputs, 0, now, now + 1), inputs.shape[1:])
             carried, output = masked_step(now, row, old)
             return carried, [output]
@@ -208,6 +210,7 @@ def _rnn(
     functions = _activations(call, ["Tanh"], _direction_count(call))
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
+        """Return the step of one direction."""
         (f,) = functions[n]
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
@@ -229,28 +232,30 @@ def _gru(
     resets_product = call.flag("linear_before_reset")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
+        """Return the step of one direction."""
         f, g = functions[n]
         hidden = r.shape[2]
-        both = shapes.slice_axis(call.b, weights, 0, 0, hidden + hidden)
-        last = shapes.slice_axis(call.b, weights, 0, hidden + hidden, weights.shape[0])
-        both_bias = last_bias = None
+        gate_weights = shapes.slice_axis(call.b, weights, 0, 0, hidden + hidden)
+        candidate_weights = shapes.slice_axis(call.b, weights, 0, hidden + hidden, weights.shape[0])
+        gate_biases = candidate_bias = None
         if own_bias is not None:
-            both_bias = shapes.slice_axis(call.b, own_bias, 0, 0, hidden + hidden)
-            last_bias = shapes.slice_axis(call.b, own_bias, 0, hidden + hidden, own_bias.shape[0])
+            gate_biases = shapes.slice_axis(call.b, own_bias, 0, 0, hidden + hidden)
+            candidate_bias = shapes.slice_axis(call.b, own_bias, 0, hidden + hidden, own_bias.shape[0])
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
             old = states[0]
             update, reset, candidate = _split_gates(call, inputs, 3)
-            own_update, own_reset = _split_gates(call, _recurrent_product(call, old, both, both_bias), 2)
-            z = formula(call.b, lambda u, v: f(u + v), update, own_update)
-            gate = formula(call.b, lambda u, v: f(u + v), reset, own_reset)
+            own_update, own_reset = _split_gates(call, _recurrent_product(call, old, gate_weights, gate_biases), 2)
+            update_gate = formula(call.b, lambda u, v: f(u + v), update, own_update)
+            reset_gate = formula(call.b, lambda u, v: f(u + v), reset, own_reset)
             if resets_product:
-                own = _recurrent_product(call, old, last, last_bias)
-                new = formula(call.b, lambda u, k, v: g(u + k * v), candidate, gate, own)
+                hidden_part = _recurrent_product(call, old, candidate_weights, candidate_bias)
+                new = formula(call.b, lambda u, k, v: g(u + k * v), candidate, reset_gate, hidden_part)
             else:
-                own = _recurrent_product(call, elementwise.binary(call.b, "mul", gate, old), last, last_bias)
-                new = formula(call.b, lambda u, v: g(u + v), candidate, own)
-            return [formula(call.b, lambda k, u, v: (1.0 - k) * u + k * v, z, new, old)]
+                reset_state = elementwise.binary(call.b, "mul", reset_gate, old)
+                hidden_part = _recurrent_product(call, reset_state, candidate_weights, candidate_bias)
+                new = formula(call.b, lambda u, v: g(u + v), candidate, hidden_part)
+            return [formula(call.b, lambda k, u, v: (1.0 - k) * u + k * v, update_gate, new, old)]
 
         return step
 
@@ -268,10 +273,12 @@ def _lstm(
     coupled = call.flag("input_forget")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
+        """Return the step of one direction."""
         f, g, k = functions[n]
         peeps = _split_gates(call, _row(call, peepholes, n), 3) if peepholes is not None else None
 
         def gate(u: Tensor, v: Tensor, inner: Tensor, peep: int) -> Tensor:
+            """Return the value of a gate, with the peephole `peep` at the cell state `inner` if there are any."""
             if peeps is None:
                 return formula(call.b, lambda a, e: f(a + e), u, v)
             return formula(call.b, lambda a, e, s, p: f(a + e + s * p), u, v, inner, peeps[peep])
