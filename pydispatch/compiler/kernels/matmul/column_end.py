@@ -92,8 +92,8 @@ def _limits_of_score(score: Expression, column: int) -> list[Limit]:
 
 def _is_positive(expression: Expression) -> bool:
     """Return whether an expression is a finite constant above 0."""
-    number = expression.number()
-    return number is not None and 0 < number < inf
+    constant = expression.number()
+    return constant is not None and 0 < constant < inf
 
 
 def _limits(condition: Expression, column: int, is_true: bool) -> list[Limit]:
@@ -138,7 +138,7 @@ def _shift(position: Expression, column: int) -> int | None:
 
 
 class Hidden(Flag):
-    """What a value is known to be at hidden columns of a row that has visible ones."""
+    """Knowledge of a value at hidden columns of a row that has visible ones."""
 
     UNKNOWN = 0
     NEGATIVE_INFINITY = auto()
@@ -160,14 +160,14 @@ def _ignores_hidden_columns(chain: Chain) -> bool:
 
 def _of_tensor(value: SSAValue, known: Mapping[SSAValue, Hidden]) -> Hidden:
     """Return what a tensor is at hidden columns. Tensors that are not computed from the scores may have any values."""
-    number = Expression(value, ()).number()
-    return known.get(value, Hidden.UNKNOWN) if number is None else _of_number(number)
+    constant = Expression(value, ()).number()
+    return known.get(value, Hidden.UNKNOWN) if constant is None else _of_number(constant)
 
 
-def _of_number(number: float) -> Hidden:
-    if number == -inf:
+def _of_number(constant: float) -> Hidden:
+    if constant == -inf:
         return Hidden.NEGATIVE_INFINITY | Hidden.UNIFORM
-    return Hidden.ZERO | Hidden.UNIFORM if number == 0 else Hidden.UNIFORM
+    return Hidden.ZERO | Hidden.UNIFORM if constant == 0 else Hidden.UNIFORM
 
 
 def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
@@ -199,8 +199,8 @@ def _reduced(op: Operation, values: Sequence[Hidden]) -> Hidden:
 
 def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
     """Return what an elementwise operation computes at hidden columns."""
-    if (number := Expression(op.results[0], ()).number()) is not None:
-        return _of_number(number)
+    if (constant := Expression(op.results[0], ()).number()) is not None:
+        return _of_number(constant)
     is_pure = info_of(op).is_pure and bool(values) and not op.regions
     result = Hidden.UNIFORM if is_pure and all(Hidden.UNIFORM in v for v in values) else Hidden.UNKNOWN
     if op.name == "arith.select":

@@ -40,6 +40,6 @@ def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPa
     return replace(schedule, nr=nr, nt=schedule.nt // nr * nr)
 
 
-def _divisor(number: int, limit: int) -> int:
-    """Return the largest divisor of a number up to a limit."""
-    return next(n for n in range(min(number, limit), 0, -1) if number % n == 0)
+def _divisor(size: int, limit: int) -> int:
+    """Return the largest divisor of a size up to a limit."""
+    return next(n for n in range(min(size, limit), 0, -1) if size % n == 0)
