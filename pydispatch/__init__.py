@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         subgroup_sum,
         where,
     )
-    from pydispatch.kernels.tiles.functions import arange, argmin, cumsum, full, load, scan, zeros
+    from pydispatch.kernels.tiles.functions import arange, argmin, cumsum, full, load, reshape, scan, zeros
     from pydispatch.kernels.tiles.functions import max as max  # no part of *, where they would hide those of Python
     from pydispatch.kernels.tiles.functions import min as min
     from pydispatch.kernels.tiles.functions import sum as sum
@@ -212,6 +212,7 @@ __all__ = [
     "program",
     "ptx",
     "reduce",
+    "reshape",
     "rsqrt",
     "scan",
     "shader",
@@ -329,7 +330,7 @@ _LAZY = {
         "pydispatch.kernels.functions",
     ),
     **dict.fromkeys(
-        ("arange", "argmin", "cumsum", "full", "load", "max", "min", "scan", "sum", "zeros"),
+        ("arange", "argmin", "cumsum", "full", "load", "max", "min", "reshape", "scan", "sum", "zeros"),
         "pydispatch.kernels.tiles.functions",
     ),
     **dict.fromkeys(("View", "partial", "static"), "pydispatch.kernels.annotations"),

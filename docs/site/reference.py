@@ -33,7 +33,7 @@ SECTIONS = {
     "Kernels in Python": "kernel View partial static global_id group_id local_id group_size grid_size shared barrier "
     "group_sum group_max group_min atomic_add atomic_max atomic_min atomic_exchange atomic_and atomic_or atomic_xor "
     "atomic_cas subgroup_shuffle subgroup_sum subgroup_max subgroup_min subgroup_ballot private where fma cdiv bitcast",
-    "Tiles in kernels": "arange load zeros full cumsum scan argmin",
+    "Tiles in kernels": "arange load zeros full reshape cumsum scan argmin",
     "Element types": "f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i1 u64 u32 u16 u8 index",
     "Errors": "Error CompileError CompileWarning ArtifactError CheckError CommandError DeviceUnavailableError "
     "InternalError InvalidArgumentError KernelError MissingImportError OutOfMemoryError",

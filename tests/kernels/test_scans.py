@@ -62,3 +62,29 @@ def test_scans_and_places(device: str) -> None:
     np.testing.assert_array_equal(places[1], x.argmin(0).sum() + np.arange(M))
     np.testing.assert_array_equal(extremes[0], x.min(0))
     np.testing.assert_array_equal(numbers, [np.nan, 2, 2])  # a row has a NaN; 0 1 3 6 10 has two that are odd
+
+
+@pd.kernel(workgroup=32, grid=1)
+def reshaped(
+    x: Annotated[pd.View, pd.f32[6, 4]],
+    y: Annotated[pd.View, pd.f32[3, 8]],
+    z: Annotated[pd.View, pd.f32[24]],
+) -> None:
+    """Of slices, transposed tiles, expressions and products."""
+    t = x[:, :]
+    y[:, :] = pd.reshape(t.T, (3, -1)) + pd.sum(pd.reshape(t * 2.0, (3, 8)), axis=1, keepdims=True)
+    z[:] = pd.reshape(pd.reshape(t @ x[0:4, :], (2, 3, 4)) * 1.0, 24)
+
+
+@pytest.mark.parametrize("device", [*DEVICES, "python"])
+def test_reshape_equals_numpy(device: str) -> None:
+    x = np.random.default_rng(4).integers(-9, 9, (6, 4)).astype(np.float32)
+    outputs = np.zeros((3, 8), np.float32), np.zeros(24, np.float32)
+    if device == "python":
+        reshaped.python(x, *outputs)
+        y, z = outputs
+    else:
+        artifact = pd.compile(reshaped, targets={"ptx-interpreter": "cuda"}.get(device, device))
+        y, z = map(np.asarray, pd.device(device).load(artifact).reshaped(x, *outputs))
+    np.testing.assert_array_equal(y, x.T.reshape(3, 8) + (2 * x).reshape(3, 8).sum(1, keepdims=True))
+    np.testing.assert_array_equal(z, (x @ x[:4]).ravel())

@@ -31,6 +31,9 @@ class TileFunctions:
     def load(self, part: ArrayTile, other: Any) -> Any:
         return tile(np.where(part.missing, np.asarray(other, part.dtype), part))
 
+    def reshape(self, x: ArrayTile, shape: Any) -> Any:
+        return tile(np.reshape(x, shape))
+
     def sum(self, x: ArrayTile, axis: int | None, keepdims: bool) -> Any:
         return np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
 

@@ -30,6 +30,14 @@ def load(part: Any, other: Any) -> Any:
     return emulated("load", part, other)
 
 
+def reshape(x: Any, shape: Any) -> Any:
+    """Return the elements of a tile, in the order of its last axis first, as a tile of another shape.
+
+    shape: a number or a tuple of numbers that are known when the kernel is compiled; one of them may be -1.
+    """
+    return emulated("reshape", x, shape)
+
+
 def sum(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """Return the sum of a tile along an axis, or of all its elements.
 

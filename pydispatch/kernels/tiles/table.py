@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from inspect import isfunction
 from typing import Any, cast
 
@@ -97,6 +98,29 @@ def _load(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     other_node, other = named["other"]
     outside = low.converted(other_node, other, part.dtype, "what a slice is outside of its view")
     return low.loaded(node, part.part, outside)
+
+
+def _reshape(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Return a tile of another shape, whose elements are those of the tile in row-major order."""
+    named = _arguments(low, node, arguments, ("x", "shape"), 2)
+    tile_node, tile = named["x"]
+    if not isinstance(tile, Tile):
+        raise low.error(tile_node, f"reshape takes a tile, got {described(tile)}", "slices are tiles: x[i:i + 16]")
+    shape_node, stated = named["shape"]
+    items = list(stated.items) if isinstance(stated, TupleValue) else [stated]
+    count = math.prod(tile.shape)
+    open_axes = [axis for axis, size in enumerate(items) if isinstance(size, Literal) and size.value == -1]
+    if len(open_axes) == 1:
+        others = [size.value for size in items if isinstance(size, Literal) and size.value != -1]
+        items[open_axes[0]] = Literal(count // max(math.prod(others), 1))
+    shape = _shape(low, shape_node, TupleValue(tuple(items)))
+    if math.prod(shape) != count:
+        raise low.error(
+            shape_node,
+            f"a shape of {math.prod(shape)} elements for {described(tile)}",
+            f"the tile has {count} elements; one size may be -1",
+        )
+    return low.reshaped(node, low.computed(node, tile), shape)
 
 
 def _reduction(low: Slices, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
@@ -217,6 +241,7 @@ TILE_HANDLERS: dict[Any, Handler] = {
     tile_functions.full: _tile_handler(_full, ("shape", "value", "dtype")),
     tile_functions.arange: _tile_handler(_arange),
     tile_functions.load: _tile_handler(_load),
+    tile_functions.reshape: _tile_handler(_reshape),
     tile_functions.cumsum: _tile_handler(_cumsum),
     tile_functions.scan: _tile_handler(_scan),
     tile_functions.argmin: _tile_handler(_place, "<"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydispatch.kernels.allocations import WORKGROUP_MEMORY
-from pydispatch.kernels.arithmetic import TypeMismatch, cast, default_type, joined
+from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, default_type, joined
 from pydispatch.kernels.entities import Entity, Literal, Scalar, Tile, described
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.workgroup_memory import WorkgroupMemory
@@ -239,6 +239,21 @@ class TileValues(WorkgroupMemory):
     def computed(self, node: ast.AST, tile: Tile) -> Tile:
         """Return a tile whose elements can be computed one by one. A matrix product is first computed as a whole."""
         return self.materialized(node, tile, is_temporary=True) if tile.product is not None else tile
+
+    def reshaped(self, node: ast.AST, tile: Tile, shape: Shape) -> Tile:
+        """Return a tile whose elements are those of another tile in row-major order."""
+
+        def element(indices: Sequence[Scalar]) -> Scalar:
+            position: Scalar | Literal = Literal(0)
+            for index, size in zip(indices, shape, strict=True):
+                position = binary(self.writer, "+", binary(self.writer, "*", position, Literal(size)), index)
+            source: list[Scalar] = []
+            for size in reversed(tile.shape):
+                source.insert(0, cast(self.writer, binary(self.writer, "%", position, Literal(size)), "index"))
+                position = binary(self.writer, "//", position, Literal(size))
+            return self.element(tile, source)
+
+        return self.lazy(node, shape, tile.dtype, [tile], element, moved=True)
 
     def filled(self, shape: Shape, value: Scalar) -> Tile:
         """Return a tile whose elements all have the same value."""
