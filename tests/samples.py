@@ -238,6 +238,7 @@ DAYS = {
     "ops/test_types_conversions.py": 10,
     "ops/test_winograd.py::test_a_convolution": 4,
     "programs/test_against_numpy.py": 6,
+    "programs/test_linalg.py": 4,
     "programs/test_traced_programs.py::test_everything": 4,
     "programs/test_views.py": 4,
     "ptx/test_ptx_reader_invalid.py::test_texts_that_are_made_to_hurt": 4,

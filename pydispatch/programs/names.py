@@ -10,7 +10,9 @@ from pydispatch.programs.array import METHODS, Array
 
 def listed() -> str:
     """Return a Markdown list of the NumPy functions and array methods that traced programs support."""
-    names = sorted({name for name in (*Array.UFUNCS, *Array.FUNCTIONS) if name.isidentifier() and hasattr(np, name)})
+    keys = sorted(name for name in {*Array.UFUNCS, *Array.FUNCTIONS} if name.isidentifier())
+    names = [name for name in keys if hasattr(np, name)]
+    names += [f"linalg.{name}" for name in keys if hasattr(np.linalg, name) and not hasattr(np, name)]
     methods = sorted({*METHODS, "T", "mT", "astype", "copy", "flatten", "ravel", "reshape", "transpose", "view"})
     shown = [", ".join(f"`{name}`" for name in group) for group in (names, methods)]
     return f"- Functions of NumPy: {shown[0]}.\n- Methods of arrays: {shown[1]}.\n"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
+import test_linalg
 
 import pydispatch as pd
 from pydispatch.programs.array import Array
@@ -147,7 +148,8 @@ def test_every_function_has_a_case() -> None:
         spied = {key: (lambda *a, key=key, row=row, **k: called.add(key) or row(*a, **k)) for key, row in table.items()}
         setattr(Array, name, spied)
     try:
-        for function, args in (*CASES.values(), *MORE.values(), *EDGES.values()):
+        linalg = [(function, (test_linalg.X,)) for function in (test_linalg.decompositions, test_linalg.systems)]
+        for function, args in (*CASES.values(), *MORE.values(), *EDGES.values(), *linalg):
             shapes = {f"x{n}": TYPES[a.dtype.name][a.shape] for n, a in enumerate(args)}
             scope: dict[str, Any] = {"function": function}
             exec(f"def f({', '.join(shapes)}): return function({', '.join(shapes)})", scope)

@@ -14,7 +14,7 @@ from pydispatch.frontends.ops import (
     gathers,
     indexing,
     jacobi,
-    linear,
+    matrices,
     ordering,
     products,
     reductions,
@@ -86,7 +86,7 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
     left_vectors = None
     if left:
         # Left vectors of T are right ones of its adjoint, which is triangular after rows and columns are reversed.
-        reversed_adjoint = indexing.reverse(builder, linear.adjoint(builder, t), [1, 2])
+        reversed_adjoint = indexing.reverse(builder, matrices.adjoint(builder, t), [1, 2])
         left_vectors = vectors(indexing.reverse(builder, _vectors_of_triangular(builder, reversed_adjoint), [1, 2]))
     return shapes.reshape(builder, formula(builder, _times, values, scale), x.shape[:-1]), right, left_vectors
 
@@ -106,8 +106,8 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         imag = i.is_equal(j).where(0.0, value.imag)
         return (i >= j if lower else i <= j).where(value.real.with_imag(imag), other)
 
-    t, q, scale = _scaled_schur(builder, formula(builder, hermitian, a, linear.adjoint(builder, a)))
-    diagonal = shapes.squeeze(builder, formula(builder, lambda v: v.real, shapes.diagonals(builder, t)), [1])
+    t, q, scale = _scaled_schur(builder, formula(builder, hermitian, a, matrices.adjoint(builder, a)))
+    diagonal = shapes.squeeze(builder, formula(builder, lambda v: v.real, matrices.diagonals(builder, t)), [1])
     values, order = ordering.sort_with_indices(builder, diagonal, 1)
     order = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [1]), a.shape)
     vectors = gathers.take_along(builder, q, order, 2)
@@ -183,11 +183,11 @@ def _real_parts(builder: Builder, x: Tensor) -> list[Tensor]:
 
 def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
     """Return the eigenvalues of Schur forms [batch, n, n] as complex numbers [batch, 1, n]."""
-    diagonal = shapes.diagonals(builder, t)
+    diagonal = matrices.diagonals(builder, t)
     if t.dtype.is_complex:
         return diagonal
     batch, n, _ = t.shape
-    below, above = (shapes.diagonals(builder, shapes.slice_(builder, t, (0, i, 1 - i), (batch, n - 1 + i, n - i)))
+    below, above = (matrices.diagonals(builder, shapes.slice_(builder, t, (0, i, 1 - i), (batch, n - 1 + i, n - i)))
                     for i in (1, 0))  # fmt: skip
     imag = formula(builder, lambda u, v: u.unary("abs").unary("sqrt") * v.unary("abs").unary("sqrt"), below, above)
     first, second = (shapes.pad(builder, imag, [0, 0, i], [0, 0, 1 - i], 0.0) for i in (0, 1))
@@ -200,7 +200,7 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
     The largest magnitude in t is about 1. Back substitution computes a row of all vectors at once.
     """
     batch, n, _ = t.shape
-    values = shapes.diagonals(builder, t)
+    values = matrices.diagonals(builder, t)
     smallest = float(np.finfo(t.dtype.real.numpy).eps)
 
     def row_of_vectors(index: Size, tensors: list[Tensor]) -> list[Tensor]:

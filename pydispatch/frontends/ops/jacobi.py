@@ -19,7 +19,7 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, F32, F64, I64
 from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control, factors, gathers, ordering, reductions, shapes
+from pydispatch.frontends.ops import control, factors, gathers, matrices, ordering, reductions, shapes
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.scaling import scaled_to_one
@@ -71,7 +71,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     eye = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(v.const(1.0), 0.0), a)
     a, vectors = _sweep_until_converged(builder, even, [a, eye], rotate, residual)
     # Rows of `vectors` are eigenvectors.
-    values = shapes.squeeze(builder, shapes.diagonals(builder, a), [1])
+    values = shapes.squeeze(builder, matrices.diagonals(builder, a), [1])
     key = _mark_padding(builder, values, vectors, n, float("inf"))
     order = shapes.slice_axis(builder, ordering.sort_with_indices(builder, key, 1)[1], 1, 0, n)
     values = ew.binary(
@@ -168,8 +168,8 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         scaled = shapes.pad(builder, scaled, [0, 0, 0], [0, 0, m - n], 0.0)
     upper, scales = factors.qr(builder, scaled)
     u = factors.of_reflections(builder, upper, scales)
-    signs = formula(builder, lambda v: (v < 0.0).where(v.const(-1.0), 1.0), shapes.diagonals(builder, shapes.slice_axis(
-        builder, upper, 1, 0, upper.shape[2])))  # fmt: skip
+    square = shapes.slice_axis(builder, upper, 1, 0, upper.shape[2])
+    signs = formula(builder, lambda v: (v < 0.0).where(v.const(-1.0), 1.0), matrices.diagonals(builder, square))
     return (
         ew.binary(builder, "mul", u, signs),
         ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, [2])),

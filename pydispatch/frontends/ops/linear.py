@@ -13,9 +13,10 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.control import for_
 from pydispatch.frontends.ops.indexing import reverse
+from pydispatch.frontends.ops.matrices import adjoint, diagonals
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.ops.shapes import diagonals, reshape, slice_, slice_axis, transpose
+from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis, transpose
 
 
 def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
@@ -55,12 +56,6 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
 
     triangle = ew.apply(builder, factor, a, diagonal)
     return reshape(builder, triangle if lower else adjoint(builder, triangle), x.shape)
-
-
-def adjoint(builder: Builder, x: Tensor) -> Tensor:
-    """Return the conjugate transposes of matrices [..., m, n]."""
-    transposed = transpose(builder, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
-    return ew.apply(builder, lambda s, v: s.conj(v), transposed) if x.dtype.is_complex else transposed
 
 
 def _real(scalars: Scalars, value: Scalar) -> Scalar:

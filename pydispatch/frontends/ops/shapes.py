@@ -192,12 +192,6 @@ def rearranged(builder: Builder, x: Tensor, shape: Shape, source: AffineMap) -> 
     return builder.wrap(x.dtype, shape, *parts)
 
 
-def diagonals(builder: Builder, x: Tensor) -> Tensor:
-    """Return the diagonals of square matrices x [batch, n, n] as [batch, 1, n]."""
-    row, _, position = (AffineExpr.dimension(d) for d in range(3))
-    return rearranged(builder, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, position, position)))
-
-
 def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[int] | None = None) -> Tensor:
     """Repeat x to a shape. `axes` are the axes of the result that x's axes become, in ascending order; None for the
     last ones.

@@ -1,5 +1,5 @@
 """Tables of NumPy functions on traced arrays, implemented with `frontends/ops`."""
 
-from pydispatch.programs.functions import combined, elementwise, indexing, products, reductions, shapes
+from pydispatch.programs.functions import combined, elementwise, indexing, linalg, products, reductions, shapes
 
-__all__ = ["combined", "elementwise", "indexing", "products", "reductions", "shapes"]
+__all__ = ["combined", "elementwise", "indexing", "linalg", "products", "reductions", "shapes"]

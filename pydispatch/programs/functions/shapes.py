@@ -11,12 +11,12 @@ from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.ops import (
     indexing,
+    matrices,
     padding,
     shapes,
 )
 from pydispatch.programs.array import Array, shape_of
 from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, promoted
-from pydispatch.programs.functions.elementwise import where
 from pydispatch.programs.trace import Trace
 
 
@@ -201,15 +201,9 @@ def full_like(trace: Trace, like: Any, value: Any, dtype: Any = None) -> Array:
 
 def triangle(trace: Trace, a: Any, k: int, keeps_lower: bool) -> Array:
     x = trace.tensor_of(a)
-    extents = (x.shape[-1], x.shape[-1]) if x.rank == 1 else x.shape[-2:]  # a vector is every row of a matrix
-    rows = shapes.iota(trace, extents, 0, I64)
-    columns = shapes.iota(trace, extents, 1, I64)
-    inside = (
-        Array(trace, columns) <= Array(trace, rows) + k
-        if keeps_lower
-        else Array(trace, columns) >= Array(trace, rows) + k
-    )
-    return where(trace, inside, Array(trace, x), Array(trace, trace.constant(0, x.dtype)))
+    if x.rank == 1:  # a vector is every row of a matrix
+        x = shapes.broadcast_to(trace, x, (x.shape[0], x.shape[0]))
+    return Array(trace, matrices.triangle(trace, x, "le" if keeps_lower else "ge", trace.constant(k, I64)))
 
 
 Array.FUNCTIONS |= {

@@ -13,8 +13,8 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, shapes
-from pydispatch.frontends.ops.formulas import Element, formula, positions
+from pydispatch.frontends.ops import elementwise, matrices, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.host_integers import HostInteger
 
 
@@ -91,8 +91,9 @@ def _scalar(call: NodeCall, x: Tensor) -> Tensor:
 def _eye_like(call: NodeCall, x: Tensor) -> Tensor:
     """Return a matrix of the shape of x with 1 on diagonal k and 0 elsewhere."""
     dtype = dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype
-    k = call.integer("k", 0)
-    return positions(call.b, lambda e: (e.at(1) - e.at(0)).is_equal(k).to(dtype), x.shape)
+    if x.rank != 2:
+        raise call.fail(f"its operand is {x}; expected a matrix")
+    return matrices.identity(call.b, x.shape[0], x.shape[1], dtype, call.integer("k", 0))
 
 
 def _shape(call: NodeCall, x: Tensor) -> Tensor:

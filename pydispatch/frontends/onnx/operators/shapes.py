@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Size, ceil_div, is_static, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, shapes
+from pydispatch.frontends.ops import elementwise, matrices, shapes
 from pydispatch.frontends.ops.chosen_axes import ChosenAxes
-from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.host_integers import HostInteger, Integer
 from pydispatch.frontends.ops.host_integers import product as product_of
 
@@ -203,14 +201,7 @@ def _trilu(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Tensor:
     upper = call.flag("upper", True)
     if x.rank < 2:
         raise call.fail(f"its operand is {x}; expected 2 axes or more")
-    row, column = x.rank - 2, x.rank - 1
-    distance = k if k is not None else call.b.constant(np.int64(0))
-
-    def kept(value: Element, at: Element) -> Element:
-        offset = value.position(column, I64) - value.position(row, I64)
-        return ((offset >= at) if upper else (offset <= at)).where(value, value.const(0))
-
-    return formula(call.b, kept, x, shapes.reshape(call.b, distance, []))
+    return matrices.triangle(call.b, x, "ge" if upper else "le", k if k is not None else call.b.constant(np.int64(0)))
 
 
 # -- optional values: a tensor is one that is there

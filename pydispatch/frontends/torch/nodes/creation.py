@@ -10,7 +10,7 @@ from pydispatch.frontends.graph.dtypes import F32, F64, I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import shapes
+from pydispatch.frontends.ops import matrices, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, default_type
 from pydispatch.frontends.torch.trace import Conversion, Tracer
@@ -145,18 +145,12 @@ def linspace(tracer: Tracer, start: Operand, end: Operand, steps: int, *, dtype:
 
 
 def eye(tracer: Tracer, n: Size, m: Size | None = None, *, dtype: DType | None = None) -> Tensor:
-    shape = (n, n if m is None else m)
-    rows, columns = (shapes.iota(tracer.b, shape, axis, I64) for axis in (0, 1))
-    return ew.convert(tracer.b, ew.compare(tracer.b, "eq", rows, columns), dtype or F32)
+    return matrices.identity(tracer.b, n, n if m is None else m, dtype or F32)
 
 
 def triangle(tracer: Tracer, x: Tensor, order: str, diagonal: int) -> Tensor:
     """Return x with 0 where the column minus the row does not compare by `order` ("le" or "ge") to `diagonal`."""
-    lead, (n, m) = x.shape[:-2], x.shape[-2:]
-    rows = shapes.reshape(tracer.b, shapes.iota(tracer.b, [n], 0, I64), [*[1] * len(lead), n, 1])
-    columns = shapes.reshape(tracer.b, shapes.iota(tracer.b, [m], 0, I64), [*[1] * len(lead), 1, m])
-    mask = formula(tracer.b, lambda r, c: (c - r).compare(order, diagonal), rows, columns)
-    return ew.select(tracer.b, mask, x, as_tensor(tracer, 0, x.dtype))
+    return matrices.triangle(tracer.b, x, order, tracer.b.constant(diagonal, I64))
 
 
 def _triangle(order: str) -> Conversion:

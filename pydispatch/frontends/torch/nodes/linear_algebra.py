@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from pydispatch.frontends.graph.dtypes import I32
-from pydispatch.frontends.graph.sizes import minimum
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import eigen, factors, jacobi, linear, products, reductions, shapes
+from pydispatch.frontends.ops import eigen, factors, jacobi, linear, matrices, products, reductions, shapes, systems
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.torch.nodes.creation import eye, triangle
+from pydispatch.frontends.torch.nodes.creation import eye
 from pydispatch.frontends.torch.nodes.linear_systems import (
     Pair,
-    broadcast_batches,
     det,
     det_with_factors,
     inv,
@@ -60,7 +58,7 @@ def cholesky_ex(tracer: Tracer, self: Tensor, *, upper: bool = False, check_erro
 
 
 def cholesky_solve(tracer: Tracer, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    matrix, right = broadcast_batches(tracer, input2, self)
+    matrix, right = systems.broadcast_batches(tracer.b, input2, self)
     partial = linear.triangular_solve(tracer.b, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
     return linear.triangular_solve(
         tracer.b, matrix, partial, lower=not upper, transposed=not upper, conjugated=not upper
@@ -72,15 +70,10 @@ def cholesky_inverse(tracer: Tracer, self: Tensor, upper: bool = False) -> Tenso
 
 
 def qr(tracer: Tracer, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
-    m, n = A.shape[-2:]
-    factored, scales = factors.qr(tracer.b, A)
-    k = minimum(m, n)
-    upper = triangle(tracer, shapes.slice_axis(tracer.b, factored, A.rank - 2, 0, k), "ge", 0)
-    if mode == "r":
-        return tracer.b.constant([], A.dtype), upper
-    if mode != "reduced":
+    if mode not in ("reduced", "r"):
         raise tracer.b.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
-    return factors.of_reflections(tracer.b, shapes.slice_axis(tracer.b, factored, A.rank - 1, 0, k), scales), upper
+    q, r = systems.qr(tracer.b, A)
+    return q if mode == "reduced" else tracer.b.constant([], A.dtype), r
 
 
 def geqrf(tracer: Tracer, self: Tensor) -> Pair:
@@ -151,12 +144,12 @@ def pinv(
         left = right
     else:
         u, values, vt = jacobi.svd(b, self)
-        left, right = linear.adjoint(tracer.b, vt), u
+        left, right = matrices.adjoint(tracer.b, vt), u
     cutoff = _singular_value_cutoff(tracer, self, values, atol, rtol)
     inverse = formula(b, lambda v, n: (v.unary("abs") > n).where(1.0 / v, 0.0), values, cutoff)
     weights = ew.convert(b, shapes.expand_dims(b, inverse, [inverse.rank - 1]), left.dtype)
     scaled = ew.binary(b, "mul", left, weights)
-    return products.matmul(b, scaled, linear.adjoint(tracer.b, right))
+    return products.matmul(b, scaled, matrices.adjoint(tracer.b, right))
 
 
 def _singular_value_cutoff(
@@ -184,7 +177,7 @@ def pinv_by_rcond(tracer: Tracer, self: Tensor, rcond: Operand = 1e-15, hermitia
 
 
 def adjoint(tracer: Tracer, self: Tensor) -> Tensor:
-    return linear.adjoint(tracer.b, self)
+    return matrices.adjoint(tracer.b, self)
 
 
 LINEAR_ALGEBRA: dict[str, Conversion] = {

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.dtypes import I32, I64, DType
+from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Size, minimum, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import factors, gathers, linear, products, reductions, shapes
+from pydispatch.frontends.ops import factors, gathers, linear, matrices, products, reductions, shapes, systems
 from pydispatch.frontends.ops.control import for_
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes.creation import eye, triangle
-from pydispatch.frontends.torch.nodes.parts import diagonal
 from pydispatch.frontends.torch.nodes.strided import is_contiguous
 from pydispatch.frontends.torch.trace import Tracer
 
 Pair = tuple[Tensor, Tensor]
-
-
-def broadcast_batches(tracer: Tracer, a: Tensor, y: Tensor) -> Pair:
-    """Broadcast the batch axes of two batches of matrices to a common shape."""
-    lead = ew.broadcast_shape(tracer.b, a.shape[:-2], y.shape[:-2])
-    return tuple(shapes.broadcast_to(tracer.b, v, [*lead, *v.shape[-2:]]) for v in (a, y))  # type: ignore[return-value]
 
 
 # -- LU
@@ -95,17 +88,17 @@ def lu_solve(
 ) -> Tensor:  # fmt: skip
     """Solve A X = B (or X A = B, if not `left`) for a matrix A that is given by its LU factors."""
     if adjoint:  # X A^H = B is the adjoint of A X^H = B^H, so the matrix changes sides
-        return linear.adjoint(tracer.b, lu_solve(tracer, LU, pivots, linear.adjoint(tracer.b, B), left=not left))
+        return matrices.adjoint(tracer.b, lu_solve(tracer, LU, pivots, matrices.adjoint(tracer.b, B), left=not left))
     if not left:
         P, L, U = lu_unpack(tracer, LU, pivots)  # noqa: N806
-        right, upper = broadcast_batches(tracer, B, U)
+        right, upper = systems.broadcast_batches(tracer.b, B, U)
         solution = linear.triangular_solve(tracer.b, upper, right, left=False, lower=False)
         solution = linear.triangular_solve(
-            tracer.b, broadcast_batches(tracer, L, solution)[0], solution, left=False, unit=True
+            tracer.b, systems.broadcast_batches(tracer.b, L, solution)[0], solution, left=False, unit=True
         )
-        return products.matmul(tracer.b, solution, linear.adjoint(tracer.b, P))
+        return products.matmul(tracer.b, solution, matrices.adjoint(tracer.b, P))
     order = _permutation_of_pivots(tracer, pivots, LU.shape[-2])
-    matrix, right = broadcast_batches(tracer, LU, B)
+    matrix, right = systems.broadcast_batches(tracer.b, LU, B)
     positions = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, order, [order.rank]), right.shape)
     permuted = gathers.take_along(tracer.b, right, positions, right.rank - 2)
     lower_solution = linear.triangular_solve(tracer.b, matrix, permuted, unit=True)
@@ -117,13 +110,6 @@ def lu_solve_legacy(tracer: Tracer, self: Tensor, LU_data: Tensor, LU_pivots: Te
 
 
 # -- determinants
-
-
-def _permutation_sign(tracer: Tracer, pivots: Tensor, dtype: DType) -> Tensor:
-    """Return 1 or -1: the determinant of the permutation that LAPACK's row exchanges `pivots` describe."""
-    index = shapes.iota(tracer.b, pivots.shape, pivots.rank - 1, I32)
-    signs = formula(tracer.b, lambda p, i: p.is_equal(i + 1).where(p.const(1), p.const(-1)), pivots, index)
-    return ew.convert(tracer.b, reductions.reduce(tracer.b, "mul", signs, [-1]), dtype)
 
 
 def _lu_for_gradients(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
@@ -139,8 +125,7 @@ def _lu_for_gradients(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, 
 
 def det_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
     LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
-    diagonal_product = reductions.reduce(tracer.b, "mul", diagonal(tracer, LU, 0, -2, -1), [-1])
-    return ew.binary(tracer.b, "mul", diagonal_product, _permutation_sign(tracer, pivots, LU.dtype)), LU, pivots
+    return systems.determinant(tracer.b, LU, pivots), LU, pivots
 
 
 def det(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
@@ -149,11 +134,7 @@ def det(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
 
 def slogdet_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, ...]:  # noqa: N803
     LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
-    pivot = diagonal(tracer, LU, 0, -2, -1)
-    signs = reductions.reduce(tracer.b, "mul", ew.unary(tracer.b, "sign", pivot), [-1])
-    logs = ew.unary(tracer.b, "log", ew.unary(tracer.b, "abs", pivot))
-    sign = ew.binary(tracer.b, "mul", signs, _permutation_sign(tracer, pivots, LU.dtype))
-    return sign, reductions.reduce(tracer.b, "add", logs, [-1]), LU, pivots
+    return *systems.log_determinant(tracer.b, LU, pivots), LU, pivots
 
 
 def slogdet(tracer: Tracer, A: TensorMemory) -> Pair:  # noqa: N803
@@ -172,32 +153,16 @@ def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
 # -- linear systems
 
 
-def _solve_columns(tracer: Tracer, A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:  # noqa: N803
-    """Return X of A X = B, and the position of the first zero pivot, counted from 1, or 0.
-
-    LU elimination of [A B] leaves [U, L^-1 P B], so that only the triangular system with U remains.
-    """
-    n = A.shape[-1]
-    operands = broadcast_batches(tracer, A, B)
-    factored, _, failed = factors.lu(tracer.b, shapes.concat(tracer.b, list(operands), operands[0].rank - 1))
-    last = factored.rank - 1
-    matrix, right = (
-        shapes.slice_axis(tracer.b, factored, last, 0, n),
-        shapes.slice_axis(tracer.b, factored, last, n, factored.shape[last]),
-    )
-    return linear.triangular_solve(tracer.b, matrix, right, lower=False), failed
-
-
 def _solve(tracer: Tracer, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
     """Solve A X = B (or X A = B, if not `left`), where B has matrices or vectors. Return X and the first zero pivot."""
     is_vector = B.rank == 1 or (A.rank - 1 == B.rank and all(
         n == m for n, m in zip(A.shape[:-1], B.shape, strict=True)))  # fmt: skip
     columns = shapes.expand_dims(tracer.b, B, [B.rank]) if is_vector else B
     if left or is_vector:
-        solution, failed = _solve_columns(tracer, A, columns)
+        solution, failed = systems.solve(tracer.b, A, columns)
     else:
-        solution, failed = _solve_columns(tracer, linear.adjoint(tracer.b, A), linear.adjoint(tracer.b, columns))
-        solution = linear.adjoint(tracer.b, solution)
+        solution, failed = systems.solve(tracer.b, matrices.adjoint(tracer.b, A), matrices.adjoint(tracer.b, columns))
+        solution = matrices.adjoint(tracer.b, solution)
     return shapes.squeeze(tracer.b, solution, [solution.rank - 1]) if is_vector else solution, failed
 
 
@@ -217,7 +182,7 @@ def solve_with_factors(
 
 
 def inv_ex(tracer: Tracer, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
-    return _solve_columns(tracer, A, eye(tracer, A.shape[-1], dtype=A.dtype))
+    return systems.solve(tracer.b, A, eye(tracer, A.shape[-1], dtype=A.dtype))
 
 
 def inv(tracer: Tracer, A: Tensor) -> Tensor:  # noqa: N803
@@ -227,14 +192,14 @@ def inv(tracer: Tracer, A: Tensor) -> Tensor:  # noqa: N803
 def solve_triangular(
     tracer: Tracer, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    matrix, right = broadcast_batches(tracer, self, B)
+    matrix, right = systems.broadcast_batches(tracer.b, self, B)
     return linear.triangular_solve(tracer.b, matrix, right, left=left, lower=not upper, unit=unitriangular)
 
 
 def triangular_solve(
     tracer: Tracer, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
 ) -> Pair:  # fmt: skip
-    matrix, right = broadcast_batches(tracer, A, self)
+    matrix, right = systems.broadcast_batches(tracer.b, A, self)
     solution = linear.triangular_solve(
         tracer.b, matrix, right, lower=not upper, transposed=transpose, unit=unitriangular
     )

@@ -1,0 +1,129 @@
+"""Functions of numpy.linalg: factors, linear systems, eigenvalues and singular values of batches of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pydispatch.frontends.graph.dtypes import F16, F32
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import eigen, elementwise, factors, jacobi, linear, matrices, shapes, systems
+from pydispatch.programs.array import Array
+from pydispatch.programs.functions.common import quotients
+from pydispatch.programs.trace import Trace
+
+
+class EigResult(NamedTuple):
+    """Result of eig and eigh: eigenvalues [..., n], and eigenvectors [..., n, n] as columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(NamedTuple):
+    """Result of qr: Q with orthonormal columns, and the triangle R."""
+
+    Q: Array
+    R: Array
+
+
+class SVDResult(NamedTuple):
+    """Result of svd: U, the singular values in descending order, and V adjoint."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+class SlogdetResult(NamedTuple):
+    """Result of slogdet: signs of determinants, and logarithms of their magnitudes."""
+
+    sign: Array
+    logabsdet: Array
+
+
+def _matrices(trace: Trace, *operands: Any) -> list[Tensor]:
+    """Return operands as tensors of one type that numpy.linalg computes in. Raise CompileError if the first one has no
+    matrices.
+    """
+    tensors = quotients(trace, *operands)
+    if tensors[0].dtype == F16:
+        raise trace.fail(f"numpy.linalg has no functions of {tensors[0]}", f"convert it: x.astype(numpy.{F32.numpy})")
+    if tensors[0].rank < 2:
+        raise trace.fail(f"numpy.linalg of {tensors[0]}: expected matrices", "give it two axes or more")
+    return tensors
+
+
+def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[..., Any] | None = None) -> Any:
+    """Return a function of one batch of matrices. result: the type of several results."""
+
+    def function(trace: Trace, a: Any, *options: Any, **named: Any) -> Any:
+        (x,) = _matrices(trace, a)
+        results = of(trace, x, *options, **named)
+        if isinstance(results, Tensor):
+            return Array(trace, results)
+        return (result or tuple)(*(Array(trace, tensor) for tensor in results))
+
+    return function
+
+
+def _eigh(trace: Trace, x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:  # noqa: N803
+    return eigen.eigh(trace, x, lower=UPLO.upper() == "L")
+
+
+def _eigvalsh(trace: Trace, x: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
+    return _eigh(trace, x, UPLO)[0]
+
+
+def _svd(trace: Trace, x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    return jacobi.svd(trace, x, full_matrices)
+
+
+def svd(
+    trace: Trace, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> SVDResult | Array:
+    if hermitian:
+        raise trace.fail("numpy.linalg.svd of Hermitian matrices is not a part of programs", "leave hermitian= out")
+    values: SVDResult = _function(_svd, SVDResult)(trace, a, full_matrices)
+    return values if compute_uv else values.S
+
+
+def _cholesky(trace: Trace, x: Tensor, *, upper: bool = False) -> Tensor:
+    return linear.cholesky(trace, x, lower=not upper)
+
+
+def _inverse(trace: Trace, x: Tensor) -> Tensor:
+    return systems.solve(trace, x, matrices.identity(trace, x.shape[-1], x.shape[-1], x.dtype))[0]
+
+
+def solve(trace: Trace, a: Any, b: Any) -> Array:
+    """Return x of a x = b. As in NumPy 2, b is a vector only if it has one axis."""
+    x, y = _matrices(trace, a, b)
+    columns = shapes.expand_dims(trace, y, [1]) if y.rank == 1 else y
+    solution = systems.solve(trace, x, columns)[0]
+    return Array(trace, shapes.squeeze(trace, solution, [solution.rank - 1]) if y.rank == 1 else solution)
+
+
+def _det(trace: Trace, x: Tensor) -> Tensor:
+    return systems.determinant(trace, *factors.lu(trace, x)[:2])
+
+
+def _slogdet(trace: Trace, x: Tensor) -> tuple[Tensor, Tensor]:
+    sign, log = systems.log_determinant(trace, *factors.lu(trace, x)[:2])
+    return sign, elementwise.convert(trace, log, x.dtype.real)
+
+
+def qr(trace: Trace, a: Any, mode: str = "reduced") -> QRResult | Array:
+    if mode not in ("reduced", "r"):
+        raise trace.fail(f"numpy.linalg.qr in the mode '{mode}' is not a part of programs", "there are reduced and r")
+    both: QRResult = _function(systems.qr, QRResult)(trace, a)
+    return both if mode == "reduced" else both.R
+
+
+Array.FUNCTIONS |= {
+    "eig": _function(lambda t, x: eigen.eig(t, x)[:2], EigResult), "eigvals": _function(eigen.eigenvalues),
+    "eigh": _function(_eigh, EigResult), "eigvalsh": _function(_eigvalsh),
+    "svd": svd, "svdvals": _function(lambda t, x: _svd(t, x, False)[1]), "cholesky": _function(_cholesky),
+    "inv": _function(_inverse), "solve": solve, "det": _function(_det), "slogdet": _function(_slogdet, SlogdetResult),
+    "qr": qr,
+}  # fmt: skip

@@ -1,0 +1,59 @@
+"""Functions of numpy.linalg in programs against NumPy, by values that no sign, phase or order changes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+Matrices = Annotated[np.ndarray, pd.f32["batch", 3, 3]]
+X = np.random.default_rng(6).standard_normal((2, 3, 3)).astype(np.float32)
+
+
+def decompositions(x: Matrices) -> Any:
+    w, v = np.linalg.eig(x)
+    symmetric = x + np.matrix_transpose(x)
+    h = np.linalg.eigh(symmetric)
+    u, s, vt = np.linalg.svd(x)
+    q, r = np.linalg.qr(x)
+    return (
+        np.linalg.eigvals(x).sum(axis=-1), x @ v - v * w[:, None, :], h.eigenvalues, np.linalg.eigvalsh(symmetric),
+        symmetric @ h.eigenvectors - h.eigenvectors * h.eigenvalues[:, None], s, u * s[:, None] @ vt,
+        np.linalg.svdvals(x), q @ r, abs(r),
+    )  # fmt: skip
+
+
+def systems(x: Matrices) -> Any:
+    positive = x @ np.matrix_transpose(x) + np.eye(3, dtype=np.float32)
+    sign, logarithm = np.linalg.slogdet(x)
+    return (
+        np.linalg.inv(x), np.linalg.solve(x, x[:, :, :2] + 1), np.linalg.solve(x, np.arange(3, dtype=np.float32)),
+        np.linalg.det(x), sign, logarithm, np.linalg.cholesky(positive), np.triu(x, 1), np.tril(x, -1),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("function", [decompositions, systems])
+def test_is_as_numpy(function: Any) -> None:
+    program = pd.device("cpu").load(pd.compile(pd.program(function)))
+    found = program.functions[function.__name__](X)
+    wanted = function(X)
+    for result, expected in zip(found, wanted, strict=True):
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize(("function", "message"), [
+    (lambda x: np.linalg.inv(x[0, 0]), r"numpy.linalg of f32\[3\]: expected matrices"),
+    (lambda x: np.linalg.qr(x, "complete"), "numpy.linalg.qr in the mode 'complete' is not a part of programs"),
+    (lambda x: np.linalg.det(x.astype(np.float16)), "numpy.linalg has no functions of f16"),
+    (lambda x: np.linalg.eigvals(x[:, :2]), "expected square matrices"),
+])  # fmt: skip
+def test_what_is_no_part_of_programs(function: Any, message: str) -> None:
+    def f(x: Matrices) -> Any:
+        return function(x)
+
+    with pytest.raises(pd.CompileError, match=message):
+        pd.compile(pd.program(f))
