@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo docs device-library wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-apart test-python test-ops test-wheel lint format clean
+.PHONY: demo docs device-library wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-code test-c test-apart test-python test-ops test-wheel lint format clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -81,10 +81,9 @@ docs: $(VENV)/.demo  ## The documents as a site with a reference, build/site/ind
 
 # ---- tests
 
-# The linters and the wheel use one processor for most of their time: they run beside the C tests, which use all.
+# The linters and the wheel use one processor for most of their time: they run beside the other tests, which use all.
 test: tools setup
-	@$(MAKE) --no-print-directory -j 2 test-c test-apart
-	@$(MAKE) --no-print-directory test-python
+	@$(MAKE) --no-print-directory -j 2 test-code test-apart
 	@echo "all tests passed"
 	@$(BIN)/python tests/suites/run.py --list
 
@@ -103,6 +102,9 @@ format: $(VENV)/.test  ## The layout of Python and C files, as `make lint` check
 
 test-apart: lint
 	@$(MAKE) --no-print-directory test-wheel
+
+test-code: test-c
+	@$(MAKE) --no-print-directory test-python
 
 test-c:
 	$(call watch,C tests) $(PYTHON) tests/c/run.py
