@@ -103,7 +103,8 @@ format: $(VENV)/.test  ## The layout of Python and C files, as `make lint` check
 test-apart: lint
 	@$(MAKE) --no-print-directory test-wheel
 
-test-code: test-c
+# The linters first: tests of types use the cache of mypy.
+test-code: lint test-c
 	@$(MAKE) --no-print-directory test-python
 
 test-c:
