@@ -3,6 +3,7 @@ from typing import Any
 
 from pydispatch._core.future import Future
 from pydispatch._core.items import OnError
+from pydispatch._core.prepared_procedure import PreparedProcedure
 from pydispatch._core.profile import Profile
 from pydispatch._core.program import Module
 from pydispatch._core.public import PublicFunction
@@ -32,6 +33,3 @@ class Procedure(PublicFunction):
     ) -> Iterator[Any]: ...
     def profile(self, *args: Any, runs: int = 1, cold: bool = False, **named: Any) -> Profile: ...
     def close(self) -> None: ...
-
-class PreparedProcedure:
-    def __call__(self, *args: Any, **named: Any) -> Any: ...

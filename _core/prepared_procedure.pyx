@@ -1,0 +1,70 @@
+"""Prepared calls of procedures."""
+
+cimport cython
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from pydispatch._core.c_procedure cimport pyd_input_t
+from pydispatch._core.lock cimport pyd_claim, pyd_disclaim
+from pydispatch._core.procedure cimport Procedure
+from pydispatch._core.sched cimport worker_limit
+
+from pydispatch._core.status import Error
+
+
+@cython.final
+cdef class PreparedProcedure:
+    """A call with bound arguments. `p()` runs it; `p(c, d)` binds other arguments first. One run at a time.
+
+    Results are new arrays in every run, unless `out` was given.
+    """
+
+    cdef Procedure procedure
+    cdef pyd_input_t* inputs
+    cdef list held
+    cdef object out
+    cdef int busy
+    cdef uint32_t workers  # at most; 0: all
+
+    def __init__(self, Procedure procedure not None, args, out, workers):
+        if self.inputs != NULL:
+            raise Error("a PreparedProcedure is made once")
+        self.inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
+        if self.inputs == NULL:
+            raise MemoryError()
+        self.procedure, self.out, self.workers = procedure, out, worker_limit(procedure.name, workers)
+        procedure.check_out(out)
+        self.held = procedure.gather(args, self.inputs, NULL, False)
+
+    def __dealloc__(self):
+        free(self.inputs)
+
+    def __call__(self, *args, **named):
+        cdef pyd_input_t* fresh
+        name = self.procedure.name
+        if named:
+            args = self.procedure.arranged(args, named)
+        if self.procedure.module.closed:
+            raise Error(f"@{name}: its program was closed")
+        if not pyd_claim(&self.busy):
+            raise Error(
+                f"@{name}: this prepared call is running already (in another thread, or in a hook of an argument); "
+                "prepare one per thread")
+        try:
+            if args:
+                fresh = <pyd_input_t*>calloc(self.procedure.arg_count + 1, sizeof(pyd_input_t))
+                if fresh == NULL:
+                    raise MemoryError()
+                try:
+                    held = self.procedure.gather(args, fresh, NULL, False)
+                    memcpy(self.inputs, fresh, self.procedure.arg_count * sizeof(pyd_input_t))
+                    self.held = held
+                finally:
+                    free(fresh)
+            return self.procedure.invoke(self.inputs, NULL, self.out, self.workers)
+        finally:
+            pyd_disclaim(&self.busy)
+
+    def __repr__(self):
+        return f"<prepared call of @{self.procedure.name}>"
