@@ -43,6 +43,7 @@ class Interpreter:
         self.view = GraphView()
         self.symbols = {_symbol(op): op for op in walk(spec) if _symbol(op) and op.parent_op() is not None}
         self.top = {_symbol(op): op for op in spec.body.block.ops if _symbol(op)}
+        self.imported: dict[str, Operation] = {}  # symbol of the spec → its copy in the program
         self.patterns: dict[Operation, Any] = {}  # operation that states a pattern → the pattern
         self.depth = 0
 
