@@ -54,7 +54,7 @@ def outside_named(text: str, folder: str, page: str) -> str:
         if target.startswith("docs/"):
             return f"[{link[1]}]({posixpath.relpath(target, page)}{link[3] or ''})"
         shown = link[1].strip("`")
-        return f"`{target}`" if shown == target else f"{link[1]} (`{target}`)"
+        return f"`{target}`" if target.startswith(shown) or target.endswith(f"/{shown}") else f"{link[1]} (`{target}`)"
 
     return LINK.sub(replaced, text)
 
