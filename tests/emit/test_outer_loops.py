@@ -157,13 +157,19 @@ def test_lanes_make_the_same_steps(n: int, k: int, range_: tuple[int, int], seed
 
 
 @pd.kernel(workgroup=(32, 2), grid=1)
-def window(x: Annotated[pd.View, pd.f32[3, "n"]], y: Annotated[pd.View, pd.f32[2, 32]]) -> None:
+def window(
+    x: Annotated[pd.View, pd.f32[3, "n"]], rows: Annotated[pd.View, pd.f32[20, 2]], y: Annotated[pd.View, pd.f32[2, 32]]
+) -> None:
     """A loop that begins at another element in each lane, and a phase without loops that may end early."""
     block = pd.shared((3, 70), pd.f32)
     column, row = pd.local_id(0), pd.local_id(1)
     for i in range(row, 3, 2):
         for j in range(column, 70, 32):
             block[i, j] = x[i, j] if j < x.shape[1] else 0.0
+    pd.barrier()
+    for i in range(row, 3, 2):
+        for j in range(column, 20, 32):
+            block[i, j] += rows[column, 1]
     pd.barrier()
     if column < x.shape[1]:
         y[row, column] = block[row, column] + block[row + 1, column + 38]
@@ -173,7 +179,9 @@ def window(x: Annotated[pd.View, pd.f32[3, "n"]], y: Annotated[pd.View, pd.f32[2
 def test_loops_that_begin_at_the_lane(n: int) -> None:
     x = np.random.default_rng(n).standard_normal((3, n)).astype(np.float32)
     y = np.full((2, 32), 7, np.float32)
-    window(x, y)
+    rows = np.random.default_rng(n).standard_normal((20, 2)).astype(np.float32)
+    window(x, rows, y)
     padded = np.pad(x, ((0, 0), (0, 70 - n)))
+    padded[:, :20] += rows[:, 1]
     sums = padded[:2, :32] + padded[1:, 38:]
     np.testing.assert_array_equal(y, np.where(np.arange(32) < n, sums, 7))

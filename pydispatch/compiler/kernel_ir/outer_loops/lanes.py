@@ -13,6 +13,9 @@ from pydispatch.ir.op_info import Cost, info_of
 LANES = 16
 """Iterations of a strip: elements of 32 bits in the widest vector of x86. With more, values leave registers."""
 
+MOST_BYTES = 32 << 10
+"""Bytes of the stack, of which a function has 64 KiB, that values of lanes may take."""
+
 MOST_STRIPS = 2
 """Strips of a loop with a limit that is not reached in the last workgroups, up to which whole strips are separate."""
 
@@ -61,7 +64,11 @@ class Lanes:
         lanes = cls(loop, read_only)
         block = loop.body.block
         fills = lanes._covers(block) and (lanes.loops or (_is_cut_short(loop) and lanes._fills_vectors(block)))
-        return lanes if fills else None
+        return lanes if fills and lanes._count_values() * 8 * lanes.width <= MOST_BYTES else None
+
+    def _count_values(self) -> int:
+        """Return an upper bound of the values that are stored for each lane."""
+        return len(self.varying - self.formulas)
 
     def is_uniform(self, op: Operation) -> bool:
         """Return whether an operation has one result for all lanes, and no effect."""
@@ -123,11 +130,9 @@ class Lanes:
         self.varying.update(carried)
         self.varying.update(op.results)
         self.loops.add(op)
-        return (
-            all(_fits(result.type) for result in op.results)
-            and self._covers(op.body.block)
-            and self._fills_vectors(op.body.block)
-        )
+        covers = self._covers(op.body.block) and self._fills_vectors(op.body.block)
+        may_hoist = self.counters(op) is None  # otherwise some lanes may take no step
+        return covers and (may_hoist or op.body.block not in self.hoisted) and all(_fits(r.type) for r in op.results)
 
     def _covers_while(self, op: scf.WhileOp) -> bool:
         """As `_covers`. The regions are executed for lanes that have left the loop, too, so they must be pure."""
