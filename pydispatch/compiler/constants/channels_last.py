@@ -84,9 +84,9 @@ def put_channels_last(function: Operation, floats: bool) -> None:
     if not any(w.pays for w in candidates) or any(_in_groups(op) for op in ops):
         return
     for candidate in candidates:
-        now = _window_reduction(candidate.op, known, floats)  # an earlier rewrite may have replaced its image
-        if now is not None:
-            _rewrite_channels_last(now)
+        current = _window_reduction(candidate.op, known, floats)  # an earlier rewrite may have replaced its image
+        if current is not None:
+            _rewrite_channels_last(current)
     erase_unused(function)
     simplify(function)
     known = known_of(function)

@@ -31,10 +31,10 @@ def op_word(op: Operation) -> str:
     if op.name == "linalg.generic":
         words = body_words(op)
         if not words:
-            identity = all(is_identity(m) for m in structured(op).maps)
+            is_copy = all(is_identity(m) for m in structured(op).maps)
             inputs = structured(op).maps[:-1]
-            full = bool(inputs) and len(inputs[0].results) == inputs[0].num_dims
-            return "copy" if identity else "transpose" if full else "broadcast"
+            is_transpose = bool(inputs) and len(inputs[0].results) == inputs[0].num_dims
+            return "copy" if is_copy else "transpose" if is_transpose else "broadcast"
         return words[-1] if len(words) == 1 else "elementwise"
     return op.name.split(".")[-1]
 

@@ -30,6 +30,7 @@ class IndexArithmetic(ABC, Generic[V]):
         """Emit a multiplication, and return its value."""
 
     def plus(self, lhs: int | V, rhs: int | V) -> int | V:
+        """Return lhs + rhs, computed at compile time as far as possible."""
         if type(lhs) is int:
             if type(rhs) is int:
                 return lhs + rhs

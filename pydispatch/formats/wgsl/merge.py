@@ -110,20 +110,20 @@ def _text(
     tokens, text, prefix, attempt = module.tokens, module.text, "merged_", 0
     while any(token.text.startswith(prefix) for token in tokens):
         prefix, attempt = f"merged{attempt}_", attempt + 1
-    words = max(1, sum(len(group) for group in bindings))
+    offset_count = max(1, sum(len(group) for group in bindings))
     parts = [text[: tokens[module.directives].start]] if module.directives else []
     parts.append(f"@group({OFFSETS[0]}) @binding({OFFSETS[1]}) var<uniform> {prefix}offsets: "
-                 f"array<vec4<u32>, {-(-words // 4)}>;")  # fmt: skip
+                 f"array<vec4<u32>, {-(-offset_count // 4)}>;")  # fmt: skip
     slices: dict[str, tuple[str, str]] = {}
-    word = 0
+    offset_index = 0
     for new, group in enumerate(bindings):
-        one = buffers[group[0]]
-        name = one.name if len(group) == 1 else f"{prefix}{new}"
-        parts.append(f"@group(0) @binding({new}) var<storage, read_write> {name}: {one.type};")
+        first_buffer = buffers[group[0]]
+        name = first_buffer.name if len(group) == 1 else f"{prefix}{new}"
+        parts.append(f"@group(0) @binding({new}) var<storage, read_write> {name}: {first_buffer.type};")
         for binding in group:
             if len(group) > 1:
-                slices[buffers[binding].name] = name, f"{prefix}offsets[{word // 4}].{'xyzw'[word % 4]}"
-            word += 1
+                slices[buffers[binding].name] = name, f"{prefix}offsets[{offset_index // 4}].{'xyzw'[offset_index % 4]}"
+            offset_index += 1
     merged_names = {buffer.name for buffer in buffers.values()}
     parts += [
         _redirected_text(module, declaration, slices)

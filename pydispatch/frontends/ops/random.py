@@ -270,10 +270,10 @@ def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tu
     if any(n == 0 for n in shape):
         return (shapes.full(builder, 0, shape, U32),) * 2
 
-    def both(scalars: Scalars, counter: Scalar, key: Scalar) -> tuple[Scalar, Scalar]:
+    def pair(scalars: Scalars, counter: Scalar, key: Scalar) -> tuple[Scalar, Scalar]:
         return threefry(scalars, key, counter)
 
-    words = ew.apply_several(builder, both, shapes.iota(builder, [product(shape)], 0, U64), key_of_call(builder, seed))
+    words = ew.apply_several(builder, pair, shapes.iota(builder, [product(shape)], 0, U64), key_of_call(builder, seed))
     first, second = (reshape(builder, x, shape) for x in words)
     return first, second
 

@@ -62,6 +62,7 @@ def emit_module(
     writer = ModuleWriter(symbols, platform.fallible, lowerings(subjects))
 
     def emitted(function: FuncOp, exported: bool) -> str:
+        """Return the text of a function, after its operations were expanded and its loops vectorized."""
         expand(function)
         take_steps_together(function)
         if platform.arch != "nvptx64":

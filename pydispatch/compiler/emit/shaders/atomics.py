@@ -62,6 +62,7 @@ class Atomics(Memory[E, V]):
             return self.from_word(emitter, word, element, bits, shift)
 
         def new_word(word: V) -> V:
+            """Return the word after the operation, in which the bits of other elements are unchanged."""
             part = self.to_word(
                 emitter, combined(emitter, emitter.table, op, element, old_element(word)), element, bits, shift
             )

@@ -97,6 +97,7 @@ class Casts(Registers[E, V]):
         """
 
         def lower(emitter: E, op: Operation) -> None:
+            """Emit an extension or truncation, or the constant for a constant."""
             (operand,), (result,) = op.operands, op.results
             bits, to_bits = bits_of(emitter, operand.type), bits_of(emitter, result.type)
             from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
@@ -120,6 +121,7 @@ class Casts(Registers[E, V]):
         """Return the lowering of a conversion of an integer to a float."""
 
         def lower(emitter: E, op: Operation) -> None:
+            """Emit a conversion to a float of the language; others are expanded."""
             (operand,), (result,) = op.operands, op.results
             if not is_native_float(result.type):
                 self.expand(emitter, op)
@@ -140,6 +142,7 @@ class Casts(Registers[E, V]):
         """Return the lowering of a conversion of a float to an integer."""
 
         def lower(emitter: E, op: Operation) -> None:
+            """Emit a conversion from a float of the language; others are expanded."""
             (operand,), (result,) = op.operands, op.results
             if not is_native_float(operand.type):
                 self.expand(emitter, op)

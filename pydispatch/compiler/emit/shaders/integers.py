@@ -95,6 +95,7 @@ class Integers(Registers[E, V]):
         on_indices, on_numbers = INDEX_ARITHMETIC[kind], self.binary(kind)
 
         def lower(emitter: E, op: Operation) -> None:
+            """Lower on indices at compile time as far as possible, and other integers by `on_numbers`."""
             (first, second), (result,) = operands_of(op), op.results
             if type(result.type) is IndexType:
                 values = emitter.values
@@ -109,6 +110,7 @@ class Integers(Registers[E, V]):
         fold = FOLDS[kind]
 
         def lower(emitter: E, op: Operation) -> None:
+            """Emit the instruction, or the constant for two constants."""
             (first, second), (result,) = operands_of(op), op.results
             type_ = result.type
             a, b = emitter.index(first), emitter.index(second)
@@ -131,6 +133,7 @@ class Integers(Registers[E, V]):
         """Return the lowering of a division."""
 
         def lower(emitter: E, op: Operation) -> None:
+            """Emit a division, or the constant for two constants that are not negative."""
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
             a, b = emitter.index(first), emitter.index(second)
@@ -168,6 +171,7 @@ class Integers(Registers[E, V]):
         fold = max if extreme.is_larger else min
 
         def lower(emitter: E, op: Operation) -> None:
+            """Emit the smaller or larger one, or the constant for two constants."""
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
             a, b = emitter.index(first), emitter.index(second)
@@ -183,6 +187,7 @@ class Integers(Registers[E, V]):
         """Return the lowering of a product to two results, its low and its high half."""
 
         def lower(emitter: E, op: Operation) -> None:
+            """Emit the two words of a product of 32 bits; other widths are expanded."""
             type_ = op.results[0].type
             bits = bits_of(emitter, type_)
             if bits != 32:

@@ -280,6 +280,7 @@ def _emit_nest(
                     parts[result] = elements.fresh(tensor_type(result).element_type, max(1, size))
 
     def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
+        """Emit the stages of a row, and its elements low to high."""
         if elements is not None and nest.by_rows:
             elements.row = list(indices)
             nest.run_stages(elements, builder, indices)
@@ -311,6 +312,7 @@ def emit_bytes(
     byte_count = e.entry.ceil_quotient(element_count, ratio)
 
     def byte(builder: Builder, flat_indices: list[Index]) -> None:
+        """Emit the elements of one byte."""
         for part in range(ratio):
             flat = builder.linear(flat_indices[0], ratio, part)
 

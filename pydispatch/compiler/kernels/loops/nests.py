@@ -149,6 +149,7 @@ def emit_nest(
     last_row = build.minus(last, 1) if pipeline is not None else 0
 
     def body(inner: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit one row, with the loads of the following one if there is a pipeline."""
         if pipeline is None:
             emit_row(inner, flat)
             return []

@@ -75,6 +75,8 @@ def emit_in_order(
     split = max(1, len(dims) - 1)
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit the updates of one part, low to high along the last dimension."""
+
         def element(builder: Builder, leading: list[Index]) -> None:
             if inner:
                 emit_inner(builder, [*leading, *outer[1:]], inner[-1:], low, high, write)
@@ -95,6 +97,7 @@ def emit_slices_in_order(
     dims = update.dims(elements)[: update.ordered]
 
     def step(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit one update if it belongs to the part."""
         leading = builder.split(flat, dims)
         is_in_part: SSAValue | bool = True
         if parts != 1:

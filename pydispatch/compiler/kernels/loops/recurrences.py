@@ -56,6 +56,7 @@ def write_rows(
     count = len(initial) // len(rows)
 
     def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit one step of every row, and return the states after it."""
         following: list[SSAValue] = []
         elements: list[tuple[SSAValue, SSAValue, list[Index]]] = []
         for row_index, row in enumerate(rows):
@@ -139,17 +140,24 @@ def _emit_columns(
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]
 
     def run(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit every step of the columns low to high, whose states are in memory."""
+
         def store_states(builder: Builder, column: Index, values: Sequence[SSAValue]) -> None:
+            """Store the states of one column."""
             for state, value in zip(states, values, strict=True):
                 elements.store(builder, value, state, [builder.minus(column, low)])
 
         def begin(builder: Builder, column: Index) -> None:
+            """Store the states of one column before the first step."""
             row = [*outer, column]
             mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(builder.value, row), strict=True))
             store_states(builder, column, clone_block(elements, builder, op.first.block, mapping, row))
 
         def step(builder: Builder, time_step: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit one step of all columns."""
+
             def one_column(builder: Builder, column: Index) -> None:
+                """Emit one step of a column."""
                 row = [*outer, column]
                 indices = [*row[:axis], time_step, *row[axis:]]
                 state_values = [

@@ -129,6 +129,7 @@ class _TiledTranspose:
         end_row = build.least(build.plus(first_row, partition.rows), partition.outer)
 
         def row_of_blocks(builder: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the blocks from `low` to `high` of one row of blocks."""
             *other_indices, row_block = builder.split(index, [*(dims[d] for d in other_dims), blocks])
             outer: list[Index] = [0] * (len(dims) - 1)
             for dimension, index_in_dim in zip(other_dims, other_indices, strict=True):
@@ -139,6 +140,7 @@ class _TiledTranspose:
             bottom = builder.plus(top, side) if self.is_whole else builder.least(builder.plus(top, side), dims[along])
 
             def block(builder: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
+                """Emit one block."""
                 right = builder.plus(left, side) if self.is_whole else builder.least(builder.plus(left, side), high)
                 self._block(builder, _Square(outer, top, bottom, left, right))
                 return []

@@ -52,7 +52,8 @@ class UpdateStep:
         """Emit the store of the written element at `indices`, if it is inside the destination. value: the result of the
         chain; buffer: its memory."""
 
-        def land(builder: Builder) -> None:
+        def store(builder: Builder) -> None:
+            """Store the element at the position that it updates."""
             where = self.position(elements, builder, indices)
             elements.store(
                 builder,
@@ -61,7 +62,7 @@ class UpdateStep:
                 where,
             )
 
-        build.when(self.lands(elements, build, indices), land)
+        build.when(self.lands(elements, build, indices), store)
 
     def element(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
         """Return the element that this update alone writes at `indices`."""

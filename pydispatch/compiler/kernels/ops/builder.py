@@ -126,6 +126,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.pure(arith.MuliOp(lhs, self.value(rhs), overflow=_NSW))
 
     def product(self, values: Sequence[Index]) -> Index:
+        """Return the product of values, with the known ones multiplied at compile time."""
         known = prod(v for v in values if isinstance(v, int))
         total: Index = 1
         for value in values:

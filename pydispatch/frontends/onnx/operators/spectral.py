@@ -124,6 +124,7 @@ def _window(factors: Sequence[float]) -> Conversion:
         length = reductions.size_as(call.b, count if periodic else count - 1, I64)
 
         def written(i: Element, n: Element) -> Element:
+            """Return element i of n: the sum of the factors times the cosines of their harmonics."""
             angle = i.to(F32) * (2 * math.pi) / n.to(F32)
             total = angle * 0.0 + factors[0]
             for harmonic, factor in enumerate(factors[1:], 1):

@@ -89,6 +89,7 @@ class Context(base.Context):
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
         self.lock = threading.RLock()
+        # The last launches, for the message of an error that shows up later.
         self.recent: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_REMEMBERED)
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
         self.attributes = self._device_attributes()
@@ -105,10 +106,10 @@ class Context(base.Context):
         self.handle = self.check(driver.cuDevicePrimaryCtxRetain(self.device), subject)
         self.current = Current(self)
         self.unload = driver.cuModuleUnload
-        self.modules: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.modules: weakref.WeakSet[Any] = weakref.WeakSet()  # loaded code of all programs
         self.garbage: deque[tuple[Any, Any]] = deque()  # (function of the driver, handle) that is left to destroy
         self._leaving: deque[tuple[Any, list[Block]]] = deque()  # (event, memory of others that is used until then)
-        self._events: list[Any] = []
+        self._events: list[Any] = []  # events that are free to be recorded
         try:
             with self.current:
                 self.stream = self.check(driver.cuStreamCreate(0), "cuStreamCreate")

@@ -68,6 +68,7 @@ def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) ->
     """Return the lowering of an integer instruction. foldable: computes it on constants."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Emit the instruction, or the constant for two constants."""
         type_ = int_type(emitter, op.results[0].type)
         a, b = emitter.get(op.operands[0]), emitter.get(op.operands[1])
         constant_a, constant_b = as_index(a), as_index(b)
@@ -156,6 +157,7 @@ def _wide_product(extension: str) -> Lowering:
     """Return the lowering of a product to two results, its low and its high half."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Emit a product of twice the width, and its two halves."""
         width = bit_width(op.results[0].type)
         type_, wide = int_type(emitter, op.results[0].type), f"i{2 * width}"
         factors = [emitter.body.let(f"{extension} {type_} {emitter.get(o)} to {wide}") for o in op.operands]
@@ -230,6 +232,7 @@ def _index_cast(extension: str) -> Lowering:
     """Return the lowering of a conversion between an index and an integer."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Emit an extension or truncation, or the constant for a constant."""
         source, target = int_type(emitter, op.operands[0].type), int_type(emitter, op.results[0].type)
         from_width, to_width = bit_width(op.operands[0].type), bit_width(op.results[0].type)
         operand = emitter.get(op.operands[0])
@@ -272,6 +275,7 @@ def _float_to_int(instruction: str) -> Lowering:
     """Return the lowering of a conversion to an integer, which saturates; NaN becomes 0."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Emit a conversion that saturates."""
         type_, operand = scalar(op.operands[0].type), emitter.get(op.operands[0])
         target = int_type(emitter, op.results[0].type)
         converted_type = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
@@ -296,6 +300,7 @@ def _int_to_float(instruction: str) -> Lowering:
     """Return the lowering of a conversion from an integer to a float."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Emit a conversion to a float that the platform computes with; others are expanded."""
         source, target = int_type(emitter, op.operands[0].type), op.results[0].type
         if int(source[1:]) > 64 and emitter.platform.arch == "nvptx64":
             raise emitter.error(

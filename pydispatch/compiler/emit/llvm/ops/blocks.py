@@ -185,6 +185,7 @@ def run_dims(
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
 
     def level(indices: tuple[Index, ...], values: list[str]) -> list[str]:
+        """Emit the loop of the next dimension, and return the values after it."""
         size = sizes[len(indices)]
         if len(indices) == dims - 1:
             return run_steps(

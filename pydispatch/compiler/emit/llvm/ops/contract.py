@@ -140,6 +140,7 @@ def _along_columns(
     element = scalar(lhs.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
+        """Add the products of one step to the sums."""
         vectors = [_widened(emitter, rhs, piece, *k, piece.first) for piece in pieces]
         if prefetch_bytes:
             for offset in range(0, columns * bit_width(rhs.element) // 8, LINE):

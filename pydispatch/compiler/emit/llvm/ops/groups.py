@@ -54,6 +54,7 @@ def multiply_groups(
     pieces = pieces_of(emitter, columns, accumulator.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
+        """Add the products of one group of steps to the sums."""
         vectors = [load(emitter, rhs, f"<{group * piece.lanes} x {narrow}>", *k, piece.first, 0) for piece in pieces]
         sums: list[str] = []
         for row in range(rows):
@@ -165,6 +166,7 @@ def _multiply_matrices(
     )  # the fewer stay in registers
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
+        """Add the product of a pair of rows and a pair of columns to each tile of sums."""
         left, right, new_sums = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
         old_sums = dict(zip(tiles, values, strict=True))
         for row, column in order:

@@ -71,6 +71,7 @@ def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range])
               for value, order in zip(loop.initVals, orders, strict=True)]  # fmt: skip
 
     def level(depth: int, carried: list[str]) -> list[str]:
+        """Emit the loop of dimension `depth`, and return the carried values after it."""
         if depth == len(bounds):
             return _iteration(emitter, loop, carried, orders)
         inner_loop = Loop(emitter, bounds[depth])
@@ -96,6 +97,7 @@ def _iteration(
     combined: list[str] = []
 
     def leave(terminator: Operation) -> None:
+        """Combine the carried values with what the iteration yields."""
         for region, value, operand, order in zip(terminator.regions, carried, terminator.operands, orders, strict=True):
             left, right = region.blocks[0].args
             emitter.define(left, value)

@@ -98,6 +98,7 @@ def multiply_tiles(
     product = BYTES[unsigned] if bit_width(rhs.element) == 8 else "tdpbf16ps"
 
     def multiply(indices: tuple[Index, ...]) -> None:
+        """Load the tiles of one step, and add their products to the sums."""
         for i in row_tiles:
             _move(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
         for j in column_tiles:
@@ -106,6 +107,7 @@ def multiply_tiles(
             _call(emitter, product, SUMS + 2 * i + j, OF_A + i, OF_B + j)
 
     def level(indices: tuple[Index, ...]) -> None:
+        """Emit the loop of the next dimension."""
         is_last = len(indices) == dims - 1
 
         def step(index: Index, values: list[str]) -> list[str]:

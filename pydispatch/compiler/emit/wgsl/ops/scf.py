@@ -25,6 +25,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     has_barrier = emitter.uniformity.has_barrier(op)
 
     def condition(end: Operation) -> None:
+        """End the first region: assign its results, and leave the loop where the condition is false."""
         test = emitter.get(end.operands[0])
         ends.extend(emitter.roots(end.operands[1:]))
         emitter.assign(results, emitter.parts(end.operands[1:]))

@@ -154,6 +154,7 @@ def emit_block(
         high = build.least(high, dims[-1])
 
     def lane(builder: Builder, column: Index) -> None:
+        """Reduce the block of one lane, and keep its results for the stores."""
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
         if not has_full_rows:
             columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
@@ -180,6 +181,7 @@ def _emit_paired(
     value, g = block.value, view_of(elements, block.value.op)
 
     def lane(builder: Builder, lane: Index) -> None:
+        """Reduce the block of one lane with loads of pairs."""
         column = builder.plus(low, builder.times(lane, 2))
         corner = _loop_indices(g, block, [*outer, column])
         offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
@@ -238,6 +240,7 @@ def _reduce(
         return results
 
     def level(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit the loop of reduction dimension `depth`, and return the carried values after it."""
         if depth == len(g.loops):
             return step(inner, carried)
         dim = g.loops[depth]

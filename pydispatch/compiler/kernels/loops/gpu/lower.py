@@ -70,6 +70,7 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
         groups = build.most(groups, partition.workgroups)
 
     def work(builder: Builder, group: Index) -> None:
+        """Emit the work of one workgroup, by the plan that its number belongs to."""
         for plan, partition in zip(plans, partitions, strict=True):
             if len(plans) == 1:
                 if isinstance(group, SSAValue):
@@ -229,6 +230,8 @@ def _elements(
     shape = [*dims[:outer_rank], build.product(inner_dims)]
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit the elements low to high of a row in parallel."""
+
         def element(builder: Builder, element: Index) -> None:
             _store(elements, plan.nest, builder, [*outer, *(builder.split(element, inner_dims) if inner_dims else [])])
 
@@ -282,6 +285,7 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
     high = build.least(build.plus(low, INVOCATIONS), outer)
 
     def work(builder: Builder, flat: Index) -> None:
+        """Emit one row of a recurrence, or the updates of one element position of all slices."""
         row_indices = builder.split(flat, dims)
         if isinstance(nest.space, RecurrenceOp):
             write_rows(elements, builder, nest.space, dict(nest.stores), [row_indices])

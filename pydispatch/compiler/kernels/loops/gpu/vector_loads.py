@@ -163,6 +163,7 @@ def reduce_paired(
     unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(offsets) <= PRODUCTS))
 
     def unrolled(builder: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+        """Emit the unrolled steps that share their loads. The indices of pairs follow the values."""
         offsets_of_pairs, values = values[len(offsets) :], values[: len(offsets)]
         loaders = [_Pairs(elements, builder, generic, w, at) for w, at in zip(wide, offsets_of_pairs, strict=True)]
         for unrolled_step in range(unroll):
@@ -190,6 +191,7 @@ def reduce_paired(
         return [*values, *(builder.value(at) for at in next_pairs)]
 
     def level(builder: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit the loop of reduction dimension `depth`, and return the carried values after it."""
         dim = generic.loops[depth]
         if dim == step:
             corner_indices = [current.get(d, index) for d, index in enumerate(corner)]

@@ -148,6 +148,7 @@ class _Workgroup:
             end = build.plus(first, schedule.panels)
 
         def panel(inner: Builder, p: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the products of one panel of columns."""
             fence = Builder(inner.block, inner.source, inner, guarded=True)
             zero = _float(fence, 0.0)
             fence.parallel(0, schedule.rows * match.width, lambda b, i: self.frame.elements.store(b, zero, totals, [i]))
@@ -183,6 +184,7 @@ class _Workgroup:
         indices = dict(zip(match.rows, build.split(row, [g.extent(d) for d in match.rows]), strict=True))
 
         def element(inner: Builder, b: Index, i: Index) -> None:
+            """Copy one element of the row."""
             coordinates: list[Index] = []
             for coordinate in match.other.coordinates:
                 index: Index = coordinate.constant
@@ -232,6 +234,7 @@ class _Workgroup:
         digits_first = build.plus(build.times(block, match.block), build.times(row, schedule.digits * self._steps))
 
         def digits(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Store the digits of one element, lowest first."""
             scaled = inner.add(arith.MulfOp(_load(inner, copy, inner.plus(first, k)), inverse))
             remainder = integer = inner.add(arith.FPToSIOp(inner.add(math.RoundEvenOp(scaled)), i32))
             high_parts = []
@@ -309,6 +312,7 @@ class _Workgroup:
             corrections = [build.add(arith.MuliOp(_load(build, v, block_of_row), zero)) for v in (rows.low, rows.high)]
 
         def element(inner: Builder, j: Index) -> None:
+            """Add the product of a block to the total of one column."""
             indices = inner.plus(j, column)
 
             def term(per_block: PerBlock) -> SSAValue:
@@ -344,6 +348,7 @@ class _Workgroup:
         panel_loop, column_loop = match.dims[0], match.dims[3]
 
         def element(build: Builder, i: Index, j: Index) -> None:
+            """Store one total as an element of the result."""
             loops: list[Index] = [0] * len(g.iterators)
             loops[panel_loop], loops[column_loop] = panel, j
             for dim, index in zip(match.rows, build.split(i, [g.extent(d) for d in match.rows]), strict=True):

@@ -65,6 +65,7 @@ class RowTiles:
 
     @staticmethod
     def of(chain: Chain, first: Plan, second: Plan, level: Level) -> RowTiles:
+        """Return the tiles of most rows within `MAX_ROWS_BYTES` that leave `MIN_WORKGROUPS` workgroups if possible."""
         shape, m = shape_of(chain.rows), chain.second.m
         axis = None if m is None else chain.second_loops.index(m)
         count, columns = 1 if axis is None else shape[axis], shape[-1]
@@ -137,6 +138,7 @@ def _column_end(
         return None
 
     def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """Return the end of the columns that row i or an earlier one needs."""
         point: list[Index] = [0] * len(shape_of(chain.scores))
         for dim, index in zip(chain.outer, outer, strict=True):
             point[dim] = index
@@ -215,6 +217,7 @@ class _Rows:
             self._store(inner, elements.at(inner, chain.rows, indices), indices)
 
         def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the operations on one row."""
             indices: list[Index] = [0] * (len(shape_of(chain.rows)) - 1)
             for dim, index in zip(chain.outer, self.outer, strict=True):
                 indices[dim] = index

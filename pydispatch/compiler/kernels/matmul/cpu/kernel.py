@@ -101,6 +101,7 @@ def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[li
     sizes = loop_sizes(frame.elements, main.contraction.generic)
 
     def emit(build: Builder, remaining: Sequence[Plan]) -> None:
+        """Emit the first remaining plan that applies at run time, else the main one."""
         if not remaining:
             emit_workgroup(frame, build, main, outputs, workgroup)
             return

@@ -170,10 +170,12 @@ class Packing:
         assert n is not None
 
         def panel(inner: Builder, index: Index) -> None:
+            """Pack one panel."""
             start = self.nest.block_start(inner, self.region, n, index, nr)
             columns = self.nest.block_extent(inner, self.region, n, start, nr)
 
             def column(build: Builder, i: Index, is_padding: bool = False) -> None:
+                """Pack one column of the panel."""
                 position = PanelColumn(build.plus(start, i), index, i, group, is_padding)
                 self._coordinates(build, [*outer, position])
 

@@ -95,6 +95,7 @@ class Products:
         properties = self._properties(factors, accumulate)
 
         def level(build: Builder, loops: Sequence[int], indices: Mapping[int, Index]) -> None:
+            """Emit the loops that remain, and the product in the innermost one."""
             if loops:
                 size = self.nest.sizes[loops[0]]
                 emit_loop(build, size, 1, lambda inner, i: level(inner, loops[1:], {**indices, loops[0]: i}))

@@ -228,11 +228,13 @@ class _Tile:
         column_vectors = column_values(self.frame.source, contraction) if has_epilogue else []
 
         def column_of_blocks(outer: Builder, j: Index, is_tail: bool = False) -> None:
+            """Emit the blocks of one column of blocks."""
             for value in column_vectors:
                 start = nest.block_start(outer, region, contraction.n, j, schedule.nr)
                 self._cache_columns(outer, region, value, Block(0, j, 0, start, is_tail))
 
             def one_block(inner: Builder, i: Index) -> None:
+                """Emit one block."""
                 fence = Builder(inner.block, inner.source, inner, guarded=True)
                 block = nest.block(fence, region, i, j, is_tail)
                 self._block(fence, blocks.steps, region, block, factor_sums)
@@ -340,6 +342,7 @@ class _Tile:
             transpose_block(build, (target.buffer, target.offset, schedule.nr), (sums, 0, height), height, schedule.nr)
 
         def element(inner: Builder, i: Index, j: Index) -> None:
+            """Store one sum as an element of the result."""
             indices = self._result_indices(inner, region, block, i, j)
             offset = inner.plus(inner.times(j, height), i) if height else self._element_offset(inner, target, i, j)
             total = inner.add(memref.LoadOp.get(sums, [inner.value(offset)]))

@@ -140,10 +140,12 @@ class _Workgroup:
             self._invocations(builder, lambda inner, i: self._load(inner, i, location, iteration))
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Store the loaded tiles, load those of the next iteration, and add the products."""
             self._invocations(inner, self._store_tiles)
             following = inner.plus(index, 1)
 
             def prefetch(builder: Builder) -> None:
+                """Load the tiles of the next iteration."""
                 if isinstance(following, SSAValue):
                     builder.bounded(following, iterations)
                 load(builder, following)
@@ -297,6 +299,7 @@ def _axis(
     known_runs: dict[int, tuple[SSAValue | bool, Index]] = {}
 
     def at(offset: int) -> tuple[SSAValue | bool, Index]:
+        """Return (whether the element exists, its index), where one test serves a run of neighbours."""
         start = offset // neighbours * neighbours
         if is_exact:
             return True, build.plus(first, offset)

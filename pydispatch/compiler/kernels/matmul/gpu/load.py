@@ -190,6 +190,7 @@ class Staging:
         extents = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
 
         def load_run(inner: Builder, run: Run) -> None:
+            """Load the elements of one run into private memory."""
             row_length, step_length = (
                 (1, operand.vector_width) if operand.is_k_contiguous else (operand.vector_width, 1)
             )
@@ -314,6 +315,7 @@ class Staging:
         operand, bits = self.operand, bit_width(self.plan.element) or 64
 
         def store_run(inner: Builder, run: Run) -> None:
+            """Store the elements of one run in workgroup memory."""
             first, stride = self.offset(inner, run.row, run.step), self.strides[operand.is_k_contiguous]
             for i in range(operand.vector_width):
                 slot = inner.index(run.slot * operand.vector_width + i)

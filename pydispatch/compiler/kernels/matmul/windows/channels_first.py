@@ -237,6 +237,7 @@ class _Workgroup:
         first = build.times(workgroup, count)
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit one tile of rows."""
             *outer, tile = inner.split(index, [*(plan.sizes[d] for d in plan.outer), ceil(height, plan.rows)])
             origin: list[Index] = [0] * len(plan.generic.iterators)
             for dim, index in zip(plan.outer, outer, strict=True):
@@ -268,6 +269,7 @@ class _Workgroup:
         extent = columns.position_count + columns.largest_shifts[phases[1]]
 
         def row(inner: Builder, y: Index) -> None:
+            """Pack one row of the image."""
             padded_row = inner.plus(inner.times(inner.plus(first_row, y), rows.stride), phases[0])
             unpadded_row = inner.minus(padded_row, source.low[-2])
             offset = inner.plus(inner.times(y, plan.row_length), plan.image_offsets[phases])
@@ -339,6 +341,7 @@ class _Workgroup:
         image_offsets, row_length = plan.image_offsets, plan.row_length
 
         def position(inner: Builder, index: Index) -> None:
+            """Sum the products of one position."""
             initial = evaluate(inner, generic.output_maps[0], origin)
             accumulators = [elements.at(inner, generic.outputs[0], initial)]
             for step in product(*(range(plan.sizes[d]) for d in generic.loops)):
@@ -361,6 +364,7 @@ class _Workgroup:
         vertical, horizontal = (axis.positions for axis in plan.axes)
 
         def element(inner: Builder, y: Index, x: Index) -> None:
+            """Store one element of the result."""
             point = list(origin)
             point[vertical], point[horizontal] = inner.plus(first_row, y), x
             indices = evaluate(inner, generic.output_maps[0], point)

@@ -339,7 +339,10 @@ class _Workgroup:
             self._store(inner, points, self._sums(inner, offsets(inner, points)))
 
         def reduce(outer: Builder, loops: Sequence[int], reduced_indices: Mapping[int, Index]) -> None:
+            """Emit the loops over the window that remain, and the steps in the innermost one."""
+
             def steps(inner: Builder, channel: Index) -> None:
+                """Add the products of one channel to the sums in memory."""
                 points = block.points(inner, channel, reduced_indices)
                 sum_offsets = offsets(inner, points)
                 values = self._steps(inner, points, self._sums(inner, sum_offsets), is_edge)
