@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64, DType
+from pydispatch.frontends.graph.dtypes import F32, F64, I64, DType
 from pydispatch.frontends.graph.sizes import Shape
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise
-from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.reals import Scalar, UnsupportedTypeError
 from pydispatch.frontends.ops.scalars import Scalars
 
 
@@ -149,6 +149,32 @@ class Element:
 
 
 Value = Element | complex | bool
+
+
+def widened(function: Callable[..., Element]) -> Callable[..., Scalar]:
+    """Decorate a formula of floats as a function of scalars of one type; small floats are computed in f32 and rounded
+    back.
+    """
+
+    def of_scalars(scalars: Scalars, *operands: Scalar) -> Scalar:
+        dtype = operands[0].dtype
+        if not dtype.is_float:
+            raise UnsupportedTypeError(f"{function.__name__} of {dtype} is not defined")
+        inner = F64 if dtype.bits == 64 else F32
+        return function(*(Element(scalars, x).to(inner) for x in operands)).to(dtype).scalar
+
+    of_scalars.__name__, of_scalars.__doc__ = function.__name__, function.__doc__
+    return of_scalars
+
+
+def polynomial(x: Element, coefficients: Sequence[float]) -> Element:
+    """Return the value at x of the polynomial with these coefficients, the highest first."""
+    total = x.const(coefficients[0])
+    for coefficient in coefficients[1:]:
+        total = total * x + coefficient
+    return total
+
+
 Formula = Callable[..., Element | Sequence[Element]]
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pydispatch.frontends.graph.dtypes import BOOL
-from pydispatch.frontends.ops.formula import Formula, widened_formula
+from pydispatch.frontends.ops.formulas import Element, widened
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 
@@ -22,50 +21,50 @@ _LANCZOS_FIRST = 0.99999999999980993227684700473478
 _LANCZOS_G = 7.0
 
 
-@widened_formula
-def lgamma(formula: Formula, x: Scalar) -> Scalar:
+@widened
+def lgamma(x: Element) -> Element:
     """Return the logarithm of the absolute value of the gamma function."""
-    below = formula.lt(x, 0.5)
-    z = formula.pick(below, formula.f("neg", x), formula.sub(x, 1.0))
-    total = formula.c(_LANCZOS_FIRST)
+    below = x < 0.5
+    z = below.where(-x, x - 1.0)
+    total = x.const(_LANCZOS_FIRST)
     for n, c in enumerate(_LANCZOS):
-        total = formula.add(total, formula.div(c, formula.add(z, n + 1.0)))
-    t = formula.add(z, _LANCZOS_G + 0.5)
-    log_t = formula.add(formula.f("log1p", formula.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
-    scaled = formula.mul(formula.sub(formula.add(z, 0.5), formula.div(t, log_t)), log_t)
-    above = formula.add(formula.add(scaled, 0.5 * math.log(2 * math.pi)), formula.f("log", total))
+        total = total + c / (z + (n + 1.0))
+    t = z + (_LANCZOS_G + 0.5)
+    log_t = (z / (_LANCZOS_G + 0.5)).unary("log1p") + math.log(_LANCZOS_G + 0.5)
+    scaled = (z + 0.5 - t / log_t) * log_t
+    above = scaled + 0.5 * math.log(2 * math.pi) + total.unary("log")
     # For x < 0.5 the reflection formula is used. Its sine is taken of the distance to the nearest integer, which is
     # exact.
-    size = formula.f("abs", x)
-    part = formula.sub(size, formula.f("floor", size))
-    part = formula.pick(formula.lt(part, 0.5), part, formula.sub(1.0, part))
-    sine = formula.f("log", formula.f("sin", formula.mul(part, math.pi)))
-    finite = formula.f("is_finite", sine)
-    reflected = formula.pick(finite, formula.sub(formula.sub(math.log(math.pi), sine), above), formula.f("neg", sine))
-    result = formula.pick(below, reflected, above)
-    return formula.pick(formula.eq(size, math.inf), math.inf, result)
+    size = x.unary("abs")
+    part = size - size.unary("floor")
+    part = (part < 0.5).where(part, 1.0 - part)
+    sine = (part * math.pi).unary("sin").unary("log")
+    finite = sine.unary("is_finite")
+    reflected = finite.where(math.log(math.pi) - sine - above, -sine)
+    result = below.where(reflected, above)
+    return size.is_equal(math.inf).where(math.inf, result)
 
 
-@widened_formula
-def digamma(formula: Formula, x: Scalar) -> Scalar:
+@widened
+def digamma(x: Element) -> Element:
     """Return the derivative of lgamma."""
-    below = formula.lt(x, 0.5)
-    z = formula.pick(below, formula.f("neg", x), formula.sub(x, 1.0))
-    total, slope = formula.c(_LANCZOS_FIRST), formula.c(0.0)
+    below = x < 0.5
+    z = below.where(-x, x - 1.0)
+    total, slope = x.const(_LANCZOS_FIRST), x.const(0.0)
     for n, c in enumerate(_LANCZOS):
-        at = formula.add(z, n + 1.0)
-        total = formula.add(total, formula.div(c, at))
-        slope = formula.sub(slope, formula.div(c, formula.mul(at, at)))
-    t = formula.add(z, _LANCZOS_G + 0.5)
-    log_t = formula.add(formula.f("log1p", formula.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
-    above = formula.sub(formula.add(log_t, formula.div(slope, total)), formula.div(_LANCZOS_G, t))
+        at = z + (n + 1.0)
+        total = total + c / at
+        slope = slope - c / (at * at)
+    t = z + (_LANCZOS_G + 0.5)
+    log_t = (z / (_LANCZOS_G + 0.5)).unary("log1p") + math.log(_LANCZOS_G + 0.5)
+    above = log_t + slope / total - _LANCZOS_G / t
     # x + |floor(x + 0.5)| is the signed distance to the nearest integer, whose cotangent is exact.
-    part = formula.add(x, formula.f("abs", formula.f("floor", formula.add(x, 0.5))))
-    angle = formula.mul(part, math.pi)
-    reflected = formula.sub(above, formula.div(formula.mul(formula.f("cos", angle), math.pi), formula.f("sin", angle)))
-    result = formula.pick(below, reflected, above)
-    pole = formula.s.binary("and", formula.le(x, 0.0), formula.eq(x, formula.f("floor", x)))
-    return formula.pick(pole, math.nan, result)
+    part = x + (x + 0.5).unary("floor").unary("abs")
+    angle = part * math.pi
+    reflected = above - angle.unary("cos") * math.pi / angle.unary("sin")
+    result = below.where(reflected, above)
+    pole = (x <= 0.0) & x.is_equal(x.unary("floor"))
+    return pole.where(math.nan, result)
 
 
 _BERNOULLI = (
@@ -78,13 +77,12 @@ Euler-Maclaurin formula."""
 
 
 def _euler_maclaurin(
-    formula: Formula, order: Scalar, q: Scalar,
-    power: Callable[[Scalar], Scalar], integral: Callable[[Scalar, Scalar], Scalar],
-) -> Scalar:  # fmt: skip
+    order: Element, q: Element,
+    power: Callable[[Element], Element], integral: Callable[[Element, Element], Element],
+) -> Element:  # fmt: skip
     """Return the sum of (q + n)^-order over n >= 0, by the Euler-Maclaurin formula after ten explicit terms.
 
     Args:
-        formula: The arithmetic.
         order: Order of the powers.
         q: First term's base.
         power: Returns a^-order.
@@ -92,88 +90,67 @@ def _euler_maclaurin(
     """
     total, a = power(q), q
     for _ in range(9):
-        a = formula.add(a, 1.0)
-        total = formula.add(total, power(a))
-    a = formula.add(a, 1.0)
+        a = a + 1.0
+        total = total + power(a)
+    a = a + 1.0
     last = power(a)
-    total = formula.add(formula.add(total, integral(a, last)), formula.mul(last, 0.5))
-    correction = formula.c(1 / _BERNOULLI[-1])
+    total = total + integral(a, last) + last * 0.5
+    correction = order.const(1 / _BERNOULLI[-1])
     for n, divisor in reversed(list(enumerate(_BERNOULLI[:-1]))):
-        ratio = formula.mul(
-            formula.div(formula.add(order, 2.0 * n + 1), a), formula.div(formula.add(order, 2.0 * n + 2), a)
-        )
-        correction = formula.add(formula.mul(ratio, correction), 1 / divisor)
+        ratio = (order + (2.0 * n + 1)) / a * ((order + (2.0 * n + 2)) / a)
+        correction = ratio * correction + 1 / divisor
     # For a large order the ratios overflow, but then the last power is 0 and so is the correction.
-    return formula.pick(
-        formula.eq(last, 0.0),
-        total,
-        formula.add(total, formula.mul(formula.mul(last, formula.div(order, a)), correction)),
-    )
+    return last.is_equal(0.0).where(total, total + last * (order / a) * correction)
 
 
-def _is_even(formula: Formula, x: Scalar) -> Scalar:
+def _is_even(x: Element) -> Element:
     """Return whether a whole number is even."""
-    return formula.eq(formula.mul(formula.f("floor", formula.mul(x, 0.5)), 2.0), x)
+    return ((x * 0.5).unary("floor") * 2.0).is_equal(x)
 
 
-def _of_every_q(formula: Formula, q: Scalar, is_even: Scalar, sum_from: Callable[[Scalar], Scalar]) -> Scalar:
+def _of_every_q(q: Element, is_even: Element, sum_from: Callable[[Element], Element]) -> Element:
     """Return the sum of (q + n)^-order for any q and a whole order; inf at the poles.
 
     For negative q the terms are those of two sums that start in (0, 1], minus the terms from 1 - q on. The two sums are
     added first: halfway between poles they cancel if the order is odd. `sum_from` returns the sum for a positive q.
     """
-    size = formula.f("abs", q)
-    part = formula.sub(size, formula.f("floor", size))
-    is_below = formula.lt(q, 0.0)
-    upper = sum_from(formula.pick(is_below, formula.sub(1.0, part), q))
-    sign = formula.pick(is_even, 1.0, -1.0)
-    below = formula.sub(
-        formula.add(upper, formula.mul(sign, sum_from(part))), formula.mul(sign, sum_from(formula.add(size, 1.0)))
-    )
-    total = formula.pick(is_below, below, upper)
-    return formula.pick(
-        formula.s.binary("and", formula.le(q, 0.0), formula.eq(q, formula.f("floor", q))), math.inf, total
-    )
+    size = q.unary("abs")
+    part = size - size.unary("floor")
+    is_below = q < 0.0
+    upper = sum_from(is_below.where(1.0 - part, q))
+    sign = is_even.where(q.const(1.0), -1.0)
+    below = upper + sign * sum_from(part) - sign * sum_from(size + 1.0)
+    total = is_below.where(below, upper)
+    return ((q <= 0.0) & q.is_equal(q.unary("floor"))).where(math.inf, total)
 
 
-def _hurwitz_zeta(formula: Formula, x: Scalar, q: Scalar) -> Scalar:
+def _hurwitz_zeta(x: Element, q: Element) -> Element:
     """Return the sum of (q + n)^-x over n >= 0.
 
     It is inf at every pole, and NaN if x < 1 or if a power of a negative number is not real.
     """
-    minus, less = formula.f("neg", x), formula.sub(x, 1.0)
+    minus, less = -x, x - 1.0
 
-    def sum_from(q: Scalar) -> Scalar:
+    def sum_from(q: Element) -> Element:
         """Return the sum for a q that is large enough to be summed."""
-        return _euler_maclaurin(
-            formula,
-            x,
-            q,
-            lambda a: formula.pow(a, minus),
-            lambda a, _: formula.div(formula.pow(a, formula.f("neg", less)), less),
-        )
+        return _euler_maclaurin(x, q, lambda a: a.binary("pow", minus), lambda a, _: a.binary("pow", -less) / less)
 
-    total = _of_every_q(formula, q, _is_even(formula, x), sum_from)
-    is_whole = formula.eq(q, formula.f("floor", q))
-    is_real = formula.s.binary(
-        "or",
-        formula.s.binary("or", is_whole, formula.eq(x, formula.f("floor", x))),
-        formula.s.unary("not", formula.lt(q, 0.0)),
-    )
-    total = formula.pick(formula.s.binary("and", is_real, formula.s.unary("not", formula.lt(x, 1.0))), total, math.nan)
-    return formula.pick(formula.eq(x, 1.0), math.inf, total)
+    total = _of_every_q(q, _is_even(x), sum_from)
+    is_whole = q.is_equal(q.unary("floor"))
+    is_real = is_whole | x.is_equal(x.unary("floor")) | ~(q < 0.0)
+    total = (is_real & ~(x < 1.0)).where(total, math.nan)
+    return x.is_equal(1.0).where(math.inf, total)
 
 
-hurwitz_zeta = widened_formula(_hurwitz_zeta)
+hurwitz_zeta = widened(_hurwitz_zeta)
 
 
-@widened_formula
-def zeta(formula: Formula, x: Scalar, q: Scalar) -> Scalar:
+@widened
+def zeta(x: Element, q: Element) -> Element:
     """Return the Hurwitz zeta function as CHLO defines it: NaN at the poles of an x that is not even, except for 1."""
-    both, negated = formula.s.binary, formula.s.unary
-    is_pole = both("and", formula.le(q, 0.0), formula.eq(q, formula.f("floor", q)))
-    is_signed = negated("not", both("or", _is_even(formula, x), formula.eq(x, 1.0)))
-    return formula.pick(both("and", is_pole, is_signed), math.nan, _hurwitz_zeta(formula, x, q))
+    is_pole = (q <= 0.0) & q.is_equal(q.unary("floor"))
+    is_signed = ~(_is_even(x) | x.is_equal(1.0))
+    return (is_pole & is_signed).where(math.nan, _hurwitz_zeta(x, q))
 
 
 def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
@@ -181,48 +158,45 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
     # n! = scale^(n + 1), so n! / a^(n + 1) is a power of scale / a, which overflows only if the result does.
     scale = math.exp(math.lgamma(n + 1) / (n + 1))
 
-    def widened(formula: Formula, x: Scalar) -> Scalar:
-        """Compute the derivative in wide floats."""
+    def power(a: Element, exponent: int) -> Element:
+        """Return scale / a to the power of a whole exponent."""
+        return 1.0 / _whole_power(a * (1 / scale), exponent)
 
-        def power(a: Scalar, exponent: int) -> Scalar:
-            """Return scale / a to the power of a whole exponent."""
-            return formula.div(1.0, _whole_power(formula, formula.mul(a, 1 / scale), exponent))
-
-        def sum_from(q: Scalar) -> Scalar:
+    def derivative(x: Element) -> Element:
+        def sum_from(q: Element) -> Element:
             """Return the sum for an argument that is large enough to be summed."""
-            return _euler_maclaurin(
-                formula,
-                formula.c(n + 1.0),
-                q,
-                lambda a: power(a, n + 1),
-                lambda a, _: formula.mul(power(a, n), scale / n),
-            )
+            order = x.const(n + 1.0)
+            return _euler_maclaurin(order, q, lambda a: power(a, n + 1), lambda a, _: power(a, n) * (scale / n))
 
-        total = _of_every_q(formula, x, formula.s.const(n % 2 == 1, BOOL), sum_from)
-        return total if n % 2 else formula.f("neg", total)
+        total = _of_every_q(x, x.const(n % 2).is_equal(1.0), sum_from)
+        return total if n % 2 else -total
 
-    return widened_formula(widened)(scalars, x)
+    return widened(derivative)(scalars, x)
 
 
-def _whole_power(formula: Formula, a: Scalar, exponent: int) -> Scalar:
+def _whole_power(a: Element, exponent: int) -> Element:
     """Return a^exponent by squaring; the exponent is at least 1."""
     if exponent == 1:
         return a
-    half = _whole_power(formula, formula.mul(a, a), exponent // 2)
-    return formula.mul(half, a) if exponent % 2 else half
+    half = _whole_power(a * a, exponent // 2)
+    return half * a if exponent % 2 else half
 
 
 def polygamma(scalars: Scalars, n: Scalar, x: Scalar) -> Scalar:
     """Return the n-th derivative of digamma as CHLO defines it. n is an element with a whole value."""
-    m = Formula(scalars, n.dtype)
-    sign = m.sub(m.mul(_modulo(m, n, 2.0), 2.0), 1.0)
-    above = m.add(n, 1.0)
-    result = m.mul(m.mul(sign, m.f("exp", lgamma(scalars, above))), zeta(scalars, above, x))
-    result = m.pick(m.eq(n, 0.0), digamma(scalars, x), result)
-    undefined = scalars.binary("or", m.lt(n, 0.0), scalars.unary("not", m.eq(n, m.f("floor", n))))
-    return m.pick(undefined, math.nan, result)
+
+    def of(function: Callable[..., Scalar], *operands: Element) -> Element:
+        return Element(scalars, function(scalars, *(element.scalar for element in operands)))
+
+    order, q = Element(scalars, n), Element(scalars, x)
+    sign = _modulo(order, 2.0) * 2.0 - 1.0
+    above = order + 1.0
+    result = sign * of(lgamma, above).unary("exp") * of(zeta, above, q)
+    result = order.is_equal(0.0).where(of(digamma, q), result)
+    undefined = (order < 0.0) | ~order.is_equal(order.unary("floor"))
+    return undefined.where(math.nan, result).scalar
 
 
-def _modulo(formula: Formula, x: Scalar, by: float) -> Scalar:
+def _modulo(x: Element, by: float) -> Element:
     """Return x - floor(x / by) * by."""
-    return formula.sub(x, formula.mul(formula.f("floor", formula.mul(x, 1 / by)), by))
+    return x - (x * (1 / by)).unary("floor") * by

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from pydispatch.frontends.graph.dtypes import F64
-from pydispatch.frontends.ops.formula import Formula, widened_formula
+from pydispatch.frontends.ops.formulas import Element, polynomial, widened
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 
@@ -38,25 +38,19 @@ _ERF_INV_64 = (
 )  # fmt: skip
 
 
-@widened_formula
-def erf_inv(formula: Formula, x: Scalar) -> Scalar:
+@widened
+def erf_inv(x: Element) -> Element:
     """Return the inverse error function, by polynomials in w = -log(1 - x^2) or in its root."""
-    w = formula.f("neg", formula.f("log1p", formula.f("neg", formula.mul(x, x))))
-    root = formula.f("sqrt", w)
-    if formula.dtype == F64:
+    w = -(-(x * x)).unary("log1p")
+    root = w.unary("sqrt")
+    if x.dtype == F64:
         near, middle, far = _ERF_INV_64
-        p = formula.pick(
-            formula.lt(w, 16.0),
-            formula.poly(formula.sub(root, 3.25), middle),
-            formula.poly(formula.sub(root, 5.0), far),
-        )
-        p = formula.pick(formula.lt(w, 6.25), formula.poly(formula.sub(w, 3.125), near), p)
+        p = (w < 16.0).where(polynomial(root - 3.25, middle), polynomial(root - 5.0, far))
+        p = (w < 6.25).where(polynomial(w - 3.125, near), p)
     else:
         small, large = _ERF_INV_32
-        p = formula.pick(
-            formula.lt(w, 5.0), formula.poly(formula.sub(w, 2.5), small), formula.poly(formula.sub(root, 3.0), large)
-        )
-    return formula.pick(formula.eq(formula.f("abs", x), 1.0), formula.mul(x, math.inf), formula.mul(p, x))
+        p = (w < 5.0).where(polynomial(w - 2.5, small), polynomial(root - 3.0, large))
+    return x.unary("abs").is_equal(1.0).where(x * math.inf, p * x)
 
 
 _I1E_SMALL = (
@@ -80,22 +74,22 @@ _I1E_LARGE = (
 )  # fmt: skip
 
 
-def _chebyshev(formula: Formula, x: Scalar, coefficients: Sequence[float]) -> Scalar:
+def _chebyshev(x: Element, coefficients: Sequence[float]) -> Element:
     """Return the value at x of a Chebyshev series, by Clenshaw's recurrence."""
-    b0, b1, b2 = formula.c(0.0), formula.c(0.0), formula.c(0.0)
+    b0, b1, b2 = x.const(0.0), x.const(0.0), x.const(0.0)
     for c in coefficients:
         b2, b1 = b1, b0
-        b0 = formula.add(formula.sub(formula.mul(x, b1), b2), c)
-    return formula.mul(formula.sub(b0, b2), 0.5)
+        b0 = x * b1 - b2 + c
+    return (b0 - b2) * 0.5
 
 
-@widened_formula
-def bessel_i1e(formula: Formula, x: Scalar) -> Scalar:
+@widened
+def bessel_i1e(x: Element) -> Element:
     """Return exp(-|x|) times the modified Bessel function of order 1."""
-    z = formula.f("abs", x)
-    small = formula.mul(_chebyshev(formula, formula.sub(formula.mul(z, 0.5), 2.0), _I1E_SMALL), z)
-    large = formula.div(_chebyshev(formula, formula.sub(formula.div(32.0, z), 2.0), _I1E_LARGE), formula.f("sqrt", z))
-    return formula.mul(formula.f("sign", x), formula.pick(formula.le(z, 8.0), small, large))
+    z = x.unary("abs")
+    small = _chebyshev(z * 0.5 - 2.0, _I1E_SMALL) * z
+    large = _chebyshev(32.0 / z - 2.0, _I1E_LARGE) / z.unary("sqrt")
+    return x.unary("sign") * (z <= 8.0).where(small, large)
 
 
 def square(scalars: Scalars, x: Scalar) -> Scalar:
