@@ -41,6 +41,8 @@ def translated(passing: tuple[type[Exception], ...] = ()) -> Callable[[Callable[
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        """Return the function with its faults translated."""
+
         @functools.wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> R:
             try:
@@ -156,6 +158,7 @@ def innermost(error: BaseException, kind: type[R]) -> R | None:
 
 
 def _operation(error: BaseException) -> Operation | None:
+    """Return the innermost operation in the frames of a traceback; None where the compiler is not loaded."""
     if "xdsl.ir" not in sys.modules:
         return None
     from xdsl.ir import Operation

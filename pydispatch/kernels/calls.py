@@ -95,6 +95,7 @@ UNARY = {
 def count_of(
     low: CallContext, node: ast.Call, arguments: list[Entity], min_count: int, max_count: int | None = None
 ) -> None:
+    """Raise CompileError unless a call has min_count to max_count arguments without keywords."""
     max_count = min_count if max_count is None else max_count
     if node.keywords:
         raise low.error(

@@ -131,6 +131,7 @@ class Expressions(Subscripts):
         return TupleValue(tuple(map(self.evaluate, node.elts)))
 
     def _binop(self, node: ast.BinOp) -> Entity:
+        """Evaluate a binary operation: an elementwise one, or `@`."""
         symbol = BINARY.get(type(node.op))
         if symbol is None:
             return self.matrix_product(node, self.evaluate(node.left), self.evaluate(node.right))
@@ -145,6 +146,7 @@ class Expressions(Subscripts):
         )
 
     def _unaryop(self, node: ast.UnaryOp) -> Entity:
+        """Evaluate `not`, or an elementwise unary operation."""
         if isinstance(node.op, ast.Not):
             return inverted(self.writer, self.condition(node.operand))
 
@@ -164,6 +166,7 @@ class Expressions(Subscripts):
             )
 
         def chain(*values: Scalar | Literal) -> Scalar | Literal:
+            """Emit `a < b < c` as the conjunction of its comparisons."""
             result: Scalar | Literal = Literal(True)
             for position, (symbol, left, right) in enumerate(zip(symbols, values, values[1:], strict=False)):
                 self.compared(operands[position : position + 2], symbol, (left, right))
@@ -369,6 +372,7 @@ def known(value: object) -> Entity:
 
 
 def _is_hashable(value: object) -> bool:
+    """Return whether a value is hashable; modules count as not."""
     try:
         hash(value)
     except TypeError:

@@ -149,6 +149,7 @@ def called(source: Source, sizes: Sizes, results: Callable[[Sizes], list[Size | 
     cases = 0
 
     def branch(of: Sizes) -> list[Size | int]:
+        """Return the results with the sizes `of`; at an undecided condition, a choice between both cases."""
         nonlocal cases
         try:
             return results(of)

@@ -205,6 +205,7 @@ class Phases(Subgroups):
         }
 
         def body() -> None:
+            """Emit the statements of the phase for one invocation."""
             self._evaluate_formulas(used)
             for name, slot in spilled.items():
                 self.environment.pop(name)
@@ -377,6 +378,7 @@ class Phases(Subgroups):
         types: list[str] = []
 
         def body() -> None:
+            """Emit the invocation's own value, and how two of them are combined."""
             scalar = self._own_value(call)
             if scalar.type == "i1":
                 raise self.error(call.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")

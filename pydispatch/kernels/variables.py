@@ -99,6 +99,7 @@ def classify(
     phases, headers, uniform = list[Stretch](), list[ast.expr](), set[str]()
 
     def visit(block: Sequence[ast.stmt]) -> None:
+        """Classify the parts of a block."""
         for part in split(block, kind_of):
             node = part.nodes[0]
             if part.kind == "phase":

@@ -73,10 +73,12 @@ def bitcode(
 
 @functools.lru_cache(maxsize=32)
 def _objects(arch: str, cpu: str, features: tuple[str, ...]) -> tuple[bytes, ...]:
+    """Return the object files of the library, prebuilt or compiled."""
     if arch not in tools.ARCHES:
         raise ValueError(f"arch {arch!r}: expected one of {', '.join(tools.ARCHES)}")
 
     def compiled(stem: str) -> bytes:
+        """Return the object file of one source."""
         if stem in prebuilt.OBJECTS:
             return prebuilt.module(stem, arch, cpu, features)
         return llvm_process.call(object_of, prebuilt.module(stem, arch, cpu, features), arch, cpu, features)
@@ -90,6 +92,8 @@ def _objects(arch: str, cpu: str, features: tuple[str, ...]) -> tuple[bytes, ...
 
 @functools.lru_cache(maxsize=64)
 def _bitcode(arch: str, cpu: str, features: tuple[str, ...], stems: tuple[str, ...]) -> bytes:
+    """Return some modules of the library joined to one."""
+
     def compiled() -> bytes:
         with ThreadPoolExecutor() as pool:
             modules = list(pool.map(lambda stem: prebuilt.module(stem, arch, cpu, features), stems))

@@ -96,6 +96,7 @@ def members(path: Path) -> dict[str, bytes]:
 
 
 def _compiled(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:
+    """Compile a source of the library to an object file or to bitcode."""
     emit = "obj" if stem in OBJECTS else "bc"
     text = (SOURCES / f"{stem}.c").read_bytes()  # not its path, which would be in the bitcode
     return tools.find().compile_c(

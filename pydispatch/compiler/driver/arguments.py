@@ -79,6 +79,7 @@ def read_options(kernels: object, weights: object, inputs: object = None, consta
 
 
 def _shape(name: str, shape: object) -> tuple[int | str, ...]:
+    """Return the sizes that `inputs` states for one input. Raises InvalidArgumentError for anything else."""
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else ()
     if not isinstance(shape, (tuple, list)) or not all(
         (isinstance(n, str) and n) or (type(n) is int and 0 <= n < 1 << 40) for n in sizes
@@ -88,6 +89,7 @@ def _shape(name: str, shape: object) -> tuple[int | str, ...]:
 
 
 def _listed(what: str, value: object, expected: str) -> tuple[Any, ...]:
+    """Return a value or the values of an iterable as a tuple; a path is one value."""
     if isinstance(value, (str, os.PathLike)):
         return (value,)
     if not isinstance(value, Iterable) or isinstance(value, (bytes, bytearray, memoryview)):

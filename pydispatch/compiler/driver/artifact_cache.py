@@ -162,6 +162,7 @@ def _tools() -> tuple[object, ...]:
 
 @functools.cache
 def _versions() -> list[str]:
+    """Return the versions of the packages that artifacts depend on."""
     from importlib import metadata
 
     versions = []

@@ -77,6 +77,7 @@ class Tracker:
             self._tell()
 
     def _tell(self) -> None:
+        """Report progress if the last report is long enough ago."""
         now = self._clock()
         if self._report is None or now - self._start < FIRST or now - self._reported < EVERY:
             return

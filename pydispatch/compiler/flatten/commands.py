@@ -91,6 +91,7 @@ def _to_command(call: Operation, declaration: Operation) -> None:
     _check_signature(call, declaration)
 
     def dims(value: SSAValue, type: Attribute) -> list[SSAValue]:
+        """Return the dynamic sizes of a tensor."""
         sizes: list[SSAValue] = []
         for axis, size in enumerate(type.get_shape() if isinstance(type, TensorType) else ()):
             if size < 0:

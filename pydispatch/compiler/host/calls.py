@@ -33,11 +33,14 @@ def call(straight: Straight, op: Operation) -> None:
     sizes: list[int] = []
 
     def add(tensor: HostTensor, declared: TensorType, access: Access, what: str) -> None:
-        for axis, (have, said) in enumerate(zip(tensor.dims, declared.get_shape(), strict=True)):
-            if said < 0:
-                sizes.append(have)
+        """Add a tensor operand: its sizes, which are checked where the command declares them."""
+        for axis, (size, declared_size) in enumerate(zip(tensor.dims, declared.get_shape(), strict=True)):
+            if declared_size < 0:
+                sizes.append(size)
             else:
-                straight.require_equal(have, straight.function.constant(said), f"{what} of '@{name}', axis {axis}", op)
+                straight.require_equal(
+                    size, straight.function.constant(declared_size), f"{what} of '@{name}', axis {axis}", op
+                )
         shape = tuple(n if n >= 0 else -1 for n in declared.get_shape())
         operands.append(HostOperand(dtype_of(declared.element_type, location_of(op)), shape, access))
         tensors.append((tensor, access))

@@ -197,6 +197,7 @@ class ProcedureLowering:
         assert isinstance(op, cf.ConditionalBranchOp)
 
         def branch(last: Collection[int]) -> None:
+            """Emit the branch, and for each edge that passes values a block that moves them."""
             edges = ((op.then_block, list(op.then_arguments)), (op.else_block, list(op.else_arguments)))
             labels = [self.procedure.label() if values else self.labels[block] for block, values in edges]
             self.procedure.branch(self.slot(op.cond), labels[0], labels[1])

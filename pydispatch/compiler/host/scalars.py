@@ -88,6 +88,7 @@ class ScalarLowering:
         registers[op.results[0]] = self.function.constant(constant_bits(value, op))
 
     def compare(self, op: Operation, registers: Registers) -> None:
+        """Lower a comparison."""
         a, b = (registers[v] for v in op.operands)
         predicate = cast("IntegerAttr[Any]", op.properties["predicate"]).value.data
         opcode = Opcode.FCMP if op.name == "arith.cmpf" else Opcode.CMP
@@ -125,6 +126,7 @@ class ScalarLowering:
         registers[op.results[0]] = self.function.emit(opcode, registers[op.operands[0]], source, 0, target)
 
     def bitcast(self, op: Operation, registers: Registers) -> None:
+        """Lower `arith.bitcast`: registers hold the same bits, and narrow integers are sign-extended in them."""
         type = op.results[0].type
         register = registers[op.operands[0]]
         bits = type.width.data if isinstance(type, IntegerType) else cast(Any, type).bitwidth

@@ -231,8 +231,8 @@ class Straight:
         names: of the results, if they have any.
         """
         names = names or [""] * len(values)
-        taken: set[Storage] = set()
-        placed: list[Storage] = []
+        result_storages: set[Storage] = set()
+        storages_by_result: list[Storage] = []
         for index, value in enumerate(values):
             if value not in self.tensors:
                 self._scalar_result(value, names[index])
@@ -240,22 +240,22 @@ class Straight:
             tensor = self.tensors[value]
             size = self.size(tensor)
             storage = tensor.storage
-            if storage.kind is not BufferKind.TRANSIENT or storage in taken or tensor.is_part:
+            if storage.kind is not BufferKind.TRANSIENT or storage in result_storages or tensor.is_part:
                 storage = Storage(BufferKind.RESULT, size, index)
                 if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
                     storage.copied_from = tensor.storage
                 self.commands.copy(tensor, HostTensor(storage, tensor.dims, tensor.dtype), size)
             else:
                 storage.kind, storage.index, storage.size = BufferKind.RESULT, index, size
-            taken.add(storage)
-            placed.append(storage)
+            result_storages.add(storage)
+            storages_by_result.append(storage)
             self.function.results.append(Result(tensor.dtype, tensor.dims, name=names[index]))
         self.commands.assign_regions()
-        self._reuse_arguments(placed)
+        self._reuse_arguments(storages_by_result)
         form_chains(self.commands.commands)
-        for storage in dict.fromkeys([*self.commands.storages(), *placed]):
+        for storage in dict.fromkeys([*self.commands.storages(), *storages_by_result]):
             self._assign_buffer(storage)
-        results = iter(placed)
+        results = iter(storages_by_result)
         for result in self.function.results:
             if result.dims is not None:
                 result.buffer = next(results).buffer
@@ -274,6 +274,7 @@ class Straight:
             self.function.results[storage.index].tied = source.index
 
     def _scalar_result(self, value: SSAValue, name: str) -> None:
+        """Define a result that is a scalar."""
         register = self.registers[value]
         if isinstance(value.type, IntegerType) and value.type.width.data == 1:
             register = self.function.emit(Opcode.ZEXT, register, 0, 0, 1)

@@ -49,6 +49,7 @@ def _is_wide(type_: Attribute) -> bool:
 
 
 def _is_large_constant(op: Operation) -> bool:
+    """Return whether a constant is an index of more than 32 bits."""
     if not isinstance(op.results[0].type, IndexType):
         return False
     value = attribute(op, "value")

@@ -184,6 +184,7 @@ class _RegionBuilder:
             self.order.append(argument)
 
     def _empty(self, type_: TensorType[Attribute], sizes: list[SSAValue]) -> SSAValue:
+        """Insert an empty tensor at the beginning of the body."""
         empty = tensor.EmptyOp(sizes, type_)
         set_location(empty, self.op)
         first = self.body.first_op
@@ -285,6 +286,7 @@ def _dynamic(part: Slice) -> list[list[SSAValue]]:
 
 
 def _static(part: Slice) -> dict[str, DenseArrayBase]:
+    """Return the static attributes of a slice; sizes that are values are dynamic."""
     names = ("static_offsets", "static_sizes", "static_strides")
     return {
         name: DenseArrayBase.from_list(i64, [DYNAMIC_INDEX if isinstance(v, SSAValue) else v for v in row])

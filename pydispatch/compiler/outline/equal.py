@@ -35,6 +35,7 @@ def shape_of_code(op: Operation) -> Hashable:
         return numbers.setdefault(value, len(numbers))
 
     def block(block: Block) -> Hashable:
+        """Return the key of a block."""
         return (
             number_of(block),
             tuple((number_of(a), a.type) for a in block.args),
@@ -42,6 +43,7 @@ def shape_of_code(op: Operation) -> Hashable:
         )
 
     def of(op: Operation) -> Hashable:
+        """Return the key of an operation, with numbers in place of values and blocks."""
         operands = tuple(number_of(v) for v in op.operands)
         regions = tuple(tuple(block(b) for b in region.blocks) for region in op.regions)
         results = tuple((number_of(r), r.type) for r in op.results)

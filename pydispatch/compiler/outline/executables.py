@@ -170,6 +170,7 @@ def variant_name(target: hal.ExecutableTargetAttr) -> str:
 
 
 def _unique(name: str, taken: Iterable[str]) -> str:
+    """Return the name, with a number if it is taken."""
     used = set(taken)
     candidate, n = name, 1
     while candidate in used:

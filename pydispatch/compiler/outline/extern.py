@@ -47,6 +47,7 @@ def _symbol(op: Operation) -> str:
 
 
 def _name(op: hal.DispatchExternOp, taken: set[str]) -> str:
+    """Return a free symbol for the executable of an external dispatch, and take it."""
     base = "".join(c if c.isalnum() else "_" for c in f"extern_{op.export_name.data}")
     name, n = base, 1
     while name in taken:

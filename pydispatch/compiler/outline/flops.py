@@ -163,11 +163,12 @@ def _plus(one: Polynomial, other: Polynomial) -> Polynomial:
     return total
 
 
-def _multiply(one: Polynomial, other: Polynomial) -> Polynomial:
+def _multiply(lhs: Polynomial, rhs: Polynomial) -> Polynomial:
+    """Return the product of two polynomials."""
     product: Polynomial = Counter()
-    for sizes, factor in one.items():
-        for more, again in other.items():
-            product[tuple(sorted(sizes + more))] += factor * again
+    for sizes, factor in lhs.items():
+        for other_sizes, other_factor in rhs.items():
+            product[tuple(sorted(sizes + other_sizes))] += factor * other_factor
     return product
 
 

@@ -91,6 +91,7 @@ def lower_common(module: ModuleOp) -> None:
 
 
 def _replace(op: Operation, new: Operation) -> None:
+    """Replace an operation by a new one in the same place."""
     block = op.parent
     assert block is not None
     set_location(new, op)

@@ -167,6 +167,9 @@ class OutlinedKernel(KernelBody):
         return Region(block)
 
     def _outer_of_count(self, value: SSAValue, block: Block) -> SSAValue:
+        """Return a value of the host inside the grid region: a copy of a constant, else an argument for an entry of the
+        workload.
+        """
         if isinstance(value.owner, arith.ConstantOp):
             return self.add(value.owner.clone()).results[0]
         if value in self.workload:

@@ -149,6 +149,7 @@ class ValueEntry:
 
     @classmethod
     def from_json(cls, value: object) -> ValueEntry:
+        """Return the entry of a checked JSON object. Raises _ManifestFault for a wrong field."""
         rest = _object(value)
         name = rest.pop("name", _MISSING)
         if type(name) is not str:
@@ -184,6 +185,7 @@ class FunctionEntry:
 
     @classmethod
     def from_json(cls, value: object) -> FunctionEntry:
+        """Return the entry of a checked JSON object. Raises _ManifestFault for a wrong field."""
         rest = _object(value)
         inputs, outputs = (
             _items(rest, key, ValueEntry.from_json) if key in rest else None for key in ("inputs", "outputs")
@@ -218,6 +220,7 @@ class VariantEntry:
 
     @classmethod
     def from_json(cls, value: object) -> VariantEntry:
+        """Return the entry of a checked JSON object. Raises _ManifestFault for a wrong field."""
         rest = _object(value)
         alignment = _integer(rest, "alignment", 1, _MAX_ALIGNMENT)
         if alignment & (alignment - 1):
@@ -253,6 +256,7 @@ class ExecutableEntry:
 
     @classmethod
     def from_json(cls, value: object) -> ExecutableEntry:
+        """Return the entry of a checked JSON object. Raises _ManifestFault for a wrong field."""
         rest = _object(value)
         name = _text(rest, "name")
         exports = _items(rest, "exports", _text_item)
@@ -368,6 +372,7 @@ class Manifest:
         _unique([c.member for c in self.constants], "members of the constants")
 
     def to_json(self) -> Extra:
+        """Return the manifest as a JSON object, with the entries that this version does not know."""
         header = {
             **self.extra.get("pydispatch", {}), "format": FORMAT, "version": self.version, "producers": self.producers
         }  # fmt: skip

@@ -27,6 +27,7 @@ def hypot(trace: Trace, a: Any, b: Any) -> Any:
 
 def _log_of_sum(base: float) -> Callable[..., Any]:
     def function(trace: Trace, a: Any, b: Any) -> Any:
+        """Return log(base^a + base^b) without overflow."""
         x, y = _floats(trace, a, b)
         distance = np.where(np.equal(x, y), 0, -abs(np.subtract(x, y)))  # infinities are at no distance
         power = np.exp(distance) if base == math.e else np.exp2(distance)
@@ -68,6 +69,7 @@ def ptp(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def atleast_nd(rank: int) -> Callable[..., Any]:
     def function(trace: Trace, *arrays: Any) -> Any:
+        """Return the arrays with axes of size 1 put before those that they have."""
         results: list[Any] = []
         for array in arrays:
             x: Any = Array(trace, trace.tensor_of(array))

@@ -83,6 +83,7 @@ def _from_front(index: Size, size: Size) -> Size:
 
 
 def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
+    """Return the elements along an axis that a slice selects."""
     step = 1 if key.step is None else key.step
     if _is_whole(key):
         return x

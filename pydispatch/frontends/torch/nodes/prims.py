@@ -108,8 +108,8 @@ def var(
     output_dtype: DType | None = None,
 ) -> Tensor:
     axes = [axis_of(tracer, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
-    less = float(1 if correction is None else correction)  # type: ignore[arg-type]
-    spread = normalization.moments(tracer.b, inp, axes, less)[1]
+    degrees_of_freedom_lost = float(1 if correction is None else correction)  # type: ignore[arg-type]
+    spread = normalization.moments(tracer.b, inp, axes, degrees_of_freedom_lost)[1]
     variance = ew.convert(tracer.b, spread, output_dtype or inp.dtype)
     return shapes.squeeze(tracer.b, variance, axes) if axes else variance
 

@@ -78,15 +78,19 @@ def _start_index(
         raise tracer.b.fail(f"as_strided has the sizes {list(size)} and the strides {list(stride)}")
     first = (_layout(tracer, memory)[1] if start is None else start) - offset
     steps = [(n - 1) * s for n, s in zip(size, stride, strict=True)]
-    last, end = first + sum(steps[1:], steps[0] if steps else 0), flat.shape[0] - 1
+    last, memory_end = first + sum(steps[1:], steps[0] if steps else 0), flat.shape[0] - 1
     if any(n == 0 for n in size):
         return first
-    static = [n for n in (first, last, end) if not isinstance(n, Expr)]
-    if (isinstance(first, int) and first < 0) or (len(static) == 3 and static[1] > static[2]):
+    known_positions = [n for n in (first, last, memory_end) if not isinstance(n, Expr)]
+    if (isinstance(first, int) and first < 0) or (
+        len(known_positions) == 3 and known_positions[1] > known_positions[2]
+    ):
         raise tracer.b.fail(
             f"as_strided of {memory.tensor} reads the elements {first} to {last} of a memory of {flat.shape[0]}", _HINT
         )
-    tracer.b.require_equal(maximum(last, end), end, "as_strided reads element {a}; the last one of its memory is {b}")
+    tracer.b.require_equal(
+        maximum(last, memory_end), memory_end, "as_strided reads element {a}; the last one of its memory is {b}"
+    )
     return first
 
 

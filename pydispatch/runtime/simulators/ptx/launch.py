@@ -92,7 +92,9 @@ class Launch:
             self.races.finish()
 
     def check(self, batch: ThreadBatch, block: CodeBlock, frame: Frame) -> None:
-        """Now and then: is the launch to end?"""
+        """Raise KernelError when the launch has taken too many steps or is cancelled. Called every `_CHECK_EVERY`
+        steps.
+        """
         if self.steps >= self.max_steps:
             self._endless(batch, block, frame)
         if self.cancel is not None and self.cancel():
@@ -100,4 +102,5 @@ class Launch:
         self.check_at = min(self.steps + _CHECK_EVERY, self.max_steps)
 
     def _endless(self, batch: ThreadBatch, block: CodeBlock, frame: Frame) -> NoReturn:
+        """Raise KernelError: the launch does not end."""
         raise KernelError(report.endless(batch, frame.code, block.line, int(frame.threads[0]), self.max_steps))
