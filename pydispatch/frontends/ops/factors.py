@@ -19,7 +19,6 @@ from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.gathers import take_along
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import argument, reduce
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import broadcast_to, full, reshape, slice_, slice_axis
 
 
@@ -38,56 +37,43 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         a, pivots, failed = tensors
         column, top = slice_axis(builder, a, 2, j, j + 1), slice_axis(builder, a, 1, j, j + 1)
 
-        def length(scalars: Scalars, value: Scalar) -> Scalar:
+        def length(value: Element) -> Element:
             """Return the magnitude of an element of the column on or below the diagonal; -1 above it."""
-            is_candidate = scalars.compare("ge", scalars.position(1), position)
-            size = scalars.unary("abs", scalars.real(value))
+            size = value.real.unary("abs")
             if value.dtype.is_complex:
-                size = scalars.binary("add", size, scalars.unary("abs", scalars.imag(value)))
-            return scalars.select(is_candidate, size, scalars.const(-1.0, size.dtype))
+                size = size + value.imag.unary("abs")
+            return (value.position(1, I64) >= Element(value.s, position)).where(size, -1.0)
 
-        chosen = argument(builder, "max", ew.apply(builder, length, column), 1, keep=True)
+        chosen = argument(builder, "max", formula(builder, length, column), 1, keep=True)
         row = take_along(builder, a, broadcast_to(builder, chosen, (batch, 1, n)), 1)
         corner, pivot = slice_axis(builder, top, 2, j, j + 1), slice_axis(builder, row, 2, j, j + 1)
 
-        def element(scalars: Scalars, value: Scalar, left: Scalar, *others: Scalar) -> Scalar:
+        def element(value: Element, left: Element, *others: Element) -> Element:
             """Return an element after the exchange and the elimination. left: element of its row in column j; above,
             corner: elements of row j in its column and in column j; best, pivot: the same of the chosen row.
             """
             above, best, chosen, corner, pivot = others
-            i, k = scalars.position(1), scalars.position(2)
-            is_chosen_row, is_row_j = scalars.compare("eq", i, chosen), scalars.compare("eq", i, position)
-            value = scalars.select(is_row_j, best, scalars.select(is_chosen_row, above, value))
-            left = scalars.select(is_chosen_row, corner, left)
-            is_zero_pivot = scalars.compare("eq", pivot, scalars.const(0.0, pivot.dtype))
-            factor = scalars.select(is_zero_pivot, left, scalars.binary("div", left, pivot))
-            eliminated = scalars.select(
-                scalars.compare("eq", k, position),
-                factor,
-                scalars.binary("sub", value, scalars.binary("mul", factor, best)),
-            )
-            is_below = scalars.binary("and", scalars.compare("gt", i, position), scalars.compare("ge", k, position))
-            return scalars.select(is_below, eliminated, value)
+            i, k, at = value.position(1, I64), value.position(2, I64), Element(value.s, position)
+            is_chosen_row = i.is_equal(chosen)
+            value = i.is_equal(at).where(best, is_chosen_row.where(above, value))
+            left = is_chosen_row.where(corner, left)
+            factor = pivot.is_equal(0.0).where(left, left / pivot)
+            eliminated = k.is_equal(at).where(factor, value - factor * best)
+            return ((i > at) & (k >= at)).where(eliminated, value)
 
-        def noted(scalars: Scalars, before: Scalar, chosen: Scalar) -> Scalar:
+        def noted(before: Element, chosen: Element) -> Element:
             """Record the chosen row, from 1, as the pivot of row j."""
-            row = scalars.binary("add", scalars.convert(chosen, I32), scalars.const(1, I32))
-            return scalars.select(scalars.compare("eq", scalars.position(1), position), row, before)
+            return before.position(1, I64).is_equal(Element(before.s, position)).where(chosen.to(I32) + 1, before)
 
-        def first(scalars: Scalars, before: Scalar, pivot: Scalar) -> Scalar:
+        def first(before: Element, pivot: Element) -> Element:
             """Return the position of the first zero pivot; the one before stays."""
-            is_zero_pivot = scalars.compare("eq", pivot, scalars.const(0.0, pivot.dtype))
-            is_first = scalars.binary("and", is_zero_pivot, scalars.compare("eq", before, scalars.const(0, I32)))
-            return scalars.select(
-                is_first, scalars.binary("add", scalars.convert(position, I32), scalars.const(1, I32)), before
-            )
+            is_first = pivot.is_equal(0.0) & before.is_equal(0)
+            return is_first.where(Element(before.s, position).to(I32) + 1, before)
 
-        updated = ew.apply(builder, element, a, column, top, row, chosen, corner, pivot)
-        one = reshape(builder, chosen, (batch, 1))
         return [
-            updated,
-            ew.apply(builder, noted, pivots, one),
-            ew.apply(builder, first, failed, reshape(builder, pivot, (batch,))),
+            formula(builder, element, a, column, top, row, chosen, corner, pivot),
+            formula(builder, noted, pivots, reshape(builder, chosen, (batch, 1))),
+            formula(builder, first, failed, reshape(builder, pivot, (batch,))),
         ]
 
     numbers = [full(builder, 0, (batch, count), I32), full(builder, 0, (batch,), I32)]
@@ -132,17 +118,8 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
         a, factors = tensors
         reduced, vector, factor = _column_reduced(builder, a, j, j + 1)
         row = reshape(builder, vector, (batch, 1, n))
-        products = ew.apply(builder, lambda s, value, v: s.binary("mul", value, v), reduced, row)
-        projection = reduce(builder, "add", products, [2], keep=True)
-
-        def element(scalars: Scalars, value: Scalar, v: Scalar, row_product: Scalar, factor: Scalar) -> Scalar:
-            """Apply the reflection to an element from the right. row_product: the product of its row with the
-            vector.
-            """
-            part = scalars.binary("mul", scalars.binary("mul", factor, row_product), scalars.conj(v))
-            return scalars.binary("sub", value, part)
-
-        similar = ew.apply(builder, element, reduced, row, projection, factor)
+        products = reduce(builder, "add", ew.binary(builder, "mul", reduced, row), [2], keep=True)
+        similar = formula(builder, lambda a, v, p, f: a - f * p * v.conj(), reduced, row, products, factor)
         return [similar, _with_factor(builder, factors, position, factor)]
 
     reduced, factors = _loop(builder, count, step, [a, full(builder, 0.0, (batch, count), x.dtype)])
@@ -157,18 +134,17 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
     count = factors.shape[-1]
     factor_rows = reshape(builder, factors, (a.shape[0], 1, count))
 
-    def one(scalars: Scalars, _: Scalar) -> Scalar:
-        same = scalars.compare("eq", scalars.position(1), scalars.position(2))
-        return scalars.select(same, scalars.const(1.0, x.dtype), scalars.const(0.0, x.dtype))
+    def one(value: Element) -> Element:
+        return value.position(1, I64).is_equal(value.position(2, I64)).where(value.const(1.0), 0.0)
 
     def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         j = count - 1 - index
         position = _position(builder, j)
         column = slice_axis(builder, a, 2, j, j + 1)
-        vector = ew.apply(builder, lambda s, value: _leading(s, position, value), column)
+        vector = formula(builder, lambda v: _leading(position, v), column)
         return [_reflected(builder, tensors[0], vector, slice_axis(builder, factor_rows, 2, j, j + 1))]
 
-    return reshape(builder, _loop(builder, count, step, [ew.apply(builder, one, a)])[0], x.shape)
+    return reshape(builder, _loop(builder, count, step, [formula(builder, one, a)])[0], x.shape)
 
 
 def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Tensor, Tensor, Tensor]:
@@ -215,10 +191,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
     beta, factor, divisor = formulas(builder, reflection, alpha, rest, unit)
 
-    def divided(scalars: Scalars, value: Scalar, by: Scalar) -> Scalar:
-        return _leading(scalars, diagonal, scalars.binary("div", value, by))
-
-    vector = ew.apply(builder, divided, column, divisor)
+    vector = formula(builder, lambda v, by: _leading(diagonal, v / by), column, divisor)
     reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
 
     def element(value: Element, new: Element, v: Element, beta: Element) -> Element:
@@ -237,10 +210,10 @@ def _quotient(value: Element, by: Element) -> Element:
 def _with_factor(builder: Builder, factors: Tensor, position: Scalar, factor: Tensor) -> Tensor:
     """Return factors [batch, count] with the one at a position replaced by a factor [batch, 1, 1]."""
 
-    def noted(scalars: Scalars, before: Scalar, factor: Scalar) -> Scalar:
-        return scalars.select(scalars.compare("eq", scalars.position(1), position), factor, before)
+    def noted(before: Element, factor: Element) -> Element:
+        return before.position(1, I64).is_equal(Element(before.s, position)).where(factor, before)
 
-    return ew.apply(builder, noted, factors, reshape(builder, factor, (factors.shape[0], 1)))
+    return formula(builder, noted, factors, reshape(builder, factor, (factors.shape[0], 1)))
 
 
 def _matrices(builder: Builder, what: str, x: Tensor) -> Tensor:
@@ -257,25 +230,16 @@ def _element(builder: Builder, x: Tensor, i: Size, j: Size) -> Tensor:
     return slice_(builder, x, (0, i, j), (x.shape[0], i + 1, j + 1))
 
 
-def _leading(scalars: Scalars, position: Scalar, value: Scalar) -> Scalar:
+def _leading(position: Scalar, value: Element) -> Element:
     """Return an element of a reflection's vector: 0 before `position`, 1 at it, `value` after it."""
-    before = scalars.select(
-        scalars.compare("eq", scalars.position(1), position),
-        scalars.const(1.0, value.dtype),
-        scalars.const(0.0, value.dtype),
-    )
-    return scalars.select(scalars.compare("gt", scalars.position(1), position), value, before)
+    i, at = value.position(1, I64), Element(value.s, position)
+    return (i > at).where(value, i.is_equal(at).where(value.const(1.0), 0.0))
 
 
 def _reflected(builder: Builder, a: Tensor, vector: Tensor, factor: Tensor) -> Tensor:
     """Return (1 - factor v adjoint(v)) a, with v [batch, m, 1] and factor [batch, 1, 1]."""
-    products = ew.apply(builder, lambda s, value, v: s.binary("mul", s.conj(v), value), a, vector)
-    projection = reduce(builder, "add", products, [1], keep=True)
-
-    def element(scalars: Scalars, value: Scalar, v: Scalar, length: Scalar, factor: Scalar) -> Scalar:
-        return scalars.binary("sub", value, scalars.binary("mul", scalars.binary("mul", factor, v), length))
-
-    return ew.apply(builder, element, a, vector, projection, factor)
+    products = reduce(builder, "add", formula(builder, lambda a, v: v.conj() * a, a, vector), [1], keep=True)
+    return formula(builder, lambda a, v, p, f: a - f * v * p, a, vector, products, factor)
 
 
 def _position(builder: Builder, j: Size) -> Scalar:

@@ -10,12 +10,11 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.control import for_
+from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.indexing import reverse
 from pydispatch.frontends.ops.matrices import adjoint, diagonals
 from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis, transpose
 
 
@@ -34,33 +33,28 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
         column, pivot = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, j)
         row = adjoint(builder, column)
 
-        def element(scalars: Scalars, value: Scalar, left: Scalar, above: Scalar, pivot: Scalar) -> Scalar:
+        def element(value: Element, left: Element, above: Element, pivot: Element) -> Element:
             """Return an element minus its part of the outer product."""
-            later = scalars.binary("and", *(scalars.compare("gt", scalars.position(d), position) for d in (1, 2)))
-            part = scalars.binary("div", scalars.binary("mul", left, above), _real(scalars, pivot))
-            return scalars.select(later, scalars.binary("sub", value, part), value)
+            at = Element(value.s, position)
+            later = (value.position(1, I64) > at) & (value.position(2, I64) > at)
+            return later.where(value - left * above / _real(pivot), value)
 
-        return ew.apply(builder, element, a, column, row, pivot)
+        return formula(builder, element, a, column, row, pivot)
 
     a = _loop(builder, n, step, a)
-    diagonal = diagonals(builder, a)
 
-    def factor(scalars: Scalars, value: Scalar, pivot: Scalar) -> Scalar:
+    def factor(value: Element, pivot: Element) -> Element:
         """Return an element of the triangle divided by the root of its pivot; 0 above the diagonal."""
-        below = scalars.compare("le", scalars.position(2), scalars.position(1))
-        return scalars.select(
-            below,
-            scalars.binary("div", value, scalars.unary("sqrt", _real(scalars, pivot))),
-            scalars.const(0.0, a.dtype),
-        )
+        is_below = value.position(2, I64) <= value.position(1, I64)
+        return is_below.where(value / _real(pivot).unary("sqrt"), 0.0)
 
-    triangle = ew.apply(builder, factor, a, diagonal)
+    triangle = formula(builder, factor, a, diagonals(builder, a))
     return reshape(builder, triangle if lower else adjoint(builder, triangle), x.shape)
 
 
-def _real(scalars: Scalars, value: Scalar) -> Scalar:
+def _real(value: Element) -> Element:
     """Return a diagonal element of a Hermitian matrix with its imaginary part set to 0."""
-    return scalars.convert(scalars.real(value), value.dtype)
+    return value.real.to(value.dtype)
 
 
 def triangular_solve(
@@ -78,7 +72,7 @@ def triangular_solve(
     lead = product(a.shape[:-2])
     matrix, sides = reshape(builder, a, [lead, n, n]), reshape(builder, y, [lead, *y.shape[-2:]])
     if conjugated and a.dtype.is_complex:
-        matrix = ew.apply(builder, lambda s, v: s.conj(v), matrix)
+        matrix = formula(builder, lambda v: v.conj(), matrix)
     if not left:  # transpose(op(a)) transpose(x) = transpose(y)
         sides, transposed = transpose(builder, sides, [0, 2, 1]), not transposed
     if transposed:
@@ -94,18 +88,13 @@ def triangular_solve(
             _element(builder, matrix, j),
         )
 
-        def element(scalars: Scalars, value: Scalar, factor: Scalar, row: Scalar, pivot: Scalar) -> Scalar:
+        def element(value: Element, factor: Element, row: Element, pivot: Element) -> Element:
             """Return an element of row j solved, and one below it without the contribution of row j."""
-            solved = row if unit else scalars.binary("div", row, pivot)
-            at = scalars.position(1)
-            rest = scalars.select(
-                scalars.compare("gt", at, position),
-                scalars.binary("sub", value, scalars.binary("mul", factor, solved)),
-                value,
-            )
-            return scalars.select(scalars.compare("eq", at, position), solved, rest)
+            solved = row if unit else row / pivot
+            i, at = value.position(1, I64), Element(value.s, position)
+            return i.is_equal(at).where(solved, (i > at).where(value - factor * solved, value))
 
-        return ew.apply(builder, element, x, column, row, pivot)
+        return formula(builder, element, x, column, row, pivot)
 
     solution = _loop(builder, n, step, sides)
     solution = solution if lower else reverse(builder, solution, [1])

@@ -141,20 +141,23 @@ def _francis_step(h: View, q: View, i: int, first: int, last: int, trace: Any, d
                     h[i, k + 2, j] -= s * total
                 h[i, k, j] -= p * total
                 h[i, k + 1, j] -= r * total
-            for j in range(min(k + 4, last + 1)):
-                total = h[i, j, k] + v * h[i, j, k + 1]
-                if k + 2 <= last:
-                    total += w * h[i, j, k + 2]
-                    h[i, j, k + 2] -= s * total
-                h[i, j, k] -= p * total
-                h[i, j, k + 1] -= r * total
-            for j in range(n):
-                total = q[i, j, k] + v * q[i, j, k + 1]
-                if k + 2 <= last:
-                    total += w * q[i, j, k + 2]
-                    q[i, j, k + 2] -= s * total
-                q[i, j, k] -= p * total
-                q[i, j, k + 1] -= r * total
+            _reflect_columns(h, i, k, min(k + 4, last + 1), k + 2 <= last, v, w, p, r, s)
+            _reflect_columns(q, i, k, n, k + 2 <= last, v, w, p, r, s)
+
+
+def _reflect_columns(
+    a: View, i: int, k: int, end: int, has_third: bool, v: Any, w: Any, p: Any, r: Any, s: Any
+) -> None:
+    """Multiply columns k and k + 1, and k + 2 if there is a third one, by the reflection 1 - (1, v, w) (p, r, s)^T, up
+    to a row.
+    """
+    for j in range(end):
+        total = a[i, j, k] + v * a[i, j, k + 1]
+        if has_third:
+            total += w * a[i, j, k + 2]
+            a[i, j, k + 2] -= s * total
+        a[i, j, k] -= p * total
+        a[i, j, k + 1] -= r * total
 
 
 @cache
