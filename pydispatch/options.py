@@ -157,6 +157,25 @@ class CompileOptions(TypedDict, total=False):
         details="If False, each operation is computed as written and unfused, which is slow.",
         flag=Flag(("--reassociate",), note="with --no-reassociate, operations are computed as written, which is slow"),
     )]  # fmt: skip
+    activation_bits: Annotated[int, Option(
+        24,
+        "Bits of the integers that rows of activations may be rounded to in products by block-scaled weights: 24, 16 "
+        "or 8.",
+        details="Each element is off by at most 2^-23, 1/65024 or 1/254 of the largest of its block of weights. An "
+        "operation that states its own, as `MatMulNBits` does by `accuracy_level` 2 to 4, keeps it. Only kernels that "
+        "multiply bytes round; `reassociate=False` turns them off.",
+        default_note="24, the accuracy of f32",
+        flag=Flag(("--activation-bits",), "BITS", parse=int),
+    )]  # fmt: skip
+    weight_type: Annotated[str | None, Option(
+        None,
+        'Type that constant factors of f32 products are rounded to when they are packed: "bf16" or "f16".',
+        details="Products read half of the bytes, widen them, and compute in f32. Each weight is off by at most 2^-9 "
+        "or 2^-12 of itself; numbers outside of f16's range, 6e-5 to 65504, by more. `explain` lists the products that "
+        "stay as they are.",
+        default_note="the type that they have",
+        flag=Flag(("--weight-type",), choices=("bf16", "f16")),
+    )]  # fmt: skip
     kernels: Annotated[Mapping[str, Any] | None, Option(
         None,
         "Kernels of custom operations of a model, by name.",

@@ -16,6 +16,10 @@ Array = np.ndarray[Any, Any]
 _SCALES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
+_SUPER_BLOCK = 4
+"""Blocks of a super-block."""
+
+
 @dataclass(frozen=True)
 class Case:
     """x @ ((q - zero) * scale + offset).T, with weights of 8 bits, or two of 4 bits in a byte.
@@ -25,7 +29,8 @@ class Case:
         n, k: Sizes of the weights.
         block: Steps of K that share a scale.
         bits: Bits of a weight.
-        terms: What there is beside scales: "", "number", "bytes" or "floats" (zero points), or "offset".
+        terms: What there is beside scales: "", "number", "bytes" or "floats" (zero points), "offset", or "super":
+            bytes scale blocks and minima, and the scales are those of super-blocks, as in GGUF's Q4_K.
         order: Which weights share a byte: "pairs" of neighbours, or "halves" of each block.
         scale: Type of the scales.
     """
@@ -50,6 +55,9 @@ class Case:
         low, kind = (-127, np.int8) if self.bits == 8 else (0, np.uint8)
         made["q"] = rng.integers(low, 128 if self.bits == 8 else 256, (self.n, self.k * self.bits // 8)).astype(kind)
         made["s"] = rng.uniform(0.01, 0.03, self.per_block).astype(_SCALES[self.scale])
+        if self.terms == "super":
+            made["s"] = (made["s"][:, ::_SUPER_BLOCK] / 63).astype(_SCALES[self.scale])
+            made["z"] = rng.integers(0, 64, self.per_block).astype(np.uint8)
         if self.terms == "bytes":
             made["z"] = rng.integers(0, 1 << self.bits - 1, self.per_block).astype(np.uint8)
         elif self.terms in ("floats", "offset"):
@@ -69,6 +77,10 @@ class Case:
     def weights(self, q: Any, s: Any, z: Any = None) -> Any:
         """The weights, [n, k]."""
         value = self.numbers(q).astype(np.float32).reshape(*self.per_block, self.block)
+        if self.terms == "super":
+            s, z = s.astype(np.float32).reshape(self.n, -1, 1), z.reshape(self.n, -1, _SUPER_BLOCK)
+            scales, minima = ((s * t.astype(np.float32)).reshape(*self.per_block, 1) for t in (z, 63 - z))
+            return (value * scales - minima).reshape(self.n, self.k)
         per_block = (*self.per_block, 1)
         if self.terms == "number":
             value = value - 8

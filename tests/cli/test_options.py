@@ -136,7 +136,8 @@ def test_the_command_line_gives_what_is_given(tmp_path: Path, monkeypatch: pytes
     kernel, spec = f"m::f={tmp_path}/f.c:f:x,out", ["--transform-spec=input=a.mlir", "--transform-spec=b.mlir"]
     words = [
         "--cpu=host", "--cpu=generic", "--no-reassociate", "--explain", "--tune=2", f"--kernel={kernel}", *spec,
-             "--weights=external", "-L", "x", "--object-search-path=y", "--target=cuda", "--cuda-target=sm_80",
+             "--activation-bits=8", "--weights=external", "-L", "x", "--object-search-path=y", "--target=cuda",
+             "--cuda-target=sm_80",
     ]  # fmt: skip
     seen.clear()
     assert main(["compile", str(path), *words]) == 1
@@ -145,11 +146,11 @@ def test_the_command_line_gives_what_is_given(tmp_path: Path, monkeypatch: pytes
     assert {name: value for name, value in seen.items() if name not in ("tune_on", "progress")} == {
         "targets": ["sm_80"], "cpu": ["native", "generic"], "reassociate": False, "explain": True, "tune": 2.0,
         "transform_spec": {"input": ["a.mlir"], "preprocessing": ["b.mlir"]}, "weights": "external",
-        "object_search_path": ["x", "y"],
+        "object_search_path": ["x", "y"], "activation_bits": 8,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("words", [["--weights=all"], ["--tune=soon"], ["--explain=yes"]])
+@pytest.mark.parametrize("words", [["--weights=all"], ["--tune=soon"], ["--activation-bits=few"], ["--explain=yes"]])
 def test_wrong_values_of_flags(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["compile", "f.mlir", *words])

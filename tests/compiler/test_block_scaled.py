@@ -55,6 +55,7 @@ def transient_bytes(program: Any, x: Any) -> int:
         Case((17,), 128, 96, 32, bits=8, terms="bytes"),
         Case((1,), 128, 160, 160, bits=8),
         Case((40,), 128, 128, 32),
+        Case((2,), 128, 384, 32, terms="super", scale="f16"),
     ],
     ids=str,
 )
@@ -73,10 +74,17 @@ def test_a_small_matrix_is_not_packed() -> None:
     assert "tensor<32x2x32xi8>" in types
 
 
-def test_arguments_are_read_in_their_own_layout() -> None:
-    case = Case((2,), 64, 128, 32, bits=8)
+@pytest.mark.parametrize(
+    ("case", "tensor"),
+    [
+        (Case((2,), 64, 128, 32, bits=8), "64x4x32xi8"),
+        (Case((2,), 64, 256, 32, bits=8, terms="super"), "64x8x32xi8"),
+    ],
+    ids=str,
+)
+def test_arguments_are_read_in_their_own_layout(case: Case, tensor: str) -> None:
     (types,) = products(case.text({}))
-    assert "tensor<64x4x32xi8>" in types
+    assert f"tensor<{tensor}>" in types
     arguments = case.arguments()
     program = pd.device("cpu").load(pd.compile(case.text({}), targets="cpu"))
     case.check(program.f(*arguments.values()), arguments)

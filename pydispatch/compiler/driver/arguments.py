@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, bf16, f16
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import path_of, writing
@@ -37,6 +39,22 @@ def flag(what: str, value: object) -> bool:
     if type(value) is bool or type(value).__name__ in ("bool_", "bool"):  # NumPy's too
         return bool(value)
     raise InvalidArgumentError(f"{what}: expected True or False, got {value!r}")
+
+
+def one_of(what: str, value: object, choices: Sequence[int]) -> int:
+    """Check that a parameter is one of a few ints, and return it."""
+    if type(value) is int and value in choices:
+        return value
+    raise InvalidArgumentError(f"{what}: expected {', '.join(map(str, choices[:-1]))} or {choices[-1]}, got {value!r}")
+
+
+def half_type(what: str, value: object) -> BFloat16Type | Float16Type | None:
+    """Check that a parameter is "bf16", "f16" or None, and return the type."""
+    if value is None:
+        return None
+    if isinstance(value, str) and value in ("bf16", "f16"):
+        return bf16 if value == "bf16" else f16
+    raise InvalidArgumentError(f"{what}: expected 'bf16', 'f16' or None, got {value!r}")
 
 
 def called(what: str, value: object) -> Callable[[Any], object] | None:

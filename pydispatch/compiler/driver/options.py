@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, ModuleOp
 
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.progress import Progress
@@ -41,6 +41,8 @@ class Options:
     rewrites: Rewrites = field(default_factory=Rewrites)
     explain: bool = False
     reassociate: bool = True
+    activation_bits: int = 24
+    weight_type: BFloat16Type | Float16Type | None = None
     progress: Callable[[Progress], object] | None = None
 
 
@@ -61,6 +63,8 @@ def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
         reading=arguments.read_options(stated["kernels"], stated["weights"], stated["inputs"], stated["constants"]),
         explain=arguments.flag("explain", stated["explain"]),
         reassociate=arguments.flag("reassociate", stated["reassociate"]),
+        activation_bits=arguments.one_of("activation_bits", stated["activation_bits"], (24, 16, 8)),
+        weight_type=arguments.half_type("weight_type", stated["weight_type"]),
         progress=arguments.called("progress", stated["progress"]),
     )
     module, paths = load_source(source, options=checked.reading)

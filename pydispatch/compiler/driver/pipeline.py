@@ -23,6 +23,7 @@ from pydispatch.compiler.constants.functions import DerivedFunctions
 from pydispatch.compiler.constants.hoist import hoist_constants
 from pydispatch.compiler.constants.pack import pack_constants
 from pydispatch.compiler.constants.padded_channels import pad_channels
+from pydispatch.compiler.constants.rounded import round_factors
 from pydispatch.compiler.driver.executables import emit_executables
 from pydispatch.compiler.driver.options import Options, prepare
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
@@ -124,7 +125,7 @@ def compile_to(phase: str, source: Any, *, elide_bytes: int | None = None, **opt
 def _explain(pipeline: Pipeline) -> None:
     """Print to stderr which operations each dispatch contains, and the choices that were measured."""
     shown = dispatches.render(listing(pipeline.reports, pipeline.module), _choices(pipeline.chooser))
-    sys.stderr.write(shown + "\n")
+    sys.stderr.write("\n".join([shown, *pipeline.notes]) + "\n")
 
 
 def _reporting(source: Any, options: Options, run: Callable[[Pipeline], object]) -> AbstractContextManager[None]:
@@ -159,6 +160,7 @@ class Pipeline:
             options.rewrites.decide = partial(chooser.matches, self)
         self.done = ""
         self.reports: list[FusionReport] = []  # one per host function, in order of formation
+        self.notes: list[str] = []  # sentences that `explain` prints after the reports
         self.interfaces: dict[str, FunctionEntry] = {}  # public functions by name
         self.tracker = Tracker(options.progress)
 
@@ -216,7 +218,10 @@ class Pipeline:
                 pad_channels(function)
         if self.options.reassociate:
             for function in host_functions(self.module):
-                multiply_block_scaled(function, packs=bool(levels))
+                multiply_block_scaled(function, bool(levels), self.options.activation_bits // 8)
+        if (element := self.options.weight_type) is not None:
+            for function in host_functions(self.module):
+                self.notes += round_factors(function, element)
         for function in host_functions(self.module):
             put_channels_last(function, floats=bool(levels))
         hoist_constants(self.module, functions)

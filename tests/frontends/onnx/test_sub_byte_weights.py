@@ -79,7 +79,9 @@ def test_products(
 @pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v4"], {"x86-64-v4": VNNI}))
 @pytest.mark.parametrize("bits", [4, 8])
 def test_accuracy_levels_permit_shorter_integers(bits: int, cpu: str, tmp_path: Path) -> None:
-    """Elements of x are rounded relative to the largest of their block: not at all, to 1/65024 or to 1/254."""
+    """Elements of x are rounded relative to the largest of their block: not at all, to 1/65024 or to 1/254. Levels have
+    precedence over the option.
+    """
     rng = np.random.default_rng(bits)
     n, blocks, block = 128, 8, 32
     weights = {
@@ -92,17 +94,21 @@ def test_accuracy_levels_permit_shorter_integers(bits: int, cpu: str, tmp_path: 
     greatest = np.abs(x).reshape(5, blocks, block).max(-1)
     room = greatest @ np.abs(matrix).sum(-1).T
     errors = {}
-    for level, rounding in ((0, 0.0), (1, 0.0), (2, 1 / 65024), (3, 1 / 65024), (4, 1 / 254)):
+    steps = {24: 0.0, 16: 1 / 65024, 8: 1 / 254}
+    for level, option, actual in [
+        (0, 24, 24), (0, 16, 16), (0, 8, 8), (1, 8, 24), (2, 24, 16), (3, 8, 16), (4, 24, 8),
+    ]:  # fmt: skip
         sizes = {"K": blocks * block, "N": n, "bits": bits, "block_size": block, "accuracy_level": level}
         file = tmp_path / f"{level}.onnx"
         file.write_bytes(model(sizes, weights, (5,)))
         features = "" if cpu == "generic" else VNNI
-        program = pd.device("cpu").load(pd.compile(file, targets="cpu", cpu=cpu, cpu_features=features))
-        result = np.asarray(program.main(x))
-        assert np.all(np.abs(result - expected) <= (rounding * 1.001 + 1e-6) * room)
-        errors[level] = np.abs(result - expected).max()
+        artifact = pd.compile(file, targets="cpu", cpu=cpu, cpu_features=features, activation_bits=option)
+        result = np.asarray(pd.device("cpu").load(artifact).main(x))
+        assert np.all(np.abs(result - expected) <= (steps[actual] * 1.001 + 1e-6) * room)
+        error = np.abs(result - expected).max()
+        assert errors.setdefault(actual, error) == error
     if cpu != "generic":  # bytes are multiplied: the errors are those of the rounding
-        assert errors[4] > 20 * errors[2] > 400 * errors[0]
+        assert errors[8] > 20 * errors[16] > 400 * errors[24]
 
 
 def test_weights_are_unpacked_in_the_product(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

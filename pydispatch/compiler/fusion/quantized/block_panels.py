@@ -19,8 +19,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.kinds import ONCE
+from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.quantized.block_scaled import COLUMNS, STEPS, Weights, stored_range
-from pydispatch.compiler.fusion.quantized.dequantized import GenericBody
+from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of
 from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, loop_index
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
 from pydispatch.compiler.fusion.quantized.terms import Term, elements_in, stored_half, stored_integer
@@ -135,12 +136,13 @@ class Panels:
         affine.
         """
         layout, (low, _) = self.layout, self.weights.range
-        panels, width, blocks, groups, *half, bytes_ = layout.loops
-        sizes = (panels, blocks, groups, width, bytes_, *half)
+        panels, width, _, groups, *half, bytes_ = layout.loops
+        sizes = (panels, *self._block_loops, groups, width, bytes_, *half)
         loops = [loop_index(i, n) for i, n in enumerate(sizes)]
-        order = (1, 2, *((5,) if half else ()), 4)
+        column = 2 + len(self._block_loops)
+        order = (*range(1, column), *((column + 2,) if half else ()), column + 1)
         steps = collapsed([loops[i] for i in order], [sizes[i] for i in order])
-        columns = collapsed([loops[0], loops[3]], [panels, width])
+        columns = collapsed([loops[0], loops[column]], [panels, width])
         index = Space(sizes, {STEPS: steps, COLUMNS: columns}, {}).map(self.weights.at)
         if index is None:
             return None
@@ -149,18 +151,36 @@ class Panels:
         if low:
             least = body.add(arith.ConstantOp(IntegerAttr(low, type_, truncate_bits=True)))
             value = body.add(arith.SubiOp(value, least))
-        return _generic(ops, body, value, sizes, type_)
+        return self._in_panels(ops, _generic(ops, body, value, sizes, type_))
+
+    @property
+    def _block_loops(self) -> tuple[int, ...]:
+        """Sizes of the loops over blocks of K in which packed tensors are computed."""
+        return self.weights.block_loops(self.layout.block, self.layout.steps)
+
+    def _in_panels(self, ops: list[Operation], packed: SSAValue) -> SSAValue:
+        """Build the reshape of a packed tensor that joins the dimensions of `_block_loops`, and return its result."""
+        shape, count = list(shape_of(packed)), len(self._block_loops)
+        if count == 1:
+            return packed
+        groups = reassociation([[0], list(range(1, count + 1)), *([d] for d in range(count + 1, len(shape)))])
+        type_ = TensorType(element_of(packed), [shape[0], self.layout.loops[2], *shape[count + 1 :]])
+        properties = {"reassociation": groups}
+        ops.append(tensor.CollapseShapeOp(operands=[packed], result_types=[type_], properties=properties))
+        return ops[-1].results[0]
 
     def _blocks(self, has_blocks: bool) -> Space:
-        """Return the loops of terms: panels, blocks if `has_blocks`, and columns."""
-        layout = self.layout
-        panels, width, blocks = layout.loops[:3]
+        """Return the loops of terms: panels, those of `_block_loops` if `has_blocks`, and columns."""
+        panels, width = self.layout.loops[:2]
+        blocks = self._block_loops if has_blocks else ()
+        column = 1 + len(blocks)
+        columns = collapsed([loop_index(0, panels), loop_index(column, width)], [panels, width])
         if not has_blocks:
-            columns = collapsed([loop_index(0, panels), loop_index(1, width)], [panels, width])
             return Space((panels, width), {COLUMNS: columns, STEPS: ()}, {})
-        columns = collapsed([loop_index(0, panels), loop_index(2, width)], [panels, width])
-        steps = collapsed([loop_index(1, blocks), loop_index(3, layout.block)], [blocks, layout.block])
-        return Space((panels, blocks, width), {COLUMNS: columns, STEPS: steps}, {})
+        loops = [loop_index(1 + i, n) for i, n in enumerate(blocks)]
+        block = self.layout.block
+        steps = collapsed([*loops, loop_index(column + 1, block)], [*blocks, block])
+        return Space((panels, *blocks, width), {COLUMNS: columns, STEPS: steps}, {})
 
     def _zeros(self, ops: list[Operation]) -> SSAValue:
         """Build the operations that compute zero points of the unsigned integers in panels, and return the tensor: of
@@ -176,7 +196,7 @@ class Panels:
         value = _resized(body, space.emit(body, element), i8, is_signed)
         if low:
             value = body.add(arith.SubiOp(value, body.add(arith.ConstantOp(IntegerAttr(low, i8)))))
-        return _generic(ops, body, value, [n or 0 for n in space.sizes], i8)
+        return self._term(ops, body, value, space)
 
     def _per_block(
         self,
@@ -198,7 +218,12 @@ class Panels:
                 value = body.add(join(value, other))
             if start:
                 value = body.add(arith.AddfOp(value, body.add(arith.ConstantOp(FloatAttr(start, f32)))))
-        return _generic(ops, body, value, [n or 0 for n in space.sizes], value.type)
+        return self._term(ops, body, value, space)
+
+    def _term(self, ops: list[Operation], body: GenericBody, value: SSAValue, space: Space) -> SSAValue:
+        """Build the operations that compute a term for the loops of `space`, and return the tensor."""
+        packed = _generic(ops, body, value, [n or 0 for n in space.sizes], value.type)
+        return self._in_panels(ops, packed) if len(space.sizes) > 2 else packed
 
 
 def _has_blocks(terms: Sequence[Term]) -> bool:

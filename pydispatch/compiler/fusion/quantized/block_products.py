@@ -13,8 +13,8 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, f32
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, f32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.fusion.build import reassociation
@@ -36,22 +36,27 @@ from pydispatch.ir.structured import GENERIC
 from pydispatch.ir.values import shape_of
 
 
-def multiply_block_scaled(function: Operation, packs: bool) -> None:
+def multiply_block_scaled(function: Operation, packs: bool, integer_bytes: int) -> None:
     """Rewrite the products of a host function that have block-scaled weights, in place.
 
-    packs: whether constant weights are packed into panels, which the kernels of CPUs read.
+    packs: whether constant weights are packed into panels, which the kernels of CPUs read. integer_bytes: bytes of the
+    integers that may stand for elements of the other factor, where a product does not state it.
     """
     changed = False
     for op in list(walk(function)):
         c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
         if c is not None and c.acc == f32 and is_projected_permutation(c.generic.maps[-1]):
-            changed = any(_rewrite(c, factor, packs) for factor in (c.b, c.a)) or changed
+            permitted = op.attributes.get(INTEGER_BYTES, IntegerAttr(integer_bytes, i64))
+            changed = any(_rewrite(c, factor, packs, permitted) for factor in (c.b, c.a)) or changed
     if changed:
         erase_unused(function)
 
 
-def _rewrite(contraction: Contraction, factor: Factor, packs: bool) -> bool:
-    """Rewrite a product if `factor` has block-scaled weights; return whether it did."""
+def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_bytes: Attribute) -> bool:
+    """Rewrite a product if `factor` has block-scaled weights; return whether it did.
+
+    integer_bytes: the attribute `INTEGER_BYTES` of the new product.
+    """
     loops = loops_of(contraction, factor)
     weights = None if loops is None else weights_of(contraction, factor, loops)
     if loops is None or weights is None:
@@ -64,8 +69,8 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool) -> bool:
         return False
     for new in ops:
         set_location(new, op)
-        if INTEGER_BYTES in op.attributes and new.name == GENERIC:
-            new.attributes[INTEGER_BYTES] = op.attributes[INTEGER_BYTES]
+        if new.name == GENERIC:
+            new.attributes[INTEGER_BYTES] = integer_bytes
     op.parent.insert_ops_before(ops, op)
     replace_op(op, ops[-1].results[0])
     return True
@@ -97,11 +102,9 @@ class _Product:
         if block is None or block == self._steps:
             return None
         outer = [*loops.rows, *loops.batch, *loops.columns]
-        sizes = (*(g.extents[d] for d in outer), self._steps // block, block)
-        steps = collapsed(
-            [loop_index(len(outer), self._steps // block), loop_index(len(outer) + 1, block)],
-            [self._steps // block, block],
-        )
+        inner = (*self.weights.block_loops(block, self._steps), block)
+        sizes = (*(g.extents[d] for d in outer), *inner)
+        steps = collapsed([loop_index(len(outer) + i, n) for i, n in enumerate(inner)], inner)
         columns = collapsed(
             [loop_index(outer.index(d), g.extent(d)) for d in loops.columns], [g.extent(d) for d in loops.columns]
         )

@@ -7,6 +7,7 @@ blocks of them. The arithmetic may be spread over any number of elementwise oper
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import cast
 
 from xdsl.dialects import arith, tensor
@@ -83,6 +84,20 @@ class Weights:
         lows = [d.low for element in elements for position in element.at for _, d in position if d.loop == STEPS]
         block = min(lows, default=None)
         return block if block is not None and all(low % block == 0 for low in lows) else None
+
+    def block_loops(self, block: int, steps: int) -> tuple[int, ...]:
+        """Return the sizes of loops over the blocks of K, outermost first: a loop for each kind of super-block.
+
+        Each index of a block that the weights and their terms read is an affine expression of such loops. One loop
+        where blocks and super-blocks do not nest.
+        """
+        elements = (element.at for term in self.terms for element in elements_in(term))
+        digits = {digit for at in (self.at, *elements) for position in at for _, digit in position}
+        ends = {end for digit in digits if digit.loop == STEPS for end in (digit.low, digit.low * digit.size)}
+        sizes = sorted({block, *(end for end in ends if block < end < steps), steps})
+        if any(size % smaller for smaller, size in pairwise(sizes)):
+            return (steps // block,)
+        return tuple(size // smaller for smaller, size in pairwise(sizes))[::-1]
 
 
 @dataclass(frozen=True)
