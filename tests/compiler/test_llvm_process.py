@@ -17,7 +17,7 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.compiler.toolchain import llvm
-from pydispatch.compiler.worker import llvm_process
+from pydispatch.compiler.worker import llvm_process, process
 from pydispatch.formats.storage import cache
 
 pytestmark = pytest.mark.usefixtures("no_cache")
@@ -171,11 +171,11 @@ def test_many_threads() -> None:
 def test_an_interrupt_leaves_no_answer_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was asked for before an interrupt must not be taken for the answer to the next request."""
     compiles()
-    real = llvm_process._receive
-    monkeypatch.setattr(llvm_process, "_receive", lambda pipe: (_ for _ in ()).throw(KeyboardInterrupt))
+    real = process.receive
+    monkeypatch.setattr(process, "receive", lambda pipe: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         pd.compile(tiny(9))
-    monkeypatch.setattr(llvm_process, "_receive", real)
+    monkeypatch.setattr(process, "receive", real)
     compiles(10)
 
 
@@ -252,8 +252,8 @@ def test_a_process_without_packages_is_an_error(
     monkeypatch: pytest.MonkeyPatch, broken: str, said: str, size: int
 ) -> None:
     """Also for the second job, and for those that wait: none of them gets a message that never comes."""
-    boot = llvm_process._BOOT.replace("from ", f"{broken}; from ", 1)
-    monkeypatch.setattr(llvm_process, "_BOOT", boot)
+    boot = process._BOOT.replace("from ", f"{broken}; from ", 1)
+    monkeypatch.setattr(process, "_BOOT", boot)
     monkeypatch.setattr(llvm_process, "POOL", llvm_process.WorkerPool(size))
 
     def message(_: int) -> str:

@@ -9,7 +9,7 @@ import os
 import traceback
 from typing import Any
 
-from pydispatch.compiler.worker.llvm_process import VARIABLE, _receive, _send
+from pydispatch.compiler.worker.process import VARIABLE, receive, send
 from pydispatch.errors import CompileError
 
 _LOOP = """
@@ -43,11 +43,11 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # other output is not a reply
     try:
-        _send(answers, _hello())
+        send(answers, _hello())
         _warm_up()
         worker = Worker()
         while True:
-            _send(answers, worker.answer(_receive(requests)))
+            send(answers, worker.answer(receive(requests)))
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         os._exit(0)  # LLVM's destructors are of no use here
 

@@ -1,8 +1,8 @@
-"""LLVM in a process of its own: what it asserts ends that process, not the caller's.
+"""LLVM in processes of their own: what it asserts ends one of them, not the caller's.
 
 llvmlite's LLVM has assertions on, and nothing in a process survives one. Jobs are functions and objects of modules that
-`llvm_worker` imports by name; arguments and results are pickled. A process is started once, works for one job at a time
-and is replaced when it has died. It ends with its parent: its standard input is closed then.
+`llvm_worker` imports by name. A process (`process.py`) is started once, works for one job at a time and is replaced
+when it has died.
 
 Where no process can be started, or with PYDISPATCH_LLVM_PROCESS=0, the same jobs run here, one at a time.
 The number of processes changes no result: each job gets its own module and knows of no other.
@@ -13,194 +13,22 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import pickle
-import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from pydispatch.errors import CompileError, CompileWarning, InternalError
+from pydispatch.compiler.worker.process import VARIABLE, Died, Process
+from pydispatch.errors import CompileWarning
 
-if TYPE_CHECKING:
-    from pydispatch.compiler.kernel_ir.kernel import Variant
-
-VARIABLE = "PYDISPATCH_LLVM_PROCESS"
-"""How many processes work side by side, at most; 0: none, LLVM runs in this one. Without it, one for each processor."""
+__all__ = ["POOL", "Died", "Process", "WorkerPool", "call", "can_start", "opened", "size", "start", "version"]
 
 PATIENCE = 0.03
 """Seconds that the first job without a process waits for another to end: to start one takes three times as long."""
 
-HEAD = 8
-"""The prefix of a message: its length, little endian."""
-
-_BOOT = "import sys; sys.path[:] = {path!r}; from pydispatch.compiler.toolchain import llvm_worker; llvm_worker.main()"
-_SHOWN = 600  # characters of an assertion
-
 T = TypeVar("T")
-
-
-_DEFECT = "this is a defect of LLVM or of the compiler; other code for the same is a way around it"
-_NO_MEMORY = f"give it more memory, or let fewer processes work side by side: {VARIABLE}=1"
-_MEMORY_WORDS = ("out of memory", "bad_alloc", "MemoryError", "Cannot allocate memory")
-
-
-class Died(CompileError):
-    """The process has died during a job. `said` is what it wrote to standard error, its last line first."""
-
-    def __init__(self, how: str, said: str) -> None:
-        self.said = said
-        starved = how == "SIGKILL" or any(word in said for word in _MEMORY_WORDS)
-        what = f"LLVM ended ({how})" + (f": {said}" if said else "")
-        super().__init__(what, note=_NO_MEMORY if starved else _DEFECT)
-
-    def over(self, variant: Variant, cpu: str, kept: object = None) -> CompileError:
-        """Return the error for a variant. kept: the file that has its LLVM IR, if there is one."""
-        exports = ", ".join(f"'{export.name}'" for export in variant.exports)
-        where = f"; its LLVM IR is {kept}" if kept else "; dump= keeps its LLVM IR"
-        what = f"executable '{variant.executable}' (exports {exports}) cannot be compiled for {cpu}"
-        return CompileError(f"{what}: {self.message}{where}", variant.location, self.note)
-
-
-def _send(pipe: Any, message: object) -> None:
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    view = memoryview(len(data).to_bytes(HEAD, "little") + data)
-    while view:
-        view = view[pipe.write(view) :]
-
-
-def _receive(pipe: Any) -> Any:
-    size = int.from_bytes(_exactly(pipe, HEAD), "little")
-    return pickle.loads(_exactly(pipe, size))
-
-
-def _exactly(pipe: Any, size: int) -> bytes:
-    parts: list[bytes] = []
-    while size:
-        part = pipe.read(min(size, 1 << 24))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def _without_packages(error: Exception) -> Exception:
-    """Convert an error of a process to one that names the packages it cannot import; return other errors unchanged."""
-    if isinstance(error, Died) and "ModuleNotFoundError" in error.said:
-        what = f"the process for LLVM ({sys.executable}) cannot import what this one can: {error.said}"
-        return CompileError(what, note=f"install it for that Python, or run LLVM in this process: {VARIABLE}=0")
-    return error
-
-
-class Process:
-    """LLVM worker process. Only one thread at a time may use it."""
-
-    def __init__(self) -> None:
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe would have to be read all the time)
-        flags = [f"-{letter}" for letter, on in (("I", sys.flags.isolated), ("E", sys.flags.ignore_environment),
-                                                 ("S", sys.flags.no_site)) if on]  # fmt: skip
-        # A session of its own: an interrupt from the keyboard is the parent's.
-        own: dict[str, Any] = {"start_new_session": True} if os.name == "posix" else {"creationflags": 0x00000200}
-        self._popen = subprocess.Popen(
-            [sys.executable, *flags, "-c", _BOOT.format(path=list(sys.path))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0, **own,
-        )  # fmt: skip
-        self.pid = self._popen.pid
-        self._info: dict[str, Any] | None = None  # the first message of the process
-        self._failure: Exception | None = None  # why there is no first message: it comes once
-
-    def is_alive(self) -> bool:
-        return self._popen.poll() is None
-
-    def has_failed(self) -> bool:
-        """Return whether the process could not start, as reported by `info`."""
-        return self._failure is not None
-
-    def info(self) -> dict[str, Any]:
-        """Return the first message of the process: `llvm`, the version as numbers. ModuleNotFoundError without
-        llvmlite, CompileError where the process finds no pydispatch.
-        """
-        if self._failure is not None:
-            raise self._failure
-        if self._info is None:
-            try:
-                self._info = cast("dict[str, Any]", self._answer())
-            except Exception as error:
-                self._failure = error = _without_packages(error)
-                self.kill()
-                raise error from None
-        return self._info
-
-    def ask(self, *request: object) -> Any:
-        """Send a request, and return its answer. Raises Died, CompileError of the job, InternalError for other
-        exceptions of the job.
-        """
-        self.info()
-        try:
-            _send(self._popen.stdin, request)
-        except BrokenPipeError:
-            raise self._died() from None
-        except BaseException:
-            self.kill()
-            raise
-        return self._answer()
-
-    def _answer(self) -> Any:
-        try:
-            kind, *rest = _receive(self._popen.stdout)
-        except (EOFError, ConnectionError):
-            raise self._died() from None
-        except BaseException:  # an interrupt: the next message would be the reply to this request
-            self.kill()
-            raise
-        if kind == "ok":
-            return rest[0]
-        if kind == "refused":
-            raise CompileError(rest[0], note=rest[1])
-        if kind == "memory":
-            self.kill()  # what it could still do is not known
-            raise Died("MemoryError", rest[0])
-        if kind == "missing":
-            raise ModuleNotFoundError(f"No module named '{rest[0]}'", name=rest[0])
-        raise InternalError(f"code generation failed: {rest[0]}")
-
-    def _died(self) -> Died:
-        code = self._popen.wait()
-        how = f"code {code}"
-        if code < 0:
-            with contextlib.suppress(ValueError):
-                how = signal.Signals(-code).name
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - (1 << 14)))
-        lines = [line.strip() for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
-        telling = ("Assertion", "LLVM ERROR", *_MEMORY_WORDS)
-        said = next((line for line in lines if any(word in line for word in telling)), lines[-1] if lines else "")
-        if code == -getattr(signal, "SIGKILL", 9) and not said:
-            said = "it was killed, perhaps for want of memory"
-        self.kill()
-        return Died(how, said[:_SHOWN])
-
-    def kill(self) -> None:
-        """End the process. Idempotent."""
-        for pipe in (self._popen.stdin, self._popen.stdout):
-            with contextlib.suppress(OSError):
-                cast(Any, pipe).close()
-        if self._popen.returncode is None:
-            self._popen.kill()
-            self._popen.wait()
-        self._log.close()
-
-    def forget(self) -> None:
-        """Close the pipes to the process in a forked child, without ending the process: the parent owns it."""
-        self._popen.returncode = 0
-        for pipe in (self._popen.stdin, self._popen.stdout, self._log):
-            with contextlib.suppress(OSError):
-                cast(Any, pipe).close()
 
 
 class WorkerPool:
