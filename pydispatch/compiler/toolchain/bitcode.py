@@ -30,6 +30,7 @@ class _Bits:
         self.position = 0
 
     def fixed(self, width: int) -> int:
+        """Read a number of `width` bits."""
         if self.position + width > self._size:
             raise BitcodeError("it ends early")
         value = (self._bits >> self.position) & ((1 << width) - 1)
@@ -37,6 +38,7 @@ class _Bits:
         return value
 
     def vbr(self, width: int) -> int:
+        """Read a number in groups of `width` bits, lowest first, whose highest bit says that another group follows."""
         high = 1 << (width - 1)
         value = shift = 0
         while True:
@@ -49,6 +51,7 @@ class _Bits:
                 raise BitcodeError("a number in it has no end")
 
     def align(self) -> None:
+        """Skip to the next word of 32 bits."""
         self.position = -(-self.position // 32) * 32
 
 
@@ -84,6 +87,7 @@ def producer(data: bytes) -> str:
 
 
 def _identification(bits: _Bits, width: int) -> str:
+    """Return the string of the identification block; '' if it has none."""
     abbreviations: list[list[_Operand]] = []
     while True:
         kind = bits.fixed(width)
@@ -106,6 +110,7 @@ def _identification(bits: _Bits, width: int) -> str:
 
 
 def _abbreviation(bits: _Bits) -> list[_Operand]:
+    """Read the definition of an abbreviation: (encoding, value) of each operand, encoding 0 for a literal."""
     operands: list[_Operand] = []
     for _ in range(bits.vbr(5)):
         if bits.fixed(1):
@@ -117,6 +122,7 @@ def _abbreviation(bits: _Bits) -> list[_Operand]:
 
 
 def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
+    """Read a record that uses an abbreviation."""
     values: list[int] = []
     index = 0
     while index < len(operands):
@@ -135,6 +141,7 @@ def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
 
 
 def _scalar(bits: _Bits, operand: _Operand) -> int:
+    """Read an operand that is no array."""
     encoding, value = operand
     if encoding == 0:
         return value

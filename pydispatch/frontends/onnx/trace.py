@@ -146,6 +146,7 @@ class OnnxTracer:
         is_custom = domain in opsets and domain not in self.operators and function is None
 
         def convert() -> Sequence[Tensor | None]:
+            """Convert the node, by the model's own function if there is one."""
             if function is not None:
                 return self._function(function, operands, attributes)
             if domain not in opsets:

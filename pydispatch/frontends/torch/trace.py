@@ -180,6 +180,8 @@ class Tracer:
         has_list_result = len(results) == 1 and isinstance(results[0], list)
 
         def view(output_index: int, tensor: Tensor) -> TensorView:
+            """Return one output as a view."""
+
             def take(whole: Tensor) -> Tensor:
                 outputs = conversion(self, whole, *rest, **kwargs)
                 return outputs[output_index] if isinstance(outputs, (list, tuple)) else outputs

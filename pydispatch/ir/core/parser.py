@@ -104,11 +104,12 @@ class ProgramParser(FastParser):
         return self.parse_operation() if self._parser_state.current_token.kind in _OPERATION_STARTS else None
 
     def parse_operation(self) -> Operation:
+        """Parse an operation with its result names and location."""
         start = self.pos
         bound = self._parse_op_result_list()
         name_token: Any = self._current_token
-        generic = name_token.kind == MLIRTokenKind.STRING_LIT
-        if generic:
+        is_generic = name_token.kind == MLIRTokenKind.STRING_LIT
+        if is_generic:
             name = self.parse_str_literal()
         else:
             name = self._parse_token(MLIRTokenKind.BARE_IDENT, "operation name expected").text
@@ -116,7 +117,7 @@ class ProgramParser(FastParser):
         stack = self._parser_state.dialect_stack
         stack.append(op_type.dialect_name())
         try:
-            if generic:
+            if is_generic:
                 op: Any = self._parse_generic_operation(op_type)
             elif (refined := refinement(op_type)) is not None and refined.parse is not None:
                 op = refined.parse(op_type, self)
@@ -136,6 +137,7 @@ class ProgramParser(FastParser):
         return op
 
     def _parse_op_result_list(self) -> list[Any]:
+        """Parse `%name =`, one name without a count, or else what the base class parses."""
         state = self._parser_state
         token = state.current_token
         if token.kind is not MLIRTokenKind.PERCENT_IDENT:
@@ -182,6 +184,7 @@ class ProgramParser(FastParser):
     # --- locations of the text itself are ours; of what a text says about its origin, names are kept ---
 
     def parse_optional_location(self) -> LocationAttr | None:
+        """Parse `loc(...)`, of which only a name is kept."""
         if self._current_token.text != "loc":
             return None
         content = self.lexer.input.content
@@ -276,6 +279,7 @@ class ProgramParser(FastParser):
     def _parse_dialect_type_or_attribute_body(
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ) -> Any:
+        """Parse an attribute or type of a dialect; an unknown one is kept as text."""
         attr_name = FORMER_NAMES.get(attr_name, attr_name)
         if "." in attr_name:
             known = self.ctx.get_optional_type(attr_name) if is_type else self.ctx.get_optional_attr(attr_name)

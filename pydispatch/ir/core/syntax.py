@@ -146,6 +146,7 @@ def parse_tied_results(
     known = [(n.operand_name, n.index) for n in names]
 
     def result() -> None:
+        """Parse one result."""
         name = parser.parse_optional_unresolved_operand()
         if name is None:
             type: Attribute = parser.parse_type()
@@ -297,7 +298,8 @@ def print_results(
     """Print result types in the syntax that `parse_tied_results` parses."""
     groups = split_dims(types, dims) if dims else [()] * len(types)
 
-    def one(i: int) -> None:
+    def print_result(i: int) -> None:
+        """Print result i."""
         if tied is not None and tied[i] >= 0:
             print_operand(tied[i])
             if operand_types[tied[i]] != types[i]:
@@ -308,10 +310,10 @@ def print_results(
         print_dims(printer, groups[i])
 
     if len(types) == 1:
-        one(0)
+        print_result(0)
     else:
         printer.print_string("(")
-        printer.print_list(range(len(types)), one)
+        printer.print_list(range(len(types)), print_result)
         printer.print_string(")")
 
 

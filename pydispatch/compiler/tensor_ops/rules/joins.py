@@ -29,6 +29,7 @@ class Pad(TensorOp):
         where = [build.minus(index, before) for index, before in zip(indices, low, strict=True)]
 
         def padding(builder: Builder) -> SSAValue:
+            """Compute the padding value at these indices."""
             block = op.regions[0].block
             mapping = {a: builder.value(i) for a, i in zip(block.args, indices, strict=True)}
             return clone_block(elements, builder, block, mapping, [])[0]
@@ -54,6 +55,7 @@ class Concat(TensorOp):
         axis = int(op.dim.value.data)
 
         def level(builder: Builder, operand_index: int, start: Index) -> SSAValue:
+            """Choose between operand `operand_index`, which begins at `start`, and those after it."""
             operand = op.operands[operand_index]
             where = list(indices)
             where[axis] = builder.minus(indices[axis], start)

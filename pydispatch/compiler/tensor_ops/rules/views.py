@@ -112,20 +112,22 @@ class Reshape(View):
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         source = op.operands[0]
-        have, want = elements.dims(source), elements.dims(result)
-        where: list[Index] = [0] * len(have)
+        source_sizes, result_sizes = elements.dims(source), elements.dims(result)
+        where: list[Index] = [0] * len(source_sizes)
         # Leading and trailing sizes that are the same need no division.
         front = 0
-        while front < min(len(have), len(want)) and _same(have[front], want[front]):
+        while front < min(len(source_sizes), len(result_sizes)) and _same(source_sizes[front], result_sizes[front]):
             where[front] = indices[front]
             front += 1
         back = 0
-        while back < min(len(have), len(want)) - front and _same(have[-1 - back], want[-1 - back]):
-            where[len(have) - 1 - back] = indices[len(want) - 1 - back]
+        while back < min(len(source_sizes), len(result_sizes)) - front and _same(
+            source_sizes[-1 - back], result_sizes[-1 - back]
+        ):
+            where[len(source_sizes) - 1 - back] = indices[len(result_sizes) - 1 - back]
             back += 1
-        middle = slice(front, len(want) - back)
-        linear = build.join(indices[middle], want[middle])
-        where[front : len(have) - back] = build.split(linear, have[front : len(have) - back])
+        middle = slice(front, len(result_sizes) - back)
+        linear = build.join(indices[middle], result_sizes[middle])
+        where[front : len(source_sizes) - back] = build.split(linear, source_sizes[front : len(source_sizes) - back])
         return elements.at(build, source, where)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:

@@ -203,6 +203,7 @@ def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate:
     """Convert floats to f8E8M0FNU, which has only an exponent. Signs are dropped, and infinities become NaN."""
 
     def power(value: Element) -> Element:
+        """Return the power of two that one element is rounded to."""
         bits = value.bits(U32)
         exponent, fraction = (bits.binary("shift_right_logical", 23) & 0xFF), bits & 0x7FFFFF
         if rounding == "up":  # for subnormal numbers the fraction alone determines the power

@@ -77,6 +77,7 @@ def _from_end(call: NodeCall, position: Integer, size: Integer) -> HostInteger:
 
 
 def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integer, step: int) -> Tensor:
+    """Return the elements from start to end along an axis; a negative step goes backwards."""
     size = x.shape[axis]
     if step == 0:
         raise call.fail("a step is 0")

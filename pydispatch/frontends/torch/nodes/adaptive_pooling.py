@@ -78,9 +78,11 @@ def adaptive_avg_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> Tenso
     inner = normalization.wide(self.dtype)
 
     def mean(parts: list[Tensor], axis: int) -> list[Tensor]:
+        """Return the means of windows that all have the same size."""
         return [reductions.mean(tracer.b, part, [axis], keep=True) for part in parts]
 
     def mean_of_windows(parts: list[Tensor], axis: int, counts: Tensor) -> list[Tensor]:
+        """Return the means of windows of different sizes, whose elements beyond the size are left out."""
         (part,) = parts
         count = shapes.reshape(tracer.b, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
         index = shapes.reshape(
@@ -102,6 +104,7 @@ def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple
     spatial = len(output_size)
 
     def choose_larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        """Return the running (value, position) or that of the element."""
         (best, position), (value, element_position) = running, elements
         is_earlier, is_later = (
             scalars.compare("lt", element_position, position),

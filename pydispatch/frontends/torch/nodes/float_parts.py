@@ -44,6 +44,7 @@ def frexp(tracer: Tracer, self: Tensor) -> tuple[Tensor, Tensor]:
     min_normal, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
 
     def written(e: Element) -> list[Element]:
+        """Return (fraction, exponent) of one element."""
         e = e.to(inner)
         size = e.unary("abs")
         is_special = e.is_equal(0.0) | ~e.unary("is_finite")

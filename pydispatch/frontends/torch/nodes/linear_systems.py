@@ -44,6 +44,7 @@ def _permutation_of_pivots(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
     rows = shapes.broadcast_to(b, shapes.iota(b, [n], 0, I64), [exchanges.shape[0], n])
 
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
+        """Exchange row j with the row that its pivot names."""
         (rows,) = tensors
         position = shapes.broadcast_to(b, reductions.size_as(b, j, I64), [exchanges.shape[0], 1])
         other = formula(b, lambda p: p.to(I64) - 1, shapes.slice_axis(b, exchanges, 1, j, j + 1))

@@ -91,6 +91,7 @@ def _divide(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
 
 
 def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+    """Shift right; with `round`, the last bit that is shifted out is added."""
     tracer.same_type(*inputs)
     rounded = bool(tracer.integer(op, "round", 0))
 
@@ -98,13 +99,14 @@ def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, inputs: list[Tens
         result = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, n.scalar))
         if not rounded:
             return result
-        last = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, (n - 1).scalar))
-        return result + (n > 0).where(last & 1, u.const(0))
+        last_bit = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, (n - 1).scalar))
+        return result + (n > 0).where(last_bit & 1, u.const(0))
 
     return formula(tracer.b, shifted, *inputs)
 
 
 def _mul(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+    """Multiply; integers are shifted right after, rounded half up."""
     tracer.same_type(inputs[0], inputs[1])
     dtype = tracer.dtype(op)
     if dtype.is_float:
@@ -123,6 +125,7 @@ def _mul(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
 
 
 def _negate(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+    """Negate around the zero points."""
     dtype = inputs[0].dtype
     if dtype.is_float:
         return ew.unary(tracer.b, "neg", inputs[0])
@@ -132,8 +135,8 @@ def _negate(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     ]
     zeros = [shapes.reshape(tracer.b, zero, []) for zero in zeros]
 
-    def negated(u: Element, zero: Element, out: Element) -> Element:
-        return saturated(zero.to(I64) - u.to(I64) + out.to(I64), dtype)
+    def negated(u: Element, input_zero: Element, output_zero: Element) -> Element:
+        return saturated(input_zero.to(I64) - u.to(I64) + output_zero.to(I64), dtype)
 
     return formula(tracer.b, negated, inputs[0], *zeros)
 

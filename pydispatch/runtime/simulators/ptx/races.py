@@ -185,6 +185,7 @@ class RaceDetector:
         self._count += max(0, hits.size - _SHOWN)
 
     def _enter(self, before: Any, now: Any, wrote: bool, writes: bool, store: Allocation, where: int) -> None:
+        """Count a race, and record it if it is the first between its two lines."""
         self._count += 1
         key = (int(before["line"]), int(now["line"]))
         if key not in self._found:
@@ -195,6 +196,7 @@ class RaceDetector:
             )
 
     def _name(self, store: Allocation, where: int) -> str:
+        """Return text that names a byte of an allocation."""
         if store.kind != "shared":
             return f"byte {where} of the {store}"
         offset, kernel = where % self._launch.shared_stride, self._launch.kernel
@@ -204,6 +206,7 @@ class RaceDetector:
         return f"byte {offset} of shared memory"
 
     def _describe_location(self, thread: int) -> str:
+        """Return text that names a thread of the launch."""
         launch = self._launch
         (gx, gy, _), (bx, by, _) = launch.grid, launch.block
         block, inside = divmod(thread, launch.threads)

@@ -30,14 +30,18 @@ def _block(batch: ThreadBatch, axis: int) -> Any:
 
 
 def _lane(batch: ThreadBatch) -> Any:
+    """Return the lane of each thread in its warp."""
     return (batch.lane_numbers() & 31).astype(np.uint32)
 
 
 def _warp(batch: ThreadBatch) -> Any:
+    """Return the warp of each thread in its block."""
     return (batch.lane_numbers() >> 5).astype(np.uint32) % np.uint32(batch.warps_per_block)
 
 
 def _mask(kind: str) -> Callable[[ThreadBatch], Any]:
+    """Return a function that makes the mask of the lanes that are in the relation `kind` to the thread's own."""
+
     def make(batch: ThreadBatch) -> Any:
         one = np.uint64(1) << _lane(batch).astype(np.uint64)
         below = one - np.uint64(1)

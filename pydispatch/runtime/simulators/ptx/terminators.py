@@ -24,6 +24,7 @@ Make = Callable[[Label, int], End]
 
 
 def is_terminator(instruction: Instruction) -> bool:
+    """Return whether an instruction ends a block of code."""
     if instruction.opcode in ("bar", "barrier"):
         return instruction.modifiers[:1] != ("warp",)
     if instruction.opcode == "call":
@@ -35,6 +36,7 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
     """Build a branch to `target` where the predicate equals `wanted`, and to `after` elsewhere."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
+        """Branch, and split the group if its threads disagree."""
         chosen = frame.regs[slot]
         count = int(np.count_nonzero(chosen))
         if count == 0:
@@ -48,6 +50,7 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
 
 
 def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+    """Build a jump, conditional where it has a guard."""
     operand = builder.operands(instruction, 1)[0]
     if not isinstance(operand, PtxSymbol):
         builder.fail(instruction, "jumps to no label")
@@ -67,6 +70,7 @@ def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 
 def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+    """Build a jump to the label at an index in a list."""
     index, table = builder.operands(instruction, 2)
     slot = builder.source(instruction, index, "u32")
     names = function.tables.get(table.name) if isinstance(table, PtxSymbol) else None
@@ -78,18 +82,21 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
         targets = [label(name) for name in targets_of]
 
         def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
+            """Jump, and split the group by target if its threads disagree."""
             chosen = np.broadcast_to(frame.regs[slot], frame.n)
             if (chosen >= len(targets)).any():
-                at = int(np.argmax(chosen >= len(targets)))
-                frame.fault(instruction, at, f"the index is {int(chosen[at])}, the list has {len(targets)} targets")
+                thread = int(np.argmax(chosen >= len(targets)))
+                frame.fault(
+                    instruction, thread, f"the index is {int(chosen[thread])}, the list has {len(targets)} targets"
+                )
             first = int(chosen[0])
             if (chosen == first).all():
                 return targets[first]
             chosen = chosen.copy()
             group.leave_frame()
             positions = group.positions()
-            for one in np.unique(chosen):
-                batch.put(type(group)(group.activation, targets[int(one)], positions[chosen == one]))
+            for target in np.unique(chosen):
+                batch.put(type(group)(group.activation, targets[int(target)], positions[chosen == target]))
             return -1
 
         return end

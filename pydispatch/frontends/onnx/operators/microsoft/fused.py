@@ -130,6 +130,7 @@ def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] =
     """
 
     def convert(call: NodeCall, *operands: Tensor | None) -> Tensor:
+        """Convert on dequantized operands, and quantize the result."""
         if len(operands) not in (3 * count + 1, 3 * count + 2):
             raise call.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
         dequantized = []
