@@ -43,7 +43,7 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
 
 
 def _with_listed(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> hal.ExecutableTargetAttr:
-    """Return the target with the architecture of the objects that it gets."""
+    """Return the target with the best architecture that the listed objects allow."""
     name, backend = _best(target, attribute), backend_of(target)
     if not name or backend is None or backend.architectures is None:
         return target

@@ -124,7 +124,7 @@ class Run:
         self.arena = DeviceMemory(context, context.acquire(record.arena_bytes), 0) if record.transients else None
         self.argument_memory: dict[int, DeviceMemory] = {}  # of array arguments, by buffer
         self.copies: list[tuple[Any, Any, int]] = []
-        self.fixed_run: Fixed | None = None
+        self.fixed_run: Fixed | None = None  # the run that is recorded with these arguments, if the device can
         self.bound_values: tuple[Any, ...] | None = None
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:

@@ -101,7 +101,7 @@ class PtxParts:
         self.blocks: list[Block | None] = []
         self.shared: list[int] = []
         self.parameters: list[tuple[int, ...]] = []
-        self.constants: list[str] = []
+        self.constants: list[str] = []  # names of the constants that are set when the module is loaded
         self.described: list[Parameters | None] = []
         if notes is None:
             return

@@ -10,12 +10,14 @@ from pydispatch.compiler.kernel_ir.math.reduction import Quadrant, large_quadran
 
 
 def _small_quadrant(x: Number) -> Quadrant:
-    """Pieces of pi/2 are subtracted, and what rounding cuts off r is kept."""
-    n, k = rounded(x * (2.0 / 3.141592653589793))
+    """Return x minus n pi/2 as a pair of numbers, and n mod 4, for x that is not large. The pieces of pi/2 are
+    subtracted one by one, and what rounding cuts off is kept.
+    """
+    n, whole_n = rounded(x * (2.0 / 3.141592653589793))
     first, second, third, fourth = format_of(x).pio2_cut
     high, low = two_sum(x - n * first, -(n * second))
-    high, more = two_sum(high, -(n * third))
-    return fast_sum(high, (low + more) - n * fourth), k & 3
+    high, lower = two_sum(high, -(n * third))
+    return fast_sum(high, (low + lower) - n * fourth), whole_n & 3
 
 
 def _reduced(x: Number) -> Quadrant:

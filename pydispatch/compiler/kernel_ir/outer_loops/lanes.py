@@ -89,6 +89,7 @@ class Lanes:
         return all(self._covers_operation(op) for op in block.ops)
 
     def _covers_operation(self, op: Operation) -> bool:
+        """Return whether lanes can run an operation together, and note which of its results differ between them."""
         if isinstance(op, scf.ForOp):
             return self._covers_for(op)
         if isinstance(op, scf.WhileOp):

@@ -179,7 +179,8 @@ def _parse_results(
     """Parse results `T`, `%arg` or `%arg as T`, or a list of these with attributes; append them to the lists passed."""
     names = [UnresolvedOperand(a.name, 0) for a in arguments]
 
-    def one() -> None:
+    def parse_result() -> None:
+        """Parse one result."""
         name = parser.parse_optional_unresolved_operand()
         if name is None:
             results.append(parser.parse_type())
@@ -195,9 +196,9 @@ def _parse_results(
 
     in_list = parser._current_token.text == "("
     if in_list:
-        parser.parse_comma_separated_list(parser.Delimiter.PAREN, one, " in function results")
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_result, " in function results")
     else:
-        one()
+        parse_result()
 
 
 @op_definition

@@ -25,7 +25,7 @@ class Graph:
         self.steps = [step for command in steps for step in command]
         self.dispatches = tuple(step.name for step in self.steps if isinstance(step, Dispatch))
         self.commands = steps
-        self.nodes: list[Any] = []
+        self.nodes: list[Any] = []  # node of each step
         self.executable: Any = None
         self._launch, self._stream = context.driver.cuGraphLaunch, context.stream
         self._build()

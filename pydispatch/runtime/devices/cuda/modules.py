@@ -40,7 +40,7 @@ class Modules:
     def __init__(self, context: Context) -> None:
         self.context = context
         context.modules.add(self)
-        self.kernels: dict[tuple[int, int], CudaKernel] = {}
+        self.kernels: dict[tuple[int, int], CudaKernel] = {}  # (executable, export) → kernel
         self.handles: list[Any] = []
 
     def __del__(self) -> None:

@@ -64,8 +64,9 @@ class Executables:
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
-        self.kernels: dict[tuple[int, int], VulkanKernel] = {}
+        self.kernels: dict[tuple[int, int], VulkanKernel] = {}  # (executable, export) → kernel
         self.modules: list[Any] = []
+        # (bindings, constants) → (layout of the descriptor set, layout of the pipeline).
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def load(self, executable: Executable, parts: SpirvParts, modules: Sequence[bytes]) -> None:
@@ -282,7 +283,7 @@ class SpirvParts:
     def __init__(self, size: int, notes: object, where: str) -> None:
         """ArtifactError when the notes do not fit `size` bytes."""
         self.modules: list[tuple[int, int]] = [(0, size)]
-        self.entries: list[tuple[int, str]] | None = None
+        self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
         self.specialization: list[list[int]] = []
         self.spilled: list[bool] = []
         self.watched: list[bool] = []

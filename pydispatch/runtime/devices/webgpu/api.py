@@ -94,7 +94,7 @@ class Errors:
         self.name = name
         self.ffi, self.lib = binding()
         self.box = Mailbox()
-        self.reported: list[tuple[int, str]] = []
+        self.reported: list[tuple[int, str]] = []  # (code, text) of the errors since the scope was opened
         self.mapping = ""  # why the last mapping failed
         self._lost: str | None = None
         self._scope = self.ffi.new("WGPUPopErrorScopeCallbackInfo*", self.callback("WGPUPopErrorScopeCallback"))

@@ -67,7 +67,7 @@ class Context(Closing, base.Context):
             tuple(_address(name) for name in ("wgpuBufferMapAsync", "wgpuDevicePoll", range_, "wgpuBufferUnmap"))
             for range_ in ("wgpuBufferGetMappedRange", "wgpuBufferGetConstMappedRange")
         ]
-        self._submissions: deque[int] = deque()
+        self._submissions: deque[int] = deque()  # indices of submissions that may be running
         self._has_writes = False
         self._commands = ffi.new("WGPUCommandBuffer[1]")
         self._index = ffi.new("WGPUSubmissionIndex*")

@@ -254,7 +254,7 @@ class WgslParts:
         """is_given: whether the code is given at run time, and the notes are those of a declaration. ArtifactError when
         they do not fit `size` bytes."""
         self.modules: list[tuple[int, int]] = [(0, size)]
-        self.entries: list[tuple[int, str]] | None = None
+        self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
         self.overrides: list[str] = []
         self.files: list[str] = []
         self.read_only: list[list[bool]] = []

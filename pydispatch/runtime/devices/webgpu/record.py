@@ -51,7 +51,7 @@ class RecordedPlan:
         self.context = context
         self.pieces: list[Any] = []
         self.blocks: list[Block] = []  # memory of its own
-        self.groups: list[Any] = []
+        self.groups: list[Any] = []  # bind groups, which the plan owns
         self.marks: list[int] = []  # the number of pieces after each command, where they are timed
         context.recordings.add(self)
 

@@ -53,7 +53,7 @@ class Barriers:
 
     def __init__(self, batch: ThreadBatch, put: Callable[[ThreadGroup], None]) -> None:
         self._batch, self._put = batch, put
-        self.waiting: list[Waiting] = []
+        self.waiting: list[Waiting] = []  # groups that are waiting
         self._arrived = np.zeros((batch.count, 16), np.int64)
         self._counts = np.zeros((batch.count, 16), np.int64)
         self.idle = True

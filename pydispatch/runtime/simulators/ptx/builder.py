@@ -95,7 +95,7 @@ class FunctionBuilder:
         self._is_special = is_special
         self._lines, self.symbols, self.functions = lines, symbols, functions
         self.storages: list[Storage] = []
-        self._index: dict[str, int] = {}
+        self._index: dict[str, int] = {}  # name of a register → number of its storage
         for name, type_ in types.items():
             self.declare(name, dtype_of(type_) if type_ in SIZES and SIZES[type_] <= 8 else None)
         self.slots: list[Any] = [None]

@@ -36,9 +36,9 @@ class Frame:
         self.batch, self.code, self.threads, self.local = batch, code, threads, local
         self.n = threads.size
         self.full, self.index = full, index
-        self._lanes: Any = None
-        self._shared: Any = None
-        self._prepared: set[int] = set()
+        self._lanes: Any = None  # number of a lane in its batch → position of its thread in the frame, -1 for others
+        self._shared: Any = None  # address of each thread's shared memory
+        self._prepared: set[int] = set()  # blocks of code whose registers were taken over from the frame of all threads
         self._dirty: set[int] = set()
         self.regs: list[Any] = code.template.copy()
         self.regs[0] = self

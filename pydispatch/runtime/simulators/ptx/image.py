@@ -56,10 +56,10 @@ class Loaded:
     def __init__(self, module: PtxModule, memory: GlobalMemory) -> None:
         self.module = module
         self.memory = memory
-        self._variables: dict[str, tuple[int, int]] = {}
-        self._symbols: dict[str, int | Special] = {}
-        self._codes: dict[str, FunctionCode] = {}
-        self._functions: list[PtxFunction] = []
+        self._variables: dict[str, tuple[int, int]] = {}  # name of a global variable → (address, size)
+        self._symbols: dict[str, int | Special] = {}  # name → its address, or a special value
+        self._codes: dict[str, FunctionCode] = {}  # name of a function → its translation
+        self._functions: list[PtxFunction] = []  # in the order of their addresses
         names = dict.fromkeys(function.name for function in module.functions)
         for name in names:
             declared = module.function(name)

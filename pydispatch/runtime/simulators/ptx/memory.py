@@ -74,9 +74,9 @@ class GlobalMemory:
         self._next = FIRST
         self.shared_byte = 0
         """What every byte of shared memory is when a block of threads begins."""
-        self._starts: list[int] = []
-        self._allocations: list[Allocation] = []
-        self._freed: list[Allocation] = []
+        self._starts: list[int] = []  # first addresses of the allocations, in order
+        self._allocations: list[Allocation] = []  # in the order of their addresses
+        self._freed: list[Allocation] = []  # the last ones, for messages about accesses to them
 
     def allocate(self, nbytes: int, kind: str = "global", name: str = "") -> int:
         """Allocate nbytes of zeros at a multiple of 256, and return the address. OutOfMemoryError states the bytes in

@@ -72,25 +72,27 @@ class RaceDetector:
 
     def __init__(self, launch: Launched) -> None:
         self._launch = launch
+        # Identity of an allocation → (it, the last accesses of its bytes).
         self._tables: dict[int, tuple[Allocation, _Table]] = {}
-        self._found: dict[tuple[int, int], Race] = {}
+        self._found: dict[tuple[int, int], Race] = {}  # pair of lines → the first race between them
         self._count = 0
         total = launch.grid[0] * launch.grid[1] * launch.grid[2]
-        self._fences = np.zeros(total, np.int64)
+        self._fences = np.zeros(total, np.int64)  # of each block, how many fences it has passed
         self._warps_per_block = -(-launch.threads // 32)
-        self._warps: dict[int, int] = {}
+        self._warps: dict[int, int] = {}  # warp → how often its threads have met
 
     def fence(self, frame: Frame) -> None:
         """Record a fence, after which earlier accesses of the frame's blocks count as ordered."""
         np.add.at(self._fences, np.unique(self._blocks(frame, frame.threads)), 1)
 
     def warp_sync(self, frame: Frame) -> None:
-        """Warps of the frame have met."""
+        """Record that the warps of the frame have met, after which their earlier accesses count as ordered."""
         threads = self._threads(frame, frame.threads)
         for warp in np.unique(self._warp(threads)):
             self._warps[int(warp)] = self._warps.get(int(warp), 0) + 1
 
     def _blocks(self, frame: Frame, threads: Any) -> Any:
+        """Return the blocks of threads of a batch in the launch."""
         return frame.batch.first + threads // frame.batch.T
 
     def _threads(self, frame: Frame, threads: Any) -> Any:
@@ -98,6 +100,7 @@ class RaceDetector:
         return frame.batch.first * frame.batch.T + threads
 
     def _warp(self, threads: Any) -> Any:
+        """Return the warps of threads in the launch."""
         size = self._launch.threads
         return threads // size * self._warps_per_block + threads % size // 32
 

@@ -69,7 +69,7 @@ class ThreadBatch:
         self.local = Allocation(0, 0, np.zeros(0, np.uint8), "local")
         self.epochs = np.zeros(count, np.int64)
         """How many barriers each block has passed, for the search for races."""
-        self._numbers: dict[str, Any] = {}
+        self._numbers: dict[str, Any] = {}  # results of `number` by name
 
     def number(self, name: str, make: Callable[[], Any]) -> Any:
         """Return an array over the batch's threads, computed once."""

@@ -25,7 +25,8 @@ class Translator:
     def __init__(self, function: PtxFunction, builder: FunctionBuilder) -> None:
         self.function, self.b = function, builder
         self.blocks: list[CodeBlock] = [CodeBlock(0)]
-        self.labels: dict[str, int] = {}
+        self.labels: dict[str, int] = {}  # label → number of its block of code
+        # (block of code, what makes its end once all labels are known).
         self._jumps: list[tuple[CodeBlock, Callable[[Callable[[str], int], int], End]]] = []
         self._closed = False
 
