@@ -1,10 +1,19 @@
-"""The `interpreter` dialect of StableHLO's tests: a value that a later check looks at."""
+"""The `interpreter` dialect of StableHLO's tests: values that a later check looks at, and several processes."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
 from xdsl.ir import Dialect, Operation
-from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def
+from xdsl.irdl import (
+    IRDLOperation,
+    attr_def,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+    var_result_def,
+)
 
 from pydispatch.ir.core.assembly import op_definition
 
@@ -23,5 +32,18 @@ class ProbeOp(IRDLOperation):
     )
 
 
-OPERATIONS: list[type[Operation]] = [ProbeOp]
+@irdl_op_definition
+class RunParallelOp(IRDLOperation):
+    """Run of functions in several processes, whose collective operations exchange values.
+
+    `programs` has a row for each replica, with a function for each of its partitions.
+    """
+
+    name = "interpreter.run_parallel"
+    inputs = var_operand_def(TensorType)
+    programs = attr_def(ArrayAttr)
+    outputs = var_result_def(TensorType)
+
+
+OPERATIONS: list[type[Operation]] = [ProbeOp, RunParallelOp]
 Interpreter = Dialect("interpreter", OPERATIONS, [])

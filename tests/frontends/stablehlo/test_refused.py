@@ -111,6 +111,7 @@ MEANING = [
      ": (T) -> tensor<8x6xf32>", "tensor<8x6xf32>", "'stablehlo.all_gather' is not supported.*other devices"),
     ('%0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (T) -> T',
      A, "'stablehlo.collective_permute' is not supported.*other devices"),
+    ('%0 = "interpreter.run_parallel"(%x) {programs = [[@main]]} : (T) -> T', A, "in several processes"),
     ("%1 = stablehlo.create_token : !stablehlo.token", A, "no tensor|not supported"),
 ]  # fmt: skip
 

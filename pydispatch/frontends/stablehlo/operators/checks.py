@@ -76,6 +76,14 @@ def _serialized_equal(tracer: StablehloTracer, op: Operation, operands: list[Ten
     return ()
 
 
+def _run_parallel(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    """Raise CompileError for a run of several processes."""
+    raise tracer.b.fail(
+        "'interpreter.run_parallel' runs functions in several processes, and a program runs in one",
+        "call the function, if its collective operations have groups of one participant",
+    )
+
+
 ROWS: dict[str, Convert] = {
     "check.expect_almost_eq": _almost_equal,
     "check.expect_almost_eq_const": _almost_equal,
@@ -84,6 +92,7 @@ ROWS: dict[str, Convert] = {
     "check.expect_eq_const": _equal,
     "check.expect_serialized_eq": _serialized_equal,
     "interpreter.probe": _probe,
+    "interpreter.run_parallel": _run_parallel,
 }
 
 
