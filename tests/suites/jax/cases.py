@@ -397,6 +397,17 @@ LINALG = [
     *_with(
         "linalg",
         f"{WIDE} complex64",
+        ("d",),
+        eig=lambda x: (lambda w, v: (v * w) @ jnp.linalg.inv(v))(*jnp.linalg.eig(x)),
+        eigvals=lambda x: jnp.sort(jnp.abs(jnp.linalg.eigvals(x))),
+        eigh=lambda x: (lambda w, v: (v * w) @ v.conj().T)(*jnp.linalg.eigh(x)),
+        schur=lambda x: (lambda t, q: q @ t @ q.conj().T)(*jsp.linalg.schur(x)),
+        hessenberg=lambda x: (lambda h, q: q @ h @ q.conj().T)(*jsp.linalg.hessenberg(x, calc_q=True)),
+        sqrtm=jsp.linalg.sqrtm,
+    ),
+    *_with(
+        "linalg",
+        f"{WIDE} complex64",
         ("d", "5x2"),
         solve_triangular=lambda a, y: jsp.linalg.solve_triangular(a, y, lower=True),
         solve_transposed=lambda a, y: jsp.linalg.solve_triangular(a, y, trans=2),
