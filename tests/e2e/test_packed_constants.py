@@ -104,7 +104,7 @@ def test_products_with_a_constant_factor(cpu: str, seed: int) -> None:
 @pytest.mark.parametrize("cpu", machine_levels.parameters(LEVELS))
 @pytest.mark.parametrize(("rows", "k", "n", "type_", "transposed"), [
     (16, 128, 136, "f32", False), (7, 90, 1001, "f32", True), (33, 70, 255, "f64", False), (1, 600, 1000, "f32", False),
-    (None, 400, 1545, "f32", False),
+    (None, 400, 1545, "f32", False), (8, 16384, 64, "f32", False),
 ])  # fmt: skip
 def test_zeros_fill_the_last_panel(
     cpu: str, rows: int | None, k: int, n: int, type_: str, transposed: bool

@@ -41,6 +41,9 @@ MIN_BYTES, MIN_TRANSPOSED_BYTES = 64 << 10, 1 << 10
 transposed factor, whose rows are the columns of the product, is otherwise copied by every workgroup: 3x3 convolutions
 of 32x32x32 with a filter of 36 KiB ran at 119 GFLOP/s without panels, 220 with them (AMD EPYC Zen 5, one worker)."""
 
+MIN_SLICE_ELEMENTS = 16 << 10
+"""Minimum number of elements of each matrix of a packed factor that has several."""
+
 MIN_PANELS_WITH_REMAINDER = 4
 """Minimum number of panels of a factor whose last panel is padded with zeros; with fewer, the padding costs too much.
 66 products of 16 rows by 24 to 544 columns took 2.59 ms when only the quarter with full panels was packed, and 1.79 ms
@@ -49,7 +52,8 @@ with all packed (Zen 5)."""
 FEW_PANELS = 2
 """Maximum width, in panels, of a factor that is left unpacked: its rows are read whole, so that memory is read in order
 without panels too. Time with / without panels: 8x65536x64 610 and 478 us, 64x16384x64 644 and 591, 3x3 filters of
-56x56x64 898 and 891 (Zen 5)."""
+56x56x64 898 and 891 (Zen 5). CPUs that prefetch shorter strides read every second half of a row slowly from beyond the
+L2 cache: 8x65536x64 830 and 1,650 us, 64x16384x64 1,310 and 1,300 (Zen 4)."""
 
 FEW_ROWS = 2
 """Maximum number of result rows for which a factor that fits the L2 cache is left unpacked: with one or two rows, the
@@ -195,7 +199,19 @@ def _is_plain(contraction: Contraction, type_: TensorType[Attribute], half: SSAV
         and type_.element_type == contraction.acc
         and contraction.b.direct
     )
-    return (floats or half is not None) and not set(contraction.outer) & contraction.b.dims
+    return (floats or half is not None) and _has_whole_slices(contraction, type_)
+
+
+def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) -> bool:
+    """Return whether the factor is one matrix, or has one for each index of its first dimension, as sums that are split
+    along K have it. Small matrices are not worth panels of their own.
+    """
+    outer = set(contraction.outer) & contraction.b.dims
+    if not outer:
+        return True
+    first, *inner = contraction.b.coordinates
+    is_first = {dim for dim, _ in first.terms} == outer and len(inner) == 2 and contraction.b.is_last(contraction.n)
+    return is_first and prod(type_.get_shape()[1:]) >= MIN_SLICE_ELEMENTS
 
 
 def _packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:
@@ -207,7 +223,10 @@ def _packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: 
     exceeds_cache = total > min(level.model.l2.share for level in levels)
     if not contraction.b.is_last(contraction.n):  # B is transposed
         return total >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 1 or exceeds_cache)
-    if total < MIN_BYTES or columns * size <= FEW_PANELS * PANEL_BYTES:
+    if total < MIN_BYTES or columns * size <= PANEL_BYTES:
+        return False
+    prefetches_rows = all(level.model.prefetch_stride >= level.model.page for level in levels)
+    if columns * size <= FEW_PANELS * PANEL_BYTES and (prefetches_rows or not exceeds_cache):
         return False
     if (rows is not None and rows > FEW_ROWS) or exceeds_cache:
         return True
