@@ -199,6 +199,7 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
 
 
 def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> Fitted:
+    """Fit the polynomial of each spec; coefficients are rounded to `digits`."""
     results: Fitted = []
     for in_c, in_kernels, function, low, high, degree in specs:
         coefficients = fit(function, mp.mpf(low) + 1e-30, high, degree)

@@ -244,11 +244,11 @@ class ProgramText(Records):
 def signature_text(operands: Sequence[HostOperand]) -> str:
     """Return the operands of a host command as text, such as `(?xf32, 4xf32 written, i32)`."""
 
-    def one(operand: HostOperand) -> str:
+    def operand_text(operand: HostOperand) -> str:
         shape = "".join(f"{'?' if size < 0 else size}x" for size in operand.sizes or ())
         return f"{shape}{dtype_name(operand.dtype)}{operand.access.label}"
 
-    return f"({', '.join(map(one, operands))})"
+    return f"({', '.join(map(operand_text, operands))})"
 
 
 def chains_of(program: bytes | memoryview) -> list[tuple[str, list[str]]]:

@@ -134,7 +134,7 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
     count = factors.shape[-1]
     factor_rows = reshape(builder, factors, (a.shape[0], 1, count))
 
-    def one(value: Element) -> Element:
+    def identity_element(value: Element) -> Element:
         return value.position(1, I64).is_equal(value.position(2, I64)).where(value.const(1.0), 0.0)
 
     def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
@@ -144,7 +144,7 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
         vector = formula(builder, lambda v: _leading(position, v), column)
         return [_reflected(builder, tensors[0], vector, slice_axis(builder, factor_rows, 2, j, j + 1))]
 
-    return reshape(builder, _loop(builder, count, step, [formula(builder, one, a)])[0], x.shape)
+    return reshape(builder, _loop(builder, count, step, [formula(builder, identity_element, a)])[0], x.shape)
 
 
 def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Tensor, Tensor, Tensor]:

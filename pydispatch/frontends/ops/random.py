@@ -213,13 +213,13 @@ def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     dropped_bits = 9 if dtype != F64 else 12
     inner = F64 if dtype == F64 else F32
 
-    def one(scalars: Scalars, value: Scalar) -> Scalar:
+    def uniform_of(scalars: Scalars, value: Scalar) -> Scalar:
         mantissa = scalars.binary("shift_right_logical", value, scalars.const(dropped_bits, value.dtype))
         start = scalars.const(0x3FF0000000000000 if inner == F64 else 0x3F800000, value.dtype)
         result = scalars.bitcast(scalars.binary("or", mantissa, start), inner)
         return scalars.convert(scalars.binary("sub", result, scalars.const(1.0, inner)), dtype)
 
-    return ew.apply(builder, one, x)
+    return ew.apply(builder, uniform_of, x)
 
 
 def quantile(builder: Builder, unit: Tensor) -> Tensor:
@@ -227,13 +227,13 @@ def quantile(builder: Builder, unit: Tensor) -> Tensor:
     dtype = unit.dtype
     step = 2.0**-52 if dtype == F64 else 2.0**-23  # the distance from -1 and 1 to the nearest argument of erf_inv
 
-    def one(scalars: Scalars, u: Scalar) -> Scalar:
+    def normal_of(scalars: Scalars, u: Scalar) -> Scalar:
         centred = scalars.binary(
             "sub", scalars.binary("mul", u, scalars.const(2.0, dtype)), scalars.const(1.0 - step, dtype)
         )
         return scalars.binary("mul", special.erf_inv(scalars, centred), scalars.const(2.0**0.5, dtype))
 
-    return ew.apply(builder, one, unit)
+    return ew.apply(builder, normal_of, unit)
 
 
 # -- numbers that differ between calls

@@ -330,11 +330,11 @@ def print_shaped_signature(
     groups = split_dims(types, argument_dims) if argument_dims else [()] * len(types)
     printer.print_string("(")
 
-    def one(i: int) -> None:
+    def print_type(i: int) -> None:
         printer.print_attribute(types[i])
         print_dims(printer, groups[i])
 
-    printer.print_list(range(len(types)), one)
+    printer.print_list(range(len(types)), print_type)
     printer.print_string(") -> ")
     print_results(printer, result_types, result_dims, tied, lambda i: printer.print_ssa_value(arguments[i]), types)
 

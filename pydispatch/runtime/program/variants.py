@@ -113,20 +113,21 @@ def _no_variant(
     variants: Sequence[dict[str, Any]],
     conditions: Sequence[int | None],
 ) -> str:
+    """Return the message that no variant of an executable runs on the device: why each does not, and what to do."""
     lines = [f"{file}: no variant of executable '{name}' runs on this device ({host.format}):"]
-    lists = unmet = False
+    lists_features = lacks_feature = False
     for variant, condition in zip(variants, conditions, strict=True):
         lines.append(f"  variant '{variant['name']}' {_why_not(module, host, variant, condition)}")
         missing = _missing(variant["requires"], host) if variant["format"] == host.format else []
-        unmet |= bool(missing) and host.why_not is not None
-        lists |= host.why_not is None and any(">=" not in need for need in missing)
+        lacks_feature |= bool(missing) and host.why_not is not None
+        lists_features |= host.why_not is None and any(">=" not in need for need in missing)
     if not variants:
         lines.append("  it has no variants at all")
     if all(variant["format"] != host.format for variant in variants):
         lines.append(f"compile it for this device too: targets=('{_TARGETS.get(host.format, 'cpu')}', ...)")
-    if unmet and host.remedy:
+    if lacks_feature and host.remedy:
         lines.append(host.remedy)
-    if lists:
+    if lists_features:
         lines.append(f"the machine has: {', '.join(sorted(host.features)) or 'no optional features'}")
     return "\n".join(lines)
 

@@ -85,8 +85,8 @@ class Order:
 
 
 def order_of(emitter: FunctionEmitter, value: SSAValue) -> Order | None:
-    """Return how an argument of the body of an `scf.for`, or what becomes of it, is carried; None where
-    it is a float.
+    """Return the order in which a loop carries a minimum or maximum of floats as integers; None where it carries the
+    float itself. value: the argument of the loop's body, or the result of the operation on it.
     """
     combine = value.owner if isinstance(value.owner, Operation) else next((u.operation for u in value.uses), None)
     if combine is None or not _is_slow(emitter, combine):

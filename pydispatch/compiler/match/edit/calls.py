@@ -117,12 +117,14 @@ def call_in_place(
             f"{len(outputs)} output(s)", location_of(spec), note,
         )  # fmt: skip
 
-    def why(what: str) -> Callable[[str], Exception]:
+    def refusal_of(what: str) -> Callable[[str], Exception]:
         return lambda text: CompileError(f"{what} of @{name}: {text}", location_of(spec), note)
 
     _check_order(inputs, at, spec)
     before = [list(o.uses) for o in outputs]
-    arguments = [at.cast(v, t, why(f"argument {i}"), casts) for i, (v, t) in enumerate(zip(inputs, takes, strict=True))]
+    arguments = [
+        at.cast(v, t, refusal_of(f"argument {i}"), casts) for i, (v, t) in enumerate(zip(inputs, takes, strict=True))
+    ]
     if with_func:
         call: Operation = func.CallOp(name, arguments, list(gives))
     else:
@@ -132,7 +134,7 @@ def call_in_place(
         new.name_hint = old.name_hint
         if not uses:
             continue
-        back = at.cast(new, old.type, why(f"result {i}"), casts)
+        back = at.cast(new, old.type, refusal_of(f"result {i}"), casts)
         for use in uses:
             use.operation.operands[use.index] = back
     check_uses(call, spec)

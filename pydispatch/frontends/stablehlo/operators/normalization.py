@@ -36,11 +36,11 @@ class _FeatureAxis:
     def normalized(self, scale: Tensor, offset: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
         """Return (x - mean) / sqrt(variance + epsilon) * scale + offset."""
 
-        def one(s: Any, x: Any, gain: Any, shift: Any, centre: Any, square: Any) -> Any:
+        def normalized(s: Any, x: Any, gain: Any, shift: Any, centre: Any, square: Any) -> Any:
             root = s.unary("sqrt", s.binary("add", square, s.const(self.epsilon, x.dtype)))
             return s.binary("add", s.binary("mul", s.binary("div", s.binary("sub", x, centre), root), gain), shift)
 
-        return ew.apply(self.b, one, self.x, *map(self.spread, (scale, offset, mean, variance)))
+        return ew.apply(self.b, normalized, self.x, *map(self.spread, (scale, offset, mean, variance)))
 
 
 def _inference(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
@@ -73,12 +73,12 @@ def _gradient(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) ->
     of_offset = reductions.reduce(b, "add", above, batch.others)
     count = reductions.size_as(b, reductions.count(x, batch.others), x.dtype)
 
-    def one(s: Any, g: Any, u: Any, gain: Any, d: Any, by_scale: Any, by_offset: Any, n: Any) -> Any:
+    def gradient_of_element(s: Any, g: Any, u: Any, gain: Any, d: Any, by_scale: Any, by_offset: Any, n: Any) -> Any:
         whole = s.binary("sub", s.binary("sub", s.binary("mul", g, n), by_offset), s.binary("mul", u, by_scale))
         return s.binary("mul", s.binary("div", s.binary("div", gain, d), n), whole)
 
     features = map(batch.spread, (scale, deviation, of_scale, of_offset))
-    return ew.apply(b, one, above, unit, *features, count), of_scale, of_offset
+    return ew.apply(b, gradient_of_element, above, unit, *features, count), of_scale, of_offset
 
 
 ROWS: dict[str, Convert] = {

@@ -47,10 +47,10 @@ def dequantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization) 
         _along(tracer, quantization.zero_points, quantization, x, I32),
     )
 
-    def one(s: Any, stored: Any, step: Any, centre: Any) -> Any:
+    def number_of(s: Any, stored: Any, step: Any, centre: Any) -> Any:
         return s.binary("mul", s.convert(s.binary("sub", s.convert(stored, I32), centre), dtype), step)
 
-    return ew.apply(tracer.b, one, x, scale, zero)
+    return ew.apply(tracer.b, number_of, x, scale, zero)
 
 
 def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dtype: DType) -> Tensor:
@@ -60,12 +60,12 @@ def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dt
         _along(tracer, quantization.zero_points, quantization, x, x.dtype),
     )
 
-    def one(s: Any, value: Any, step: Any, centre: Any) -> Any:
+    def integer_of(s: Any, value: Any, step: Any, centre: Any) -> Any:
         stored = s.binary("add", s.unary("round_even", s.binary("div", value, step)), centre)
         low, high = (s.const(float(limit), x.dtype) for limit in (quantization.low, quantization.high))
         return s.convert(s.binary("min", s.binary("max", stored, low), high), dtype)
 
-    return ew.apply(tracer.b, one, x, scale, zero)
+    return ew.apply(tracer.b, integer_of, x, scale, zero)
 
 
 def _quantize(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:

@@ -22,10 +22,10 @@ def _of_floats(tracer: Tracer, function: Callable[..., Scalar], *operands: Opera
     dtype = operands_[0].dtype
     inner = wide(dtype)
 
-    def one(scalars: Scalars, *values: Scalar) -> Scalar:
+    def widened(scalars: Scalars, *values: Scalar) -> Scalar:
         return scalars.convert(function(scalars, *(scalars.convert(v, inner) for v in values)), dtype)
 
-    return ew.apply(tracer.b, one, *operands_)
+    return ew.apply(tracer.b, widened, *operands_)
 
 
 def lgamma(tracer: Tracer, self: Tensor) -> Tensor:

@@ -77,13 +77,13 @@ def parse_mixed(parser: Parser, delimiter: Parser.Delimiter) -> tuple[list[Unres
     names: list[UnresolvedOperand] = []
     numbers: list[int] = []
 
-    def one() -> None:
+    def parse_number() -> None:
         name = parser.parse_optional_unresolved_operand()
         if name is not None:
             names.append(name)
         numbers.append(syntax.DYNAMIC if name is not None else parser.parse_integer(allow_boolean=False))
 
-    parser.parse_comma_separated_list(delimiter, one, " in a list of numbers and values")
+    parser.parse_comma_separated_list(delimiter, parse_number, " in a list of numbers and values")
     return names, numbers
 
 

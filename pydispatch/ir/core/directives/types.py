@@ -120,11 +120,11 @@ class ShapedResults(CustomDirective):
         types = self.types.get(op)
         groups = iter(syntax.split_dims(types, self.dims.get(op)))
 
-        def one(type: Attribute) -> None:
+        def print_type(type: Attribute) -> None:
             printer.print_attribute(type)
             syntax.print_dims(printer, next(groups))
 
         printer.print_string(" -> ")
         with printer.in_parens():
-            printer.print_list(types, one)
+            printer.print_list(types, print_type)
         word_printed(state)

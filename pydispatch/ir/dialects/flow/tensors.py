@@ -208,7 +208,7 @@ class TypedValues(CustomDirective):
         values = self.values.get(op)
         groups = iter(syntax.split_dims(self.types.get(op), self.dims.get(op)))
 
-        def one(value: SSAValue) -> None:
+        def print_value(value: SSAValue) -> None:
             printer.print_ssa_value(value)
             printer.print_string(" : ")
             printer.print_attribute(value.type)
@@ -216,7 +216,7 @@ class TypedValues(CustomDirective):
 
         state.print_whitespace(printer)
         with printer.in_square_brackets():
-            printer.print_list(values, one)
+            printer.print_list(values, print_value)
 
 
 @op_definition

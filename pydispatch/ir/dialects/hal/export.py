@@ -48,7 +48,7 @@ class PropertyList(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         known = state.op_type.get_irdl_definition().properties
 
-        def one() -> None:
+        def parse_entry() -> None:
             start = parser.pos
             name, value = parser._parse_attribute_entry()
             if name not in known:
@@ -56,7 +56,7 @@ class PropertyList(CustomDirective):
                 parser.raise_error(f"'{name}' is not a property of an {what}", start, parser.pos)
             state.properties[name] = value
 
-        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, one)
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         pass
@@ -77,14 +77,14 @@ class Sizes(PropertyList):
         return any(variable.is_present(op) for variable in (self.workgroup, self.subgroup, self.memory))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        def one(variable: AttributeVariable) -> None:
+        def print_entry(variable: AttributeVariable) -> None:
             printer.print_string(f"{variable.name} = ")
             printer.print_attribute(op.properties[variable.name])
 
         printer.print_string(" ")
         with printer.in_angle_brackets():
             present = [variable for variable in (self.workgroup, self.subgroup, self.memory) if variable.is_present(op)]
-            printer.print_list(present, one)
+            printer.print_list(present, print_entry)
         word_printed(state)
 
 

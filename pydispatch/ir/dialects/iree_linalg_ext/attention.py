@@ -69,14 +69,14 @@ class Properties(CustomDirective):
             return
         known = state.op_type.get_irdl_definition().properties
 
-        def one() -> None:
+        def parse_entry() -> None:
             start = parser.pos
             name, value = parser._parse_attribute_entry()
             if name not in known:
                 parser.raise_error(f"'{name}' is not a property of '{state.op_type.name}'", start, parser.pos)
             state.properties[name] = value
 
-        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, one, " in the properties of an attention")
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry, " in the properties of an attention")
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         pass  # properties are printed in the attribute dictionary

@@ -269,7 +269,7 @@ def _parse_bounds(parser: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]
     values: list[SSAValue] = []
     static: list[Attribute] = []
 
-    def one() -> None:
+    def parse_bound() -> None:
         name = parser.parse_optional_unresolved_operand()
         if name is None:
             static.append(IntegerAttr(parser.parse_integer(allow_boolean=False), 64))
@@ -277,5 +277,5 @@ def _parse_bounds(parser: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]
             values.append(parser.resolve_operand(name, IndexType()))
             static.append(IntegerAttr(syntax.DYNAMIC, 64))
 
-    parser.parse_comma_separated_list(parser.Delimiter.PAREN, one, " in bounds")
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_bound, " in bounds")
     return values, ArrayAttr(static)

@@ -124,10 +124,10 @@ class Precisions(Clause):
         super().__init__("precision", "precision_config", optional=True)
 
     def read(self, parser: Parser) -> Attribute:
-        def one() -> attributes.Precision:
+        def parse_precision() -> attributes.Precision:
             return attributes.Precision(attributes.Precision.parse_parameter(parser))
 
-        return ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, one))
+        return ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_precision))
 
     def write(self, printer: Printer, value: Any) -> None:
         with printer.in_square_brackets():

@@ -144,7 +144,7 @@ class Assumed(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         rows: list[Attribute] = []
 
-        def one() -> UnresolvedOperand:
+        def parse_value() -> UnresolvedOperand:
             name = parser.parse_unresolved_operand()
             if parser._current_token.text == "[":
                 assumptions = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _assumption(parser))
@@ -153,14 +153,14 @@ class Assumed(CustomDirective):
             rows.append(ArrayAttr(assumptions))
             return name
 
-        self.values.set(state, parser.parse_comma_separated_list(parser.Delimiter.NONE, one))
+        self.values.set(state, parser.parse_comma_separated_list(parser.Delimiter.NONE, parse_value))
         self.assumptions.set(state, ArrayAttr(rows))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         rows = self.assumptions.get(op)
         assert isinstance(rows, ArrayAttr)
 
-        def one(row: tuple[SSAValue, Attribute]) -> None:
+        def print_value(row: tuple[SSAValue, Attribute]) -> None:
             value, assumptions = row
             assert isinstance(assumptions, ArrayAttr)
             printer.print_ssa_value(value)
@@ -169,7 +169,7 @@ class Assumed(CustomDirective):
             printer.print_string("]" if len(assumptions) != 1 else "")
 
         state.print_whitespace(printer)
-        printer.print_list(list(zip(self.values.get(op), rows, strict=True)), one)
+        printer.print_list(list(zip(self.values.get(op), rows, strict=True)), print_value)
 
 
 @op_definition

@@ -129,7 +129,7 @@ class FuncLikeOp(IRDLOperation):
         """Print the results with their tied arguments and attributes."""
         outputs, inputs = self.function_type.outputs.data, self.function_type.inputs.data
 
-        def one(i: int) -> None:
+        def print_result(i: int) -> None:
             if tied is not None and tied[i] >= 0:
                 if names:
                     printer.print_string(names[tied[i]])
@@ -144,10 +144,10 @@ class FuncLikeOp(IRDLOperation):
                 syntax.print_attributes(printer, self.res_attrs.data[i].data, keyword=False)
 
         if len(outputs) == 1 and self.res_attrs is None:
-            one(0)
+            print_result(0)
             return
         printer.print_string("(")
-        printer.print_list(range(len(outputs)), one)
+        printer.print_list(range(len(outputs)), print_result)
         printer.print_string(")")
 
     def verify_(self) -> None:
