@@ -48,7 +48,7 @@ class Decoder:
         self.chunk, self.max_sequences, self.page_size = chunk, max_sequences, page_size
         self.pages_per_sequence = -(-min(max_tokens or config.max_positions, config.max_positions) // page_size)
         self.num_pages = num_pages or 1 + max_sequences * self.pages_per_sequence
-        shape = (self.num_pages, page_size, config.kv_heads, config.head_size)
+        shape = (self.num_pages, config.kv_heads, page_size, config.head_size)  # a head reads contiguous memory
         zeros = np.zeros(shape, cache_dtype)
         zeros.flags.writeable = False  # all states begin with this array, and do not copy it
         self.keys, self.values = ([pd.state(zeros) for _ in range(config.layers)] for _ in range(2))
@@ -127,8 +127,8 @@ class Decoder:
             queries, *new = self.architecture.projections(layer, x, positions)
             cached = []
             for state, added in zip((keys, values), new, strict=True):
-                state[page, slot] = added
-                cached.append(state[pages].reshape(rows, -1, *added.shape[2:]))
-            x = x + self.architecture.output(layer, attend(queries, *cached, positions))
+                state[page, :, slot] = added
+                cached.append(state[pages].swapaxes(2, 3).reshape(rows, -1, *added.shape[2:]))
+            x = x + self.architecture.output(layer, attend(queries, *cached, positions, self.config.window))
             x = x + self.architecture.mlp(layer, x)
         return x

@@ -186,3 +186,29 @@ def test_the_bits_of_a_row_do_not_depend_on_the_longest_sequence() -> None:
         run = pd.device("cpu").load(pd.compile(program(case, causal))).attend
         results.append(run(queries, keys, values, pages, np.array([70, 95], np.int32)))
     np.testing.assert_array_equal(*results)
+
+
+def test_two_layers_with_one_mask_hide_keys_each() -> None:
+    case = Case(groups=1)
+
+    def layers(queries, keys, values, more_keys, more_values, table, starts):  # type: ignore[no-untyped-def]
+        mask = np.arange(case.keys, dtype=np.int32) <= starts[:, None]
+        for caches in ((keys, values), (more_keys, more_values)):
+            k, v = (cache[table].swapaxes(2, 3).reshape(case.rows, case.keys, case.size) for cache in caches)
+            weights = softmax(np.einsum("sd,scd->sc", queries, k), mask)
+            queries = np.einsum("sc,scd->sd", weights, v)
+        return queries
+
+    caches = dict.fromkeys(("keys", "values", "more_keys", "more_values"), pd.f32[case.pages, 1, case.page, case.size])
+    table, starts = pd.i32[case.rows, case.table], pd.i32[case.rows]
+    types = {"queries": pd.f32[case.rows, case.size], **caches, "table": table, "starts": starts}
+    layers.__annotations__ = {name: Annotated[Any, type_] for name, type_ in types.items()}
+    artifact = pd.compile(pd.program(layers))
+    queries, keys, values, table, _ = case.arguments()
+    arrays = [cache.swapaxes(1, 2).copy() for cache in (keys, values, values, keys)]
+    last = table, np.array([3, 60], np.int32)
+    wanted = layers(queries.reshape(case.rows, case.size), *arrays, *last)
+    for cache in arrays:
+        cache[table[:, UNIT // case.page :]] = np.nan
+    result = pd.device("cpu").load(artifact).layers(queries.reshape(case.rows, case.size), *arrays, *last)
+    np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)

@@ -59,18 +59,18 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
         if op_is_view and not _views_computed_in(groups, op, group):
             has_other_readers = True
             continue
+        copy = _copy_into(groups, op, group, readers)
         is_legal = op_is_view or op in groups.intermediates.get(group, ())
         uncopied = {
             other for other in groups.intermediates.get(group, ()) if groups.position[other] < groups.position[op]
         }
-        union = groups.in_order({*groups.members[group], *uncopied, op})
+        union = groups.in_order({*groups.members[group], *uncopied})
         reason = None if is_legal else groups.legality.violation(union)
         if reason is not None:
+            _remove_copy(groups, copy, op)
             has_other_readers = True
             for reader in readers:
                 groups.rejected[op, groups.ancestor(reader) or reader] = reason
-            continue
-        _copy_into(groups, op, group, readers)
     if not has_other_readers:
         erase_op(op)
     elif not op_is_view:
@@ -89,8 +89,8 @@ def _views_computed_in(groups: FusionGroups, op: Operation, group: int) -> bool:
     return is_duplicable(source) or is_fill(source)
 
 
-def _copy_into(groups: FusionGroups, op: Operation, group: int, readers: Iterable[Operation]) -> None:
-    """Clone `op` into a group, and make `readers` use the clone."""
+def _copy_into(groups: FusionGroups, op: Operation, group: int, readers: Iterable[Operation]) -> Operation:
+    """Clone `op` into a group, make `readers` use the clone, and return the clone."""
     copy = op.clone()
     set_location(copy, op)
     groups.block.insert_op_before(copy, op)
@@ -103,6 +103,16 @@ def _copy_into(groups: FusionGroups, op: Operation, group: int, readers: Iterabl
                     reader.operands[index] = new
     groups.members[group].add(copy)
     groups.group_of[copy] = group
+    return copy
+
+
+def _remove_copy(groups: FusionGroups, copy: Operation, op: Operation) -> None:
+    """Undo `_copy_into`: its readers use `op` again."""
+    groups.members[groups.group_of.pop(copy)].remove(copy)
+    del groups.position[copy]
+    for old, new in zip(op.results, copy.results, strict=True):
+        new.replace_all_uses_with(old)
+    erase_op(copy)
 
 
 def _drop_fills(groups: FusionGroups) -> None:

@@ -332,9 +332,10 @@ def _reshape_by_values(op: Operation) -> SSAValue | None:
 
 def _compute_positions(op: Operation) -> SSAValue | None:
     """Replace a constant 0, 1, 2, ... by the index of its element: analyses see that, and kernels load nothing."""
-    value, type_ = op.properties.get("value"), op.results[0].type
-    if not isinstance(value, NumPyArrayAttr) or not isinstance(type_, TensorType) or not value.is_iota:
+    value = op.properties.get("value")
+    if not isinstance(value, NumPyArrayAttr) or not value.is_iota:
         return None
+    type_: TensorType[Attribute] = value.type
     body, index = Block(arg_types=[type_.element_type]), regions.IndexOp(0)
     cast = arith.IndexCastOp(index.result, type_.element_type)
     body.add_ops([index, cast, YieldOp(cast.result)])

@@ -15,9 +15,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.scalar_code import index_loop, loops_read, scalar_at
-from pydispatch.ir.affine_maps import is_identity
-from pydispatch.ir.structured import GENERIC, Structured, structured
+from pydispatch.compiler.kernels.ops.expressions import Expression
 from pydispatch.ir.values import shape_of
 
 MIN_PAGE_ROWS = 8
@@ -26,30 +24,28 @@ MIN_PAGE_ROWS = 8
 
 @dataclass(frozen=True)
 class GatheredPages:
-    """Tensor [table dimensions ..., table size * rows, others ...] of the pages [rows, others ...] of a source.
+    """Tensor [table dimensions ..., table size * rows, others ...] of pages of a source [pages, ...].
+
+    The dimensions of a page are the rows and the other dimensions of the tensor, in any order.
 
     Attributes:
-        gather: The gather of pages [table dimensions ..., table size, rows, others ...].
-        operations: The gather, the widening of its elements if there is one, and the reshape of the table size and
-            the rows to one dimension.
-        source: The tensor [pages, rows, others ...].
-        page: The number of the page, a scalar in the body of the gather.
+        page: The number of the page in the body of the gather, by the indices [table dimensions ..., table size, rows,
+            others ...].
+        source: The tensor of all pages.
+        operations: The operations from the gather to the tensor: copies and widenings of its result, and the reshape
+            of the table size and the rows to one dimension.
         axis: The dimension of the tensor that has the rows of the pages.
         rows: Rows of a page.
+        strides: Elements between neighbours along each dimension of the tensor, within a page; 0 along table
+            dimensions.
     """
 
-    gather: Structured
-    operations: tuple[Operation, ...]
+    page: Expression
     source: SSAValue
-    page: SSAValue
+    operations: tuple[Operation, ...]
     axis: int
     rows: int
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Elements between neighbours along each dimension of the tensor, within a page; 0 along table dimensions."""
-        inner = shape_of(self.source)[1:]
-        return (*[0] * self.axis, *(prod(inner[d + 1 :]) for d in range(len(inner))))
+    strides: tuple[int, ...]
 
     @property
     def element_type(self) -> Attribute:
@@ -59,12 +55,11 @@ class GatheredPages:
     def offset(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> Index:
         """Emit the offset in the source of the element at `indices` of the tensor."""
         table, row = build.quotient(indices[self.axis], self.rows), build.remainder(indices[self.axis], self.rows)
-        point = [*indices[: self.axis], table, *[0] * (len(shape_of(self.source)) - 1)]
-        pages, *inner = shape_of(self.source)
-        offset: Index = build.times(
-            build.clamp(scalar_at(elements, build, self.gather, self.page, point), pages), prod(inner)
-        )
-        for index, stride in zip((row, *indices[self.axis + 1 :]), self.strides[self.axis :], strict=True):
+        others = indices[self.axis + 1 :]
+        pages, *page_shape = shape_of(self.source)
+        page = self.page.emit(elements, build, [*indices[: self.axis], table, row, *others])
+        offset = build.times(build.clamp(page, pages), prod(page_shape))
+        for index, stride in zip((row, *others), self.strides[self.axis :], strict=True):
             offset = build.plus(offset, build.times(index, stride))
         return offset
 
@@ -73,53 +68,40 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
     """Return a tensor as gathered pages; None if it is none, or its sizes are dynamic."""
     if not isinstance(value, OpResult) or value.op.name != "tensor.collapse_shape":
         return None
-    collapsed = value.op
-    widening = _widening(collapsed.operands[0])
-    gather = (collapsed if widening is None else widening).operands[0].owner
-    if not isinstance(gather, Operation) or gather.name != GENERIC or len(gather.results) != 1:
+    reshape, pages = value.op, value.op.operands[0]
+    shape = shape_of(pages)
+    axis = _merged_dim(reshape)
+    if axis is None or min(shape) < 1:
         return None
-    generic = structured(gather)
-    if not generic.is_parallel or not is_identity(generic.output_maps[0]) or None in generic.extents:
+    expression, operations = _gathered_element(Expression(pages, tuple(range(len(shape)))))
+    gather = expression.op
+    if gather is None or gather.name != "tensor.extract":
         return None
-    read = _row_read(generic)
-    if read is None:
+    source, page_number, *indices = gather.operands
+    page, inner = expression.of(page_number), shape_of(source)[1:]
+    dims = [-1 if (d := expression.dim_of_index(index)) is None else d for index in indices]
+    if sorted(dims) != list(range(axis + 1, len(shape))) or inner != tuple(shape[d] for d in dims):
         return None
-    source, page, axis = read
-    reassociation = collapsed.properties["reassociation"]
+    if any(page.depends_on(d) for d in dims) or shape[axis + 1] < MIN_PAGE_ROWS:
+        return None
+    strides = {d: prod(inner[position + 1 :]) for position, d in enumerate(dims)}
+    of_axes = (*[0] * axis, *(strides[d] for d in range(axis + 1, len(shape))))
+    return GatheredPages(page, source, (*operations, reshape), axis, shape[axis + 1], of_axes)
+
+
+def _merged_dim(reshape: Operation) -> int | None:
+    """Return the dimension of the only two neighbours that a reshape makes one; None for another reshape."""
+    reassociation = reshape.properties["reassociation"]
     assert isinstance(reassociation, ArrayAttr)
-    groups = [[n.value.data for n in group.data] for group in reassociation.data]
-    rank = len(generic.iterators)
-    if axis < 1 or groups != [*([d] for d in range(axis - 1)), [axis - 1, axis], *([d] for d in range(axis + 1, rank))]:
-        return None
-    rows = shape_of(source)[1]
-    operations = (gather, collapsed) if widening is None else (gather, widening, collapsed)
-    return GatheredPages(generic, operations, source, page, axis - 1, rows) if rows >= MIN_PAGE_ROWS else None
+    sizes = [len(group.data) for group in reassociation.data]
+    return sizes.index(2) if sorted(sizes) == [*[1] * (len(sizes) - 1), 2] else None
 
 
-def _widening(value: SSAValue) -> Operation | None:
-    """Return the operation that computes a tensor by widening the elements of another one; None if there is none."""
-    if not isinstance(value, OpResult) or value.op.name != GENERIC:
-        return None
-    generic = structured(value.op)
-    is_widened = [op.name for op in generic.block.ops] == ["arith.extf", "linalg.yield"]
-    return value.op if is_widened and generic.maps[0] == generic.maps[-1] else None
-
-
-def _row_read(generic: Structured) -> tuple[SSAValue, SSAValue, int] | None:
-    """Return (source, page, number of table dimensions) of a generic that yields `source[page, i, j, ...]` with its
-    innermost loops i, j, ...; None for another."""
-    last = generic.block.last_op
-    assert last is not None
-    element = last.operands[0]
-    if not isinstance(element, OpResult) or element.op.name != "tensor.extract":
-        return None
-    source, page, *others = element.op.operands
-    if not isinstance(source.type, TensorType) or not source.type.has_static_shape() or not others:
-        return None
-    tables = len(generic.iterators) - len(others)
-    counters = [i.owner for i in others if isinstance(i.owner, Operation) and i.owner.name == "linalg.index"]
-    if [index_loop(op) for op in counters] != list(range(tables, len(generic.iterators))):
-        return None
-    loops = loops_read(generic, page)
-    is_whole = list(generic.extents[tables:]) == list(shape_of(source)[1:])
-    return (source, page, tables) if is_whole and loops is not None and max(loops, default=0) < tables else None
+def _gathered_element(expression: Expression) -> tuple[Expression, list[Operation]]:
+    """Return the element that an expression copies or widens, and the operations that do so, the last one first."""
+    operations: list[Operation] = []
+    while True:
+        expression = expression.expanded(operations)
+        if expression.op is None or expression.op.name != "arith.extf":
+            return expression, operations
+        expression = expression.of(expression.op.operands[0])

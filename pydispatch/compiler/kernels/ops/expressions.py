@@ -39,12 +39,21 @@ class Expression:
     def is_element(self) -> bool:
         return self.generic is None and isinstance(self.value.type, TensorType)
 
-    def expanded(self) -> Expression:
-        """Return the expression in the body of the innermost generic that computes it, or the tensor that is stored."""
+    def expanded(self, operations: list[Operation] | None = None) -> Expression:
+        """Return the expression in the body of the innermost generic that computes it, or the tensor that is stored.
+
+        operations: receives the operations on tensors between the two, the last one first.
+        """
         expression = self
         while (inner := expression._producer()) is not None:
+            if operations is not None and isinstance(expression.value, OpResult) and expression.generic is None:
+                operations.append(expression.value.op)
             expression = inner
         return expression
+
+    def of(self, value: SSAValue) -> Expression:
+        """Return another scalar of the same body."""
+        return Expression(value, self.dims, self.generic)
 
     def _producer(self) -> Expression | None:
         """Return an equal expression one step closer to the inputs; None if there is none."""
@@ -131,10 +140,12 @@ class Expression:
 
     def is_index(self, dim: int) -> bool:
         """Return whether the expression is the index along a dimension of the point."""
-        op = self.op
-        if self.generic is not None and op is not None and op.name == "linalg.index":
-            return self.dims[index_loop(op)] == dim
-        return False
+        return self.generic is not None and self.dim_of_index(self.value) == dim
+
+    def dim_of_index(self, index: SSAValue) -> int | None:
+        """Return the dimension of the point whose index a scalar of the same body is; None for another scalar."""
+        op = index.owner
+        return self.dims[index_loop(op)] if isinstance(op, Operation) and op.name == "linalg.index" else None
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
         """Emit the value at a point."""
