@@ -64,6 +64,8 @@ class Config:
     rotary: Rotary | None = None
     """None: positions are learned, as in GPT-2."""
     has_qk_norm: bool = False
+    window: int | None = None
+    """Number of keys that a query sees, its own included; None for all keys before it."""
     is_tied: bool = False
     """Whether the head multiplies by the embedding."""
     end_tokens: tuple[int, ...] = ()
@@ -83,8 +85,8 @@ class Config:
         except ValueError as error:
             raise ValueError(f"{path}: no JSON: {error}") from None
         architecture = fields.get("model_type")
-        if architecture not in ("llama", "qwen2", "qwen3", "gpt2"):
-            raise ValueError(f"{path}: model_type {architecture!r} is not one of gpt2, llama, qwen2, qwen3")
+        if architecture not in ("llama", "mistral", "qwen2", "qwen3", "gpt2"):
+            raise ValueError(f"{path}: model_type {architecture!r} is not one of gpt2, llama, mistral, qwen2, qwen3")
         activation = fields.get("activation_function" if architecture == "gpt2" else "hidden_act", "")
         expected = "gelu_new" if architecture == "gpt2" else "silu"
         if activation not in ("", expected):
@@ -119,5 +121,6 @@ def _of_llama(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, 
         architecture, fields["vocab_size"], fields["hidden_size"], fields["num_hidden_layers"], heads,
         fields.get("num_key_value_heads") or heads, head_size, fields.get("rms_norm_eps", 1e-6),
         fields["max_position_embeddings"], Rotary(head_size, theta, tuple(sorted(scaling.items()))),
-        has_qk_norm=architecture == "qwen3", is_tied=fields.get("tie_word_embeddings", False), end_tokens=end_tokens,
+        has_qk_norm=architecture == "qwen3", window=fields.get("sliding_window") if architecture == "mistral" else None,
+        is_tied=fields.get("tie_word_embeddings", False), end_tokens=end_tokens,
     )  # fmt: skip

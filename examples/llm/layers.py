@@ -57,7 +57,7 @@ def rotate(x: Array, positions: Array, rotary: Rotary) -> Array:
     return np.concatenate([low * cosine - high * sine, high * cosine + low * sine], axis=-1)
 
 
-def attend(queries: Array, keys: Array, values: Array, positions: Array) -> Array:
+def attend(queries: Array, keys: Array, values: Array, positions: Array, window: int | None = None) -> Array:
     """Return causal attention with grouped queries.
 
     Args:
@@ -65,6 +65,7 @@ def attend(queries: Array, keys: Array, values: Array, positions: Array) -> Arra
         keys: [s, c, kv_heads, size]; key number p is that of position p.
         values: [s, c, kv_heads, size].
         positions: i32[s, t]; a query sees the keys of positions up to its own.
+        window: Number of keys that a query sees, the last ones; None for all.
 
     Returns:
         [s, t, heads * size]
@@ -73,7 +74,8 @@ def attend(queries: Array, keys: Array, values: Array, positions: Array) -> Arra
     count, groups = keys.shape[1], keys.shape[2]
     grouped = queries.reshape(rows, length, groups, heads // groups, size) * np.float32(size**-0.5)
     scores = np.einsum("stgrd,scgd->sgrtc", grouped, keys)
-    is_seen = np.arange(count, dtype=np.int32) <= positions[:, None, None, :, None]
+    key, query = np.arange(count, dtype=np.int32), positions[:, None, None, :, None]
+    is_seen = key <= query if window is None else (key <= query) & (key > query - np.int32(window))
     scores = np.where(is_seen, scores, np.float32(-np.inf))
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     shares = powers / powers.sum(axis=-1, keepdims=True)

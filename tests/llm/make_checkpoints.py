@@ -22,6 +22,8 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
     PreTrainedModel,
     Qwen2Config,
     Qwen2ForCausalLM,
@@ -55,6 +57,7 @@ CHECKPOINTS: dict[str, tuple[PreTrainedModel, torch.dtype]] = {
         ),
         torch.float32,
     ),
+    "mistral": (MistralForCausalLM(MistralConfig(**SIZES, sliding_window=20)), torch.float32),
 }
 
 
