@@ -47,6 +47,8 @@ CATALOG = (
     Benchmark("throughput", ("throughput.py",), 3, needs=FRAMEWORKS, quick=("--seconds", "0.1", "--batches", "1")),
     Benchmark("batched", ("batched.py",), 1.5, needs=(), quick=("--requests", "200")),
     Benchmark("generate", ("generate.py",), 0.3, needs=(), quick=("--steps", "20")),
+    Benchmark("llm", ("llm.py",), 8, needs=("module ml_dtypes",),
+              quick=("--seconds", "0.01", "--layers", "1", "--only", "Q8_0")),
     Benchmark("python-kernels", ("python_kernels.py",), 0.5, needs=("module numba", "tool gcc")),
     Benchmark("kernels", ("kernels/run.py",), 8, needs=FRAMEWORKS, quick=("--seconds", "0.01", "--only", "softmax")),
     Benchmark("drawn-kernels", ("kernels/run.py", "--random", "50", "--seed", "20", "--workers", "1"), 2,

@@ -288,6 +288,7 @@ TABLES = {
     "throughput": Block("throughput"),
     "batched": Block("batched"),
     "generate": Block("generate"),
+    "llm": Block("llm", names=("decode", "prefill")),
     "sched": Block("sched", fastest),
     "core": Block("core"),
     "embedding": Block("embedding"),
