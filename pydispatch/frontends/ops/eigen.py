@@ -24,7 +24,8 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.python_kernels import call_kernel
 from pydispatch.frontends.ops.scaling import scaled_to_one
-from pydispatch.frontends.ops.schur_kernels import complex_schur_kernel, real_schur_kernel
+from pydispatch.frontends.ops.schur_kernels import complex_schur_kernel, real_schur_kernel, split_pairs_kernel
+from pydispatch.kernels.kernel import KernelSource
 from pydispatch.patterns.types import DType
 
 
@@ -68,7 +69,7 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
     values = _values_of_schur(builder, t)
     if not a.dtype.is_complex:
         zero = shapes.full(builder, 0.0, a.shape, a.dtype)
-        t, q = _reduced_by_kernel(builder, [t, zero], [q, zero])
+        t, q = _complex_results(builder, split_pairs_kernel(DType(str(a.dtype))), [t, zero, q, zero])
 
     def vectors(columns: Tensor) -> Tensor:
         """Return eigenvectors of x from those of its Schur form, with length 1."""
@@ -169,9 +170,14 @@ def _reduced_by_kernel(builder: Builder, h: list[Tensor], q: list[Tensor]) -> tu
     if len(h) == 1:
         t, factor = call_kernel(builder, real_schur_kernel(dtype), [*h, *q])
         return t, factor
-    parts = call_kernel(builder, complex_schur_kernel(dtype), [*h, *q])
-    t, factor = (formula(builder, lambda u, v: u.with_imag(v), *parts[n : n + 2]) for n in (0, 2))
-    return t, factor
+    return _complex_results(builder, complex_schur_kernel(dtype), [*h, *q])
+
+
+def _complex_results(builder: Builder, kernel: KernelSource, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the two complex tensors that a kernel changes, given by their real and imaginary parts."""
+    parts = call_kernel(builder, kernel, operands)
+    first, second = (formula(builder, lambda u, v: u.with_imag(v), *parts[n : n + 2]) for n in (0, 2))
+    return first, second
 
 
 def _real_parts(builder: Builder, x: Tensor) -> list[Tensor]:

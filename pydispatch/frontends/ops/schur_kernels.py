@@ -97,18 +97,21 @@ def _standard_rotation(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
 
 def _standardize(h: View, q: View, i: int, row: int) -> None:
     """Rotate a block of two rows of a real matrix to its standard form."""
-    a, b, c, d = h[i, row, row], h[i, row, row + 1], h[i, row + 1, row], h[i, row + 1, row + 1]
-    cos, sin = _standard_rotation(a, b, c, d)
-    _rotate_rows(h, i, row, row, cos, sin)
-    _rotate_columns(h, i, row, row + 2, cos, sin)
-    _rotate_columns(q, i, row, q.shape[1], cos, sin)
-    half = 0.5 * (a - d)
-    if half * half + b * c >= 0.0:
-        h[i, row + 1, row] = 0.0
-    else:
-        mean = 0.5 * (h[i, row, row] + h[i, row + 1, row + 1])
-        h[i, row, row] = mean
-        h[i, row + 1, row + 1] = mean
+    # A pair that is complex by rounding errors alone has off-diagonal elements of equal signs after the first rotation,
+    # and becomes real by the second one.
+    for _ in range(2):
+        a, b, c, d = h[i, row, row], h[i, row, row + 1], h[i, row + 1, row], h[i, row + 1, row + 1]
+        cos, sin = _standard_rotation(a, b, c, d)
+        _rotate_rows(h, i, row, row, cos, sin)
+        _rotate_columns(h, i, row, row + 2, cos, sin)
+        _rotate_columns(q, i, row, q.shape[1], cos, sin)
+        half = 0.5 * (a - d)
+        if half * half + b * c >= 0.0:
+            h[i, row + 1, row] = 0.0
+        else:
+            mean = 0.5 * (h[i, row, row] + h[i, row + 1, row + 1])
+            h[i, row, row] = mean
+            h[i, row + 1, row + 1] = mean
 
 
 def _francis_step(h: View, q: View, i: int, first: int, last: int, trace: Any, det: Any) -> None:
@@ -262,14 +265,19 @@ def _complex_step(re: View, im: View, qre: View, qim: View, i: int, first: int, 
                 im[i, k, k - 1] = 0.0
                 re[i, k + 1, k - 1] = 0.0
                 im[i, k + 1, k - 1] = 0.0
-            for j in range(k, n):
-                x, y, u, v = re[i, k, j], im[i, k, j], re[i, k + 1, j], im[i, k + 1, j]
-                re[i, k, j] = pre * x - pim * y + sre * u - sim * v
-                im[i, k, j] = pre * y + pim * x + sre * v + sim * u
-                re[i, k + 1, j] = pre * u + pim * v - sre * x - sim * y
-                im[i, k + 1, j] = pre * v - pim * u - sre * y + sim * x
+            _combine_rows(re, im, i, k, pre, pim, sre, sim)
             _combine_columns(re, im, i, k, min(k + 3, last + 1), pre, pim, sre, sim)
             _combine_columns(qre, qim, i, k, n, pre, pim, sre, sim)
+
+
+def _combine_rows(re: View, im: View, i: int, k: int, pre: Any, pim: Any, sre: Any, sim: Any) -> None:
+    """Multiply rows k and k + 1, from column k on, by [[p, s], [-conj(s), conj(p)]]."""
+    for j in range(k, re.shape[2]):
+        x, y, u, v = re[i, k, j], im[i, k, j], re[i, k + 1, j], im[i, k + 1, j]
+        re[i, k, j] = pre * x - pim * y + sre * u - sim * v
+        im[i, k, j] = pre * y + pim * x + sre * v + sim * u
+        re[i, k + 1, j] = pre * u + pim * v - sre * x - sim * y
+        im[i, k + 1, j] = pre * v - pim * u - sre * y + sim * x
 
 
 def _combine_columns(re: View, im: View, i: int, k: int, end: int, pre: Any, pim: Any, sre: Any, sim: Any) -> None:
@@ -316,3 +324,37 @@ def complex_schur_kernel(dtype: DType) -> KernelSource:
             _fill_with_nan(qim, i)
 
     return KernelSource(complex_schur, 1, lambda re, im, qre, qim: re.shape[0])
+
+
+@cache
+def split_pairs_kernel(dtype: DType) -> KernelSource:
+    """Return the kernel that makes real Schur forms triangular, with exactly conjugate eigenvalues.
+
+    (re, im) is a real Schur form, whose blocks of two rows are in standard form, and (qre, qim) is multiplied by the
+    unitary factor. All are [batch, n, n] of f32 or f64. The eigenvalue with the positive imaginary part is first.
+    """
+
+    def split_pairs(
+        re: Annotated[View, dtype["batch", "n", "n"]],
+        im: Annotated[View, dtype["batch", "n", "n"]],
+        qre: Annotated[View, dtype["batch", "n", "n"]],
+        qim: Annotated[View, dtype["batch", "n", "n"]],
+    ) -> None:
+        i = group_id(0)
+        n = re.shape[2]
+        zero = dtype(0)
+        for k in range(n - 1):
+            a, b, c = re[i, k, k], re[i, k, k + 1], re[i, k + 1, k]
+            if c != 0.0:
+                # With the sign of b, (x, yi) is an eigenvector of [[a, b], [c, a]] for the eigenvalue a + |x| yi.
+                x, y = math.sqrt(abs(b)), math.sqrt(abs(c))
+                size = x * y
+                length = _length(x, y)
+                x, y = _with_sign(x, b) / length, y / length
+                _combine_rows(re, im, i, k, x, zero, zero, -y)
+                _combine_columns(re, im, i, k, k + 2, x, zero, zero, -y)
+                _combine_columns(qre, qim, i, k, n, x, zero, zero, -y)
+                re[i, k, k], re[i, k + 1, k + 1], re[i, k + 1, k] = a, a, zero
+                im[i, k, k], im[i, k + 1, k + 1], im[i, k + 1, k] = size, -size, zero
+
+    return KernelSource(split_pairs, 1, lambda re, im, qre, qim: re.shape[0])
