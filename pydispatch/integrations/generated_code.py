@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,35 @@ from pydispatch.kernels.kernel import KernelSource
 TARGETS: Mapping[str, str] = {"cpu": ".s", "cuda": ".ptx", "webgpu": ".wgsl", "vulkan": ".spv"}
 """Target -> how the file that a dump of its compilation has ends."""
 
+CPU_PARTS: Mapping[str, str] = {"vectors": ".vectors.txt", "LLVM IR": ".optimized.ll"}
+"""Further texts of a compilation for CPUs: which invocations are lanes of vectors and why not, and LLVM IR."""
+
 
 def code(kernel: KernelSource, target: str, **options: Any) -> str:
     """Return the code of a kernel for a target: assembler, PTX, WGSL or SPIR-V.
 
     SPIR-V is disassembled by spirv-dis, or listed as words if that is not installed. Errors of compiling are raised.
     """
-    from pydispatch.tuning.compile import compile as compile_
-
     if target not in TARGETS:
         raise InvalidArgumentError(f"code: target: expected one of {', '.join(TARGETS)}, got {target!r}")
+    (text,) = _texts(kernel, target, [TARGETS[target]], **options)
+    return text
+
+
+def _texts(kernel: KernelSource, target: str, endings: Sequence[str], **options: Any) -> list[str]:
+    """Compile a kernel for a target, and return the texts of the dumped files with these endings; "" without file."""
+    from pydispatch.tuning.compile import compile as compile_
+
     with tempfile.TemporaryDirectory() as folder:
-        compile_(kernel.mlir(), targets=target, dump=folder, **options)
-        file = next(path for path in sorted(Path(folder).iterdir()) if path.name.endswith(TARGETS[target]))
-        return _disassembled(file) if file.suffix == ".spv" else file.read_text()
+        compile_(kernel, targets=target, dump=folder, **options)
+        files = sorted(Path(folder).iterdir())
+        dumped = [next((file for file in files if file.name.endswith(ending)), None) for ending in endings]
+        return ["" if file is None else _text(file) for file in dumped]
+
+
+def _text(file: Path) -> str:
+    """Return the text of a dumped file."""
+    return _disassembled(file) if file.suffix == ".spv" else file.read_text()
 
 
 def _disassembled(file: Path) -> str:
@@ -43,11 +58,15 @@ def _disassembled(file: Path) -> str:
 
 
 def html_of(kernel: KernelSource) -> str:
-    """Return a kernel in a notebook: its source, and beside it the code for each target, or why there is none."""
+    """Return a kernel in a notebook: its source, and beside it the code for each target, or why there is none; for CPUs
+    also what became vectors, and LLVM IR.
+    """
     texts = [("Python", kernel.source.text)]
-    for target in TARGETS:
+    for target, ending in TARGETS.items():
+        parts = {target: ending, **(CPU_PARTS if target == "cpu" else {})}
         try:
-            texts.append((target, code(kernel, target)))
+            texts += zip(parts, _texts(kernel, target, list(parts.values())), strict=True)
         except Error as error:
             texts.append((target, str(error)))
+    texts = [(title, text) for title, text in texts if text]
     return paragraph(repr(kernel)) + columns(texts)

@@ -45,10 +45,34 @@ class Reader(HTMLParser):
 
 def test_a_kernel_shows_its_source_and_its_code() -> None:
     shown = Reader(halved._repr_html_()).texts
-    assert shown["b"] == ["Python", "cpu", "cuda", "webgpu", "vulkan"]
-    source, assembler, ptx, wgsl, spirv = shown["pre"]
+    assert shown["b"] == ["Python", "cpu", "LLVM IR", "cuda", "webgpu", "vulkan"]
+    source, assembler, llvm, ptx, wgsl, spirv = shown["pre"]
     assert source.startswith("@pd.kernel(workgroup=64)\ndef halved(") and "# <b>bold</b> stays text" in source
-    assert "ret" in assembler and ".entry" in ptx and "@compute" in wgsl and "OpEntryPoint" in spirv
+    assert (
+        "define" in llvm and "ret" in assembler and ".entry" in ptx and "@compute" in wgsl and "OpEntryPoint" in spirv
+    )
+
+
+@pd.kernel(workgroup=64)
+def counted(x: Vector, y: Vector, bins: Annotated[pd.View, pd.i32[4]]) -> None:
+    i = pd.global_id(0)
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += x[j]
+    y[i] = total
+    pd.barrier()
+    for _ in range(3):
+        pd.atomic_add(bins, i % 4, 1)
+
+
+def test_what_became_vectors_and_why_not() -> None:
+    shown = Reader(counted._repr_html_()).texts
+    assert shown["b"][:3] == ["Python", "cpu", "vectors"]
+    first, second = shown["pre"][2].splitlines()
+    line = counted.__wrapped__.__code__.co_firstlineno
+    assert first.startswith(f"test_notebooks.py:{line + 2}: ") and "lanes of vectors, 16 at a time" in first
+    assert second.startswith(f"test_notebooks.py:{line + 9}: ")
+    assert second.endswith("no lanes of vectors: 'memref.atomic_rmw' has effects")
 
 
 def test_a_kernel_that_is_none_says_why() -> None:

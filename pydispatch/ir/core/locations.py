@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from xdsl.dialects.builtin import FileLineColLoc
@@ -19,6 +20,7 @@ LONGEST_LINE = 2000
 """Characters of a line that errors show."""
 
 
+_STATED_LINE = re.compile(r'loc\("([^"]+)":(\d+):\d+\)$')
 _ORIGIN = re.compile(r"(#loc\d*) = loc(\()")
 _ORIGIN_NAME = re.compile(r'\((?:fused(?:<[^>]*>)?\[|callsite\()?(?:"([^"\\]*)"|(#loc\d*))')
 _LONGEST_CHAIN = 64
@@ -176,6 +178,13 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
             return location
         item = item.parent_op()
     return None
+
+
+def stated_line(location: Location) -> str:
+    """Return "file:line" of the `loc("file":line:column)` at the end of a line of text, or else of the text itself."""
+    stated = _STATED_LINE.search(location.text)
+    file, line = (stated[1], stated[2]) if stated else (location.file, location.line)
+    return f"{Path(file).name}:{line}"
 
 
 def set_location(new_op: Operation, like: Operation | SSAValue) -> None:

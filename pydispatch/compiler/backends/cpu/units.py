@@ -51,6 +51,7 @@ class Unit:
         elsewhere: Symbols that other units define.
         stem: Part of the names of dumped files.
         has_blocks: Whether a kernel computes a product in register blocks of several rows.
+        notes: Lines that say which invocations are lanes of vectors, or why not.
     """
 
     variant: Variant
@@ -59,6 +60,7 @@ class Unit:
     elsewhere: frozenset[str] = frozenset()
     stem: str = ""
     has_blocks: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -90,31 +92,32 @@ class Units:
         symbols = symbols_of(resolve_fallbacks(variant.module, provided))
         calls = any(is_declaration(function) for function in symbols.functions.values())
         if len(variant.exports) == 1 or variant.objects or variant.constants or calls:
-            text = self._emit(variant.executable, variant.exports, symbols)
+            text, notes = self._emit(variant.executable, variant.exports, symbols)
             blocks = _has_blocks(symbols, variant.exports)
-            yield Unit(variant, text, frozenset([QUERY_SYMBOL]), has_blocks=blocks)
+            yield Unit(variant, text, frozenset([QUERY_SYMBOL]), has_blocks=blocks, notes=notes)
             return
         for export in variant.exports:
-            text = self._emit(None, (export,), symbols)
+            text, notes = self._emit(None, (export,), symbols)
             one = replace(variant, exports=(export,), location=export.location or variant.location)
             visible, blocks = frozenset([export_symbol(export.name)]), _has_blocks(symbols, [export])
-            yield Unit(one, text, visible, stem=export.name, has_blocks=blocks)
+            yield Unit(one, text, visible, stem=export.name, has_blocks=blocks, notes=notes)
         kernels = [export_symbol(export.name) for export in variant.exports]
         yield replace(self._library(kernels, self._pages), elsewhere=frozenset(kernels))
 
-    def _emit(self, executable: str | None, exports: Sequence[Export], symbols: Symbols) -> str:
+    def _emit(self, executable: str | None, exports: Sequence[Export], symbols: Symbols) -> tuple[str, tuple[str, ...]]:
         """Generate the LLVM IR of exports, and record their alignment, imports and pages. executable: the name in the
-        library tables; None for a module without tables.
+        library tables; None for a module without tables. Return the text and the notes of a `Unit`.
         """
         machine, constants = self.machine, self.variant.constants
         functions = None if executable is None else symbols.functions
         platform = CpuPlatform(machine.arch, machine.has, executable, exports, constants, functions)
-        text = emit_module(symbols, platform, [export.name for export in exports])
+        notes: list[str] = []
+        text = emit_module(symbols, platform, [export.name for export in exports], notes=notes)
         self.alignment = max(self.alignment, platform.alignment)
         self.imports = tuple(str(entry) for entry in platform.imports)
         self.signatures = platform.import_calls.signatures
         self._pages += platform.pages
-        return text
+        return text, tuple(notes)
 
     def _tables_of_objects(self, whole: bool) -> Unit:
         """Build the unit of a variant whose kernels are all in the user's objects; the exports are C functions.
@@ -187,6 +190,8 @@ class UnitContext:
             return self.dump and self.dump(f".{unit.stem}{suffix}" if unit.stem else suffix, content)
 
         shown: list[tuple[str, bytes | str]] = [(".ll", unit.text)]
+        if unit.notes:
+            shown.append((".vectors.txt", "\n".join(unit.notes) + "\n"))
         try:
             with self.clock("parse"):
                 opened = llvm.opened(unit.text, self.machine)

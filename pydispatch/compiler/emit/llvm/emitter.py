@@ -53,11 +53,13 @@ def emit_module(
     platform: Platform[FunctionEmitter],
     exports: Sequence[str],
     subjects: tuple[ModuleType, ...] = SUBJECTS,
+    notes: list[str] | None = None,
 ) -> str:
     """Return the LLVM IR text of the functions `exports` of a kernel IR module and all functions that they call.
 
     symbols: what the module defines; affine operations and views of functions are expanded in place.
-    subjects: the modules whose `ROWS` lower operations. Raises CompileError, at the op, for whatever has no lowering.
+    subjects: the modules whose `ROWS` lower operations. notes: receives the lines of `vectorize_outer_loops`. Raises
+    CompileError, at the op, for whatever has no lowering.
     """
     writer = ModuleWriter(symbols, platform.fallible, lowerings(subjects))
 
@@ -66,7 +68,9 @@ def emit_module(
         expand(function)
         take_steps_together(function)
         if platform.arch != "nvptx64":
-            vectorize_outer_loops(function)
+            lines = vectorize_outer_loops(function)
+            if notes is not None:
+                notes.extend(lines)
         split_index_sets(function)
         expand_integers(function, TargetIntegers(has_word_counts=platform.shifts_by_words))
         return FunctionEmitter(writer, platform, function, exported).run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
@@ -36,6 +38,7 @@ class Lanes:
         width: Lanes of a strip: all iterations if a loop begins at another counter in each of them, otherwise `LANES`.
         loops: The sequential loops that are interchanged, and the branches that contain them.
         hoisted: Strided loads that are executed before the loop whose body contains them.
+        refusal: The operation because of which the loop stays as it is, and why; None if it is interchanged.
     """
 
     def __init__(self, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> None:
@@ -47,28 +50,34 @@ class Lanes:
         self.formulas: set[SSAValue] = {lane}
         self.loops: set[Operation] = set()
         self.hoisted: dict[Block, list[memref.LoadOp]] = {}
+        self.refusal: tuple[Operation, str] | None = None
         high = known(loop.upperBound[-1])
         self._iterations = high if isinstance(high, int) else 0
         self.width = LANES
 
     @classmethod
-    def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> Lanes | None:
-        """Return the lanes of a parallel loop; None if strips of it are not worth it, or not possible.
+    def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> Lanes:
+        """Return the lanes of a parallel loop; with a refusal if strips of it are not worth it, or not possible.
 
         read_only: the memrefs that the function does not write.
         """
-        low, high, step = (known(side[-1]) for side in (loop.lowerBound, loop.upperBound, loop.step))
-        is_long = not isinstance(high, int) or high >= LANES
-        if loop.initVals or low != 0 or step != 1 or not is_long:
-            return None
         lanes = cls(loop, read_only)
+        low, high, step = (known(side[-1]) for side in (loop.lowerBound, loop.upperBound, loop.step))
         block = loop.body.block
-        fills = lanes._covers(block) and (lanes.loops or (_is_cut_short(loop) and lanes._fills_vectors(block)))
-        return lanes if fills and lanes._count_values() * 8 * lanes.width <= MOST_BYTES else None
+        if isinstance(high, int) and high < LANES:
+            lanes._refuse(loop, f"there are fewer than {LANES} invocations along axis 0")
+        elif loop.initVals or low != 0 or step != 1:
+            lanes._refuse(loop, "the loop is a reduction, or does not begin at 0")
+        elif lanes._covers(block) and not lanes.loops and not (_is_cut_short(loop) and lanes._fills_vectors(block)):
+            lanes._refuse(loop, "there is no loop in it")
+        if len(lanes.varying - lanes.formulas) * 8 * lanes.width > MOST_BYTES:
+            lanes._refuse(loop, "there are too many variables")
+        return lanes
 
-    def _count_values(self) -> int:
-        """Return an upper bound of the values that are stored for each lane."""
-        return len(self.varying - self.formulas)
+    def _refuse(self, op: Operation, reason: str) -> bool:
+        """Record why the loop has no lanes, unless a reason is known already, and return False."""
+        self.refusal = self.refusal or (op, reason)
+        return False
 
     def is_uniform(self, op: Operation) -> bool:
         """Return whether an operation has one result for all lanes, and no effect."""
@@ -98,10 +107,10 @@ class Lanes:
             return self._covers_if(op)
         if isinstance(op, _PLAIN):
             self.varying.update(op.results)
-            return not op.regions
+            return not op.regions or self._refuse(op, "it is a reduction")
         info = info_of(op)
         if op.regions or not (info.is_pure or op.name == _SAME_FOR_ALL):
-            return False
+            return self._refuse(op, f"'{op.name}' has effects")
         operands = self.varying.intersection(op.operands)
         if operands:
             self.varying.update(op.results)
@@ -117,8 +126,13 @@ class Lanes:
         self.varying.update(op.results)
         if any(inner in self.loops for block in blocks for inner in block.ops):
             self.loops.add(op)
-            return all(_fits(result.type) for result in op.results)
+            return self._fit(op, op.results)
         return True
+
+    def _fit(self, op: Operation, values: Sequence[SSAValue]) -> bool:
+        """Return whether values of an operation can be stored for each lane."""
+        odd = next((value.type for value in values if not _fits(value.type)), None)
+        return odd is None or self._refuse(op, f"values of {odd} cannot be stored for each lane")
 
     def _covers_for(self, op: scf.ForOp) -> bool:
         counter, *carried = op.body.block.args
@@ -127,13 +141,14 @@ class Lanes:
             self.formulas.add(counter)
             self.width = self._iterations
         elif not self.varying.isdisjoint((op.lb, op.ub, op.step)):
-            return False
+            return self._refuse(op, "the bounds of the loop differ between invocations")
         self.varying.update(carried)
         self.varying.update(op.results)
         self.loops.add(op)
-        covers = self._covers(op.body.block) and self._fills_vectors(op.body.block)
+        if not (self._covers(op.body.block) and self._fills_vectors(op.body.block) and self._fit(op, op.results)):
+            return False
         may_hoist = self.counters(op) is None  # otherwise some lanes may take no step
-        return covers and (may_hoist or op.body.block not in self.hoisted) and all(_fits(r.type) for r in op.results)
+        return may_hoist or op.body.block not in self.hoisted or self._refuse(op, "it reads memory with a stride")
 
     def _covers_while(self, op: scf.WhileOp) -> bool:
         """As `_covers`. The regions are executed for lanes that have left the loop, too, so they must be pure."""
@@ -141,12 +156,12 @@ class Lanes:
         for inner in (inner for block in blocks for inner in walk(block)):
             is_pure = info_of(inner).is_pure and not info_of(inner).traps and not inner.regions
             if not is_pure and not isinstance(inner, scf.IfOp | scf.YieldOp | scf.ConditionOp):
-                return False
+                return self._refuse(inner, "a loop that may end early has memory or loops in it")
         for block in blocks:
             self.varying.update(block.args)
         self.varying.update(op.results)
         self.loops.add(op)
-        return all(_fits(value.type) for block in blocks for value in block.args) and all(map(self._covers, blocks))
+        return self._fit(op, [value for block in blocks for value in block.args]) and all(map(self._covers, blocks))
 
     def _fills_vectors(self, block: Block) -> bool:
         """Return whether the accesses of a loop body are contiguous in the lanes, or loads that are the same for all.
@@ -162,7 +177,8 @@ class Lanes:
                 continue
             is_invariant = op.parent is block and all(self._is_invariant(index, block) for index in op.indices)
             if isinstance(op, memref.StoreOp) or op.memref not in self._read_only or not is_invariant:
-                return False
+                verb = "writes" if isinstance(op, memref.StoreOp) else "reads"
+                return self._refuse(op, f"it {verb} memory with a stride")
             self.hoisted.setdefault(block, []).append(op)
         return True
 

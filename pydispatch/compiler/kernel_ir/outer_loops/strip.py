@@ -1,0 +1,324 @@
+"""Emission of the body of a parallel loop for a strip of lanes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import INDEX, TRUTH, Build, Index, known
+from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
+from pydispatch.compiler.kernel_ir.outer_loops.lanes import LANES, Lanes, is_inside
+from pydispatch.ir.core.walk import walk
+
+Copies = dict[SSAValue, SSAValue]
+"""Values of the original loop to their copies."""
+Stores = Sequence[tuple[SSAValue, SSAValue]]
+"""Values of the original loop, and for each the memory of its lanes."""
+
+
+class Strip:
+    """Emitter of the body of a parallel loop for a strip of lanes.
+
+    Attributes:
+        copies: Values that are the same for all lanes.
+        first: For each value that grows by 1 from lane to lane, its value in lane 0 of the strip.
+        memories: The memory of each other varying value that is used after the loop over lanes that computes it.
+        width: Lanes that the code that is emitted is for.
+    """
+
+    def __init__(self, loop: scf.ParallelOp, lanes: Lanes, first: Index, copies: Copies) -> None:
+        self.lanes = lanes
+        self.loop = loop
+        self.copies = copies
+        self.first: dict[SSAValue, Index] = {lanes.lane: first}
+        self.memories: Copies = {}
+        self.width = lanes.width
+
+    def block(self, build: Build, block: Block, stores: Stores) -> None:
+        """Emit the operations of a block for all lanes, and at its end stores."""
+        *operations, terminator = block.ops
+        hoisted = self.lanes.hoisted.get(block, ())
+        pending: list[Operation] = []
+        for op in operations:
+            if op in self.lanes.loops:
+                self._emit_loop(build, op, pending)
+                pending = []
+            elif self.lanes.is_uniform(op):
+                build.insert(op.clone(self.copies))
+            elif not self._is_formula(op) and op not in hoisted:
+                pending.append(op)
+        self._over_lanes(build, pending, stores, terminator)
+
+    def _is_formula(self, op: Operation) -> bool:
+        return bool(op.results) and self.lanes.formulas.issuperset(op.results)
+
+    def _emit_loop(self, build: Build, op: Operation, pending: Sequence[Operation]) -> None:
+        """Emit a loop, or a branch with loops, after the pending operations before it."""
+        if isinstance(op, scf.ForOp):
+            self._emit_for(build, op, pending)
+        elif isinstance(op, scf.WhileOp):
+            self._emit_while(build, op, pending)
+        else:
+            assert isinstance(op, scf.IfOp)
+            self._emit_if(build, op, pending)
+
+    def _emit_for(self, build: Build, op: scf.ForOp, pending: Sequence[Operation]) -> None:
+        counter, *carried = op.body.block.args
+        memories = [self._memory(build, value.type) for value in carried]
+        self._over_lanes(build, pending, list(zip(op.iter_args, memories, strict=True)), op)
+        self.memories.update(zip(carried, memories, strict=True))
+        self.memories.update(zip(op.results, memories, strict=True))
+        terminator = op.body.block.last_op
+        assert terminator is not None
+        stores = list(zip(terminator.operands, memories, strict=True))
+        counters = self.lanes.counters(op)
+        if counters is not None:
+            upper = known(op.ub)
+            assert isinstance(upper, int)
+            for start in counters:
+                self.first[counter], self.width = start, min(self.lanes.width, upper - start)
+                self.block(build, op.body.block, stores)
+            self.width = self.lanes.width
+            return
+
+        def body(inner: Build, at: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+            self.copies[counter] = at
+            self.block(inner, op.body.block, stores)
+            return ()
+
+        lower, upper, step = (known(self.copies.get(bound, bound)) for bound in (op.lb, op.ub, op.step))
+        hoisted = self.lanes.hoisted.get(op.body.block, ())
+        if not hoisted:
+            build.loop(lower, upper, step, (), body)
+            return
+        inner = build.when(build.compare("slt", lower, upper))
+        self._hoist(inner, hoisted)
+        inner.loop(lower, upper, step, (), body)
+        inner.end()
+
+    def _hoist(self, build: Build, loads: Sequence[memref.LoadOp]) -> None:
+        """Emit strided loads for each lane, without a loop: LLVM would make a loop over gaps no vector."""
+        for op in loads:
+            self.memories[op.res] = self._memory(build, op.res.type)
+        for index in range(self.width):
+            lane = build.value(index)
+            copies = self._copies_of(build, lane)
+            self._clone(build, loads, lane, copies)
+            for op in loads:
+                build.op(memref.StoreOp.get(copies[op.res], self.memories[op.res], [lane]))
+
+    def _emit_if(self, build: Build, op: scf.IfOp, pending: Sequence[Operation]) -> None:
+        for result in op.results:
+            self.memories[result] = self._memory(build, result.type)
+        if op.cond not in self.lanes.varying:
+            self._over_lanes(build, pending, (), op)
+            branches = [functools.partial(self._emit_branch, op, region) for region in op.regions]
+            self._choose(build, self.copies.get(op.cond, op.cond), *branches)
+            return
+        memory = self._memory(build, TRUTH)
+        self._over_lanes(build, pending, [(op.cond, memory)], op)
+        self.memories.setdefault(op.cond, memory)
+        chosen = next(region for region in op.regions if any(inner in self.lanes.loops for inner in region.block.ops))
+
+        def takes_other(inner: Build, lane: SSAValue, _: Copies) -> SSAValue:
+            value = inner.let(memref.LoadOp.get(memory, [lane]))
+            is_first = chosen is op.true_region
+            return inner.let(arith.XOrIOp(value, inner.entry.constant(1, TRUTH))) if is_first else value
+
+        lane_by_lane = functools.partial(self._lane_by_lane, op)
+        self._choose(
+            build, self._any_lane(build, takes_other), lane_by_lane, functools.partial(self._emit_branch, op, chosen)
+        )
+
+    def _emit_branch(self, op: scf.IfOp, region: Region, build: Build) -> None:
+        """Emit a region of a branch for all lanes."""
+        if region.blocks:
+            terminator = region.block.last_op
+            assert terminator is not None
+            results = [self.memories[result] for result in op.results]
+            self.block(build, region.block, list(zip(terminator.operands, results, strict=True)))
+
+    def _choose(
+        self, build: Build, condition: SSAValue, first: Callable[[Build], None], second: Callable[[Build], None]
+    ) -> None:
+        """Emit an scf.if without results. first: emits what is done if the condition holds; second: otherwise."""
+        blocks = Block(), Block()
+        for emit, block in zip((first, second), blocks, strict=True):
+            inner = build.inside(block)
+            emit(inner)
+            inner.end()
+        build.op(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
+
+    def _lane_by_lane(self, op: scf.IfOp, build: Build) -> None:
+        """Emit a branch for one lane after another.
+
+        It has memories of its own: those that single lanes are read from and written to do not become registers.
+        """
+        read = {operand for inner in (op, *_inner_operations(op)) for operand in inner.operands}
+        shared = self.memories
+        self.memories = {
+            value: self._memory(build, value.type) for value in shared if value in read or value in op.results
+        }
+
+        def copy(values: Sequence[SSAValue], source: Copies, target: Copies) -> None:
+            def body(inner: Build, lane: SSAValue, _: Copies) -> None:
+                for value in values:
+                    loaded = inner.let(memref.LoadOp.get(source[value], [lane]))
+                    inner.op(memref.StoreOp.get(loaded, target[value], [lane]))
+
+            if values:
+                self._loop(build, body)
+
+        copy([value for value in self.memories if value in read], shared, self.memories)
+        self._over_lanes(build, [op], (), None)
+        copy(op.results, self.memories, shared)
+        self.memories = shared
+
+    def _emit_while(self, build: Build, op: scf.WhileOp, pending: Sequence[Operation]) -> None:
+        """Emit a loop that runs until no lane continues. The results of a lane stay as they are once it has ended."""
+        before, after = op.before_region.block, op.after_region.block
+        carried = [self._memory(build, value.type) for value in before.args]
+        results = [self._memory(build, value.type) for value in op.results]
+        active = self._memory(build, TRUTH)
+        truth = build.entry.constant(1, TRUTH)
+        self._over_lanes(build, pending, [*zip(op.arguments, carried, strict=True), (truth, active)], op)
+        self.memories.update(zip(before.args, carried, strict=True))
+        for values in (after.args, op.results):
+            self.memories.update(zip(values, results, strict=True))
+        condition, repeat = before.last_op, after.last_op
+        assert isinstance(condition, scf.ConditionOp) and repeat is not None
+
+        def test(inner: Build, lane: SSAValue, copies: Copies) -> SSAValue:
+            self._clone(inner, [child for child in before.ops if child is not condition], lane, copies)
+            was_active = inner.let(memref.LoadOp.get(active, [lane]))
+            for value, memory in zip(condition.args, results, strict=True):
+                old = inner.let(memref.LoadOp.get(memory, [lane]))
+                new = self._resolve(inner, value, lane, copies)
+                inner.op(memref.StoreOp.get(inner.let(arith.SelectOp(was_active, new, old)), memory, [lane]))
+            goes_on = inner.let(arith.AndIOp(was_active, self._resolve(inner, condition.condition, lane, copies)))
+            inner.op(memref.StoreOp.get(goes_on, active, [lane]))
+            return goes_on
+
+        head, body = Block(), Block()
+        test_build, body_build = build.inside(head), build.inside(body)
+        test_build.op(scf.ConditionOp(self._any_lane(test_build, test)))
+        operations = [child for child in after.ops if child is not repeat]
+        self._over_lanes(body_build, operations, list(zip(repeat.operands, carried, strict=True)), repeat)
+        body_build.end()
+        build.op(scf.WhileOp([], [], Region(head), Region(body)))
+
+    def _memory(self, build: Build, type_: Attribute) -> SSAValue:
+        """Allocate an element for each lane."""
+        allocation = memref.AllocaOp.get(type_, shape=[self.lanes.width])
+        allocation.location = build.like.location
+        build.entry.insert(allocation)
+        return allocation.results[0]
+
+    def _over_lanes(
+        self, build: Build, operations: Sequence[Operation], stores: Stores, consumer: Operation | None
+    ) -> None:
+        """Emit a loop over the lanes with operations of one block.
+
+        stores: at the end of an iteration. consumer: an operation whose operands are among `stores`.
+        """
+        for op in operations:
+            for result in op.results:
+                if result not in self.memories and self._is_used_elsewhere(result, operations, consumer):
+                    self.memories[result] = self._memory(build, result.type)
+        kept = [
+            (result, self.memories[result]) for op in operations for result in op.results if result in self.memories
+        ]
+        if not operations and not stores:
+            return
+
+        def body(inner: Build, lane: SSAValue, copies: Copies) -> None:
+            self._clone(inner, operations, lane, copies)
+            values = [(self._resolve(inner, value, lane, copies), memory) for value, memory in (*kept, *stores)]
+            for value, memory in values:
+                inner.op(memref.StoreOp.get(value, memory, [lane]))
+
+        self._loop(build, body)
+
+    def _is_used_elsewhere(self, value: SSAValue, operations: Sequence[Operation], consumer: Operation | None) -> bool:
+        block = operations[0].parent
+        assert block is not None
+        for use in value.uses:
+            around: Operation | None = use.operation
+            if around is consumer:
+                continue
+            while around is not None and around.parent is not block:
+                around = around.parent_op()
+            if around not in operations:
+                return True
+        return False
+
+    def _loop(self, build: Build, body: Callable[[Build, SSAValue, Copies], None]) -> None:
+        block = Block(arg_types=[INDEX])
+        inner = build.inside(block)
+        body(inner, block.args[0], self._copies_of(inner, block.args[0]))
+        inner.op(scf.ReduceOp())
+        self._parallel(build, block, ())
+
+    def _parallel(self, build: Build, body: Block, initial: Sequence[SSAValue]) -> Operation:
+        """Emit a loop over the lanes of the strip."""
+        lower, upper, step = ([build.value(index)] for index in (0, self.width, 1))
+        loop = build.op(scf.ParallelOp(lower, upper, step, Region(body), initial))
+        if self.width == LANES:
+            loop.attributes[ONE_VECTOR] = UnitAttr()
+        return loop
+
+    def _any_lane(self, build: Build, body: Callable[[Build, SSAValue, Copies], SSAValue]) -> SSAValue:
+        """Emit a loop over the lanes, and return whether `body` holds for one of them."""
+        block, combine = Block(arg_types=[INDEX]), Block(arg_types=[TRUTH, TRUTH])
+        inner, combined = build.inside(block), build.inside(combine)
+        value = body(inner, block.args[0], self._copies_of(inner, block.args[0]))
+        either = combined.let(arith.OrIOp(combine.args[0], combine.args[1]))
+        combined.op(scf.ReduceReturnOp(either))
+        inner.op(scf.ReduceOp([value], [Region(combine)]))
+        (result,) = self._parallel(build, block, [build.entry.constant(0, TRUTH)]).results
+        return result
+
+    def _copies_of(self, build: Build, lane: SSAValue) -> Copies:
+        """Return the values that are known at the beginning of an iteration."""
+        firsts = {value: build.value(build.plus(first, lane)) for value, first in self.first.items()}
+        return {**self.copies, **firsts}
+
+    def _clone(self, build: Build, operations: Sequence[Operation], lane: SSAValue, copies: Copies) -> None:
+        for op in operations:
+            for inner in (op, *_inner_operations(op)):
+                for operand in inner.operands:
+                    self._resolve(build, operand, lane, copies, op)
+            build.insert(op.clone(copies))
+
+    def _resolve(
+        self, build: Build, value: SSAValue, lane: SSAValue, copies: Copies, user: Operation | None = None
+    ) -> SSAValue:
+        """Return the copy of a value in an iteration: computed, loaded from its memory, or rematerialized.
+
+        user: an operation whose own regions may define the value.
+        """
+        if value in copies:
+            return copies[value]
+        if value in self.memories:
+            copies[value] = build.let(memref.LoadOp.get(self.memories[value], [lane]))
+        elif isinstance(value, OpResult) and self.lanes.is_rematerialized(value) and not _defines(user, value):
+            for operand in value.op.operands:
+                self._resolve(build, operand, lane, copies)
+            build.insert(value.op.clone(copies))
+        return copies.get(value, value)
+
+
+def _inner_operations(op: Operation) -> Iterator[Operation]:
+    """Yield the operations in the regions of an operation."""
+    return (child for region in op.regions for block in region.blocks for child in walk(block))
+
+
+def _defines(user: Operation | None, value: SSAValue) -> bool:
+    """Return whether a region of an operation defines a value."""
+    if user is None or not isinstance(value, OpResult):
+        return False
+    return any(is_inside(value.op, block) for region in user.regions for block in region.blocks)
