@@ -394,7 +394,10 @@ def test_functions_of_programs_are_listed() -> None:
     assert listed() in document, "python -m pydispatch.programs.names prints the list"
 
 
-@pytest.mark.parametrize("name", ["asynchronous", "batch-inference", "host-commands", "language", "llm", "tuning"])
+@pytest.mark.parametrize(
+    "name",
+    ["asynchronous", "batch-inference", "host-commands", "language", "llm", "match-and-replace", "tuning"],
+)
 def test_pages_run_as_they_stand(name: str, folder: Path) -> None:
     """All blocks of a page but those of other packages, in order, in a fresh folder."""
     found = [block for block in blocks(f"docs/{name}.md", "python") if "integrations.ray" not in block]

@@ -1,17 +1,24 @@
-"""The shaders of docs/webgpu.md."""
+"""The first code and the shaders of docs/webgpu.md."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
+import pytest
+from documents import ROOT, blocks
 from webgpu_programs import source
 
 import pydispatch as pd
 
-ROOT = Path(__file__).parents[2]
-KERNEL, FUNCTION = re.findall(r"```wgsl\n(.*?)```", (ROOT / "docs" / "webgpu.md").read_text(), re.DOTALL)[:2]
+KERNEL, FUNCTION = blocks("docs/webgpu.md", "wgsl")[:2]
+
+
+def test_the_first_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    code = blocks("docs/webgpu.md", "python")[0]
+    exec(code, {})
+    assert code.endswith(f"# {capsys.readouterr().out}")
 
 
 def test_the_kernel_and_the_function_of_the_document(tmp_path: Path) -> None:
