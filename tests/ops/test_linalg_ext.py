@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pydispatch as pd
+from pydispatch.compiler.driver.pipeline import compile_to
 
 SIZES = st.sampled_from(["static", "dynamic", "mixed"])
 LENGTH = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17])
@@ -71,13 +72,38 @@ def test_topk(shape, place, count, element, indices, more, given_, sizes, seed, 
 @pytest.mark.parametrize("sizes", ["static", "dynamic"])
 @pytest.mark.parametrize("count", [1, 3, 8, 20])
 def test_topk_of_many(count, sizes):
-    """Of long rows only the first elements of runs are merged."""
+    """Of long rows only the first elements of runs are merged, and few are selected, in segments."""
     bodies = []
-    for shape, along in (((1000,), 0), ((2, 129), 1), ((129, 3), 0)):
+    for shape, along in (((1000,), 0), ((2, 129), 1), ((129, 3), 0), ((2, 2100), 1)):
         body = Body(sizes, seed=count)
         orderings.topk(body, shape, along, count, "i16", "i32", True, False)
         bodies.append(body)
     run(*bodies)
+
+
+@pytest.mark.parametrize("sizes", [("2, 5",), ("2, 5", "2, 40"), ("2, 5", "1, 5")])
+def test_slices_of_a_sort(sizes):
+    """Where only the same first elements are read, no more are sorted."""
+    slices, types = [], []
+    for i, size in enumerate(sizes):
+        types.append(f"tensor<{size.replace(', ', 'x')}xf32>")
+        slices.append(f"%s{i} = tensor.extract_slice %r[0, 0] [{size}] [1, 1] : tensor<2x2100xf32> to {types[-1]}")
+    text = f"""func.func @f(%x: tensor<2x2100xf32>) -> ({", ".join(types)}) {{
+      %r = iree_linalg_ext.sort dimension(1) outs(%x : tensor<2x2100xf32>) {{
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.cmpf ogt, %a, %b : f32
+        iree_linalg_ext.yield %c : i1
+      }} -> tensor<2x2100xf32>
+      {chr(10).join(slices)}
+      return {", ".join(f"%s{i}" for i in range(len(sizes)))} : {", ".join(types)}
+    }}"""
+    x = np.random.default_rng(3).integers(-300, 300, (2, 2100)).astype(np.float32)
+    results = pd.device("cpu").load(pd.compile(text)).f(x)
+    for size, result in zip(sizes, results if len(sizes) > 1 else [results], strict=True):
+        rows, count = map(int, size.split(", "))
+        np.testing.assert_array_equal(result, -np.sort(-x[:rows], 1)[:, :count])
+    has_whole_rows = "tensor<2x2304xf32>" in compile_to("dispatches", text)  # in 9 blocks of 256
+    assert has_whole_rows == (len(sizes) > 1)
 
 
 def test_topk_of_too_few():

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, cf, math, tensor
+from xdsl.dialects import arith, cf, math, scf, tensor
 from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.kernel import UNPREDICTABLE
 from pydispatch.compiler.normalize.build import Build
@@ -18,6 +18,12 @@ from pydispatch.compiler.normalize.linalg_ext.code import LoopBody, element_of, 
 from pydispatch.compiler.normalize.linalg_ext.rows import Mixed, as_value, blocks_of, joined_blocks, size_of
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.structure import shape_of
+
+MOST_SELECTED = 16
+"""Most elements of a row that are selected by insertion: they stay in registers. More of them are merged."""
+
+SEGMENT = 1024
+"""Least elements of a segment of a row: a segment is one thread's, and shorter ones insert more of their elements."""
 
 BLOCK = 256
 """Elements of a block: its bisection costs little beside them, and long rows have many blocks."""
@@ -65,6 +71,8 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
     kept, so that every pass has half as many left.
     """
     length, size = 1 << (count - 1).bit_length(), size_of(build, tensors[0], 1)
+    if isinstance(size, int) and count <= min(MOST_SELECTED, size // 4):
+        return _selected(build, tensors, size, before, count)
     if isinstance(size, int) and size < 4 * length:
         return sorted_rows(build, tensors, before)
     if isinstance(size, SSAValue):
@@ -80,6 +88,60 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
 
     passes = as_value(build, _passes(build, blocks_of(build, size, length), None))
     return host_loop(build, passes, [as_value(build, size), *runs], again)[1:]
+
+
+def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Before, count: int) -> list[SSAValue]:
+    """Return the first `count` elements in order of each row: one pass inserts each element that precedes the last of
+    the elements that were selected so far. Segments of a long row are selected from in parallel, then from what they
+    have selected. size: elements of a row.
+    """
+    segments = max(1, size // SEGMENT)
+    length, rows, width = size // segments, shape_of(tensors[0].type)[0], len(tensors)
+    dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
+
+    def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
+        row, segment = at
+        start = code.times(segment, code.index(length))
+        is_last = code.equal(segment, code.index(segments - 1))
+        steps = code.either(is_last, code.index(size - (segments - 1) * length), code.index(length))
+
+        def pass_over(inner: LoopBody, place: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+            new = [inner.extract(t, [row, inner.plus(start, place)]) for t in tensors]
+            is_early = inner.less(place, inner.index(count))
+            enters = inner.add(arith.OrIOp(is_early, before(inner, new, carried[-width:])))
+            then, other = LoopBody([]), LoopBody([])
+            then.block.add_op(scf.YieldOp(*_inserted(then, before, place, new, carried)))
+            other.block.add_op(scf.YieldOp(*carried))
+            branch = scf.IfOp(enters, [v.type for v in carried], Region(then.block), Region(other.block))
+            inner.block.add_op(branch)
+            return list(branch.results)
+
+        return code.loop(steps, [code.extract(t, [row, start]) for t in tensors] * count, pass_over)
+
+    def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        return carried[width:] + carried[:width], carried[:width]
+
+    types = [TensorType(element_of(t), [rows, segments, count]) for t in tensors]
+    selected = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, first, step)]
+    return selected if segments == 1 else _selected(build, selected, segments * count, before, count)
+
+
+def _inserted(
+    code: LoopBody, before: Before, place: SSAValue, new: list[SSAValue], carried: list[SSAValue]
+) -> list[SSAValue]:
+    """Insert the element at position `place` into selected elements, after equal ones, and return as many of them.
+
+    carried: the selected elements in order, each with one value of each tensor; from number `place` on there are none.
+    """
+    width, result = len(new), list[SSAValue]()
+    arriving = new
+    for i in range(0, len(carried), width):
+        slot = carried[i : i + width]
+        is_free = code.opposite(code.less(code.index(i // width), place))
+        precedes = code.add(arith.OrIOp(is_free, before(code, new, slot)))
+        result += [code.either(precedes, *pair) for pair in zip(arriving, slot, strict=True)]
+        arriving = [code.either(precedes, *pair) for pair in zip(slot, new, strict=True)]
+    return result
 
 
 def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: int, before: Before) -> list[SSAValue]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -22,6 +23,7 @@ from pydispatch.compiler.normalize.linalg_ext.rows import (
     sliced_rows,
 )
 from pydispatch.compiler.normalize.moves import projection
+from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import ArgCompareOp, Sort, Topk
 from pydispatch.ir.dialects.linalg.regions import IndexOp
@@ -58,8 +60,32 @@ def _ordered(build: Build, tensors: Sequence[SSAValue], along: int, before: Befo
 def _sort(op: Operation, build: Build) -> None:
     assert isinstance(op, Sort)
     require_tensors(op)
-    tensors = list(op.inputs or op.outputs)
-    build.replace(*_ordered(build, tensors, op.along, _by(op.body), size_of(build, tensors[0], op.along)))
+    tensors, before = list(op.inputs or op.outputs), _by(op.body)
+    slices = [use.operation for result in op.results for use in result.uses]
+    counts = {_prefix_of(s, op.along) for s in slices}
+    if len(counts) != 1 or None in counts:
+        build.replace(*_ordered(build, tensors, op.along, before, size_of(build, tensors[0], op.along)))
+        return
+    (count,) = counts
+    assert count is not None
+    selected = _ordered(build, tensors, op.along, before, count)
+    for result, value in zip(op.results, selected, strict=True):
+        for use in list(result.uses):
+            replace_op(use.operation, value)
+    build.replace(*selected)
+
+
+def _prefix_of(op: Operation, along: int) -> int | None:
+    """Return how many elements along a dimension a slice takes from the first on; None for other operations, and for
+    slices that take a part of another dimension.
+    """
+    if not isinstance(op, tensor.ExtractSliceOp) or len(op.operands) != 1:
+        return None
+    offsets, strides = op.static_offsets.get_values(), op.static_strides.get_values()
+    sizes, shape = op.static_sizes.get_values(), shape_of(op.source.type)
+    is_whole = all(taken == size for d, (taken, size) in enumerate(zip(sizes, shape, strict=True)) if d != along)
+    is_prefix = not any(offsets) and set(strides) == {1} and len(shape_of(op.result.type)) == len(shape)
+    return int(sizes[along]) if is_whole and is_prefix and sizes[along] > 0 else None
 
 
 def _topk(op: Operation, build: Build) -> None:
