@@ -212,3 +212,27 @@ def test_two_layers_with_one_mask_hide_keys_each() -> None:
         cache[table[:, UNIT // case.page :]] = np.nan
     result = pd.device("cpu").load(artifact).layers(queries.reshape(case.rows, case.size), *arrays, *last)
     np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_returned", [False, True])
+def test_pages_of_columns_and_pages_that_are_a_result_too(is_returned: bool) -> None:
+    """Pages [features, rows] are packed, and gathered values that the program returns are stored."""
+    case = Case(groups=1)
+
+    def attend(queries, keys, values, table, starts):  # type: ignore[no-untyped-def]
+        k = keys[table].transpose(0, 1, 3, 2).reshape(case.rows, case.keys, case.size)
+        v = values[table].reshape(case.rows, case.keys, case.size)
+        mask = np.arange(case.keys, dtype=np.int32) <= starts[:, None]
+        result = np.einsum("sc,scd->sd", softmax(np.einsum("sd,scd->sc", queries, k), mask), v)
+        return (result, v) if is_returned else (result, starts)
+
+    types = {"queries": pd.f32[case.rows, case.size], "keys": pd.f32[case.pages, case.size, case.page]}
+    types |= {"values": pd.f32[case.pages, case.page, case.size], "table": pd.i32[case.rows, case.table]}
+    types |= {"starts": pd.i32[case.rows]}
+    attend.__annotations__ = {name: Annotated[Any, type_] for name, type_ in types.items()}
+    queries, keys, values, table, starts = case.arguments()
+    keys = keys[:, :, 0].swapaxes(1, 2).copy()
+    arguments = queries.reshape(case.rows, case.size), keys, values[:, :, 0].copy(), table, starts
+    results = pd.device("cpu").load(pd.compile(pd.program(attend))).attend(*arguments)
+    for result, wanted in zip(results, attend(*arguments), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)

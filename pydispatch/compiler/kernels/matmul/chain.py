@@ -88,6 +88,8 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     if parts is None or any(_is_used_outside(op, members) for op in (*parts[0], *parts[1])):
         return None
     chain = Chain(first, second, scores, rows, parts)
+    if any(_is_used_outside(op, members) for op in chain.gathers & members):
+        return None
     return chain if _has_kernel(chain) and _is_aligned(chain) else None
 
 

@@ -33,7 +33,7 @@ SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 CONVERSIONS = ("arith.index_cast", "arith.extsi", "arith.extf", "arith.truncf")
-
+"""Conversions that keep the number of a column, and a score of -inf."""
 
 MAX_SHIFT = 1 << 20
 """Largest constant that is added to a column before it is compared: sums of 32 bits do not wrap then."""

@@ -26,9 +26,9 @@ def pages_in_place(contraction: Contraction, rows: int | None, compute: Attribut
     pages = gathered_pages(contraction.generic.inputs[b.main])
     if pages is None or not b.direct or pages.element_type != compute or not 0 < (rows or 0) <= MAX_ROWS_OF_PAGES:
         return None
-    row = b.coordinates[pages.axis]
+    row, is_contiguous = b.coordinates[pages.axis], pages.strides[-1] == 1
     is_along = any(dim is not None and row.is_identity(dim) for dim in (contraction.n, contraction.k))
-    return pages if is_along else None
+    return pages if is_along and is_contiguous else None
 
 
 def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPages) -> Schedule:
