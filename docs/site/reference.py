@@ -222,4 +222,5 @@ def headers() -> str:
     paths = sorted([*HEADERS.rglob("*.h")], key=lambda path: (path.name != "api.h", str(path)))
     texts = [f"## {path.relative_to(HEADERS.parent)}\n\n```c\n{path.read_text().rstrip()}\n```" for path in paths]
     intro = "The headers in `pydispatch.get_include()`. Their comments state owners, threads and failures."
-    return "\n\n".join(["# C", intro, *texts]) + "\n"
+    wide = "---\nhide: [navigation]\n---"  # their 120 columns fit into the page without the menu
+    return "\n\n".join([wide, "# C", intro, *texts]) + "\n"
