@@ -56,6 +56,9 @@ def pages(site: Path) -> dict[Path, Page]:
 def test_every_document_has_a_page(site: Path, pages: dict[Path, Page]) -> None:
     documents = {path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")}
     generated = {Path("index"), *(Path("reference", name) for name in ("python", "cli", "c"))}
+    generated |= {Path("notebooks", path.stem) for path in (ROOT / "examples" / "notebooks").glob("*.ipynb")}
+    readmes = [path for top in ("pydispatch", "csrc", "_core", "tests") for path in (ROOT / top).rglob("README.md")]
+    generated |= {Path("folders", path.parent.relative_to(ROOT)) for path in readmes}
     assert documents | generated == {path.relative_to(site).with_suffix("") for path in pages}
 
 
