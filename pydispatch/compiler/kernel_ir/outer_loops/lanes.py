@@ -45,9 +45,8 @@ class Lanes:
         self.loop = loop
         self.lane: SSAValue = loop.body.block.args[-1]
         self._read_only = read_only
-        lane = self.lane
-        self.varying: set[SSAValue] = {lane}
-        self.formulas: set[SSAValue] = {lane}
+        self.varying: set[SSAValue] = {self.lane}
+        self.formulas: set[SSAValue] = {self.lane}
         self.loops: set[Operation] = set()
         self.hoisted: dict[Block, list[memref.LoadOp]] = {}
         self.refusal: tuple[Operation, str] | None = None

@@ -84,9 +84,9 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
     """Emit the loop over whole strips, and after it the remaining iterations as they are in `loop`."""
     high, width = known(loop.upperBound[-1]), lanes.width
 
-    def strip(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+    def strip(inner: Build, first: SSAValue, ends: list[SSAValue]) -> Sequence[SSAValue]:
         Strip(loop, lanes, first, dict(copies)).block(inner, loop.body.block, ())
-        return [inner.value(inner.plus(first, width))] if _ else ()
+        return [inner.value(inner.plus(first, width)) for _ in ends]
 
     if isinstance(high, int):
         end: Index = high // width * width
