@@ -179,7 +179,7 @@ DAYS = {
     "frontends/models/test_example_models.py::test_resnet_of_jax": 4,
     "frontends/onnx/test_onnx_models.py": 8,
     "frontends/onnx/test_own_nodes.py::test_every_spelling_of_a_type": 4,
-    "frontends/onnx/test_sub_byte_weights.py": 6,
+    "frontends/onnx/test_sub_byte_weights.py": 3,
     "frontends/ops/test_eigen.py": 4,
     "frontends/ops/test_fourier.py": 14,
     "frontends/ops/test_fourier.py::test_lengths_that_a_call_decides": 4,
