@@ -142,7 +142,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         handler = self.FUNCTIONS.get(function.__name__)
         if handler is None:
-            raise self.fail(f"numpy.{function.__name__} is not a part of programs", _NAMES)
+            raise self.fail(f"{function.__module__}.{function.__name__} is not a part of programs", _NAMES)
         with self.trace.operation(f"numpy.{function.__name__}"):
             return self._called(function.__name__, args, options)
 

@@ -50,6 +50,10 @@ def test_is_as_numpy(function: Any) -> None:
     (lambda x: np.linalg.qr(x, "complete"), "numpy.linalg.qr in the mode 'complete' is not a part of programs"),
     (lambda x: np.linalg.det(x.astype(np.float16)), "numpy.linalg has no functions of f16"),
     (lambda x: np.linalg.eigvals(x[:, :2]), "expected square matrices"),
+    (lambda x: np.linalg.det(x[:, :2]), r"the determinant of f32\[batch, 2, 3\]: expected square matrices"),
+    (lambda x: np.linalg.inv(x[:, :2]), r"a linear system of f32\[batch, 2, 3\]: expected square matrices"),
+    (lambda x: np.linalg.eigvalsh(x, "X"), "numpy.linalg.eigh of the triangle 'X'"),
+    (lambda x: np.linalg.cond(x), "numpy.linalg.cond is not a part of programs"),
 ])  # fmt: skip
 def test_what_is_no_part_of_programs(function: Any, message: str) -> None:
     def f(x: Matrices) -> Any:

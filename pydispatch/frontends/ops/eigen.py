@@ -123,9 +123,7 @@ def _square_matrices(builder: Builder, what: str, x: Tensor) -> Tensor:
     if x.rank < 2 or x.dtype not in (F32, F64, C64, C128):
         raise builder.fail(f"{what} of {x}: expected square matrices of f32 or f64, real or complex",
                            "convert the operand to f32 first")  # fmt: skip
-    n, columns = x.shape[-2:]
-    if isinstance(n, int) and isinstance(columns, int) and n != columns:
-        raise builder.fail(f"{what} of {x}: expected square matrices")
+    n = matrices.order_of(builder, what, x)
     return shapes.reshape(builder, x, [product(x.shape[:-2]), n, n])
 
 
@@ -139,6 +137,8 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     The largest magnitude of the quotient is about 1.
     """
+    if a.shape[1] == 0:
+        return a, a, shapes.full(builder, 1.0, (a.shape[0], 1, 1), a.dtype.real)
     sizes = formula(builder, lambda v: v.real.unary("abs").max(v.imag.unary("abs")), a)
     _, scale = scaled_to_one(builder, sizes, [1, 2])
     largest = reductions.reduce(builder, "max", sizes, [1, 2], True)
@@ -192,6 +192,8 @@ def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
     diagonal = matrices.diagonals(builder, t)
     if t.dtype.is_complex:
         return diagonal
+    if t.shape[1] == 0:
+        return formula(builder, lambda v: v.with_imag(v), diagonal)
     batch, n, _ = t.shape
     below, above = (matrices.diagonals(builder, shapes.slice_(builder, t, (0, i, 1 - i), (batch, n - 1 + i, n - i)))
                     for i in (1, 0))  # fmt: skip
@@ -206,8 +208,10 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
     The largest magnitude in t is about 1. Back substitution computes a row of all vectors at once.
     """
     batch, n, _ = t.shape
+    if n == 0:
+        return t
     values = matrices.diagonals(builder, t)
-    smallest = float(np.finfo(t.dtype.real.numpy).eps)
+    eps = float(np.finfo(t.dtype.real.numpy).eps)
 
     def row_of_vectors(index: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Compute row n - 1 - index of all vectors from the rows below it."""
@@ -223,9 +227,11 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
             it.
             """
             difference = pivot - value
+            # Relative to the eigenvalue, like LAPACK: small eigenvalues of a graded matrix are accurate, too.
+            smallest = (value.unary("abs") * eps).max(eps * eps)
             is_small = difference.unary("abs") < smallest
             k = total.position(2, I64)
-            solved = -total / is_small.where(total.const(smallest), difference)
+            solved = -total / is_small.where(smallest.to(total.dtype), difference)
             return (k > at).where(solved, k.is_equal(at).where(total.const(1.0), total.const(0.0)))
 
         pivot = shapes.slice_axis(builder, row, 2, j, j + 1)

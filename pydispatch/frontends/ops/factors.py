@@ -11,12 +11,13 @@ from xdsl.dialects import arith
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I32, I64
-from pydispatch.frontends.graph.sizes import Size, minimum, product
+from pydispatch.frontends.graph.sizes import Size, maximum, minimum, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.control import for_
 from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.gathers import take_along
+from pydispatch.frontends.ops.matrices import order_of
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import argument, reduce
 from pydispatch.frontends.ops.shapes import broadcast_to, full, reshape, slice_, slice_axis
@@ -107,11 +108,9 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     H = adjoint(Q) x Q is on and above the first subdiagonal. Below it are the vectors of the reflections whose product
     is Q, in the format of `qr` for the matrix without its first row.
     """
-    a = _matrices(builder, "the Hessenberg form", x)
-    batch, n, columns = a.shape
-    if n != columns:
-        raise builder.fail(f"the Hessenberg form of {x}: expected square matrices")
-    count = n - 1
+    n = order_of(builder, "the Hessenberg form", x)
+    batch, count = product(x.shape[:-2]), maximum(n - 1, 0)
+    a = reshape(builder, x, (batch, n, n))
 
     def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         """Reduce column j by a reflection, and apply it from the right too."""

@@ -8,12 +8,12 @@ from xdsl.dialects import arith
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Size, product
+from pydispatch.frontends.graph.sizes import Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.control import for_
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.indexing import reverse
-from pydispatch.frontends.ops.matrices import adjoint, diagonals
+from pydispatch.frontends.ops.matrices import adjoint, diagonals, order_of
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis, transpose
 
@@ -24,7 +24,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
     x is [..., n, n] of floats or complex numbers, of which only the lower (or upper) triangle is read. The factor
     contains NaN if x is not positive definite.
     """
-    n = _order(builder, "Cholesky's factorization", x)
+    n = order_of(builder, "Cholesky's factorization", x)
     a = reshape(builder, x, [product(x.shape[:-2]), n, n])
     a = a if lower else adjoint(builder, a)
 
@@ -66,7 +66,7 @@ def triangular_solve(
     a is [..., n, n] of floats or complex numbers. Only its lower or upper triangle is read; with `unit` its diagonal is
     1 and not read. y is [..., n, m], or [..., m, n] if not `left`.
     """
-    n = _order(builder, "a triangular system", a)
+    n = order_of(builder, "a triangular system", a)
     if y.rank != a.rank or y.dtype != a.dtype or y.shape[-2 if left else -1] != n:
         raise builder.fail(f"a triangular system of {a} with {y}: their types and sizes do not fit each other")
     lead = product(a.shape[:-2])
@@ -99,16 +99,6 @@ def triangular_solve(
     solution = _loop(builder, n, step, sides)
     solution = solution if lower else reverse(builder, solution, [1])
     return reshape(builder, solution if left else transpose(builder, solution, [0, 2, 1]), y.shape)
-
-
-def _order(builder: Builder, what: str, x: Tensor) -> Size:
-    """Return the order of square matrices. Raise CompileError for other operands; `what` names the result."""
-    if x.rank < 2 or not (x.dtype.is_float or x.dtype.is_complex):
-        raise builder.fail(f"{what} of {x}: expected matrices of floats or complex numbers")
-    rows, columns = x.shape[-2:]
-    if rows != columns and not isinstance(rows, Expr) and not isinstance(columns, Expr):
-        raise builder.fail(f"{what} of {x}: expected square matrices")
-    return rows
 
 
 def _element(builder: Builder, x: Tensor, j: Size) -> Tensor:

@@ -6,10 +6,25 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64, DType
-from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import shapes
 from pydispatch.frontends.ops.formulas import Element, formula, positions
+
+
+def order_of(builder: Builder, what: str, x: Tensor) -> Size:
+    """Return the order of square matrices, which is checked at run time if the sizes are known only then.
+
+    Raise CompileError for other operands; `what` names the result.
+    """
+    if x.rank < 2 or not (x.dtype.is_float or x.dtype.is_complex):
+        raise builder.fail(f"{what} of {x}: expected matrices of floats or complex numbers")
+    rows, columns = x.shape[-2:]
+    if rows != columns and not isinstance(rows, Expr) and not isinstance(columns, Expr):
+        raise builder.fail(f"{what} of {x}: expected square matrices")
+    shape = "matrices of {a} rows and {b} columns"
+    builder.require_equal(rows, columns, f"{what} of {shape}: expected square matrices")
+    return rows
 
 
 def identity(builder: Builder, rows: Size, columns: Size, dtype: DType, k: int = 0) -> Tensor:

@@ -22,7 +22,7 @@ def solve(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
     LU elimination of [a y] leaves [U, L^-1 P y], so that only the triangular system with U remains.
     """
-    n = a.shape[-1]
+    n = matrices.order_of(builder, "a linear system", a)
     operands = broadcast_batches(builder, a, y)
     factored, _, failed = factors.lu(builder, shapes.concat(builder, list(operands), operands[0].rank - 1))
     last = factored.rank - 1
@@ -33,14 +33,14 @@ def solve(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 def determinant(builder: Builder, factored: Tensor, pivots: Tensor) -> Tensor:
     """Return the determinants of matrices that are given by their LU factors."""
-    pivot = _pivots_on_diagonal(builder, factored)
+    pivot = _pivots_on_diagonal(builder, "the determinant", factored)
     product_of_pivots = reductions.reduce(builder, "mul", pivot, [-1])
     return ew.binary(builder, "mul", product_of_pivots, _permutation_sign(builder, pivots, factored.dtype))
 
 
 def log_determinant(builder: Builder, factored: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor]:
     """Return the signs of determinants, and the logarithms of their magnitudes, from the LU factors of matrices."""
-    pivot = _pivots_on_diagonal(builder, factored)
+    pivot = _pivots_on_diagonal(builder, "the logarithm of the determinant", factored)
     signs = reductions.reduce(builder, "mul", ew.unary(builder, "sign", pivot), [-1])
     logs = formula(builder, lambda v: v.unary("abs").unary("log"), pivot)
     sign = ew.binary(builder, "mul", signs, _permutation_sign(builder, pivots, factored.dtype))
@@ -59,9 +59,11 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     return factors.of_reflections(builder, shapes.slice_axis(builder, factored, x.rank - 1, 0, k), scales), upper
 
 
-def _pivots_on_diagonal(builder: Builder, factored: Tensor) -> Tensor:
-    """Return the diagonals of square matrices [..., n, n] as [..., n]."""
-    n = factored.shape[-1]
+def _pivots_on_diagonal(builder: Builder, what: str, factored: Tensor) -> Tensor:
+    """Return the diagonals of square matrices [..., n, n] as [..., n]. Raise CompileError for others; `what` names the
+    result.
+    """
+    n = matrices.order_of(builder, what, factored)
     flat = shapes.reshape(builder, factored, [product(factored.shape[:-2]), n, n])
     return shapes.reshape(builder, matrices.diagonals(builder, flat), factored.shape[:-1])
 

@@ -68,6 +68,8 @@ def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[...
 
 
 def _eigh(trace: Trace, x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:  # noqa: N803
+    if UPLO not in ("L", "U", "l", "u"):
+        raise trace.fail(f"numpy.linalg.eigh of the triangle {UPLO!r}", "UPLO is 'L' for the lower one, or 'U'")
     return eigen.eigh(trace, x, lower=UPLO.upper() == "L")
 
 

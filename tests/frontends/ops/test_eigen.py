@@ -96,6 +96,26 @@ def test_schur_forms_and_eigenvectors(run, dtype: str, matrices: np.ndarray) -> 
         assert not right.imag[is_real].any()
 
 
+def test_vectors_of_small_eigenvalues_of_a_graded_matrix(run) -> None:
+    """Rounding errors are relative to the eigenvalue, not to the largest element."""
+    x = np.array([[1, 0, 0], [0, 1e-10, 1e-10], [0, 0, 3e-10]], np.float32)
+    values, vectors = run(lambda b, a: list(eigen.eig(b, a)[:2]), x)
+    expected_values, expected_vectors = np.linalg.eig(x.astype(np.float64))
+    np.testing.assert_allclose(values, expected_values, rtol=1e-6)
+    np.testing.assert_allclose(vectors, expected_vectors, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_matrices_of_order_0(run, dtype: str) -> None:
+    x = np.zeros((2, 0, 0), dtype)
+
+    def decompositions(b, a):
+        return [*eigen.schur(b, a), *eigen.eig(b, a, left=True), eigen.eigenvalues(b, a), *factors.hessenberg(b, a)]
+
+    shapes = [result.shape for result in run(decompositions, x)]
+    assert shapes == [(2, 0, 0), (2, 0, 0), (2, 0), (2, 0, 0), (2, 0, 0), (2, 0), (2, 0, 0), (2, 0)]
+
+
 @pytest.mark.parametrize(("dtype", "lower"), [("complex64", True), ("complex128", False)])
 def test_eigenvalues_of_hermitian_matrices(run, dtype: str, lower: bool) -> None:
     x = random(dtype, 2, 7, 7)
@@ -122,5 +142,7 @@ def test_hessenberg_forms(run, dtype: str) -> None:
 def test_matrices_of_other_shapes_and_types_are_refused(run) -> None:
     with pytest.raises(pd.CompileError, match=r"the Schur form of f32\[3, 4\]: expected square matrices$"):
         run(lambda b, a: list(eigen.schur(b, a)), random("float32", 3, 4))
+    with pytest.raises(pd.InvalidArgumentError, match="form of matrices of 3 rows and 4 columns: expected square"):
+        run(lambda b, a: list(factors.hessenberg(b, a)), random("float32", 3, 4), dynamic=True)
     with pytest.raises(pd.CompileError, match=r"(?s)eigenvalues of i64.*convert the operand to f32 first"):
         run(lambda b, a: eigen.eigenvalues(b, a), np.eye(3, dtype=np.int64))

@@ -326,6 +326,21 @@ def test_groups_of_rows(run: Any) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+def test_groups_of_rows_in_outer_products(run: Any) -> None:
+    numbers = (
+        BATCHED.format(rhs=1)
+        + """lhs_contracting_dimensions = [], rhs_contracting_dimensions = [],
+        lhs_ragged_dimensions = [1], rhs_group_dimensions = [0]"""
+    )
+    x, y = (rng().integers(-4, 4, s).astype(np.float32) for s in ((2, 5), (3, 2, 4)))
+    sizes = np.array([2, 0, 2], np.int32)
+    expected = np.zeros((2, 5, 4), np.float32)
+    for row, group in enumerate(groups_of(sizes, 5)):
+        expected[:, row] = x[:, row, None] * y[group] if group >= 0 else 0
+    (found,) = run(ragged_text(numbers, x.shape, y.shape, sizes.shape, expected.shape), x, y, sizes)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_groups_of_contracted_elements(run: Any) -> None:
     numbers = (
         BATCHED.format(rhs=0)

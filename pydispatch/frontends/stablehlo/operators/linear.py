@@ -114,15 +114,15 @@ def geev(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Resu
     Vectors that the call does not ask for are zeros.
     """
     b, x = tracer.b, operands[0]
-    none = shapes.full(b, 0.0, x.shape, tracer.dtype(op, len(op.results) - 2))
-    left, right = none, none
-    wants_left = _letter(tracer, op, "compute_left") == "V"
-    if wants_left or _letter(tracer, op, "compute_right") == "V":
-        values, right, others = eigen.eig(b, x, wants_left)
-        left = others or none
+    wants_left, wants_right = (_letter(tracer, op, f"compute_{side}") == "V" for side in ("left", "right"))
+    left = right = None
+    if wants_left or wants_right:
+        values, right, left = eigen.eig(b, x, wants_left)
     else:
         values = eigen.eigenvalues(b, x)
-    return *_eigenvalues(tracer, x, values), left, right, _succeeded(tracer, op, x)
+    none = shapes.full(b, 0.0, x.shape, tracer.dtype(op, len(op.results) - 2))
+    vectors = left or none, right if right and wants_right else none
+    return *_eigenvalues(tracer, x, values), *vectors, _succeeded(tracer, op, x)
 
 
 def gees(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:

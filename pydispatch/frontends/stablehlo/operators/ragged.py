@@ -39,7 +39,7 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) 
         raise tracer.b.fail(f"{name}: dimension {ragged} of {x} is ragged, so {y} has {wanted}, got {list(groups)}")
     if ragged in batch:
         return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
-    if ragged in rows and (x.rank, y.rank, sizes.rank) == (2, 3, 1) and sizes.dtype.is_integer:
+    if ragged in rows and contracted and (x.rank, y.rank, sizes.rank) == (2, 3, 1) and sizes.dtype.is_integer:
         ((left, right),) = contracting
         matrices = shapes.transpose(tracer.b, y, [groups[0], right, 3 - groups[0] - right])
         columns = shapes.transpose(tracer.b, x, [ragged, left])
