@@ -86,6 +86,7 @@ class Interface:
 
     @cached_property
     def _returns(self) -> str | None:
+        """Types of the results, in parentheses if there are several; None without results."""
         if not self.outputs:
             return None
         texts = [repr(value) for value in self.outputs]

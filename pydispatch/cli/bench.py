@@ -87,9 +87,9 @@ def run(args: argparse.Namespace) -> int:
         device, name, works = _calls_to_measure(args, Path(folder))
         first = next(iter(works.values()))
         off = {title: difference(work.results, first.results) for title, work in works.items()}
-        pause = 0.02 if args.peer else 0.0  # idle threads of others spin for a while
         profiles = {title: work.profile() for title, work in works.items()
                     if work.profile is not None and (args.profile or args.compare)}  # fmt: skip
+        pause = 0.02 if args.peer else 0.0  # idle threads of others spin for a while
         with traced(args):
             samples = measure({title: work.call for title, work in works.items()}, args.seconds, args.warm_up, pause)
     table = report.rows(samples, first.nbytes, args.items)
@@ -99,19 +99,11 @@ def run(args: argparse.Namespace) -> int:
             row.update(profile.as_dict())
     about = machine(device)
     _print(name, about, samples, table, args.items)
-    if len(profiles) > 1:
-        print("\n" + report.profiles(profiles))
-    elif profiles:
-        print(f"\n{next(iter(profiles.values()))}")
+    _print_profiles(profiles)
     if args.json:
-        data = {"function": name, "inputs": args.input, "machine": about, "seconds": args.seconds,
-                "items": args.items, "contenders": table}  # fmt: skip
-        write("--json", path_of("--json", args.json, "the path of a file"), json.dumps(data, indent=1).encode())
-    wrong = [title for title, value in off.items() if value > MOST_OFF]
-    for title in wrong:
-        print(f"[FAILED] {title}: results differ from those of {samples[0].name} by {off[title]:.2g} of the largest "
-              "element")  # fmt: skip
-    return 1 if wrong else 0
+        _write_json(args, {"function": name, "inputs": args.input, "machine": about, "seconds": args.seconds,
+                           "items": args.items, "contenders": table})  # fmt: skip
+    return 1 if _print_failures(off, samples[0].name) else 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -138,7 +130,7 @@ def _modes(args: argparse.Namespace) -> int:
     if args.plot:
         write("--plot", path_of("--plot", args.plot, "the path of an .svg file"), compare.picture(data).encode())
     if args.json:
-        write("--json", path_of("--json", args.json, "the path of a file"), json.dumps(data, indent=1).encode())
+        _write_json(args, data)
     return 0
 
 
@@ -184,3 +176,29 @@ def _print(name: str, about: dict[str, Any], samples: list[Samples], table: list
     print(f"@{name} on {about['device']}" + (f" with {workers} workers" if workers else "") + f" ({what}), "
           f"{len(samples[0].seconds)} rounds in turns")  # fmt: skip
     print(report.text(table, "calls" if items == 1 else "items"))
+
+
+def _print_profiles(profiles: dict[str, Any]) -> None:
+    """Print how long the dispatches take: of one contender alone, of several beside each other."""
+    from pydispatch.bench import report
+
+    if len(profiles) > 1:
+        print("\n" + report.profiles(profiles))
+    elif profiles:
+        print(f"\n{next(iter(profiles.values()))}")
+
+
+def _print_failures(off: dict[str, float], reference: str) -> bool:
+    """Print the contenders whose results are wrong, and return whether there are any.
+
+    off: relative difference of each contender's results from those of the contender `reference`.
+    """
+    wrong = [title for title, value in off.items() if value > MOST_OFF]
+    for title in wrong:
+        print(f"[FAILED] {title}: results differ from those of {reference} by {off[title]:.2g} of the largest element")
+    return bool(wrong)
+
+
+def _write_json(args: argparse.Namespace, data: dict[str, Any]) -> None:
+    """Write figures to the file of `--json`."""
+    write("--json", path_of("--json", args.json, "the path of a file"), json.dumps(data, indent=1).encode())

@@ -283,7 +283,10 @@ class Scheduler:
                 batch.tokens[sequence.row, 0] = sequence.generated[index]
 
     def _run_decode(self) -> np.ndarray:
-        """Call `decode` and return the sampled tokens: i32[rows]. Sequences for which it fails end."""
+        """Call `decode` and return the sampled tokens: i32[rows]. Sequences for which it fails end.
+
+        Rows without a sequence, also those of sequences that end here, have unspecified tokens.
+        """
         batch = self._decode
         self.steps += 1
         try:
@@ -292,11 +295,11 @@ class Scheduler:
             raise
         except Exception as error:
             if len(self._decoding) > 1:
-                return self._run_decode_alone()
+                return self._run_decode_one_by_one()
             self.end(self._decoding[0], error)
         return batch.sampled
 
-    def _run_decode_alone(self) -> np.ndarray:
+    def _run_decode_one_by_one(self) -> np.ndarray:
         """Call `decode` for one sequence after another, so that only those fail that cause the failure."""
         batch = self._decode
         sampled = np.zeros_like(batch.sampled)

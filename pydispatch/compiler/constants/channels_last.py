@@ -103,12 +103,17 @@ def _has_windows(op: Operation) -> bool:
 
 
 def _in_groups(op: GenericOp) -> bool:
-    """Return whether a convolution is grouped: each filter reduces only some of the channels."""
+    """Return whether a convolution is grouped: each filter reduces only some of the channels.
+
+    Its loop over groups indexes both factors, and a reduction loop runs over the channels of a group. A depthwise
+    convolution has no such reduction loop.
+    """
     c = contraction_of(op)
     if c is None or not set(c.outer) & c.a.dims & c.b.dims:
         return False
     images = [m for m in c.generic.maps[: len(op.inputs)] if _has_sliding_index(m)]
-    return any(isinstance(r, AffineDimExpr) and r.position in c.generic.loops for m in images for r in m.results)
+    reduction_loops = c.generic.loops
+    return any(isinstance(r, AffineDimExpr) and r.position in reduction_loops for m in images for r in m.results)
 
 
 def _window_reduction(op: GenericOp, known: KnownConstants, floats: bool) -> WindowReduction | None:

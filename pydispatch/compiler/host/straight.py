@@ -230,36 +230,37 @@ class Straight:
 
         names: of the results, if they have any.
         """
-        names = names or [""] * len(values)
-        result_storages: set[Storage] = set()
-        storages_by_result: list[Storage] = []
-        for index, value in enumerate(values):
-            if value not in self.tensors:
-                self._scalar_result(value, names[index])
-                continue
-            tensor = self.tensors[value]
-            size = self.size(tensor)
-            storage = tensor.storage
-            if storage.kind is not BufferKind.TRANSIENT or storage in result_storages or tensor.is_part:
-                storage = Storage(BufferKind.RESULT, size, index)
-                if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
-                    storage.copied_from = tensor.storage
-                self.commands.copy(tensor, HostTensor(storage, tensor.dims, tensor.dtype), size)
+        storages: list[Storage] = []  # of the results that are tensors
+        for index, (value, name) in enumerate(zip(values, names or [""] * len(values), strict=True)):
+            if value in self.tensors:
+                tensor = self.tensors[value]
+                storages.append(self._result_storage(tensor, index))
+                self.function.results.append(Result(tensor.dtype, tensor.dims, name=name))
             else:
-                storage.kind, storage.index, storage.size = BufferKind.RESULT, index, size
-            result_storages.add(storage)
-            storages_by_result.append(storage)
-            self.function.results.append(Result(tensor.dtype, tensor.dims, name=names[index]))
+                self._scalar_result(value, name)
         self.commands.assign_regions()
-        self._reuse_arguments(storages_by_result)
+        self._reuse_arguments(storages)
         form_chains(self.commands.commands)
-        for storage in dict.fromkeys([*self.commands.storages(), *storages_by_result]):
+        for storage in dict.fromkeys([*self.commands.storages(), *storages]):
             self._assign_buffer(storage)
-        results = iter(storages_by_result)
-        for result in self.function.results:
-            if result.dims is not None:
-                result.buffer = next(results).buffer
+        tensor_results = [result for result in self.function.results if result.dims is not None]
+        for result, storage in zip(tensor_results, storages, strict=True):
+            result.buffer = storage.buffer
         self.commands.emit(self.function)
+
+    def _result_storage(self, tensor: HostTensor, index: int) -> Storage:
+        """Return the storage of result `index`: the whole transient memory of the tensor, which becomes the result's,
+        else memory into which the tensor is copied.
+        """
+        storage, size = tensor.storage, self.size(tensor)
+        if storage.kind is BufferKind.TRANSIENT and not tensor.is_part:
+            storage.kind, storage.index, storage.size = BufferKind.RESULT, index, size
+            return storage
+        copy = Storage(BufferKind.RESULT, size, index)
+        if storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
+            copy.copied_from = storage
+        self.commands.copy(tensor, HostTensor(copy, tensor.dims, tensor.dtype), size)
+        return copy
 
     def _reuse_arguments(self, placed: Sequence[Storage]) -> None:
         """Let a result that begins as a copy of an argument reuse the argument's memory if no later command reads

@@ -19,8 +19,8 @@ from pydispatch.ir.dialects.linalg.shape import SoftmaxOp
 from pydispatch.ir.dialects.linalg.structure import Structure
 
 UNORDERED = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
-"""Of the largest of a row: which number it is for a row with a NaN does not matter, since the exponential of that is
-NaN all the same, and so are the sum and the quotients."""
+"""Flags of the maximum of a row, which the sum must not have. The maximum of a row with a NaN may be any number: the
+exponential of the NaN is NaN all the same, and so are the sum and the quotients."""
 
 
 LOWEST = {f32: -3.4028234663852886e38, f64: -1.7976931348623157e308}
@@ -49,13 +49,13 @@ def softmax(
     dynamic_sizes = [build.dim(source, d) for d in kept_dims if shape[d] == DYNAMIC]
     is_parallel = tuple(d in kept_dims for d in range(rank))
 
-    def reduce(value: SSAValue, initial: float, combined: type[arith.AddfOp] | type[arith.MaxnumfOp]) -> SSAValue:
+    def reduce(value: SSAValue, initial: float, combiner: type[arith.AddfOp] | type[arith.MaxnumfOp]) -> SSAValue:
         """Combine the elements of each row, and return the tensor of the results."""
-        flags = UNORDERED if combined is arith.MaxnumfOp else None
+        flags = UNORDERED if combiner is arith.MaxnumfOp else None
         start = build.splat(initial, row_type, dynamic_sizes)
         (rows,) = computed(
             build, Structure((identity, row_map), is_parallel), [value], [start],
-            lambda body, x, acc: [body.add(combined(acc, x, flags))],
+            lambda body, x, acc: [body.add(combiner(acc, x, flags))],
         )  # fmt: skip
         return rows
 

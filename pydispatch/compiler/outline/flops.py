@@ -110,9 +110,9 @@ class _FlopCounter:
         if flops:
             read = [argument.type for argument in block.args if argument.uses and _is_element(argument.type)]
             computed = [v.type for inner in block.ops if _per_point(inner) for v in inner.results]
-            self._times(flops, self._points(op), [*read, *computed])
+            self._times(flops, self._trip_counts(op), [*read, *computed])
 
-    def _points(self, op: Operation) -> list[Term]:
+    def _trip_counts(self, op: Operation) -> list[Term]:
         """Return the number of iterations of each loop of an operation."""
         structured = as_structured(op)
         if structured is None:

@@ -102,6 +102,7 @@ class Copy:
     """Copy between buffers.
 
     Attributes:
+        source, target: The buffers.
         source_offset: Register with the byte offset in the source; NONE for 0.
         target_offset: Register with the byte offset in the target; NONE for 0.
         length: Register with the length in bytes.

@@ -60,13 +60,18 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         )
         return [a, _next_round(builder, _rotate_rows(builder, vectors, cos, sin))]
 
+    def quotient(part: Element, whole: Element) -> Element:
+        """Return part / whole; 0 for a part of 0 or NaN, also if the whole is 0."""
+        least = 1e-300 if whole.dtype == F64 else 1e-37
+        return (part > 0.0).where(part / whole.max(least), 0.0)
+
     def residual(tensors: list[Tensor]) -> Tensor:
         """Return the sum of the squares off the diagonal, divided by the sum of all squares."""
         (a, _) = tensors
         square = formula(builder, lambda v: v * v, a)
         off_diagonal = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(0.0, v), square)
-        return formula(builder, lambda u, v: (u > 0.0).where(u / v.max(1e-300 if v.dtype == F64 else 1e-37), 0.0),
-                       *(reductions.reduce(builder, "add", v, [1, 2]) for v in (off_diagonal, square)))  # fmt: skip
+        off_diagonal_sum, total = (reductions.reduce(builder, "add", v, [1, 2]) for v in (off_diagonal, square))
+        return formula(builder, quotient, off_diagonal_sum, total)
 
     eye = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(v.const(1.0), 0.0), a)
     a, vectors = _sweep_until_converged(builder, even, [a, eye], rotate, residual)

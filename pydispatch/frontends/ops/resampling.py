@@ -94,8 +94,11 @@ def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
     old, width = taken.reshape(-1), taken.shape[1]
     order = np.argsort(old, kind="stable")
     uses = np.bincount(old, minlength=count)
-    slots = np.arange(len(old)) - np.repeat(np.cumsum(uses) - uses, uses)
-    new, factors = (np.zeros((count, max(1, uses.max(initial=0))), kind) for kind in (np.int64, np.float64))
+    # Sorted by old element, the uses of one are adjacent: number them from 0 for each.
+    first_use = np.cumsum(uses) - uses
+    slots = np.arange(len(old)) - np.repeat(first_use, uses)
+    most_uses = max(1, uses.max(initial=0))
+    new, factors = (np.zeros((count, most_uses), dtype) for dtype in (np.int64, np.float64))
     new[old[order], slots] = order // width
     factors[old[order], slots] = weights.reshape(-1)[order]
     return new, factors

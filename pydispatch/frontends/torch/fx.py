@@ -64,10 +64,10 @@ class _GraphReader:
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.constants: dict[str, StoredArray] = {}  # name of a node → its elements
+        self.constants: dict[str, StoredArray] = {}  # name of a node -> its elements
         self.parts: dict[Any, Argument] = {}  # nodes that select one of several results -> the name of that result
-        self.tensors: dict[str, TensorMeta] = {}  # name of a node → type of its result
-        self.numbers: dict[str, SizeText] = {}  # name of a node that is a number → the number
+        self.tensors: dict[str, TensorMeta] = {}  # name of a node -> type of its result
+        self.numbers: dict[str, SizeText] = {}  # name of a node that is a number -> the number
 
     def graph(self) -> ExportedGraph:
         """Return the graph of the module."""

@@ -71,14 +71,19 @@ class TensorView(TensorMemory):
 
     @property
     def writes(self) -> int:
+        """Return how often the base was written."""
         return self._base.writes
 
     @property
     def whole(self) -> TensorMemory:
+        """Return the memory that owns the base's elements; this one if it may be a copy of them."""
         return self if self._put is None else self._base.whole
 
     @property
     def tensor(self) -> Tensor:
+        """Return the current contents, taken from the base again if that was written. Raises CompileError if this may
+        be a copy of what the base was.
+        """
         if self._base_writes != self._base.writes:
             if self._put is None:
                 raise self._ambiguous()
@@ -86,6 +91,7 @@ class TensorView(TensorMemory):
         return self._tensor
 
     def write(self, tensor: Tensor) -> None:
+        """Write through the view to its base. Raises CompileError if the view may be a copy (`put` is None)."""
         if self._put is None:
             raise self._ambiguous()
         self._base.write(self._put(self._base.tensor, tensor))

@@ -48,6 +48,8 @@ def reader(directive: FormatDirective) -> Read:
 
 
 def _read_operand(index: int) -> Read:
+    """Return the reader of the operand `index`."""
+
     def read(parser: Any, state: ParsingState) -> None:
         state.operands[index] = (parser.parse_unresolved_operand(),)
 
@@ -55,6 +57,8 @@ def _read_operand(index: int) -> Read:
 
 
 def _read_operand_type(index: int) -> Read:
+    """Return the reader of the type of the operand `index`."""
+
     def read(parser: Any, state: ParsingState) -> None:
         state.operand_types[index] = (parser.parse_type(),)
 
@@ -62,6 +66,8 @@ def _read_operand_type(index: int) -> Read:
 
 
 def _read_result_type(index: int) -> Read:
+    """Return the reader of the type of the result `index`."""
+
     def read(parser: Any, state: ParsingState) -> None:
         state.result_types[index] = (parser.parse_type(),)
 

@@ -38,6 +38,7 @@ class Enumeration(Data[str]):
 
     @classmethod
     def _checked(cls, start: int, word: str, parser: AttrParser) -> str:
+        """Return `word`, which begins at `start`; raise a parse error if it is not one of WORDS."""
         if word not in cls.WORDS:
             what = cls.name.rpartition(".")[2]
             parser.raise_error(f"unknown {what} '{word}', expected {' or '.join(cls.WORDS)}", start, parser.pos)

@@ -57,11 +57,11 @@ class AttrDict(AttrDictDirective):
     """Directive for the attribute dictionary, in which older releases also write properties.
 
     Attributes:
-        printed: Properties that have no other syntax and are printed here.
+        properties_in_dict: Properties that have no other syntax and are printed here.
         words: Properties that may be written as a keyword.
     """
 
-    printed: dict[str, None]
+    properties_in_dict: dict[str, None]
     words: dict[str, type[Enumeration]]
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
@@ -96,11 +96,11 @@ class AttrDict(AttrDictDirective):
         return entries
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the properties of `properties_in_dict`, then the attributes; nothing if the operation has none."""
         entries = op.attributes
-        if not entries and not self.printed:
-            return
-        if self.printed:
-            entries = {name: op.properties[name] for name in self.printed if name in op.properties} | entries
+        if self.properties_in_dict:
+            in_dict = {name: op.properties[name] for name in self.properties_in_dict if name in op.properties}
+            entries = in_dict | entries
         if printer.print_op_attributes(
             entries, reserved_attr_names=self.reserved_attr_names, print_keyword=self.with_keyword
         ):
@@ -227,6 +227,7 @@ class Grammar(FormatParser):
         return super().parse_format_directive(inside_ref)
 
     def _clause(self, inside_ref: bool) -> tuple[FormatDirective, ...]:
+        """Parse the directives of a clause of `oilist`, up to the next `|` or `)`."""
         parts = []
         while self._current_token.text not in ("|", ")"):
             parts.append(self.parse_format_directive(inside_ref))
@@ -248,6 +249,9 @@ class Grammar(FormatParser):
         return -1
 
     def verify_properties(self, elements: list[FormatDirective], attr_dict_idx: int) -> None:
+        """Record the properties that only `attr-dict` prints; raise an error unless the definition allows such
+        properties.
+        """
         sizes = {option.attribute_name for option in self.op_def.options if isinstance(option, AttrSizedSegments)}
         missing = [p for p in self.op_def.properties if p not in self.seen_properties | sizes]
         if missing and not any(isinstance(option, ParsePropInAttrDict) for option in self.op_def.options):
@@ -255,6 +259,7 @@ class Grammar(FormatParser):
         self._unwritten.update(dict.fromkeys(missing))
 
     def parse_keyword_or_punctuation(self) -> FormatDirective:
+        """Parse a keyword or punctuation, as the directives of this module, whose errors name the operation."""
         directive = super().parse_keyword_or_punctuation()
         if isinstance(directive, KeywordDirective):
             return Keyword(directive.keyword)

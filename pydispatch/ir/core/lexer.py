@@ -153,6 +153,7 @@ class FastParser(Parser):
         return start
 
     def _consume_token(self, expected_kind: Any = None) -> Any:
+        """Return the current token, and advance. `expected_kind` is not checked: callers have compared it."""
         state = self._parser_state
         token = state.current_token
         state.current_token = state.lexer.lex()
@@ -295,6 +296,9 @@ class FastParser(Parser):
         return SemiAffineParser(self._parser_state).parse_affine_set()
 
     def _parse_optional_builtin_attr(self) -> Any:
+        """Parse a builtin attribute; the kind of the first token decides which, so that no alternative is tried in
+        vain.
+        """
         token = self._parser_state.current_token
         kind = token.kind
         if kind is MLIRTokenKind.STRING_LIT:

@@ -51,6 +51,7 @@ class _HexElement(AttrParser._TensorLiteralElement):
     """Hexadecimal element of a tensor literal: the bits of a float, the value of an integer."""
 
     def to_type(self, parser: Any, type: Any) -> Any:
+        """Return the number; for a float, the one with these bits."""
         if not isinstance(type, AnyFloat):
             return super().to_type(parser, type)
         assert isinstance(self.value, int)
@@ -163,6 +164,7 @@ class ProgramParser(FastParser):
             at += size
 
     def _get_op_by_name_at(self, name: str, start: int, end: int) -> type[Operation]:
+        """Return the class of an operation, also by a former name. Raises CompileError for an unknown name."""
         stack = self._parser_state.dialect_stack
         op_type = self.ctx.get_optional_op(FORMER_NAMES.get(name, name), dialect_stack=stack)
         if op_type is None:
@@ -223,12 +225,14 @@ class ProgramParser(FastParser):
     # --- attributes ---
 
     def parse_optional_attribute(self) -> Attribute | None:
+        """Parse an attribute, and skip the device type that some releases write after it."""
         attribute = super().parse_optional_attribute()
         if attribute is not None and attribute.name in TYPED and self._current_token.text == ":":
             self._skip_device_type()
         return attribute
 
     def _skip_device_type(self) -> None:
+        """Skip `: !hal.device...` if it comes next; another `:` is left for the operation."""
         content = self.lexer.input.content
         rest = str(content[self._current_token.span.end : self._current_token.span.end + 32]).lstrip()
         if rest.startswith("!hal.device"):
@@ -236,6 +240,7 @@ class ProgramParser(FastParser):
             self.parse_type()
 
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: bool) -> Any:
+        """Return the type or attribute of an alias, which may be defined later, or parse one of a dialect."""
         if "." not in attr_or_dialect_name and self._current_token.text != "<":
             alias = ("!" if is_type else "#") + attr_or_dialect_name
             attribute = self.attribute_aliases.get(alias)
@@ -333,6 +338,7 @@ class ProgramParser(FastParser):
         return self._resources.constant(data, type, self, start)
 
     def _parse_file_metadata_dictionary(self) -> None:
+        """Skip the dictionary `{-# ... #-}`, which holds resources."""
         content = str(self.lexer.input.content)
         start = self._current_token.span.start
         end = content.find("#-}", start)

@@ -25,6 +25,7 @@ class ProgramPrinter(Printer):
         self._elide_bytes = elide_bytes
 
     def print_op(self, op: Operation) -> None:
+        """Print an operation by its refined format, if it has one and the generic format is not requested."""
         refined = refinement(type(op))
         if refined is None or refined.print is None or self.print_generic_format:
             super().print_op(op)
@@ -39,6 +40,7 @@ class ProgramPrinter(Printer):
             self.exit_scope()
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
+        """Write text without a line break directly, which is most text."""
         if self.stream is None or "\n" in text:
             super().print_string(text, indent=indent)
         else:
@@ -53,6 +55,7 @@ class ProgramPrinter(Printer):
         return name
 
     def print_attribute(self, attribute: Attribute) -> None:
+        """Print an attribute; long dense constants are elided."""
         if isinstance(attribute, DenseIntOrFPElementsAttr):
             print_dense(self, attribute, self._elide_bytes)
         else:

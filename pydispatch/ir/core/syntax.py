@@ -258,6 +258,7 @@ def print_attributes(printer: Printer, attributes: Mapping[str, Attribute], keyw
 
 
 def _print_entry(printer: Printer, name: str, value: Attribute) -> None:
+    """Print `name = value`, or the name alone for a unit attribute; a name that is no identifier is quoted."""
     bare = name.replace(".", "").replace("_", "").replace("$", "")
     printer.print_string(name if bare.isalnum() and not name[0].isdigit() else f'"{name}"')
     if not isinstance(value, UnitAttr):
@@ -275,6 +276,7 @@ def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
 
 
 def print_dims(printer: Printer, dims: Sequence[SSAValue]) -> None:
+    """Print dynamic sizes in braces; nothing if there are none."""
     if dims:
         printer.print_string("{")
         printer.print_list(dims, printer.print_ssa_value)

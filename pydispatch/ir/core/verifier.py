@@ -96,6 +96,7 @@ def _raise_outside_value(op: Operation) -> None:
 
 
 def _check_terminated(op: Operation, blocks: int, block: Block) -> None:
+    """Check that a block of `op` ends with a terminator, unless the operation needs none."""
     last = block.last_op
     if op.has_trait(NoTerminator):
         return

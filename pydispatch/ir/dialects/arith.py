@@ -92,6 +92,7 @@ class ScalingTruncFOp(IRDLOperation):
 
 
 def _verify_index_cast(op: Any) -> None:
+    """Check that one of the two element types is index, the other an integer, and that the shapes are equal."""
     same_shape(op, op.input.type, op.result.type)
     source, target = element_type(op.input.type), element_type(op.result.type)
     if isinstance(source, IndexType) == isinstance(target, IndexType):

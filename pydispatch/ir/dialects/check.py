@@ -81,6 +81,7 @@ class CheckOp(IRDLOperation):
     custom_directives = (Tolerances,)
 
     def verify_(self) -> None:
+        """Check that both sides, one of which may be a constant, have the same type."""
         first, *others = [v for v in self.operands if not isinstance(v.type, DeviceType)]
         types = [v.type for v in others]
         if (constant := self.properties.get("value")) is not None:
@@ -137,6 +138,7 @@ class AlmostOp(CheckOp):
     rtol = opt_prop_def(FloatAttr)
 
     def verify_(self) -> None:
+        """Check also that tensors have float or complex elements."""
         super().verify_()
         type = self.operands[-1].type
         if isinstance(type, TensorType) and not isinstance(type.element_type, AnyFloat | ComplexType):
@@ -219,6 +221,7 @@ class ExpectCloseOp(CheckOp):
         printer.print_attribute(self.rhs.type)
 
     def verify_(self) -> None:
+        """Check also that tensors have float or complex elements."""
         super().verify_()
         type = self.lhs.type
         if isinstance(type, TensorType) and not isinstance(type.element_type, AnyFloat | ComplexType):

@@ -61,6 +61,7 @@ class ExtractStridedMetadataOp(IRDLOperation):
         return tuple(self.metadata)[self.rank :]
 
     def verify_(self) -> None:
+        """Check that the number of results fits the rank: base, offset, and a size and a stride per dimension."""
         if len(self.metadata) != 2 * self.rank:
             raise VerifyException(
                 f"a memref of rank {self.rank} has {self.rank} size(s) and stride(s): "

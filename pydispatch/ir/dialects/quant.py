@@ -80,6 +80,9 @@ class UniformType(Data[Quantization], TypeAttribute):
         )  # fmt: skip
 
     def print_parameter(self, printer: Printer) -> None:
+        """Print storage type and its limits, if they are not those of the type; expressed type, axes, and scales with
+        zero points.
+        """
         it = self.data
         storage = f"{'i' if it.signed else 'u'}{it.bits}"
         limits = "" if (it.low, it.high) == _limits(it.bits, it.signed) else f"<{it.low}:{it.high}>"
@@ -100,6 +103,7 @@ def _pair(scale: float, zero_point: int) -> str:
 
 
 def _nested(shape: tuple[int, ...], texts: list[str]) -> str:
+    """Return texts as nested lists in braces of this shape."""
     if not shape:
         return texts[0]
     size = len(texts) // max(shape[0], 1)

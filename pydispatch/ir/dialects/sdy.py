@@ -75,6 +75,7 @@ def _bracketed_text(parser: Parser) -> StringAttr:
 
 
 def _print_kept(printer: Printer, value: Attribute) -> None:
+    """Print text in angle brackets without quotes, or an attribute."""
     if isinstance(value, StringAttr):
         printer.print_string(f"<{value.data}>")
     else:

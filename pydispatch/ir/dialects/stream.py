@@ -141,6 +141,7 @@ class BindingSubspanOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check the number of dynamic sizes."""
         expected = syntax.dynamic_dims(self.result.type)
         if len(self.dynamic_dims) != expected:
             raise VerifyException(

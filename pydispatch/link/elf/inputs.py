@@ -14,6 +14,7 @@ _UNUSED_SECTIONS = (".eh_frame", ".note", ".comment", ".llvm_addrsig", ".riscv.a
 """Loaded sections that no kernel reads: kernels neither throw nor are unwound."""
 _MAX_ZEROS = 1 << 28
 _COMDAT = 1
+_SYMBOL_KINDS = (reader.STT_NOTYPE, reader.STT_OBJECT, reader.STT_FUNCTION, reader.STT_SECTION, reader.STT_FILE)
 
 
 class LinkError(Exception):
@@ -50,6 +51,7 @@ class LinkSymbol:
     """Symbol of a link: local symbols belong to one object, all other symbols are shared by all objects.
 
     Attributes:
+        binding, kind: Constants of ELF, such as `reader.WEAK` and `reader.STT_FUNCTION`.
         part: Section that contains the definition; None if the symbol is undefined.
         value: Offset in `part`, in bytes.
     """
@@ -90,7 +92,7 @@ class SymbolTable:
         """Return the shared symbol of this name; create it as undefined and weak on first use."""
         symbol = self.symbols.get(name)
         if symbol is None:
-            symbol = self.symbols[name] = LinkSymbol(name, reader.WEAK, 0)
+            symbol = self.symbols[name] = LinkSymbol(name, reader.WEAK, reader.STT_NOTYPE)
         return symbol
 
 
@@ -136,7 +138,7 @@ class Object:
             name = self._file.name(section)
             if section.flags & reader.SHF_ALLOC and index not in repeated and not name.startswith(_UNUSED_SECTIONS):
                 self.parts[index] = self._part(name, section)
-        self.symbols = [LinkSymbol("", reader.LOCAL, 0), *(self._symbol(symbol) for symbol in symbols)]
+        self.symbols = [LinkSymbol("", reader.LOCAL, reader.STT_NOTYPE), *(self._symbol(symbol) for symbol in symbols)]
         for section in sections:
             part = self.parts.get(section.info)
             if section.kind == reader.SHT_REL and part is not None:
@@ -178,7 +180,7 @@ class Object:
         local = entry.binding == reader.LOCAL
         if entry.section in (reader.COMMON, reader.ABSOLUTE) and entry.kind != reader.STT_FILE:
             raise UnsupportedError(f"{self.label}: symbol '{entry.name}' has no section")
-        if entry.kind not in (0, reader.STT_OBJECT, reader.STT_FUNCTION, reader.STT_SECTION, reader.STT_FILE):
+        if entry.kind not in _SYMBOL_KINDS:
             raise UnsupportedError(f"{self.label}: symbol '{entry.name}' is of type {entry.kind}")
         symbol = LinkSymbol(entry.name, entry.binding, entry.kind) if local else self._names.symbol(entry.name)
         if part is None:

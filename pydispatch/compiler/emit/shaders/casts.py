@@ -11,7 +11,7 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import IndexType, IntegerType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.shaders.integers import bits_of
+from pydispatch.compiler.emit.shaders.integers import bits_of, width_of
 from pydispatch.compiler.emit.shaders.registers import E, Registers, V
 from pydispatch.compiler.emit.shaders.values import is_native_float, known, signed
 from pydispatch.compiler.kernel_ir.readers import op_name
@@ -66,9 +66,12 @@ class Casts(Registers[E, V]):
     def sign_extended(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extsi`."""
         (operand,), (result,) = op.operands, op.results
-        bits_of(emitter, operand.type)
-        widths, constant = (emitter.width(operand.type), emitter.width(result.type)), emitter.index(operand)
-        emitter.define(result, constant if known(constant) else self.resized(emitter, emitter.get(operand), *widths))
+        width, constant = width_of(emitter, operand.type), emitter.index(operand)
+        if known(constant):
+            emitter.define(result, constant)
+            return
+        # A register of an integer is sign-extended, so that only its own width changes.
+        emitter.define(result, self.resized(emitter, emitter.get(operand), width, emitter.width(result.type)))
 
     def extended_with_zeros(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extui`."""

@@ -40,19 +40,24 @@ class Extreme:
     is_larger: bool
 
 
-def bits_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
-    """Return the width of an integer type in bits; its register may be wider. Raises CompileError for other types."""
+def require_integer(emitter: ShaderFunction[Any], type_: Attribute) -> None:
+    """Raise CompileError for a type that is neither an integer nor index."""
     if not is_integer(type_):
         raise emitter.error(
             f"operation '{op_name(emitter.op)}' on {type_} cannot be compiled into a kernel",
             "kernel IR computes on scalars; vectors come from parallel loops",
         )
+
+
+def bits_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
+    """Return the width of an integer type in bits; its register may be wider. Raises CompileError for other types."""
+    require_integer(emitter, type_)
     return emitter.index_width if type(type_) is IndexType else min(bit_width(type_), emitter.width(type_))
 
 
 def width_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
     """Return the width of the register of an integer type. Raises CompileError for other types."""
-    bits_of(emitter, type_)
+    require_integer(emitter, type_)
     return emitter.width(type_)
 
 

@@ -107,7 +107,7 @@ class Panels:
         """
         layout, weights, (low, _) = self.layout, self.weights, self.weights.range
         stored = self._bytes(ops)
-        if stored is None or not self._blocks(True).has(weights.terms):
+        if stored is None or not self._blocks(has_blocks=True).has(weights.terms):
             return None
         rank = rows + len(layout.loops)
         panel, column, block, group, *half, byte = (AffineExpr.dimension(d) for d in range(rows, rank))
@@ -121,7 +121,7 @@ class Panels:
                 return body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
             return value if value.type == f32 else body.add(arith.ExtFOp(value, f32))
 
-        if weights.zeros:
+        if weights.zeros:  # `_zeros` includes `low`
             value = body.add(arith.SubfOp(value, read(self._zeros(ops))))
         elif low:
             value = body.add(arith.SubfOp(value, body.add(arith.ConstantOp(FloatAttr(float(-low), f32)))))
@@ -139,10 +139,12 @@ class Panels:
         panels, width, _, groups, *half, bytes_ = layout.loops
         sizes = (panels, *self._block_loops, groups, width, bytes_, *half)
         loops = [loop_index(i, n) for i, n in enumerate(sizes)]
-        column = 2 + len(self._block_loops)
-        order = (*range(1, column), *((column + 2,) if half else ()), column + 1)
-        steps = collapsed([loops[i] for i in order], [sizes[i] for i in order])
-        columns = collapsed([loops[0], loops[column]], [panels, width])
+        group_loop = 1 + len(self._block_loops)
+        column_loop, byte_loop, half_loop = range(group_loop + 1, group_loop + 4)
+        # Steps of K run over blocks, groups, halves of bytes and bytes, outermost first.
+        step_loops = (*range(1, group_loop + 1), *((half_loop,) if half else ()), byte_loop)
+        steps = collapsed([loops[i] for i in step_loops], [sizes[i] for i in step_loops])
+        columns = collapsed([loops[0], loops[column_loop]], [panels, width])
         index = Space(sizes, {STEPS: steps, COLUMNS: columns}, {}).map(self.weights.at)
         if index is None:
             return None
@@ -173,18 +175,18 @@ class Panels:
         """Return the loops of terms: panels, those of `_block_loops` if `has_blocks`, and columns."""
         panels, width = self.layout.loops[:2]
         blocks = self._block_loops if has_blocks else ()
-        column = 1 + len(blocks)
-        columns = collapsed([loop_index(0, panels), loop_index(column, width)], [panels, width])
+        column_loop = 1 + len(blocks)
+        columns = collapsed([loop_index(0, panels), loop_index(column_loop, width)], [panels, width])
         if not has_blocks:
             return Space((panels, width), {COLUMNS: columns, STEPS: ()}, {})
         loops = [loop_index(1 + i, n) for i, n in enumerate(blocks)]
         block = self.layout.block
-        steps = collapsed([*loops, loop_index(column + 1, block)], [*blocks, block])
+        steps = collapsed([*loops, loop_index(column_loop + 1, block)], [*blocks, block])
         return Space((panels, *blocks, width), {COLUMNS: columns, STEPS: steps}, {})
 
     def _zeros(self, ops: list[Operation]) -> SSAValue:
-        """Build the operations that compute zero points of the unsigned integers in panels, and return the tensor: of
-        unsigned bytes where they are such, else of f32.
+        """Build the operations that compute the zero points of the integers in panels, and return the tensor: unsigned
+        bytes where all values fit, else f32. They are those of the weights minus `low`, as the integers in panels are.
         """
         terms, (low, _) = self.weights.zeros, self.weights.range
         stored = stored_integer(terms[0]) if len(terms) == 1 else None

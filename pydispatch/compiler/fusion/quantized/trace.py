@@ -334,7 +334,11 @@ _RULES: dict[type[Operation], Callable[[_Body, Any], Value]] = {
 
 
 def _constant(value: SSAValue) -> Constant | None:
-    """Return the elements of a small constant, also of one that is reshaped or computed; None for other tensors."""
+    """Return the elements of a small constant of f32 or i32 as f64; None for other tensors.
+
+    It may be reshaped, and computed before that: `_computed_constant` has the elementwise operations, and calls this
+    for their operands.
+    """
     op = value.owner
     if not isinstance(op, Operation) or not 0 <= prod(shape_of(value)) <= MOST_ELEMENTS:
         return None
@@ -350,7 +354,9 @@ def _constant(value: SSAValue) -> Constant | None:
 
 
 def _computed_constant(value: SSAValue) -> Constant | None:
-    """Return the elements of a small constant, or of an elementwise operation on such constants; None for others."""
+    """Return the elements of a small constant or of an elementwise operation on such constants, as f64; None for
+    others.
+    """
     op = value.owner
     if not isinstance(op, Operation) or op.name != GENERIC:
         return _constant(value)

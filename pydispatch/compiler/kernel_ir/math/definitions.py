@@ -61,7 +61,7 @@ class Native:
 
 @dataclass(frozen=True)
 class Definition:
-    """globals: constant tables that the function reads."""
+    """Function that replaces operations of one kind, and the constant tables (`globals`) that it reads."""
 
     function: FuncOp
     globals: tuple[Operation, ...]

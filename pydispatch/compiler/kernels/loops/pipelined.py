@@ -80,12 +80,13 @@ class PipelinedReduction:
 
     def _loop_indices(self, index: Index) -> list[Index]:
         """Return the indices of all loops of the reduction at step `index` of the next row."""
-        g = self._view
-        point: list[Index] = [index] * len(g.iterators)
-        for dim_index, result in zip(self._indices_of_row(self.following), g.output_maps[0].results, strict=True):
+        reduction = self._view
+        indices: list[Index] = [index] * len(reduction.iterators)
+        row = self._indices_of_row(self.following)
+        for row_index, result in zip(row, reduction.output_maps[0].results, strict=True):
             if isinstance(result, AffineDimExpr):
-                point[result.position] = dim_index
-        return point
+                indices[result.position] = row_index
+        return indices
 
 
 def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | None:

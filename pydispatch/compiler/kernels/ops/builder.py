@@ -319,7 +319,7 @@ class Builder(IndexArithmetic[SSAValue]):
             carried: Initial values of the loop-carried values.
             body: Emits an iteration from a builder, the index and the carried values, and returns the next ones.
             step: Step of the index.
-            limit: Upper bound of the index, if a tighter one than `high` is not known; None for `high`.
+            limit: Bound that the index is known to be below, recorded so that divisions by it fold; None for `high`.
         """
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:
             return list(body(self, low, list(carried))) if high > low else list(carried)
@@ -336,7 +336,9 @@ class Builder(IndexArithmetic[SSAValue]):
     def parallel(
         self, low: Index, high: Index, body: Callable[[Builder, Index], None], step: int = 1, limit: Index | None = None
     ) -> None:
-        """Emit an `scf.parallel`, whose iterations are independent. Parameters are those of `loop`."""
+        """Emit an `scf.parallel`, whose iterations are independent. A loop known to run once or never becomes its body
+        or nothing. Parameters are those of `loop`.
+        """
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:
             if high > low:
                 body(self, low)

@@ -7,6 +7,7 @@ merges, and takes from there the element that comes first, again and again: bloc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, cf, math, scf, tensor
 from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr, i64
@@ -35,10 +36,11 @@ Before = Callable[[LoopBody, Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
 def sorted_rows(
     build: Build, tensors: Sequence[SSAValue], before: Before, most_passes: int | None = None
 ) -> list[SSAValue]:
-    """(rows, n) each, their rows reordered together. What is returned has n elements in a row or more: those beyond
-    are not defined.
+    """Sort the rows of tensors, (rows, n) each, together. Rows of the results have n elements or more, of which those
+    beyond n are undefined.
 
-    most_passes: after so many passes, each of which doubles the length of sorted runs, it is enough.
+    most_passes: bound of the number of passes, each of which doubles the length of sorted runs; None to sort whole
+    rows.
     """
     size = size_of(build, tensors[0], 1)
     if most_passes == 0 or (isinstance(size, int) and size < 2):
@@ -49,6 +51,7 @@ def sorted_rows(
         return merged
 
     def again(inner: Build, pass_index: SSAValue, runs: list[SSAValue]) -> list[SSAValue]:
+        """Emit the pass after the one numbered `pass_index`."""
         following = inner.add(arith.AddiOp(pass_index, inner.index(1))).result
         return _merged(inner, runs, size, block, following, before)
 
@@ -65,10 +68,10 @@ def _block(build: Build, size: Mixed) -> Mixed:
 
 
 def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, count: int) -> list[SSAValue]:
-    """(rows, n) each: what is returned begins with the first `count` elements in order of each row, and n at most.
+    """Return tensors whose rows begin with the first `count` elements, in order, of the rows of (rows, n) each.
 
-    Runs are merged until they have that many elements. From there on only the first elements of each pair of runs are
-    kept, so that every pass has half as many left.
+    Runs are merged until they have that many elements. Each further pass retains only the first elements of each pair
+    of runs, and so halves their number.
     """
     length, size = 1 << (count - 1).bit_length(), size_of(build, tensors[0], 1)
     if isinstance(size, int) and count <= min(MOST_SELECTED, size // 4):
@@ -84,6 +87,7 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
     runs = [build.add(tensor.CastOp(t, type_)).dest for t, type_ in zip(runs, open_, strict=True)]
 
     def again(inner: Build, _: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit a pass; `carried` are the elements of a row, and the tensors."""
         return _halved(inner, carried[1:], carried[0], length, before)
 
     passes = as_value(build, _passes(build, blocks_of(build, size, length), None))
@@ -100,12 +104,14 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
     dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
 
     def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
+        """Emit the loop over a segment, and return the selected elements."""
         row, segment = at
         start = code.times(segment, code.index(length))
         is_last = code.equal(segment, code.index(segments - 1))
         steps = code.either(is_last, code.index(size - (segments - 1) * length), code.index(length))
 
         def pass_over(inner: LoopBody, place: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+            """Insert the element at position `place` of the segment if it precedes the last selected element."""
             new = [inner.extract(t, [row, inner.plus(start, place)]) for t in tensors]
             is_early = inner.less(place, inner.index(count))
             enters = inner.add(arith.OrIOp(is_early, before(inner, new, carried[-width:])))
@@ -119,6 +125,7 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
         return code.loop(steps, [code.extract(t, [row, start]) for t in tensors] * count, pass_over)
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Return the next selected element, and rotate the others to the front."""
         return carried[width:] + carried[:width], carried[:width]
 
     types = [TensorType(element_of(t), [rows, segments, count]) for t in tensors]
@@ -145,21 +152,26 @@ def _inserted(
 
 
 def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: int, before: Before) -> list[SSAValue]:
-    """Pairs of sorted runs of `length` elements become one each, of the elements that come first; `size` counts the
-    elements of a row, of which the last run may have less. The new count, and the tensors."""
+    """Replace each pair of sorted runs of `length` elements by the run of the pair's first elements.
+
+    Returns the new number of elements of a row, and the tensors. size: elements of a row; its last run may be shorter.
+    """
     run, pair = build.index(length), build.index(2 * length)
     pairs = build.add(arith.CeilDivUIOp(size, pair)).result
     rows = shape_of(tensors[0].type)[0]
     dynamic = [*([build.dim(tensors[0], 0)] if rows == DYNAMIC else []), pairs]
 
     def read(code: LoopBody, row: SSAValue, column: SSAValue) -> list[SSAValue]:
+        """Emit the read of the elements of all tensors at one position."""
         return [code.extract(t, [row, column]) for t in tensors]
 
     def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
+        """Return the starts of the two runs of a pair."""
         start = code.times(at[1], pair)
         return [start, code.least(code.plus(start, run), size)]
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Emit the next element of a pair."""
         left, right = carried
         start = code.times(at[1], pair)
         middle = code.least(code.plus(start, run), size)
@@ -218,51 +230,89 @@ def _merged(
     shape = [rows, *(DYNAMIC if isinstance(n, SSAValue) else n for n in (blocks, block))]
     dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
     dynamic += [n for n in (blocks, block) if isinstance(n, SSAValue)]
+    merge = _MergePass(tensors, before, pass_index, run, total, length)
+    types = [TensorType(element_of(t), shape) for t in tensors]
+    return [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, merge.begin, merge.step)]
 
-    def read(code: LoopBody, row: SSAValue, column: SSAValue) -> list[SSAValue]:
-        return [code.extract(t, [row, column]) for t in tensors]
 
-    def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
-        """Return where the elements for position `at` begin: (position in the first run, in the second run, end of the
-        first run, end of the second).
-        """
-        row, column = at[0], code.times(at[1], length)
-        pair = code.times(run, code.index(2))
+@dataclass(frozen=True)
+class _MergePass:
+    """Emitter of the recurrence of one pass, over (row, block, element of the block).
+
+    It carries four columns of the row: the next element of the first and of the second run, and the ends of both.
+
+    Attributes:
+        tensors: The tensors, (rows, n) each, which are merged together.
+        before: The order of elements.
+        pass_index: Number of the pass, from 0.
+        run: Elements of a run before the pass.
+        total: Elements of a row.
+        length: Elements of a block.
+    """
+
+    tensors: Sequence[SSAValue]
+    before: Before
+    pass_index: SSAValue
+    run: SSAValue
+    total: SSAValue
+    length: SSAValue
+
+    def begin(self, code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
+        """Return the columns with which the block `at` begins."""
+        column = code.times(at[1], self.length)
+        pair = code.times(self.run, code.index(2))
         start = code.times(code.add(arith.DivUIOp(column, pair)), pair)
-        middle = code.least(code.plus(start, run), total)
-        end = code.least(code.plus(start, pair), total)
-        taken = code.minus(column, start)
-        low = code.most(code.minus(taken, code.minus(end, middle)), code.index(0))
-        high = code.least(taken, code.minus(middle, start))
+        middle = code.least(code.plus(start, self.run), self.total)
+        end = code.least(code.plus(start, pair), self.total)
+        preceding = code.minus(column, start)
+        left = self._count_of_left(code, at[0], (start, middle, end), preceding)
+        return [code.plus(start, left), code.plus(middle, code.minus(preceding, left)), middle, end]
 
-        def bisect(inner: LoopBody, step: SSAValue, ends: list[SSAValue]) -> list[SSAValue]:
-            """Emit one step of a binary search for how many of the `taken` elements come from the first run; return the
-            narrowed bounds.
-            """
-            low, high = ends
+    def _count_of_left(
+        self, code: LoopBody, row: SSAValue, runs: tuple[SSAValue, SSAValue, SSAValue], preceding: SSAValue
+    ) -> SSAValue:
+        """Emit a binary search for how many of the first `preceding` elements of a merged pair come from its left run.
+
+        runs: start of the left run, its end, which is the start of the right run, and the end of the right run.
+        """
+        start, middle, end = runs
+
+        def bisect(inner: LoopBody, _: SSAValue, bounds: list[SSAValue]) -> list[SSAValue]:
+            """Halve the interval from `low` to `high`, unless it is empty."""
+            low, high = bounds
             half = inner.add(arith.ShRUIOp(inner.plus(low, high), inner.index(1)))
-            other = inner.minus(inner.plus(middle, inner.minus(taken, inner.index(1))), half)
-            later = before(inner, read(inner, row, other), read(inner, row, inner.plus(start, half)))
-            going = inner.less(low, high)
-            up, down = inner.both(going, inner.opposite(later)), inner.both(going, later)
+            # If `half` elements came from the left run, this would be the last one from the right run.
+            right = inner.minus(inner.plus(middle, inner.minus(preceding, inner.index(1))), half)
+            right_elements = self._read(inner, row, right)
+            left_elements = self._read(inner, row, inner.plus(start, half))
+            right_is_first = self.before(inner, right_elements, left_elements)
+            is_open = inner.less(low, high)
+            raises_low = inner.both(is_open, inner.opposite(right_is_first))
+            lowers_high = inner.both(is_open, right_is_first)
             return [
-                inner.either(up, inner.plus(half, inner.index(1)), low), inner.either(down, half, high)
+                inner.either(raises_low, inner.plus(half, inner.index(1)), low), inner.either(lowers_high, half, high)
             ]  # fmt: skip
 
-        left, _ = code.loop(code.plus(pass_index, code.index(1)), [low, high], bisect)
-        return [code.plus(start, left), code.plus(middle, code.minus(taken, left)), middle, end]
+        low = code.most(code.minus(preceding, code.minus(end, middle)), code.index(0))
+        high = code.least(preceding, code.minus(middle, start))
+        return code.loop(code.plus(self.pass_index, code.index(1)), [low, high], bisect)[0]
 
-    def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Emit the next element; at the end of a pair of runs the positions move on to the next pair."""
+    def step(
+        self, code: LoopBody, at: list[SSAValue], carried: list[SSAValue]
+    ) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Emit the next element; at the end of a pair of runs the columns move on to the next pair."""
         left, right, middle, end = carried
-        column = code.plus(code.times(at[1], length), at[2])
+        column = code.plus(code.times(at[1], self.length), at[2])
         over = code.equal(column, end)
-        following = code.least(code.plus(end, run), total)
+        following = code.least(code.plus(end, self.run), self.total)
         left, middle = code.either(over, end, left), code.either(over, following, middle)
         right = code.either(over, following, right)
-        end = code.either(over, code.least(code.plus(following, run), total), end)
-        next_positions, elements = _taken(code, lambda p: read(code, at[0], p), before, (left, middle), (right, end))
+        end = code.either(over, code.least(code.plus(following, self.run), self.total), end)
+        next_positions, elements = _taken(
+            code, lambda column: self._read(code, at[0], column), self.before, (left, middle), (right, end)
+        )
         return [*next_positions, middle, end], elements
 
-    types = [TensorType(element_of(t), shape) for t in tensors]
-    return [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, first, step)]
+    def _read(self, code: LoopBody, row: SSAValue, column: SSAValue) -> list[SSAValue]:
+        """Emit the read of the elements of all tensors at one position."""
+        return [code.extract(t, [row, column]) for t in self.tensors]

@@ -67,6 +67,7 @@ def threshold(tracer: Tracer, self: Tensor, threshold: Number, value: Number) ->
 
 
 def glu(tracer: Tracer, self: Tensor, dim: int = -1) -> Tensor:
+    """Return the first half along the axis, times the logistic function of the second half."""
     (axis,) = shapes.axes_of(tracer.b, [dim], self.rank)
     half = self.shape[axis] // 2
     x, y = shapes.split(tracer.b, self, axis, [half, half])
@@ -74,6 +75,7 @@ def glu(tracer: Tracer, self: Tensor, dim: int = -1) -> Tensor:
 
 
 def prelu(tracer: Tracer, self: Tensor, weight: Tensor) -> Tensor:
+    """Return the leaky ReLU with a slope per channel (axis 1), or one for all elements."""
     if weight.rank and weight.shape[0] != 1 and self.rank > 1:
         slopes = normalization.along(tracer.b, weight, 1, self.rank)
     else:

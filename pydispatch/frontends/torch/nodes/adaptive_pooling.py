@@ -75,6 +75,7 @@ def _windows(tracer: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
 
 
 def adaptive_avg_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> Tensor:
+    """Return the means of `output_size` windows along each spatial axis, which cover it evenly."""
     inner = normalization.wide(self.dtype)
 
     def mean(parts: list[Tensor], axis: int) -> list[Tensor]:

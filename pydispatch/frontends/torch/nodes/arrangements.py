@@ -95,6 +95,7 @@ def roll(tracer: Tracer, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor
 
 
 def pixel_shuffle(tracer: Tracer, self: Tensor, upscale_factor: int) -> Tensor:
+    """Move groups of r * r channels into blocks of r x r pixels."""
     r, lead = upscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
     x = shapes.reshape(tracer.b, self, [*self.shape[:-3], c // (r * r), r, r, h, w])
@@ -103,6 +104,7 @@ def pixel_shuffle(tracer: Tracer, self: Tensor, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(tracer: Tracer, self: Tensor, downscale_factor: int) -> Tensor:
+    """Move blocks of r x r pixels into groups of r * r channels."""
     r, lead = downscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
     x = shapes.reshape(tracer.b, self, [*self.shape[:-3], c, h // r, r, w // r, r])

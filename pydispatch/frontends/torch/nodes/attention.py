@@ -14,6 +14,7 @@ def sdpa(
     tracer: Tracer, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
+    """Return attention; key and value may have fewer heads than the query also without `enable_gqa`."""
     return _attention(tracer, query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
 
 

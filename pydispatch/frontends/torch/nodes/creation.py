@@ -130,6 +130,7 @@ def _integer_range(tracer: Tracer, start: Any, end: Any, step: Any, dtype: DType
 
 
 def linspace(tracer: Tracer, start: Operand, end: Operand, steps: int, *, dtype: DType | None = None) -> Tensor:
+    """Return `steps` numbers from `start` to `end`, both included; a constant unless a bound is a tensor."""
     import numpy as np
 
     if isinstance(start, Tensor) or isinstance(end, Tensor):

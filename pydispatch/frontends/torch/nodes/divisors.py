@@ -25,6 +25,7 @@ def gcd(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
         return reductions.reduce(b, "or", formula(b, lambda v: v.is_unequal(0), tensors[1]))
 
     def euclid_step(tensors: list[Tensor]) -> list[Tensor]:
+        """Replace (v, w) by (w, v mod w) where w is not 0."""
         return formulas(
             b, lambda v, w: (w.is_equal(0).where(v, w), w.is_equal(0).where(w, v % w.is_equal(0).where(1, w))),
             *tensors,
@@ -34,6 +35,7 @@ def gcd(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
 
 
 def lcm(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+    """Return the least common multiple; 0 if both numbers are 0."""
     x, y = promoted(tracer, self, other)
     divisor = gcd(tracer, x, y)
     multiple = formula(tracer.b, lambda v, w, d: v / d.is_equal(0).where(1, d) * w, x, y, divisor)

@@ -36,6 +36,7 @@ def _count(x: Tensor, axes: Ints) -> Size:
 
 
 def complex_to_complex(tracer: Tracer, self: Tensor, dim: Ints, normalization: int, forward: bool) -> Tensor:
+    """Transform all axes of `dim`, forward or back; `normalization` is PyTorch's code of the scale."""
     axes = shapes.axes_of(tracer.b, list(dim), self.rank)
     result = self
     for axis in axes:
@@ -44,6 +45,7 @@ def complex_to_complex(tracer: Tracer, self: Tensor, dim: Ints, normalization: i
 
 
 def real_to_complex(tracer: Tracer, self: Tensor, dim: Ints, normalization: int, onesided: bool) -> Tensor:
+    """Transform real numbers along the last axis of `dim`, which is halved if `onesided`, then along the others."""
     axes = [shapes.axis_of(tracer.b, d, self.rank) for d in dim]
     result = fourier.rfft(tracer.b, self, axes[-1]) if onesided else fourier.fft(tracer.b, self, axes[-1])
     for axis in axes[:-1]:
@@ -52,6 +54,7 @@ def real_to_complex(tracer: Tracer, self: Tensor, dim: Ints, normalization: int,
 
 
 def complex_to_real(tracer: Tracer, self: Tensor, dim: Ints, normalization: int, last_dim_size: int) -> Tensor:
+    """Transform back along all axes of `dim`; the last one is a half that becomes `last_dim_size` real numbers."""
     axes = [shapes.axis_of(tracer.b, d, self.rank) for d in dim]
     result = self
     for axis in axes[:-1]:
@@ -94,6 +97,7 @@ def rfft(tracer: Tracer, self: Tensor, n: Size | None = None, dim: int = -1, nor
 
 
 def irfft(tracer: Tracer, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Transform half a spectrum back to `n` real numbers; by default, the even number that has such a half."""
     axis = shapes.axis_of(tracer.b, dim, self.rank)
     size = self.shape[axis]
     count = n if n is not None else 2 * (size - 1)

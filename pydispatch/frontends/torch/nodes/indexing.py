@@ -25,6 +25,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
+    """Return the rows of `weight` at the indices; the other parameters affect gradients only."""
     return gathers.take(tracer.b, weight, indices, 0)
 
 
@@ -94,6 +95,7 @@ def gather(tracer: Tracer, self: Tensor, dim: int, index: Tensor, *, sparse_grad
 
 
 def take_along_dim(tracer: Tracer, self: Tensor, indices: Tensor, dim: int) -> Tensor:
+    """Return the elements at indices along one axis; the other axes are broadcast."""
     axis = shapes.axis_of(tracer.b, dim, self.rank)
     shape = [i if d == axis else ew.broadcast_shape(tracer.b, (n,), (i,))[0]
              for d, (n, i) in enumerate(zip(self.shape, indices.shape, strict=True))]  # fmt: skip
@@ -164,6 +166,9 @@ def scatter_add(tracer: Tracer, self: Tensor, dim: int, index: Tensor, src: Tens
 def scatter_reduce(
     tracer: Tracer, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
+    """Combine updates with the elements at indices along an axis; without `include_self`, elements that have updates do
+    not take part.
+    """
     if not self.rank:
         flat = (shapes.reshape(tracer.b, v, [1]) for v in (self, index, src))
         updated = scatter_reduce(tracer, next(flat), 0, next(flat), next(flat), reduce, include_self=include_self)
@@ -234,6 +239,7 @@ def _slice_positions(tracer: Tracer, x: Tensor, axis: int, index: Tensor) -> tup
 def index_reduce(
     tracer: Tracer, self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
+    """Combine slices of `source` with the slices of `self` at indices along an axis."""
     if not self.rank:
         x, at, updates = (shapes.reshape(tracer.b, v, [-1]) for v in (self, index, source))
         return shapes.reshape(tracer.b, index_reduce(tracer, x, 0, at, updates, reduce, include_self=include_self), [])

@@ -58,6 +58,7 @@ def cholesky_ex(tracer: Tracer, self: Tensor, *, upper: bool = False, check_erro
 
 
 def cholesky_solve(tracer: Tracer, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """Solve A x = self, where `input2` is the Cholesky factor of A."""
     matrix, right = systems.broadcast_batches(tracer.b, input2, self)
     partial = linear.triangular_solve(tracer.b, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
     return linear.triangular_solve(
@@ -70,6 +71,7 @@ def cholesky_inverse(tracer: Tracer, self: Tensor, upper: bool = False) -> Tenso
 
 
 def qr(tracer: Tracer, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
+    """Return Q and R; in the mode "r", an empty Q."""
     if mode not in ("reduced", "r"):
         raise tracer.b.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
     q, r = systems.qr(tracer.b, A)
@@ -116,6 +118,7 @@ def svd(
 def svd_with_options(
     tracer: Tracer, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return U, singular values and V^H; U and V^H are empty without `compute_uv`."""
     if compute_uv:
         return svd(tracer, A, full_matrices)
     none = tracer.b.constant([], A.dtype)

@@ -70,6 +70,7 @@ def _triangles(tracer: Tracer, LU: Tensor) -> Pair:  # noqa: N803
 def lu_unpack(
     tracer: Tracer, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return P, L and U from packed factors; matrices that are not requested are empty."""
     m = LU_data.shape[-2]
     order = _permutation_of_pivots(tracer, LU_pivots, m)
     # The permutation matrix P has a 1 at each position [order[i], i].
@@ -178,6 +179,7 @@ def solve_ex(tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_e
 def solve_with_factors(
     tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
 ) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return the solution, the packed LU factors, the pivots, and the position of the first zero pivot (0 for none)."""
     LU, pivots, failed = factors.lu(tracer.b, A)  # noqa: N806
     return _solve(tracer, A, B, left)[0], LU, pivots, failed
 
@@ -200,6 +202,7 @@ def solve_triangular(
 def triangular_solve(
     tracer: Tracer, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
 ) -> Pair:  # fmt: skip
+    """Return the solution of A x = self, and A, both broadcast to one batch."""
     matrix, right = systems.broadcast_batches(tracer.b, A, self)
     solution = linear.triangular_solve(
         tracer.b, matrix, right, lower=not upper, transposed=transpose, unit=unitriangular

@@ -49,6 +49,9 @@ _EPSILONS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 def rms_norm(
     tracer: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
+    """Divide by the root of the mean square over the last axes; without `eps`, the machine epsilon is added to the
+    mean.
+    """
     epsilon = _EPSILONS[normalization.wide(input.dtype).name] if eps is None else eps
     return normalization.rms_norm(tracer.b, input, _last_axes(tracer, input, normalized_shape), weight, epsilon)
 
@@ -71,6 +74,7 @@ def instance_norm(
     tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Tensor:  # fmt: skip
+    """Normalize each channel of each batch element by its own moments, or by the running ones."""
     if not use_input_stats:
         assert running_mean is not None and running_var is not None
         return normalization.batch_norm(tracer.b, input, 1, running_mean, running_var, weight, bias, eps)

@@ -40,12 +40,14 @@ def argsort_stable(
 def topk(
     tracer: Tracer, self: Tensor, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
+    """Return the `k` largest or smallest elements and their positions, in order also if `sorted` is false."""
     if not self.rank:
         return self, tracer.b.constant(0, I64)
     return ordering.top_k(tracer.b, self, k, shapes.axis_of(tracer.b, dim, self.rank), largest=largest)
 
 
 def kthvalue(tracer: Tracer, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the k-th smallest elements along an axis and their positions; k is counted from 1."""
     axis = shapes.axis_of(tracer.b, dim, self.rank)
     last = [shapes.slice_axis(tracer.b, x, axis, k - 1, k) for x in ordering.sort_with_indices(tracer.b, self, axis)]
     return (
@@ -74,6 +76,7 @@ def logcumsumexp(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
         return self
 
     def combined(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+        """Return log(exp(running) + exp(element)) without overflow; infinities of one sign stay."""
         running, element = Element(scalars, lhs), Element(scalars, rhs)
         low, high = running.min(element), running.max(element)
         is_infinite = low.is_equal(high) & ~low.unary("is_finite")
@@ -96,6 +99,7 @@ def _cumulative_extreme(name: str) -> Conversion:
         extremes = scans.cumulative(tracer.b, name, x, axis)
 
         def position(value: Element, best: Element) -> Element:
+            """Return the position of an element that is the extreme so far, 0 for others."""
             here = value.is_equal(best)
             if value.dtype.is_float:
                 here = here | value.unary("is_nan")
@@ -146,6 +150,7 @@ def _requested(tracer: Tracer, distinct: Distinct, inverse: bool, counts: bool) 
 def unique(
     tracer: Tracer, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Distinct:
+    """Return the distinct elements in order, and the requested positions and counts."""
     values, _, inverse, counts = selection.distinct_slices(tracer.b, shapes.reshape(tracer.b, self, [-1]), 0, sort=True)
     return _requested(
         tracer, (values, shapes.reshape(tracer.b, inverse, self.shape), counts), return_inverse, return_counts
@@ -160,6 +165,7 @@ def unique_dim(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Distinct:
+    """Return the distinct slices along an axis in order, and the requested positions and counts."""
     values, _, inverse, counts = selection.distinct_slices(
         tracer.b, self, shapes.axis_of(tracer.b, dim, self.rank), sort=True
     )
@@ -169,6 +175,9 @@ def unique_dim(
 def unique_consecutive(
     tracer: Tracer, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Distinct:
+    """Return the elements, or slices along an axis, that differ from the one before, and the requested positions and
+    counts.
+    """
     x = shapes.reshape(tracer.b, self, [-1]) if dim is None else self
     values, inverse, counts = selection.distinct_neighbours(tracer.b, x, shapes.axis_of(tracer.b, dim or 0, x.rank))
     inverse = shapes.reshape(tracer.b, inverse, self.shape) if dim is None else inverse

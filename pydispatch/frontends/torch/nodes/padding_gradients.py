@@ -16,6 +16,7 @@ Ints = Sequence[int]
 
 
 def replication_pad_backward(tracer: Tracer, grad_output: Tensor, self: Tensor, padding: Ints) -> Tensor:
+    """Add the gradient of each padding to that of the element it repeats; `padding` begins with the last axis."""
     gradient = ew.convert(tracer.b, grad_output, normalization.wide(self.dtype))
     for n in range(len(padding) // 2):
         gradient = _axis_padding_gradient(tracer, gradient, self.rank - 1 - n, padding[2 * n], padding[2 * n + 1])

@@ -117,6 +117,9 @@ def narrow(tracer: Tracer, self: Tensor, dim: int, start: Size, length: Size) ->
 
 
 def split(tracer: Tracer, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
+    """Return parts of `split_size` along an axis; the last one has the rest. Raises CompileError if their number
+    depends on a dynamic size.
+    """
     axis = axis_of(tracer, dim, self.rank)
     n = self.shape[axis]
     count = ceil_div(n, split_size)
@@ -134,6 +137,7 @@ def chunk(tracer: Tracer, self: Tensor, chunks: int, dim: int = 0) -> list[Tenso
 
 
 def unbind(tracer: Tracer, self: Tensor, dim: int = 0) -> list[Tensor]:
+    """Return the slices along an axis, without it. Raises CompileError if its size is dynamic."""
     axis = axis_of(tracer, dim, self.rank)
     n = self.shape[axis]
     if isinstance(n, Expr):

@@ -64,6 +64,7 @@ def reciprocal(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def round_(tracer: Tracer, self: Tensor, *, decimals: int = 0) -> Tensor:
+    """Round to `decimals` digits after the point, half to even; integers stay."""
     if category(self.dtype) < 2:
         return self
     scale = 10.0**decimals
@@ -96,6 +97,7 @@ def logit(tracer: Tracer, self: Tensor, eps: float | None = None) -> Tensor:
 def nan_to_num(
     tracer: Tracer, self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
+    """Replace NaN by 0 and infinities by the largest finite numbers, unless other numbers are passed; integers stay."""
     if not self.dtype.is_float:
         return self
     largest = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f64": 1.7976931348623157e308}
@@ -182,6 +184,7 @@ def _logical(name: str) -> Conversion:
 
 
 def div(tracer: Tracer, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide, and round down or toward zero; without a rounding mode integers become floats first."""
     if rounding_mode == "floor":
         return floor_divide(tracer, self, other)
     x, y = promoted(tracer, self, other, floats=rounding_mode is None)
@@ -190,6 +193,7 @@ def div(tracer: Tracer, self: Operand, other: Operand, *, rounding_mode: str | N
 
 
 def floor_divide(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+    """Divide and round down; division of unsigned integers and of sizes rounds down already."""
     x, y = promoted(tracer, self, other)
     if x.dtype.is_float:
         return in_floats(tracer, _floor_quotient_of_floats, x, y)
@@ -235,6 +239,7 @@ def remainder(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
 
 
 def pow_(tracer: Tracer, self: Operand, exponent: Operand) -> Tensor:
+    """Return a power; some constant exponents become products, roots or quotients."""
     if isinstance(self, Tensor) and self.dtype.is_bool and type(exponent) is int:
         self = ew.convert(tracer.b, self, I64)
     if isinstance(self, Tensor) and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
@@ -277,6 +282,7 @@ def where(tracer: Tracer, condition: Tensor, self: Operand, other: Operand) -> T
 
 
 def clamp(tracer: Tracer, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """Return max(min, x), then the minimum with max, in the common type of all three."""
     bounds = [n for n in (min, max) if n is not None]
     dtype = result_type([self, *bounds])
     clamped = as_tensor(tracer, self, dtype)
@@ -299,6 +305,7 @@ def hypot(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
 
 
 def lerp(tracer: Tracer, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
+    """Interpolate from the nearer end, so that a weight of 1 gives exactly `end`."""
     x, y, w = promoted(tracer, self, end, weight)
     return in_floats(
         tracer, lambda e, n, k: (k.unary("abs") < 0.5).where(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w

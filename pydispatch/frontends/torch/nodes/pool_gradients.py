@@ -111,6 +111,7 @@ def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType
     numbers = shapes.reshape(builder, shapes.iota(builder, [size], 0, I64), [size, 1])
 
     def share(i: Element, n: Element, m: Element) -> Element:
+        """Return the weight of an element in a window: 1 / size of the window if it is inside, else 0."""
         window = i.position(1, I64)
         first, limit = (window * n) / m, ((window + 1) * n + m - 1) / m
         weight = i.const(1).to(dtype) / (limit - first).to(dtype)

@@ -107,6 +107,7 @@ def var(
     *,
     output_dtype: DType | None = None,
 ) -> Tensor:
+    """Return the variance over `dims`; of all axes for None."""
     axes = [axis_of(tracer, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
     degrees_of_freedom_lost = float(1 if correction is None else correction)  # type: ignore[arg-type]
     spread = normalization.moments(tracer.b, inp, axes, degrees_of_freedom_lost)[1]

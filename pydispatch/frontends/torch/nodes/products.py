@@ -106,6 +106,7 @@ def addmv(tracer: Tracer, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Numbe
 
 
 def linear(tracer: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return input times the transposed weight (or a vector of weights), plus the bias."""
     if weight.rank == 1:
         product = products.matmul(tracer.b, input, weight)
     else:

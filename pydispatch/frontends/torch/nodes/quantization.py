@@ -46,6 +46,7 @@ def quantize_per_tensor(
     tracer: Tracer, input: Tensor, scale: Operand, zero_point: Operand, quant_min: Operand, quant_max: Operand,
     dtype: DType,
 ) -> Tensor:  # fmt: skip
+    """Return clamp(round(input / scale) + zero_point); the quotient is a product with 1 / scale, as in PyTorch."""
     x = ew.convert(tracer.b, input, F32) if input.dtype in (F16, BF16) else input
     inverse = 1.0 / scale if isinstance(scale, float) else div(tracer, 1.0, _scalar(tracer, scale))
     scaled = _round_half_to_even(tracer, ew.binary(tracer.b, "mul", x, as_tensor(tracer, inverse, x.dtype)))
@@ -57,6 +58,7 @@ def dequantize_per_tensor(
     tracer: Tracer, input: Tensor, scale: Operand, zero_point: Operand, quant_min: Operand, quant_max: Operand,
     dtype: DType, *, out_dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
+    """Return (input - zero_point) * scale in `out_dtype`, f32 by default."""
     x = ew.convert(tracer.b, input, out_dtype or F32)
     moved = ew.binary(tracer.b, "sub", x, as_tensor(tracer, _scalar(tracer, zero_point), x.dtype))
     return ew.binary(tracer.b, "mul", moved, as_tensor(tracer, _scalar(tracer, scale), x.dtype))
@@ -66,6 +68,7 @@ def quantize_per_channel(
     tracer: Tracer, input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int,
     dtype: DType,
 ) -> Tensor:  # fmt: skip
+    """Return clamp(round(input / scale) + zero_point), with a scale and zero point per element of `axis`."""
     x = ew.convert(tracer.b, input, F32) if input.dtype in (F16, BF16) else input
     scale, zero = (_reshape_along(tracer, v, axis, x.rank) for v in (scales, zero_points))
     scaled = _round_half_to_even(tracer, mul(tracer, x, div(tracer, 1.0, scale)))
@@ -84,6 +87,7 @@ def dequantize_per_channel(
     *,
     out_dtype: DType | None = None,
 ) -> Tensor:
+    """Return (input - zero_point) * scale, with both per element of `axis`; known zeros are not subtracted."""
     x = input
     if zero_points is not None and (zero_points.known is None or zero_points.known.any()):
         zero = _reshape_along(tracer, zero_points, axis, input.rank)
@@ -96,6 +100,7 @@ def dequantize_per_channel(
 def quantize_per_token(
     tracer: Tracer, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType
 ) -> Tensor:
+    """Return clamp(round(input / scale + zero_point)): unlike that of a tensor, the sum is rounded."""
     moved = add_(tracer, mul(tracer, input, div(tracer, 1.0, scales)), zero_points)
     return _clamp_to_integers(tracer, _round_half_to_even(tracer, moved), quant_min, quant_max, dtype)
 
@@ -119,6 +124,7 @@ def quantize_per_channel_group(
     tracer: Tracer, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType,
     group_size: int = 128,
 ) -> Tensor:  # fmt: skip
+    """Quantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point."""
     rows = _rows_by_group(tracer, input, scales, group_size)
     scale, zero = (shapes.reshape(tracer.b, v, [-1, 1]) for v in (scales, zero_points))
     quantized = quantize_per_token(tracer, rows, scale, zero, quant_min, quant_max, dtype)
@@ -129,6 +135,7 @@ def dequantize_per_channel_group(
     tracer: Tracer, w_int8: Tensor, scales: Tensor, zero_points: Tensor | None, quant_min: int, quant_max: int,
     dtype: DType, group_size: int = 128, output_dtype: DType = F32,
 ) -> Tensor:  # fmt: skip
+    """Dequantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point."""
     rows = _rows_by_group(tracer, w_int8, scales, group_size)
     rows = rows if zero_points is None else sub(tracer, rows, shapes.reshape(tracer.b, zero_points, [-1, 1]))
     values = mul(tracer, rows, shapes.reshape(tracer.b, scales, [-1, 1]))
@@ -144,6 +151,7 @@ def _extremes_around_zero(tracer: Tracer, x: Tensor, axes: Sequence[int], keep: 
 def choose_qparams(
     tracer: Tracer, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
+    """Return the scale and zero point that map the elements, and 0, to the whole range of the integers."""
     extremes = _extremes_around_zero(tracer, input, range(input.rank), False)
     scale = formula(tracer.b, lambda low, high: ((high - low) / float(quant_max - quant_min)).max(eps), *extremes)
 
@@ -156,6 +164,7 @@ def choose_qparams(
 def choose_qparams_symmetric(
     tracer: Tracer, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
+    """Return the scale that maps the largest magnitude to the end of the range, and the zero point in its middle."""
     half = (quant_max - quant_min) / 2
 
     def written(low: Element, high: Element) -> Element:
@@ -174,6 +183,7 @@ def _as_vectors(tracer: Tracer, scale: Tensor, zero: Tensor) -> tuple[Tensor, Te
 
 
 def choose_qparams_per_token(tracer: Tracer, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
+    """Return for each row the scale that maps its largest magnitude to 127, as f64, and the zero point 0."""
     if dtype != I8:
         raise tracer.b.fail(f"scales of tokens as {dtype}; PyTorch has them for int8 alone")
     largest = reductions.reduce(tracer.b, "max", ew.unary(tracer.b, "abs", input), [-1], True)
@@ -187,6 +197,7 @@ _XNNPACK_EPS = 1.1920928955078125e-07  # 2^-23; the smallest scale that XNNPACK'
 
 
 def choose_qparams_per_token_asymmetric(tracer: Tracer, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
+    """Return for each row the scale, as f64, and the zero point that map its elements, and 0, to i8."""
     extremes = _extremes_around_zero(tracer, input, [-1], True)
     scale = formula(tracer.b, lambda low, high: ((high - low) / 255.0).max(_XNNPACK_EPS), *extremes)
 
@@ -201,6 +212,7 @@ def choose_qparams_per_token_asymmetric(tracer: Tracer, input: Tensor, dtype: DT
 def fake_quant_per_channel(
     tracer: Tracer, input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
+    """Quantize and dequantize, with a scale and zero point per element of `axis`; the result is f32."""
     scale, zero = (_reshape_along(tracer, v, axis, input.rank) for v in (scales, zero_points))
     moved = add_(tracer, _round_half_to_even(tracer, mul(tracer, input, div(tracer, 1.0, scale))), zero)
     result = mul(tracer, sub(tracer, clamp(tracer, moved, quant_min, quant_max), zero), scale)
@@ -282,6 +294,7 @@ def fake_quantize_learned(
     quant_max: int,
     grad_factor: float = 1.0,
 ) -> Tensor:
+    """Fake-quantize with a zero point that is rounded and clamped first; `grad_factor` affects gradients only."""
     return fake_quantize(
         tracer, self, scale, _round_zero_points(tracer, zero_point, quant_min, quant_max), quant_min, quant_max
     )
@@ -291,6 +304,7 @@ def fake_quantize_channels_learned(
     tracer: Tracer, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int,
     grad_factor: float = 1.0,
 ) -> Tensor:  # fmt: skip
+    """Fake-quantize channels with zero points that are rounded and clamped; `grad_factor` affects gradients only."""
     zeros = _round_zero_points(tracer, zero_point, quant_min, quant_max)
     return fake_quantize_channels(tracer, self, scale, zeros, axis, quant_min, quant_max)
 

@@ -222,6 +222,7 @@ def rrelu_with_noise(
 def rrelu_with_noise_functional(
     tracer: Tracer, self: Tensor, noise: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
 ) -> tuple[Tensor, Tensor]:
+    """Return the leaky ReLU with random slopes, and the slopes; in evaluation the mean slope, and `noise` as it was."""
     result, slopes = _random_leaky_relu(tracer, self, lower, upper, training)
     return result, ew.convert(tracer.b, slopes, noise.dtype) if training else noise
 
@@ -229,8 +230,8 @@ def rrelu_with_noise_functional(
 def _random_leaky_relu(
     tracer: Tracer, x: Tensor, lower: Number, upper: Number, training: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return a leaky ReLU and its slopes. In training, slopes of negative elements are random in [lower, upper); else
-    they are the mean.
+    """Return a leaky ReLU; in training also its slopes, which are random in [lower, upper) for negative elements. In
+    evaluation the slope is the mean of both bounds, and the second tensor is x, to be ignored.
     """
     low, high = float(lower), float(upper)  # type: ignore[arg-type]
     if not training:

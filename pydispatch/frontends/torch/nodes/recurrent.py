@@ -210,6 +210,7 @@ def lstm_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
+    """Return the output and the cell state of one step."""
     w = _Weights(w_ih, w_hh, b_ih, b_hh, None)
     output, cell = _lstm_cell(tracer, linear(tracer, input, w_ih, b_ih), list(hx), w)
     return output, cell

@@ -69,6 +69,7 @@ def unsqueeze(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
 
 
 def squeeze(tracer: Tracer, self: Tensor, dim: int | Ints | None = None) -> Tensor:
+    """Remove the axes of size 1: all of them, or those of `dim`; other axes of `dim` stay."""
     if dim is None:
         return shapes.squeeze(tracer.b, self)
     axes = [axis_of(tracer, d, self.rank) for d in ([dim] if isinstance(dim, int) else dim)]
@@ -122,6 +123,7 @@ def matrix_transpose(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def movedim(tracer: Tracer, self: Tensor, source: int | Ints, destination: int | Ints) -> Tensor:
+    """Move axes to other positions; the remaining axes fill the free positions in order."""
     sources = [source] if isinstance(source, int) else source
     destinations = [destination] if isinstance(destination, int) else destination
     source_of = {
@@ -164,6 +166,7 @@ def tile(tracer: Tracer, self: Tensor, dims: Sizes) -> Tensor:
 def repeat_interleave(
     tracer: Tracer, self: Tensor, repeats: Size, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
+    """Repeat each element along an axis, or of the flattened tensor, `repeats` times in a row."""
     x = self if dim is not None else flatten(tracer, self)
     axis = axis_of(tracer, dim or 0, x.rank)
     wide = shapes.expand_dims(tracer.b, x, [axis + 1])
@@ -172,6 +175,7 @@ def repeat_interleave(
 
 
 def meshgrid(tracer: Tracer, tensors: Tensors, *, indexing: str = "ij") -> list[Tensor]:
+    """Broadcast vectors to a common grid; with the indexing "xy" its first two axes change places."""
     sizes = [x.shape[0] if x.rank else 1 for x in tensors]
     grids = [
         shapes.broadcast_to(

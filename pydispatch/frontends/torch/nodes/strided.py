@@ -97,6 +97,7 @@ def _start_index(
 def as_strided(
     tracer: Tracer, self: TensorMemory, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
+    """Return the elements of the storage at offset + sum of index * stride."""
     flat, _, offset = _storage_vector(tracer, self)
     first = _start_index(tracer, self, flat, offset, size, stride, storage_offset)
     shape: Shape = tuple(size)

@@ -45,6 +45,7 @@ def roi_align(
     tracer: Tracer, input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
     sampling_ratio: int, aligned: bool,
 ) -> Tensor:  # fmt: skip
+    """Return the means of interpolated samples in each cell of boxes; `rois` has (image, x1, y1, x2, y2) in a row."""
     b, cells = tracer.b, (pooled_height, pooled_width)
     if sampling_ratio <= 0:
         raise b.fail(

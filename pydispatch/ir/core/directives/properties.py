@@ -133,6 +133,7 @@ class KeywordChoice(Word):
         self.value.set(state, StringAttr(self._checked(parser, word, start)))
 
     def _checked(self, parser: Parser, word: str, start: int) -> str:
+        """Return `word`, which begins at `start`; raise a parse error if it is not one of WORDS."""
         if word not in self.WORDS:
             known = " or ".join(self.WORDS) if len(self.WORDS) < 3 else f"one of {', '.join(self.WORDS)}"
             parser.raise_error(f"unknown {self.WHAT} '{word}', expected {known}", start, start + len(word))

@@ -36,6 +36,7 @@ class PlainSignature(CustomDirective):
         self._parse(parser, state, with_dims=False)
 
     def _parse(self, parser: Parser, state: ParsingState, with_dims: bool) -> syntax.ShapedSignature:
+        """Parse a signature, set types and tied operands, and return it. with_dims: dynamic sizes follow the types."""
         names = state.operands[self.arguments.index]
         assert names is not None
         signature = syntax.parse_shaped_signature(parser, names, with_dims)

@@ -109,6 +109,7 @@ class DelinearizeIndexOp(_BasisOp):
     )
 
     def verify_(self) -> None:
+        """Check that there are as many results as sizes, or one more if the outermost size is omitted."""
         if len(self.multi_index) - len(self.static_basis) not in (0, 1):
             raise VerifyException(
                 f"{len(self.static_basis)} size(s) split into as many results or one more, got {len(self.multi_index)}"
@@ -134,6 +135,7 @@ class LinearizeIndexOp(_BasisOp):
     )
 
     def verify_(self) -> None:
+        """Check that there are as many indices as sizes, or one more if the outermost size is omitted."""
         if len(self.multi_index) - len(self.static_basis) not in (0, 1):
             raise VerifyException(
                 f"{len(self.multi_index)} index value(s) take as many sizes or one less, got {len(self.static_basis)}"
@@ -168,6 +170,7 @@ def _yielding(region: Region) -> Region:
 
 
 def _print_if(op: affine.IfOp, printer: Printer) -> None:
+    """Print `affine.if` with its condition, operands, result types and regions."""
     printer.print_string(" ")
     printer.print_attribute(op.condition)
     _print_map_operands(printer, op.args, op.condition.data.num_dims)

@@ -41,6 +41,7 @@ class ShapedCall:
         return [self.arguments[index] for index in tied if index >= 0]
 
     def verify_(self: Any) -> None:
+        """Check that operands and results have a value for each dynamic dimension."""
         sides = ((self.arguments, self.argument_dims, "operands"), (self.results_, self.result_dims, "results"))
         for values, dims, what in sides:
             expected = sum(syntax.dynamic_dims(v.type) for v in values)

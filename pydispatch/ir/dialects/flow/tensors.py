@@ -140,6 +140,7 @@ class _ConstantOp(IRDLOperation):
     assembly_format = "attr-dict custom<TypedConstant>($value, type($result))"
 
     def verify_(self) -> None:
+        """Check that the type of the result is that of the value, with some sizes made dynamic."""
         value_type, result_type = getattr(self.value, "type", None), self.result.type
         if not isinstance(value_type, TensorType) or not isinstance(result_type, TensorType):
             return

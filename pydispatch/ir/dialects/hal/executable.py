@@ -167,6 +167,7 @@ class ExecutableVariantOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check which operations the variant contains, and that no two exports have one ordinal."""
         check_children(self, self.body, (
             "hal.executable.condition", "hal.executable.constant.block", "hal.executable.export", "builtin.module",
             "hal.executable.variant_end", "func.func",  # the contract of a generated kernel

@@ -138,6 +138,7 @@ class ExecutableExportOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check the regions of count and condition, the workgroup size and the tiles; a fallback needs a condition."""
         check_count(self, self.count, device=True)
         if self.condition.blocks:
             check_region(self, self.condition, [i1], "condition", device=True)

@@ -105,6 +105,7 @@ class InterfaceBindingSubspanOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check that the layout has the binding, that the alignment is a power of two; count dynamic sizes."""
         ordinal = self.binding.value.data
         if self.layout is not None and not 0 <= ordinal < len(self.layout.bindings):
             raise VerifyException(
@@ -168,6 +169,7 @@ class InterfaceConstantLoadOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check that the layout has the constant."""
         ordinal = self.ordinal.value.data
         if self.layout is None or self.layout.constants.data == 0:
             return  # A layout that counts no constants has as many as the dispatch gives.

@@ -62,6 +62,7 @@ class PipelineBindingAttr(ParametrizedAttribute):
 
     @staticmethod
     def _parse_body(parser: AttrParser) -> list[Attribute]:
+        """Parse the type of a binding and its optional flags."""
         start = parser.pos
         type = parser.parse_identifier(context_msg=" for the type of a binding")
         if type not in BINDING_TYPES:

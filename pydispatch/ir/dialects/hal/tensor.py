@@ -218,6 +218,9 @@ class DispatchExternOp(DispatchLikeOp):
     )
 
     def verify_(self) -> None:
+        """Check count, workgroup size and tiles, and that the layout has a binding for each tensor operand and new
+        result.
+        """
         super().verify_()
         check_count(self, self.count, device=True)
         check_sizes(self.workgroup_size)

@@ -162,6 +162,9 @@ class Attention(OnTensorsOp):
             self._verify_body(scores)
 
     def _verify_elements(self, names: Sequence[str]) -> None:
+        """Check that operands have float elements, the mask floats or i1, and query and key one element type. names: of
+        the operands, for messages.
+        """
         for value, name in zip(self.operands, names, strict=True):
             type = element_type(value.type)
             if not isinstance(type, AnyFloat) and not (name == "the mask" and type == IntegerType(1)):
@@ -172,6 +175,9 @@ class Attention(OnTensorsOp):
             raise VerifyException(f"query and key have one element type, got {query} and {key}")
 
     def _verify_body(self, scores: set[int]) -> None:
+        """Check that the body maps a float to one of its type, and uses the indices of `scores` only. scores:
+        dimensions of the iteration space that scores have.
+        """
         assert self.body is not None
         arguments: list[Attribute] = [a.type for a in self.body.block.args]
         if len(arguments) != 1 or not isinstance(arguments[0], AnyFloat):
@@ -224,6 +230,7 @@ class IndexOp(IRDLOperation):
     assembly_format = "$dim attr-dict `:` type($result)"
 
     def verify_(self) -> None:
+        """Check that the operation is nested in an attention."""
         parent = self.parent_op()
         while parent is not None and not isinstance(parent, Attention):
             parent = parent.parent_op()

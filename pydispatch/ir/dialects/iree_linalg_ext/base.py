@@ -90,6 +90,7 @@ class OnTensorsOp(DestinationOp):
     """Base of destination-style operations on tensors only."""
 
     def verify_(self) -> None:
+        """Check also that the outputs are tensors."""
         for value in self.outputs:
             if not isinstance(value.type, TensorType):
                 raise VerifyException(f"the operation works on tensors, got {value.type}")

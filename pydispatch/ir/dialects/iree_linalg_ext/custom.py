@@ -28,6 +28,9 @@ class CustomOp(OnTensorsOp):
     assembly_format = f"attr-dict {SIDES} $body {RESULTS}"
 
     def verify_operands(self) -> None:
+        """Check the number of maps, and that arguments and yielded values of the body are tiles of operands and
+        outputs.
+        """
         operands, arguments = self.operands, self.body.block.args
         if len(self.indexing_maps) != len(operands):
             raise VerifyException(

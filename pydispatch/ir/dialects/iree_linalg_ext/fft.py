@@ -38,6 +38,9 @@ class FftOp(OnTensorsOp):
         return None
 
     def verify_operands(self) -> None:
+        """Check the stage, and that real and imaginary parts have one float type, a power of two of elements in the
+        last dimension, and factors of the stage's length.
+        """
         check_count("input", len(self.inputs), 1, 3)
         check_count("output", len(self.outputs), 2)
         if not isinstance(self.inputs[0].type, IndexType):

@@ -33,6 +33,9 @@ class GroupMatmulOp(OnTensorsOp):
     assembly_format = f"attr-dict {SIDES} {RESULTS}"
 
     def verify_operands(self) -> None:
+        """Check rows [M, K], matrices [groups, K, N], integer ends [groups], the number of the first row, and the
+        output [M, N].
+        """
         check_count("input", len(self.inputs), 4)
         check_count("output", len(self.outputs), 1)
         rows, matrices, ends, first = self.inputs

@@ -69,6 +69,9 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
 
 
 def _check_slices(windows: Windows, whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> None:
+    """Check that slices have a batch for each index, the dimensions of `whole` that remain or are windows, at most its
+    sizes, and its elements.
+    """
     shape, slice_shape = shape_of(whole), shape_of(slices)
     retained = windows.retained(len(slice_shape) - windows.batch, len(shape), indexed)
     rest = [slice_shape[windows.batch + i] if d in indexed else shape[d] for i, d in enumerate(retained)]
@@ -112,6 +115,7 @@ class ScatterLike(BodyOp):
         return windows_of(self.outputs[0], self.inputs[1], self.inputs[0], self.indexed)
 
     def verify_operands(self) -> None:
+        """Check the numbers of operands, windows, the optional mask, and a body that combines two elements."""
         check_count("input", len(self.inputs), 2, 3)
         check_count("output", len(self.outputs), 1)
         windows = self.windows()
@@ -156,6 +160,7 @@ class GatherOp(DestinationOp):
         return windows_of(self.inputs[0], self.inputs[1], self.outputs[0], self.indexed)
 
     def verify_operands(self) -> None:
+        """Check the numbers of operands, windows, optional mask, and an optional body that combines two elements."""
         check_count("input", len(self.inputs), 2, 3)
         check_count("output", len(self.outputs), 1)
         windows = self.windows()
@@ -178,6 +183,7 @@ class MapOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check that a tensor output is the result's type, that elements agree, and the body."""
         if isinstance(self.output.type, TensorType) and (self.res is None or self.res.type != self.output.type):
             actual = "none" if self.res is None else str(self.res.type)
             raise VerifyException(f"the result is {actual}, expected {self.output.type} as the output")

@@ -46,6 +46,7 @@ class Sort(AlongOp):
     assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
 
     def verify_operands(self) -> None:
+        """Check that all tensors have one shape, inputs the elements of their outputs, and the comparator."""
         check_count("input", len(self.inputs), 0, len(self.outputs))
         check_dimension(self.along, self.outputs[0])
         for index, (value, output) in enumerate(zip(self.inputs, self.outputs, strict=False)):
@@ -76,6 +77,9 @@ class Topk(AlongOp):
     OUTPUTS: ClassVar[tuple[int, ...]] = (2,)
 
     def verify_operands(self) -> None:
+        """Check that the outputs have the shape of the values, but at most their size along the dimension; also the
+        optional indices, and the comparator.
+        """
         check_count("input", len(self.inputs), 1, 2)
         check_count("output", len(self.outputs), *self.OUTPUTS)
         values, best = self.inputs[0], self.outputs[0]
@@ -137,6 +141,9 @@ class ArgCompareOp(AlongOp):
     )
 
     def verify_operands(self) -> None:
+        """Check that the outputs have the shape of the values without the dimension; also the optional indices, which
+        exclude an index_base, and the comparator.
+        """
         check_count("input", len(self.inputs), 1, 2)
         check_count("output", len(self.outputs), 2)
         values = self.inputs[0]
@@ -173,6 +180,9 @@ class Scan(AlongOp):
         return bool(self.inclusive.value.data)
 
     def verify_operands(self) -> None:
+        """Check that output 0 has the shape of the values, output 1 that without the dimension, and a body of two
+        elements.
+        """
         check_count("input", len(self.inputs), 1)
         check_count("output", len(self.outputs), 2)
         values, (results, carried) = self.inputs[0], self.outputs

@@ -76,6 +76,7 @@ class Winograd(OnTensorsOp):
         return "".join(listed)
 
     def verify_operands(self) -> None:
+        """Check the sizes of tile and kernel, the float types, the transformed dimensions, and the shapes."""
         check_count("input", len(self.inputs), 1)
         check_count("output", len(self.outputs), 1)
         dims = numbers(self.input_tile_dimensions) or [0, 1]
@@ -113,6 +114,7 @@ _SYNTAX = (
 
 
 def _plain_sizes(value: SSAValue, letters: str) -> dict[str, int]:
+    """Return the sizes of a tensor by letter; raise VerifyException if its rank is another."""
     shape = shape_of(value)
     if len(shape) != len(letters):
         raise VerifyException(f"{value.type} has rank {len(shape)}, expected {len(letters)}")
@@ -145,6 +147,7 @@ class InputTransformOp(Image):
     name = "iree_linalg_ext.winograd.input_transform"
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
+        """Check that an image, at least as large as the kernel, becomes tiles."""
         sizes = _plain_sizes(source, self.layout)
         for letter in "hw":
             if 0 <= sizes[letter] < self.kernel:
@@ -162,6 +165,7 @@ class OutputTransformOp(Image):
     name = "iree_linalg_ext.winograd.output_transform"
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
+        """Check that tiles become an image of as many pixels."""
         sizes = _plain_sizes(source, self.transformed(self.letters()))
         for letter in "ab":
             if sizes[letter] not in (DYNAMIC, self.transformed_tile):
@@ -185,6 +189,7 @@ class FilterTransformOp(Winograd):
         return "cf"
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
+        """Check that kernels become tiles."""
         sizes = _plain_sizes(source, self.layout)
         for letter in "hw":
             if sizes[letter] not in (DYNAMIC, self.kernel):

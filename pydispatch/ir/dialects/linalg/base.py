@@ -317,6 +317,7 @@ class StructuredOp(IRDLOperation):
         raise NotImplementedError
 
     def verify_(self) -> None:
+        """Check the types of the results, and that all operands agree about the sizes of loops."""
         check_results(self.outputs, [r.type for r in self.res])
         structure = self.structure()
         types = [v.type for v in self.operands]

@@ -33,6 +33,7 @@ class NamedOp(StructuredOp):
         return table.meaning(self.name.partition(".")[2])
 
     def structure(self) -> Structure:
+        """Return the loops and maps: those stated in `indexing_maps`, else of the operation's definition."""
         meaning = self.meaning
         check_counts(self, len(meaning.inputs))
         if self.indexing_maps is not None:
@@ -51,6 +52,7 @@ class ElementwiseOp(StructuredOp):
         return self.name.partition(".")[2]
 
     def structure(self) -> Structure:
+        """Return the loops and maps: those stated in `indexing_maps`, else identities, with scalars broadcast."""
         function = self.function()
         kinds = {**table.ELEMENTWISE_KINDS, **table.ELEMENTWISE}
         if function not in kinds:
@@ -81,6 +83,7 @@ class ContractOp(StructuredOp):
         return self.MEANING
 
     def structure(self) -> Structure:
+        """Return the loops and maps stated in `indexing_maps`, which are required."""
         check_counts(self, 2)
         if self.indexing_maps is None:
             raise VerifyException("expected indexing_maps = [#a, #b, #c]")
@@ -122,6 +125,7 @@ class FillOp(StructuredOp):
     name = "linalg.fill"
 
     def structure(self) -> Structure:
+        """Return a parallel loop for each dimension of the output, over which a scalar is broadcast."""
         check_counts(self, 1)
         if isinstance(self.inputs[0].type, ShapedType) and shape_of(self.inputs[0].type):
             raise VerifyException(f"expected a scalar to fill with, got {self.inputs[0].type}")

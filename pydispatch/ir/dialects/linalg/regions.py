@@ -277,6 +277,7 @@ class MapOp(IRDLOperation):
         return identity(len(shape_of(self.outputs[0].type)), len(self.operands))
 
     def verify_(self) -> None:
+        """Check results, sizes and the body, which takes an element of each input and, optionally, of the output."""
         check_results(self.outputs, [r.type for r in self.res])
         structure = self.structure()
         names = operand_names(len(self.inputs), 1)
@@ -304,6 +305,7 @@ class ReduceOp(IRDLOperation):
     )
 
     def structure(self) -> Structure:
+        """Return the loops and maps: parallel loops for all dimensions except the reduced ones, which must rise."""
         rank = len(shape_of(self.inputs[0].type))
         reduced = [int(d) for d in self.dimensions.get_values()]
         if reduced != sorted(set(reduced)) or any(not 0 <= d < rank for d in reduced):
@@ -313,6 +315,7 @@ class ReduceOp(IRDLOperation):
         return Structure(maps, tuple(d not in reduced for d in range(rank)))
 
     def verify_(self) -> None:
+        """Check results, sizes and the body, which takes an element of each input and output."""
         check_results(self.outputs, [r.type for r in self.res])
         structure = self.structure()
         names = operand_names(len(self.inputs), len(self.outputs))
@@ -347,6 +350,7 @@ class IndexOp(IRDLOperation):
         super().__init__(properties={"dim": IntegerAttr(dim, i64)}, result_types=[IndexType()])
 
     def verify_(self) -> None:
+        """Check that the generic around the operation has the loop."""
         around = self.parent_op()
         while around is not None and not around.name.startswith("linalg."):
             around = around.parent_op()

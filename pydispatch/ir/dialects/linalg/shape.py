@@ -86,6 +86,7 @@ class TransposeOp(_MoveOp):
     assembly_format = _MOVE.format("permutation")
 
     def verify_(self) -> None:
+        """Check that the permutation is one of the input's dimensions, and that the output has the permuted shape."""
         shape, permutation = shape_of(self.input.type), self.numbers()
         if sorted(permutation) != list(range(len(shape))):
             raise VerifyException(f"permutation {permutation} is not one of the {len(shape)} dimension(s) of the input")
@@ -101,6 +102,7 @@ class BroadcastOp(_MoveOp):
     assembly_format = _MOVE.format("dimensions")
 
     def verify_(self) -> None:
+        """Check that the output has the dimensions of the input and the added ones."""
         added, shape, target = self.numbers(), list(shape_of(self.input.type)), shape_of(self.init.type)
         if len(set(added)) != len(added) or any(not 0 <= d < len(target) for d in added):
             raise VerifyException(f"dimensions {added} are not different dimensions of the output {self.init.type}")
@@ -128,6 +130,7 @@ class SoftmaxOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check that result and output have the shape of the input, which has the dimension."""
         check_results([self.output], [r.type for r in self.res])
         rank = len(shape_of(self.input.type))
         if shape_of(self.input.type) != shape_of(self.output.type):
@@ -223,6 +226,9 @@ class Pack(PackingOp):
     """Pack: the source divided into tiles. Dimensions that count tiles are followed by those of a tile."""
 
     def verify_(self) -> None:
+        """Check the packed shape, and that a padding value has the element type; it is required if a tile does not
+        divide its dimension.
+        """
         self.check_packing(self.source, self.dest)
         tiles = dict(zip(numbers(self.inner_dims_pos), numbers(self.static_inner_tiles), strict=True))
         shape = shape_of(self.source.type)

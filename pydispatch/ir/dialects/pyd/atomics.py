@@ -32,6 +32,7 @@ class CompareExchangeOp(IRDLOperation):
     assembly_format = "$expected `,` $value `,` $memory `[` $indices `]` attr-dict `:` type($value) `,` type($memory)"
 
     def verify_(self) -> None:
+        """Check that memory has elements of the value's type, and an index for each dimension."""
         memory = self.memory.type
         assert isinstance(memory, MemRefType)
         if memory.element_type != self.value.type:

@@ -42,6 +42,9 @@ class CustomOp(IRDLOperation):
         return [n.data for n in self.shapes.data[index]]
 
     def verify_(self) -> None:
+        """Check that operands and results have names and shapes, which agree with their types, and that results are
+        tensors.
+        """
         values = [*self.arguments, *self.results_]
         if len(self.operand_names) != len(self.arguments):
             raise VerifyException(f"{len(self.arguments)} operands have {len(self.operand_names)} names")

@@ -47,6 +47,9 @@ class RecurrenceOp(IRDLOperation):
         return tuple(type_.get_shape())
 
     def verify_(self) -> None:
+        """Check that results have one shape with the dimension, the number of dynamic sizes, and the types of both
+        regions.
+        """
         if not self.res:
             raise VerifyException("a recurrence has one result at least")
         shape = self.shape

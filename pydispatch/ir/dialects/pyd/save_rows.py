@@ -33,6 +33,9 @@ class SaveRowsOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check that the result has the type of the source, positions are i64, and saved rows have the source's
+        elements.
+        """
         if self.result.type != self.source.type:
             raise VerifyException(f"the result is {self.result.type}, expected {self.source.type} as the source")
         if element_type(self.positions.type) != i64:

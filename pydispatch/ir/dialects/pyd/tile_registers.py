@@ -33,6 +33,7 @@ class ConfigureTilesOp(IRDLOperation):
         return self.rows.value.data, self.columns.value.data, self.steps.value.data
 
     def verify_(self) -> None:
+        """Check that rows, columns and steps fit the tile registers."""
         limits = (MOST_ROWS, MOST_ROWS, MOST_STEPS)
         if not all(1 <= size <= most for size, most in zip(self.shape, limits, strict=True)):
             raise VerifyException(f"pyd.configure_tiles takes 1 to {MOST_ROWS} rows and columns, and 1 to {MOST_STEPS} "

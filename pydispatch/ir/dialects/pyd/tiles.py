@@ -39,6 +39,7 @@ class ReadTileOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check that both are matrices of one element type, and that the tile is static."""
         view, tile = self.view.type, self.tile.type
         assert isinstance(view, MemRefType) and isinstance(tile, MemRefType)
         if view.get_num_dims() != 2 or tile.get_num_dims() != 2 or any(n < 1 for n in tile.get_shape()):
@@ -64,6 +65,9 @@ class MatmulOp(IRDLOperation):
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c)"
 
     def verify_(self) -> None:
+        """Check that matrices are static, that their sizes fit, and that sums of their elements may have the type of
+        `c`.
+        """
         a, b, c = (v.type for v in self.operands)
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         if any(t.get_num_dims() != 2 or min(t.get_shape()) < 1 for t in (a, b, c)):

@@ -24,6 +24,7 @@ class TransposeOp(IRDLOperation):
     assembly_format = "$source `,` $target attr-dict `:` type($source) `,` type($target)"
 
     def verify_(self) -> None:
+        """Check that static matrices of one element type have transposed shapes."""
         source, target = self.source.type, self.target.type
         assert isinstance(source, MemRefType) and isinstance(target, MemRefType)
         shape = source.get_shape()

@@ -61,6 +61,7 @@ def _verify_execute(op: scf.ExecuteRegionOp) -> None:
 
 
 def _print_execute(op: scf.ExecuteRegionOp, printer: Printer) -> None:
+    """Print `scf.execute_region` with its result types and region."""
     if op.results:
         printer.print_string(" -> (")
         printer.print_list(op.results, lambda r: printer.print_attribute(r.type))

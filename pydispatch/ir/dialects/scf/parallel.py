@@ -105,6 +105,7 @@ def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
 
 
 def _print_reduce(op: scf.ReduceOp, printer: Printer) -> None:
+    """Print `scf.reduce` with operands, their types and regions."""
     if op.args:
         printer.print_string("(")
         printer.print_list(op.args, printer.print_ssa_value)
@@ -232,6 +233,9 @@ class ForallOp(IRDLOperation):
         printer.print_string(")")
 
     def verify_(self) -> None:
+        """Check that each variable has two bounds and a step, each static or a value, and the types of the body and
+        results.
+        """
         rank = len(self.static_upper)
         if len(self.static_lower) != rank or len(self.static_step) != rank:
             raise VerifyException("scf.forall has as many lower bounds, upper bounds and steps as variables")
@@ -248,6 +252,7 @@ class ForallOp(IRDLOperation):
 
 
 def _print_bound(printer: Printer, bound: Any) -> None:
+    """Print an integer or an SSA value."""
     if isinstance(bound, int):
         printer.print_string(str(bound))
     else:

@@ -40,6 +40,7 @@ class KeywordAttr(Data[str], SpacedOpaqueSyntaxAttribute):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
+        """Parse one of WORDS."""
         start = parser.pos
         word = parser.parse_optional_identifier()
         if word not in cls.WORDS:
@@ -126,6 +127,7 @@ class Record(Data[Any]):
             return cls.VALUE(**parse_fields(parser, defaults, f"#{cls.name}"))
 
     def print_parameter(self, printer: Printer) -> None:
+        """Print the fields that differ from their defaults."""
         defaults: dict[str, Any] = self.VALUE._field_defaults  # type: ignore[attr-defined]
         changed = [(name, value) for name, value in zip(defaults, self.data, strict=True) if value != defaults[name]]
 
@@ -293,6 +295,7 @@ class Conv(Data[ConvNumbers]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ConvNumbers:
+        """Parse the dimension numbers of a convolution, in the short form or, after `raw`, as fields."""
         with parser.in_angle_brackets():
             if parser.parse_optional_keyword("raw") is not None:
                 return _parse_raw_convolution(parser)

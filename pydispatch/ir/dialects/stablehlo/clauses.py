@@ -124,6 +124,8 @@ class Precisions(Clause):
         super().__init__("precision", "precision_config", optional=True)
 
     def read(self, parser: Parser) -> Attribute:
+        """Parse the precisions in square brackets."""
+
         def parse_precision() -> attributes.Precision:
             return attributes.Precision(attributes.Precision.parse_parameter(parser))
 

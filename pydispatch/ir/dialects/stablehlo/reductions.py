@@ -142,6 +142,7 @@ def _parse_reducer(parser: Parser) -> Region:
 
 
 def _print_reducer(printer: Printer, block: Block) -> None:
+    """Print `reducer` with pairs of block arguments, one of each half, and the region."""
     half = len(block.args) // 2
     printer.print_string("\n  reducer")
     for n, pair in enumerate(zip(block.args[:half], block.args[half:], strict=True)):

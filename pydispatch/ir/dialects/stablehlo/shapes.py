@@ -103,6 +103,7 @@ class SliceOp(IRDLOperation):
 
 
 def _range(parser: Parser) -> tuple[int, int, int]:
+    """Parse `start:limit` or `start:limit:stride`."""
     start = parser.parse_integer()
     parser.parse_punctuation(":")
     limit = parser.parse_integer()

@@ -47,6 +47,7 @@ class GenerateOp(IRDLOperation):
     assembly_format = "$dynamic_extents $body attr-dict `:` type($result)"
 
     def verify_(self) -> None:
+        """Check the number of dynamic sizes, and that the body yields an element."""
         expected = syntax.dynamic_dims(self.result.type)
         if len(self.dynamic_extents) != expected:
             raise VerifyException(

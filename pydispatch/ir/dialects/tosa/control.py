@@ -75,21 +75,23 @@ def _print_in_parens(printer: Printer, types: Sequence[Attribute]) -> None:
         printer.print_list(types, printer.print_attribute)
 
 
-def _check(region: Region, what: str, taken: Sequence[Attribute], results: Sequence[Attribute] | None) -> None:
-    """Check that a region has one block with arguments of the types `taken` that ends with tosa.yield.
+def _check(region: Region, what: str, argument_types: Sequence[Attribute], result_count: int) -> None:
+    """Check that a region has one block with arguments of these types, which ends with a tosa.yield of `result_count`
+    values. Raises VerifyException.
 
-    The yield must have operands of the types `results`, unless `results` is None. Raises VerifyException.
+    The types of the values are compared when the operation is converted: dynamic sizes agree with static ones.
     """
     if len(region.blocks) != 1:
         raise VerifyException(f"the {what} has {len(region.blocks)} blocks, expected one")
     block = region.block
-    if [a.type for a in block.args] != list(taken):
-        raise VerifyException(f"the {what} takes {_shown([a.type for a in block.args])}, expected {_shown(taken)}")
+    types = [argument.type for argument in block.args]
+    if types != list(argument_types):
+        raise VerifyException(f"the {what} takes {_shown(types)}, expected {_shown(argument_types)}")
     last = block.last_op
     if not isinstance(last, YieldOp):
         raise VerifyException(f"the {what} does not end with tosa.yield")
-    if results is not None and len(last.inputs) != len(results):
-        raise VerifyException(f"the {what} passes on {len(last.inputs)} value(s), expected {len(results)}")
+    if len(last.inputs) != result_count:
+        raise VerifyException(f"the {what} passes on {len(last.inputs)} value(s), expected {result_count}")
 
 
 def _shown(types: Sequence[Attribute]) -> str:
@@ -153,7 +155,7 @@ class IfOp(IRDLOperation):
 
     def verify_(self) -> None:
         for region, what in ((self.then_branch, "branch"), (self.else_branch, "else branch")):
-            _check(region, what, self.inputs.types, self.outputs.types)
+            _check(region, what, self.inputs.types, len(self.outputs))
 
 
 _TRUTH = TensorType(i1, [])
@@ -201,8 +203,8 @@ class WhileOp(IRDLOperation):
         syntax.print_attributes(printer, self.attributes)
 
     def verify_(self) -> None:
-        _check(self.cond_graph, "condition", self.inputs.types, [_TRUTH])
-        _check(self.body_graph, "body", self.inputs.types, self.outputs.types)
+        _check(self.cond_graph, "condition", self.inputs.types, 1)
+        _check(self.body_graph, "body", self.inputs.types, len(self.outputs))
 
 
 @directive

@@ -131,7 +131,7 @@ class Errors:
         self._push_scope(self.device, VALIDATION_FILTER)
 
     def end(self, what: str) -> None:
-        """Close the error scope, and raise its first error. what: begins the message."""
+        """Close the error scope, and raise its first error, or DeviceLostError. what: begins the message."""
         self._pop_scope(self.device, self._scope[0])
         if self.lost or self.reported:
             self.fail(what)

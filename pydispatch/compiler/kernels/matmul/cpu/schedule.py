@@ -73,24 +73,34 @@ class Schedule(Tiles):
 
 def default_schedule(level: Level, problem: Problem) -> Schedule:
     """Return the schedule of a contraction that states none."""
-    is_streamed = streams_b(level, problem)
     is_row_major_b = problem.can_read_b_in_place and not problem.panel_width and not problem.is_b_transposed
     minimizes_passes = is_row_major_b and not _is_panel_cached(level, problem)
-    pack_b = not (is_streamed or _reads_b_in_place(level, problem, minimizes_passes))
-    tiles = _tiles(level, problem, pack_b, minimizes_passes and not pack_b)
+    if streams_b(level, problem):
+        tiles = _tiles(level, problem, False, minimizes_passes)
+        pack_a, pack_b = not problem.can_read_a_in_place, False
+        tiles = streaming_tiles(level, problem, tiles)
+    else:
+        pack_b = not _reads_b_in_place(level, problem, minimizes_passes)
+        tiles = _tiles(level, problem, pack_b, minimizes_passes and not pack_b)
+        pack_a = not _reads_a_in_place(level, problem, tiles.mr)
+        tiles = _without_splitting(level, problem, tiles, reads_both_in_place=not pack_a and not pack_b)
     mr, nr, mt, nt, kc = astuple(tiles)
-    if problem.is_skinny_variant and problem.max_rows is not None:
-        mt = ceil(problem.max_rows, mr) * mr
-    pack_a = not _reads_a_in_place(level, problem, mr)
-    if is_streamed:
-        mr, nr, mt, nt, kc = astuple(streaming_tiles(level, problem, tiles))
-        pack_a = not problem.can_read_a_in_place
-    elif not pack_a and not pack_b and problem.k is not None:
-        has_cached_panels = problem.k * nr * problem.size <= level.panel_bytes
-        kc = max(1, problem.k) if has_cached_panels or (problem.m or 0) <= mr else kc
     unit = problem.group * max(1, problem.matrix_steps)
     schedule = Schedule(mr, nr, mt, nt, ceil(kc, unit) * unit, pack_a, pack_b)
     return schedule if problem.vectorizes_k(pack_b) or not pack_b else _batched(level, problem, schedule)
+
+
+def _without_splitting(level: Level, problem: Problem, tiles: Tiles, reads_both_in_place: bool) -> Tiles:
+    """Return tiles that have all rows of the skinny variant, and all steps of K if it is not worthwhile to split them:
+    both factors are read in place, and a panel stays in the cache or is used once.
+    """
+    mt, kc = tiles.mt, tiles.kc
+    if problem.is_skinny_variant and problem.max_rows is not None:
+        mt = ceil(problem.max_rows, tiles.mr) * tiles.mr
+    if reads_both_in_place and problem.k is not None:
+        is_panel_cached = problem.k * tiles.nr * problem.size <= level.panel_bytes
+        kc = max(1, problem.k) if is_panel_cached or (problem.m or 0) <= tiles.mr else kc
+    return replace(tiles, mt=mt, kc=kc)
 
 
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:

@@ -78,13 +78,17 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
 
 
 def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[int]], workgroup_id: SSAValue) -> None:
-    """Emit the code of a workgroup of one plan. result_dims: of each result, the dimensions of the contraction's."""
+    """Emit the code of a workgroup of one plan.
+
+    result_dims: for each result of the dispatch, the dimensions of the contraction's result that index it.
+    """
     elements = frame.elements
     sizes = loop_sizes(elements, plan.contraction.generic)
-    a = Staging.of(elements, plan, plan.a, plan.tile.height, True)
-    b = Staging.of(elements, plan, plan.b, plan.tile.width, False)
+    a = Staging.of(elements, plan, plan.a, plan.tile.height, is_negative=True)
+    b = Staging.of(elements, plan, plan.b, plan.tile.width, is_negative=False)
     sums = storage(elements.entry, plan.sums, plan.tile.slots, PRIVATE)
-    layout = lane_layout(plan.form, plan.tile.rows, plan.tile.columns, run_of(bit_width(plan.sums) or 64))
+    sum_bits = bit_width(plan.sums) or 64  # a type without a width: the widest one, which has the shortest runs
+    layout = lane_layout(plan.form, plan.tile.rows, plan.tile.columns, run_of(sum_bits))
     build.bounded(workgroup_id, workgroups_of(plan, build, sizes))
     _Workgroup(frame, plan, result_dims, tuple(sizes), a, b, sums, layout, workgroup_id).emit(build)
 
@@ -101,7 +105,7 @@ class _Workgroup:
     Attributes:
         frame: The kernel.
         plan: The plan.
-        result_dims: Of each result of the dispatch, the dimensions of the contraction's result.
+        result_dims: For each result of the dispatch, the dimensions of the contraction's result that index it.
         sizes: Sizes of all loop dimensions.
         a, b: Staging of the factors.
         sums: Private memory of the sums of an invocation.
