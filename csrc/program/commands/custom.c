@@ -26,6 +26,7 @@ const size_t pyd_custom_size = sizeof(pyd_custom_t);
 
 // ---- records
 
+// The fields of a CUSTOM record.
 typedef struct view_s {
   uint32_t command;
   uint32_t size_count, constant_count, binding_count;
@@ -55,6 +56,7 @@ static view_t expected_counts(const pyd_program_command_t* command) {
   return counts;
 }
 
+// Verifies that the registers of sizes and constants are written before the command.
 static pyd_status_t verify_values(const pyd_verifier_t* v, const view_t* view) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < view->size_count && pyd_ok(status); ++i) status = pyd_verify_read(v, view->sizes[i]);
@@ -64,6 +66,7 @@ static pyd_status_t verify_values(const pyd_verifier_t* v, const view_t* view) {
   return status;
 }
 
+// Verifies the buffer ranges of the tensor operands.
 static pyd_status_t verify_bindings(const pyd_verifier_t* v, const pyd_program_command_t* command, const view_t* view) {
   const uint32_t* binding = view->bindings;
   for (uint32_t i = 0; i < command->operand_count; ++i) {
@@ -77,6 +80,8 @@ static pyd_status_t verify_bindings(const pyd_verifier_t* v, const pyd_program_c
   return PYD_STATUS_OK;
 }
 
+// Verifies the record at |at|: it has the counts that the declaration of the command requires. Adds its constants,
+// tensors and sizes to the counts of the function.
 static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_function_t* fn = v->fn;
   pyd_status_t status = pyd_verify_record(v, at, 1);
@@ -132,6 +137,7 @@ static uint32_t alignment_of(uint32_t dtype) {
   return alignment < 16 ? alignment : 16;
 }
 
+// Adds a slot for a tensor operand, whose buffer range must have its bytes and alignment. |who| begins the message.
 static pyd_status_t plan_tensor(pyd_plan_t* plan, pyd_plan_command_t* command, const pyd_program_value_t* operand,
                                 const uint32_t* binding, const int64_t* sizes, const char* who) {
   pyd_status_t status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], who);
@@ -160,10 +166,23 @@ static void plan_sizes(pyd_plan_t* plan, const pyd_program_command_t* command, c
   }
 }
 
+// Appends the words of all scalar operands to the plan's constants.
+static void plan_constants(pyd_plan_t* plan, pyd_plan_command_t* out, const view_t* view) {
+  out->first_constant = plan->constant_count;
+  out->constant_count = view->constant_count;
+  for (uint32_t i = 0; i < view->constant_count; ++i) {
+    bool is_high = view->constants[i] & PYD_CONSTANT_HIGH;
+    uint32_t reg = view->constants[i] & ~PYD_CONSTANT_HIGH;
+    pyd_plan_add_late(plan, reg, plan->constant_count, false, is_high);
+    plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
+  }
+}
+
+// Plans the call of a host command: its constants, the sizes of its tensors, and a slot for each tensor.
 static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const uint32_t* record) {
   const view_t view = read_record(record);
   const pyd_program_command_t* command = &plan->program->commands[view.command];
-  char who[192];
+  char who[192];  // the command, then also the operand, for messages
   int length = snprintf(who, sizeof(who), "host command '%.*s'",
                         (int)(command->name.length < 100 ? command->name.length : 100), command->name.data);
   if (!plan->program->command_links[view.command].function && !plan->program->runner.run) {
@@ -173,14 +192,7 @@ static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const
   out->count = 1;
   out->command = view.command;
   out->first = plan->custom;
-  out->first_constant = plan->constant_count;
-  out->constant_count = view.constant_count;
-  for (uint32_t i = 0; i < view.constant_count; ++i) {
-    bool is_high = view.constants[i] & PYD_CONSTANT_HIGH;
-    uint32_t reg = view.constants[i] & ~PYD_CONSTANT_HIGH;
-    pyd_plan_add_late(plan, reg, plan->constant_count, false, is_high);
-    plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
-  }
+  plan_constants(plan, out, &view);
   const int64_t* sizes = plan->sizes + plan->custom.sizes;
   plan_sizes(plan, command, view.sizes);
   plan->custom.commands += 1;

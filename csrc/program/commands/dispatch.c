@@ -1,4 +1,6 @@
-// DISPATCH {export, grid x, y, z, n, n constants, m, m bindings}: see pyd_dispatch_view.
+// DISPATCH {export, grid x, y, z, n, n constants, m, m bindings}: a dispatch of an export over a grid of workgroups.
+// Export, grid and constants are registers; a binding is a buffer and the registers of its offset and length, each
+// optional. pyd_dispatch_view reads a record.
 #include <stdio.h>
 #include <string.h>
 
@@ -28,25 +30,33 @@ static pyd_status_t verify_chain(const pyd_verifier_t* v) {
   return PYD_INSN_CORRUPT(v, "%s", "it continues a chain, but no dispatch of an earlier region with tiles precedes it");
 }
 
-static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
-  pyd_function_t* fn = v->fn;
-  pyd_status_t status = pyd_verify_record(v, at, 6);
-  if (pyd_ok(status)) status = verify_chain(v);
+enum { kFixedWords = 6 };  // export, grid, and the two counts
+
+// Verifies that the whole record at |at| is inside the pool, so that pyd_dispatch_view can read it.
+static pyd_status_t verify_extent(const pyd_verifier_t* v, uint32_t at) {
+  pyd_status_t status = pyd_verify_record(v, at, kFixedWords);
   if (!pyd_ok(status)) return status;
-  const uint32_t* record = fn->pool + at;
-  for (uint32_t i = 0; i < 4 && pyd_ok(status); ++i) status = pyd_verify_read(v, record[i]);
+  const uint32_t* record = v->fn->pool + at;
+  uint32_t constants = record[4];
+  if (constants > PYD_LIBRARY_MAX_CONSTANTS)
+    return PYD_INSN_CORRUPT(v, "%u constants, the limit is %u", constants, PYD_LIBRARY_MAX_CONSTANTS);
+  status = pyd_verify_record(v, at, kFixedWords + (uint64_t)constants);
   if (!pyd_ok(status)) return status;
-  if (record[4] > PYD_LIBRARY_MAX_CONSTANTS) {
-    return PYD_INSN_CORRUPT(v, "%u constants, the limit is %u", record[4], PYD_LIBRARY_MAX_CONSTANTS);
-  }
-  status = pyd_verify_record(v, at, 6 + (uint64_t)record[4]);
-  if (!pyd_ok(status)) return status;
-  uint32_t bindings = record[5 + record[4]];
+  uint32_t bindings = record[5 + constants];
   if (bindings > PYD_LIBRARY_MAX_BINDINGS)
     return PYD_INSN_CORRUPT(v, "%u bindings, the limit is %u", bindings, PYD_LIBRARY_MAX_BINDINGS);
-  status = pyd_verify_record(v, at, 6 + (uint64_t)record[4] + 3 * (uint64_t)bindings);
+  return pyd_verify_record(v, at, kFixedWords + (uint64_t)constants + 3 * (uint64_t)bindings);
+}
+
+// Verifies the record at |at|, and its place in a chain; adds its constants and bindings to the counts of the function.
+static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
+  pyd_function_t* fn = v->fn;
+  pyd_status_t status = verify_extent(v, at);
+  if (pyd_ok(status)) status = verify_chain(v);
   if (!pyd_ok(status)) return status;
-  pyd_dispatch_view_t view = pyd_dispatch_view(record);
+  pyd_dispatch_view_t view = pyd_dispatch_view(fn->pool + at);
+  status = pyd_verify_read(v, view.export_reg);
+  for (uint32_t i = 0; i < 3 && pyd_ok(status); ++i) status = pyd_verify_read(v, view.grid[i]);
   for (uint32_t i = 0; i < view.constant_count && pyd_ok(status); ++i) {
     status = pyd_verify_read(v, view.constants[i] & ~PYD_CONSTANT_HIGH);
   }

@@ -43,6 +43,9 @@ static pyd_status_t check_slot(const verifier_t* v, uint32_t slot, uint32_t kind
   return CORRUPT(v, "slot %u is %s", slot, kind ? "a tensor, a scalar is needed" : "a scalar, a tensor is needed");
 }
 
+static pyd_status_t check_tensor(const verifier_t* v, uint32_t slot) { return check_slot(v, slot, 0); }
+static pyd_status_t check_scalar(const verifier_t* v, uint32_t slot) { return check_slot(v, slot, 1); }
+
 // Returns whether a slot has this kind and, for tensors, this element type and rank.
 static bool has_type(const pyd_slot_type_t* slot, uint32_t kind, uint32_t dtype, uint32_t rank) {
   return slot->kind == kind && (kind == 1 || (slot->dtype == dtype && slot->rank == rank));
@@ -68,7 +71,7 @@ static pyd_status_t check_value(const verifier_t* v, const char* what, uint32_t 
 // Checks that |count| slots exist and are scalars.
 static pyd_status_t check_scalars(const verifier_t* v, const uint32_t* slots, uint32_t count) {
   pyd_status_t status = PYD_STATUS_OK;
-  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) status = check_slot(v, slots[i], 1);
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) status = check_scalar(v, slots[i]);
   return status;
 }
 
@@ -126,8 +129,8 @@ static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
 // width.
 static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count = 0;
-  pyd_status_t status = check_slot(v, step->a, 1);
-  if (pyd_ok(status)) status = check_slot(v, step->b, 0);
+  pyd_status_t status = check_scalar(v, step->a);
+  if (pyd_ok(status)) status = check_tensor(v, step->b);
   if (pyd_ok(status)) status = claim_records(v, step->c, 1, &count);
   if (!pyd_ok(status)) return status;
   const pyd_slot_type_t* tensor = &v->p->slots[step->b];
@@ -181,7 +184,7 @@ static pyd_status_t verify_return(const verifier_t* v, const pyd_step_t* step) {
 
 // Verifies a step that loads a constant: the sizes match its bytes.
 static pyd_status_t verify_constant(const verifier_t* v, const pyd_step_t* step) {
-  pyd_status_t status = check_slot(v, step->a, 0);
+  pyd_status_t status = check_tensor(v, step->a);
   if (!pyd_ok(status)) return status;
   const pyd_slot_type_t* slot = &v->p->slots[step->a];
   if (step->b >= v->program->constant_count)
@@ -202,14 +205,14 @@ static pyd_status_t verify_constant(const verifier_t* v, const pyd_step_t* step)
 
 // Verifies a step that makes a view: a tensor slot, an offset (optional) and a size per axis, which are scalars.
 static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
-  pyd_status_t status = check_slot(v, step->a, 0);
-  if (pyd_ok(status)) status = check_slot(v, step->b & ~PYD_LAST_USE, 0);
+  pyd_status_t status = check_tensor(v, step->a);
+  if (pyd_ok(status)) status = check_tensor(v, step->b & ~PYD_LAST_USE);
   if (!pyd_ok(status)) return status;
   uint32_t rank = v->p->slots[step->a].rank;
   status = claim_pool(v, step->c, 1 + (uint64_t)rank);
   if (!pyd_ok(status)) return status;
   const uint32_t* words = v->p->pool + step->c;
-  if (words[0] != PYD_NONE) status = check_slot(v, words[0], 1);
+  if (words[0] != PYD_NONE) status = check_scalar(v, words[0]);
   return pyd_ok(status) ? check_scalars(v, words + 1, rank) : status;
 }
 
@@ -218,7 +221,7 @@ enum { kPositionDtype = 0x10000040 };  // i64, or index
 // Verifies a step that saves rows: source and target have one type, as do saved elements apart from their rank, and
 // positions are integers of 64 bits.
 static pyd_status_t verify_save(const verifier_t* v, const pyd_step_t* step) {
-  pyd_status_t status = check_slot(v, step->a, 0);
+  pyd_status_t status = check_tensor(v, step->a);
   if (!pyd_ok(status)) return status;
   const pyd_slot_type_t* type = &v->p->slots[step->a];
   status = check_type(v, "the tensor of save", step->a, step->b, true, 0, type->dtype, type->rank);
@@ -226,7 +229,7 @@ static pyd_status_t verify_save(const verifier_t* v, const pyd_step_t* step) {
   const uint32_t dtypes[2] = {kPositionDtype, type->dtype};
   for (uint32_t i = 0; i < 2 && pyd_ok(status); ++i) {
     uint32_t slot = v->p->pool[step->c + i] & ~PYD_LAST_USE;
-    status = check_slot(v, slot, 0);
+    status = check_tensor(v, slot);
     if (pyd_ok(status) && v->p->slots[slot].dtype != dtypes[i])
       status = CORRUPT(v, "slot %u has the dtype 0x%08X, expected 0x%08X", slot, v->p->slots[slot].dtype, dtypes[i]);
   }
@@ -243,7 +246,7 @@ static pyd_status_t verify_step(const verifier_t* v) {
     case PYD_STEP_MOVE: return verify_move(v, step);
     case PYD_STEP_JUMP: return check_jump(v, step->a);
     case PYD_STEP_BRANCH:
-      status = check_slot(v, step->a, 1);
+      status = check_scalar(v, step->a);
       if (pyd_ok(status)) status = check_jump(v, step->b);
       return pyd_ok(status) ? check_jump(v, step->c) : status;
     case PYD_STEP_READ: return verify_read(v, step);
@@ -255,10 +258,10 @@ static pyd_status_t verify_step(const verifier_t* v) {
       return CORRUPT(v, "slot %u, the procedure has %u", step->a, v->p->slot_count);
     case PYD_STEP_RETURN: return verify_return(v, step);
     case PYD_STEP_CONSTANT: return verify_constant(v, step);
-    case PYD_STEP_SCALAR: return check_slot(v, step->a, 1);
+    case PYD_STEP_SCALAR: return check_scalar(v, step->a);
     case PYD_STEP_DIM:
-      status = check_slot(v, step->a, 1);
-      if (pyd_ok(status)) status = check_slot(v, step->b, 0);
+      status = check_scalar(v, step->a);
+      if (pyd_ok(status)) status = check_tensor(v, step->b);
       if (pyd_ok(status) && step->c >= v->p->slots[step->b].rank) {
         status = CORRUPT(v, "axis %u of slot %u does not exist", step->c, step->b);
       }
