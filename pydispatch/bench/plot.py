@@ -143,8 +143,8 @@ class Axis:
         least, most = min(values), max(values)
         if is_logarithmic:
             room = (most / least) ** 0.04 * 1.05
-            return Axis(least / room, most * room, begin, end, True, text or short)
-        return Axis(least, most if most > least else least + 1, begin, end, False, text or short)
+            return Axis(least / room, most * room, begin, end, is_logarithmic=True, text=text or short)
+        return Axis(least, most if most > least else least + 1, begin, end, is_logarithmic=False, text=text or short)
 
     def __call__(self, value: float) -> float:
         low, high, at = self.least, self.most, value

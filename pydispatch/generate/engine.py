@@ -192,7 +192,7 @@ class Engine(Generic[Piece]):
             InvalidArgumentError, EngineStoppedError, Error: As for `submit`.
         """
         sequence = self._sequence(prompt, max_new_tokens, temperature, top_k, top_p, seed, stop, deadline)
-        handle, accepted = self._started(sequence, True)
+        handle, accepted = self._started(sequence, wait=True)
         if accepted is not None:
             try:
                 await asyncio.wrap_future(accepted)

@@ -70,7 +70,7 @@ class Kernel(KernelSource):
         element without a barrier between them, and one of them writes; or elements stay unwritten in a view that the
         kernel only writes, unless it is annotated with `pydispatch.partial`.
         """
-        return Kernel(self.source.function, self.workgroup, self.grid, self.statics, True)
+        return Kernel(self.source.function, self.workgroup, self.grid, self.statics, checks=True)
 
     def python(self, *args: Any) -> None:
         """Run the function itself under plain Python, so that a debugger stops in it and `print` prints.
@@ -110,7 +110,7 @@ class Kernel(KernelSource):
             if not self.checks and CHECKS in self._device(args):
                 self._with_checks[grid](*args)
                 return
-            function, written = self._on(args, True)
+            function, written = self._on(args, grid_in_call=True)
             args = _in_process(args)
             try:
                 function(*args, *counts, out=_written(args, written))
@@ -136,7 +136,7 @@ class Kernel(KernelSource):
             if not self.checks and CHECKS in self._device(args):
                 self._with_checks(*args)
                 return
-            function, written = self._on(args, False)
+            function, written = self._on(args, grid_in_call=False)
             args = _in_process(args)
         else:
             function, written = self._host

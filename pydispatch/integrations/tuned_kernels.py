@@ -122,7 +122,7 @@ class TunedKernel(Kernel):
             }
             times = dict(zip(names, microseconds(calls), strict=True))
             chosen = min(times, key=lambda name: times[name])
-            entry = Measurement(chosen, times[chosen], names[0], times[names[0]], True)
+            entry = Measurement(chosen, times[chosen], names[0], times[names[0]], complete=True)
             database.store(text, entry)
         return self.kernels[names.index(entry.chosen)]
 

@@ -202,7 +202,7 @@ def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction 
     if not channels or shape_of(images[0])[channels[-1]] < FEWEST:
         return None
     row = out.index(cast(AffineDimExpr, exprs[channels[-1]]).position)
-    return None if row == len(out) - 1 else WindowReduction(op, images[0], channels[-1], row, False)
+    return None if row == len(out) - 1 else WindowReduction(op, images[0], channels[-1], row, pays=False)
 
 
 def _has_sliding_index(map_: AffineMap) -> bool:

@@ -33,7 +33,7 @@ def dry_run(
     Raises CompileError for a bad spec; the caller's program is not changed.
     """
     module, _ = load_source(source)
-    rewrites, _ = rewrites_of(transform_spec, pdl_spec, patterns, False, load_source)
+    rewrites, _ = rewrites_of(transform_spec, pdl_spec, patterns, require_match=False, load=load_source)
     diff: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MatchWarning)

@@ -145,7 +145,7 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
             rest = build.op(loop.clone())
             rest.operands[0], rest.operands[1] = build.value(lower), build.value(upper)
     for condition in decided:
-        _fold_condition(build, condition, True)
+        _fold_condition(build, condition, holds=True)
     loop.operands[0], loop.operands[1] = build.value(begin), build.value(end)
 
 

@@ -46,7 +46,7 @@ def _fill(op: Operation, build: Build) -> None:
         return
     if isinstance(value.type, TensorType):
         value = build.add(tensor.ExtractOp(value, [], value.type.element_type)).result
-    cast = bodies.cast_operation(value, output.type.element_type, False)
+    cast = bodies.cast_operation(value, output.type.element_type, unsigned=False)
     if cast is not None:
         value = build.add(cast).results[0]
     build.replace(build.add(tensor.SplatOp(value, build.dynamic_dims(output), output.type)).result)

@@ -73,8 +73,8 @@ class Effort:
     widens: bool
 
 
-FULL = Effort(3, 3, True)
-LESS = Effort(1, 1, False)
+FULL = Effort(3, 3, widens=True)
+LESS = Effort(1, 1, widens=False)
 """Loops are vectorised, too. LLVM takes 0.24 to 0.6 of the time for products and layers of networks. The code for
 x86-64 is up to 1.12 times slower (AMD EPYC Zen 3: products, a BERT block 1.00 to 1.03, 3x3 convolutions 1.12)."""
 

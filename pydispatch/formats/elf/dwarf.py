@@ -107,7 +107,7 @@ def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _E
             return DebugParameter(name, "", is_pointer, is_constant)
         if of.tag in _POINTERS:
             if is_pointer:
-                return DebugParameter(name, "", True, False)  # to a pointer
+                return DebugParameter(name, "", is_pointer=True, is_constant=False)  # to a pointer
             is_pointer = True
         elif of.tag == _CONST:
             is_constant = is_pointer

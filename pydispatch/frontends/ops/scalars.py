@@ -315,7 +315,7 @@ def _atanh(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 def _acos(scalars: Scalars, a: Scalar) -> Scalar:
-    return _sub(scalars, scalars.const(math.pi / 2, a.dtype), _of_rotated(_asinh, True)(scalars, a))
+    return _sub(scalars, scalars.const(math.pi / 2, a.dtype), _of_rotated(_asinh, back=True)(scalars, a))
 
 
 def _is_finite(scalars: Scalars, a: Scalar) -> Scalar:
@@ -334,10 +334,10 @@ _COMPLEX_BINARY = {
 }  # fmt: skip
 _COMPLEX_UNARY = {
     "neg": _neg, "abs": _abs, "sign": _sign, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "sqrt": _sqrt,
-    "cbrt": _cbrt, "rsqrt": _rsqrt, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sin": _of_rotated(_sinh, True),
-    "cos": _of_rotated(_cosh, False), "tan": _of_rotated(_tanh, True), "logistic": _logistic, "is_finite": _is_finite,
-    "is_nan": _is_nan, "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "acos": _acos,
-    "asin": _of_rotated(_asinh, True), "atan": _of_rotated(_atanh, True),
+    "cbrt": _cbrt, "rsqrt": _rsqrt, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sin": _of_rotated(_sinh, back=True),
+    "cos": _of_rotated(_cosh, back=False), "tan": _of_rotated(_tanh, back=True), "logistic": _logistic,
+    "is_finite": _is_finite, "is_nan": _is_nan, "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "acos": _acos,
+    "asin": _of_rotated(_asinh, back=True), "atan": _of_rotated(_atanh, back=True),
 }  # fmt: skip
 
 

@@ -223,7 +223,7 @@ class Grammar(FormatParser):
                 clauses = [self._clause(inside_ref)]
                 while self.parse_optional_punctuation("|"):
                     clauses.append(self._clause(inside_ref))
-            return AnyOrder(tuple(clauses), self.create_attr_dict_directive(True))
+            return AnyOrder(tuple(clauses), self.create_attr_dict_directive(with_keyword=True))
         return super().parse_format_directive(inside_ref)
 
     def _clause(self, inside_ref: bool) -> tuple[FormatDirective, ...]:

@@ -125,7 +125,7 @@ def qr(trace: Trace, a: Any, mode: str = "reduced") -> QRResult | Array:
 Array.FUNCTIONS |= {
     "eig": _function(lambda t, x: eigen.eig(t, x)[:2], EigResult), "eigvals": _function(eigen.eigenvalues),
     "eigh": _function(_eigh, EigResult), "eigvalsh": _function(_eigvalsh),
-    "svd": svd, "svdvals": _function(lambda t, x: _svd(t, x, False)[1]), "cholesky": _function(_cholesky),
+    "svd": svd, "svdvals": _function(lambda t, x: _svd(t, x, full_matrices=False)[1]), "cholesky": _function(_cholesky),
     "inv": _function(_inverse), "solve": solve, "det": _function(_det), "slogdet": _function(_slogdet, SlogdetResult),
     "qr": qr,
 }  # fmt: skip

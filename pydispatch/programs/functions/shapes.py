@@ -213,6 +213,6 @@ Array.FUNCTIONS |= {
     "flip": flip, "roll": roll, "tile": tile, "repeat": repeat, "pad": pad,
     "ravel": lambda t, a: reshape(t, a, (-1,)), "zeros_like": _filled(0), "ones_like": _filled(1),
     "empty_like": _filled(0), "full_like": full_like, "zeros": _made_of(0), "ones": _made_of(1), "empty": _made_of(0),
-    "full": full, "arange": arange, "asarray": asarray, "tril": lambda t, a, k=0: triangle(t, a, k, True),
-    "triu": lambda t, a, k=0: triangle(t, a, k, False),
+    "full": full, "arange": arange, "asarray": asarray, "tril": lambda t, a, k=0: triangle(t, a, k, keeps_lower=True),
+    "triu": lambda t, a, k=0: triangle(t, a, k, keeps_lower=False),
 }  # fmt: skip

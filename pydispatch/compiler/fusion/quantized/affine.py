@@ -57,7 +57,7 @@ class Combined:
     @property
     def range(self) -> Range:
         """The range (least, greatest) of the type."""
-        return integer_range(32, True)
+        return integer_range(32, signed=True)
 
 
 Integer = Element | Combined

@@ -118,9 +118,9 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
         reduce.check(op)
 
     def body(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
-        yielded, end = inline_block(block, inner, indices, True), block.last_op
+        yielded, end = inline_block(block, inner, indices, last=True), block.last_op
         assert end is not None
         pairs = zip(end.regions, carried, yielded, strict=True) if carried else ()
-        return [inline_block(region.blocks[0], inner, (left, right), True)[0] for region, left, right in pairs]
+        return [inline_block(region.blocks[0], inner, (left, right), last=True)[0] for region, left, right in pairs]
 
     replace(op, nest(build, bounds_of(op), inits, body))

@@ -77,9 +77,9 @@ def _limits_of_score(score: Expression, column: int) -> list[Limit]:
     if op.name == "arith.select":
         condition, chosen, other = operands
         if other.number() == -inf:
-            return [*_limits(condition, column, True), *_limits_of_score(chosen, column)]
+            return [*_limits(condition, column, is_true=True), *_limits_of_score(chosen, column)]
         if chosen.number() == -inf:
-            return [*_limits(condition, column, False), *_limits_of_score(other, column)]
+            return [*_limits(condition, column, is_true=False), *_limits_of_score(other, column)]
         return []
     if op.name in CONVERSIONS:
         return _limits_of_score(operands[0], column)

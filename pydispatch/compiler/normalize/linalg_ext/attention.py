@@ -86,7 +86,7 @@ class Decomposition:
         reduced = [d for d in a_dims if d not in dims]
         structure = self.structure([*dims, *reduced], a_dims, b_dims, dims, reduced=reduced)
         types = [element_type(v.type) for v in (lhs, rhs, acc)]
-        (product,) = generic(self.build, structure, [lhs, rhs], [acc], product_sum(types, False))
+        (product,) = generic(self.build, structure, [lhs, rhs], [acc], product_sum(types, unsigned=False))
         return product
 
     # ---- parts of an attention
@@ -118,7 +118,7 @@ class Decomposition:
         """Return the scale of the scores; 1 / sqrt(number of features) if the attention states none."""
         build, scale = self.build, self.op.scale
         if scale is not None:
-            wider = cast_operation(scale, self.wide, False)
+            wider = cast_operation(scale, self.wide, unsigned=False)
             return scale if wider is None else build.add(wider).results[0]
         features = self.type(self.loops.features, self.wide).get_shape()
         if DYNAMIC not in features:

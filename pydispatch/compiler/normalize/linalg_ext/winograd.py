@@ -116,7 +116,7 @@ class WinogradProducts:
         static = [n if isinstance(n, int) else DYNAMIC for n in (self.sizes[c] for c in result)]
         dynamic = [n for n in (self.sizes[c] for c in result) if not isinstance(n, int)]
         zeros = build.splat(0.0, TensorType(self.wide, static), dynamic)
-        body = product_sum([element_type(value.type), self.wide, self.wide], False)
+        body = product_sum([element_type(value.type), self.wide, self.wide], unsigned=False)
         structure = Structure(tuple(maps), tuple(c != summed for c in loops))
         (product,) = generic(build, structure, [value, constant], [zeros], body)
         return product

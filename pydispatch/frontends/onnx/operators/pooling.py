@@ -108,7 +108,7 @@ def _global_max(call: NodeCall, x: Tensor) -> Tensor:
 
 def _global_lp(call: NodeCall, x: Tensor) -> Tensor:
     """Return the p-norm over the spatial axes."""
-    return normalization.lp_norm(call.b, x, float(call.integer("p", 2)), _spatial(call, x), True)
+    return normalization.lp_norm(call.b, x, float(call.integer("p", 2)), _spatial(call, x), keep=True)
 
 
 def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:

@@ -109,7 +109,7 @@ def _stft(
         framed = frame_parts[0]
     else:
         framed = b.wrap(signal.dtype, frame_parts[0].shape, *(b.value(t) for t in frame_parts))
-    return _pairs(call, _fft(call, framed, 2, None, False, call.flag("onesided", True)))
+    return _pairs(call, _fft(call, framed, 2, None, inverse=False, one_sided=call.flag("onesided", True)))
 
 
 def _window(factors: Sequence[float]) -> Conversion:

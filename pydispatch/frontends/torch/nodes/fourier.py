@@ -92,7 +92,7 @@ def _transform_along_axis(back: bool) -> Conversion:
 def rfft(tracer: Tracer, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     axis = shapes.axis_of(tracer.b, dim, self.rank)
     return real_to_complex(
-        tracer, _crop_or_pad(tracer, self, n, axis), [axis], _scaling_code(tracer, norm, False), True
+        tracer, _crop_or_pad(tracer, self, n, axis), [axis], _scaling_code(tracer, norm, back=False), onesided=True
     )
 
 
@@ -104,7 +104,7 @@ def irfft(tracer: Tracer, self: Tensor, n: int | None = None, dim: int = -1, nor
     if not isinstance(count, int):
         raise tracer.b.fail(f"a Fourier transform of {self} along axis {axis}, whose size is not known")
     return complex_to_real(
-        tracer, _crop_or_pad(tracer, self, count // 2 + 1, axis), [axis], _scaling_code(tracer, norm, True), count
+        tracer, _crop_or_pad(tracer, self, count // 2 + 1, axis), [axis], _scaling_code(tracer, norm, back=True), count
     )
 
 

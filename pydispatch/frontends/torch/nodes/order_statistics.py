@@ -102,9 +102,9 @@ def mode(tracer: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> 
 
 
 ORDER_STATISTICS: dict[str, Conversion] = {
-    "aten.median": _median_of_all(False),
-    "aten.nanmedian": _median_of_all(True),
-    "aten.median.dim": _median_along_axis(False),
-    "aten.nanmedian.dim": _median_along_axis(True),
+    "aten.median": _median_of_all(skips_nan=False),
+    "aten.nanmedian": _median_of_all(skips_nan=True),
+    "aten.median.dim": _median_along_axis(skips_nan=False),
+    "aten.nanmedian.dim": _median_along_axis(skips_nan=True),
     "aten.mode": mode,
 }

@@ -236,14 +236,18 @@ def conv(
 ) -> Tensor:  # fmt: skip
     """Return a convolution, whose padding may be "same" or "valid"."""
     if not isinstance(padding, str):
-        return convolution(tracer, input, weight, bias, stride, padding, dilation, False, (0,), groups)
+        return convolution(
+            tracer, input, weight, bias, stride, padding, dilation, transposed=False, output_padding=(0,), groups=groups
+        )
     spatial = weight.rank - 2
     x, dilations = input, _static_per_axis(tracer, "dilations", dilation, spatial)
     if padding == "same":
         total = [step * (k - 1) for step, k in zip(dilations, weight.shape[2:], strict=True)]
         lead = [0] * (x.rank - spatial)
         x = shapes.pad(tracer.b, x, [*lead, *(n // 2 for n in total)], [*lead, *(n - n // 2 for n in total)])
-    return convolution(tracer, x, weight, bias, stride, (0,), dilation, False, (0,), groups)
+    return convolution(
+        tracer, x, weight, bias, stride, (0,), dilation, transposed=False, output_padding=(0,), groups=groups
+    )
 
 
 def conv_transpose(
@@ -257,7 +261,18 @@ def conv_transpose(
     groups: int = 1,
     dilation: Sizes = (1,),
 ) -> Tensor:
-    return convolution(tracer, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return convolution(
+        tracer,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        dilation,
+        transposed=True,
+        output_padding=output_padding,
+        groups=groups,
+    )
 
 
 def _convolution(
@@ -271,7 +286,7 @@ def _convolution(
 def conv_tbc(tracer: Tracer, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Return the convolution over time of [time, batch, channels] by filters [kernel, channels, filters]."""
     x, filters = shapes.transpose(tracer.b, self, [1, 2, 0]), shapes.transpose(tracer.b, weight, [2, 1, 0])
-    result = convolution(tracer, x, filters, bias, (1,), (pad,), (1,), False, (0,), 1)
+    result = convolution(tracer, x, filters, bias, (1,), (pad,), (1,), transposed=False, output_padding=(0,), groups=1)
     return shapes.transpose(tracer.b, result, [2, 0, 1])
 
 

@@ -152,7 +152,7 @@ def choose_qparams(
     tracer: Tracer, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
     """Return the scale and zero point that map the elements, and 0, to the whole range of the integers."""
-    extremes = _extremes_around_zero(tracer, input, range(input.rank), False)
+    extremes = _extremes_around_zero(tracer, input, range(input.rank), keep=False)
     scale = formula(tracer.b, lambda low, high: ((high - low) / float(quant_max - quant_min)).max(eps), *extremes)
 
     def zero(low: Element, scale: Element) -> Element:
@@ -170,7 +170,7 @@ def choose_qparams_symmetric(
     def written(low: Element, high: Element) -> Element:
         return ((-low).max(high) / half).max(eps)
 
-    scale = formula(tracer.b, written, *_extremes_around_zero(tracer, input, range(input.rank), False))
+    scale = formula(tracer.b, written, *_extremes_around_zero(tracer, input, range(input.rank), keep=False))
     zero = 0 if dtype.name == "i8" else (quant_min + quant_max + 1) // 2
     return _as_vectors(tracer, scale, tracer.b.constant(zero, I64))
 
@@ -198,7 +198,7 @@ _XNNPACK_EPS = 1.1920928955078125e-07  # 2^-23; the smallest scale that XNNPACK'
 
 def choose_qparams_per_token_asymmetric(tracer: Tracer, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
     """Return for each row the scale, as f64, and the zero point that map its elements, and 0, to i8."""
-    extremes = _extremes_around_zero(tracer, input, [-1], True)
+    extremes = _extremes_around_zero(tracer, input, [-1], keep=True)
     scale = formula(tracer.b, lambda low, high: ((high - low) / 255.0).max(_XNNPACK_EPS), *extremes)
 
     def zero(low: Element, high: Element, scale: Element) -> Element:

@@ -205,7 +205,7 @@ def dist(tracer: Tracer, self: Tensor, other: Tensor, p: Number = 2) -> Tensor:
 
 
 def count_nonzero(tracer: Tracer, self: Tensor, dim: int | Ints | None = None) -> Tensor:
-    return _reduced(tracer, "add", ew.convert(tracer.b, truth(tracer, self), I64), dim, False)
+    return _reduced(tracer, "add", ew.convert(tracer.b, truth(tracer, self), I64), dim, keepdim=False)
 
 
 def numel(tracer: Tracer, self: Tensor) -> Any:

@@ -244,7 +244,7 @@ def _overload_with_list(spatial: int, how: Method) -> Conversion:
     """
 
     def nearest(tracer: Tracer, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
-        return _resize_axes(tracer, self, output_size, _scales(tracer, scale_factors, spatial), False, how)
+        return _resize_axes(tracer, self, output_size, _scales(tracer, scale_factors, spatial), corners=False, how=how)
 
     def interpolated(
         tracer: Tracer,
@@ -262,7 +262,7 @@ def _overload_with_numbers(spatial: int, how: Method) -> Conversion:
     """Return the conversion of the overload that has one scale parameter per axis."""
 
     def nearest(tracer: Tracer, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
-        return _resize_axes(tracer, self, output_size, _scales(tracer, scales, spatial), False, how)
+        return _resize_axes(tracer, self, output_size, _scales(tracer, scales, spatial), corners=False, how=how)
 
     def interpolated(
         tracer: Tracer, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None

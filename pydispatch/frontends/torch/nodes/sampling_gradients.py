@@ -37,7 +37,7 @@ def _upsample(spatial: int, how: Method) -> Conversion:
     def nearest(
         tracer: Tracer, grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None
     ) -> Tensor:
-        return gradient_of_image(tracer, grad_output, input_size, False, scales)
+        return gradient_of_image(tracer, grad_output, input_size, corners=False, scales=scales)
 
     def interpolated(
         tracer: Tracer, grad_output: Tensor, output_size: Sizes, input_size: Sizes, align_corners: bool,

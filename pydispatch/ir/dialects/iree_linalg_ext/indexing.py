@@ -56,9 +56,9 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
     for batch in batches:
         slice_rank = len(shape_of(slices)) - batch
         if slice_rank == rank - depth:
-            fitting.insert(0, Windows(batch, False))
+            fitting.insert(0, Windows(batch, offsets=False))
         elif rank - depth < slice_rank <= rank and all(d in indexed for d in range(rank - slice_rank)):
-            fitting.append(Windows(batch, True))
+            fitting.append(Windows(batch, offsets=True))
     if not fitting:
         raise VerifyException(
             f"indices {indices.type} and slices {slices.type} do not fit {whole.type}: indices have the dimensions "

@@ -49,7 +49,7 @@ class Context(base.Context):
         """Allocate a block of exactly `size` bytes."""
         with self.lock:
             self._drain()
-            block = Block(self.memory.allocate(size), size, False)
+            block = Block(self.memory.allocate(size), size, is_borrowed=False)
             self.live_bytes += size
             self.live_blocks += 1
             self.peak_bytes = max(self.peak_bytes, self.live_bytes)
@@ -61,7 +61,7 @@ class Context(base.Context):
             self._drain()
             flat = np.frombuffer(view_of(base.bytes_of(array), size), np.uint8)
             flat.flags.writeable = False
-            return Block(self.memory.adopt(flat), size, True)
+            return Block(self.memory.adopt(flat), size, is_borrowed=True)
 
     def release(self, block: Block) -> None:
         self.released_blocks.append(block)  # the collector may come while the machine works

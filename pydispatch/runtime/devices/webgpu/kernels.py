@@ -116,7 +116,7 @@ class Kernels:
             kernel = self._kernel(executable, export, modules[index], parts)
             kernel.shaders = shaders[index]
             with self.context.lock:
-                self._shader(kernel, True)
+                self._shader(kernel, is_same=True)
             self.kernels[executable.index, export.ordinal] = kernel
 
     @staticmethod

@@ -68,7 +68,7 @@ def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
     factor, panels = plan.contraction.b, plan.panels
     if panels is not None:
         buffer = _buffer_of(frame, panels.argument)
-        return OperandView(factor, buffer, tuple(panels.strides()), True, panels.panel_stride)
+        return OperandView(factor, buffer, tuple(panels.strides()), is_argument=True, panel_stride=panels.panel_stride)
     if plan.schedule.pack_b:
         return _packed_panels(frame, plan, factor)
     if plan.pages is not None:
@@ -89,7 +89,7 @@ def view_in_place(
     strides: list[Index] = [1]
     for size in reversed(sizes[1:]):
         strides.insert(0, build.times(strides[0], size))
-    return OperandView(factor, _buffer_of(frame, argument), tuple(strides[: len(sizes)]), True)
+    return OperandView(factor, _buffer_of(frame, argument), tuple(strides[: len(sizes)]), is_argument=True)
 
 
 def _view_of_pages(frame: Frame, factor: Factor, pages: GatheredPages) -> OperandView:

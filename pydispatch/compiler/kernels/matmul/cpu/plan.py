@@ -283,7 +283,7 @@ def _problem(
     sum_bytes, packed_bytes = ((bit_width(t) or 64) // 8 for t in (arithmetic.sums, arithmetic.compute))
     in_place = arithmetic.reads_in_place(c.acc)
     if arithmetic.matrix_steps > 0 and _has_packed_rows(c, sizes, arithmetic):
-        a = replace(_operand(c.a, c, True, c.m, packed_bytes), element_bytes=packed_bytes)
+        a = replace(_operand(c.a, c, is_argument=True, rows=c.m, size=packed_bytes), element_bytes=packed_bytes)
     else:
         a = _operand(c.a, c, in_place and _is_argument_element(c.a, c, arithmetic.compute), c.m, sum_bytes)
     is_b_in_place = panels is not None or (in_place and _is_argument_element(c.b, c, arithmetic.compute))
@@ -324,7 +324,7 @@ def _half_operand(contraction: Contraction, problem: Problem, half_b: SSAValue, 
     within a page, three times B fits into the third-level cache, or A has few rows. In place against packed on a Zen 5:
     13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490 against 3,860, 8x768x3072 153 against 230.
     """
-    operand = _operand(contraction.b, contraction, True, contraction.k, HALF_BYTES)
+    operand = _operand(contraction.b, contraction, is_argument=True, rows=contraction.k, size=HALF_BYTES)
     l3_bytes = 0 if level.model.l3 is None else level.model.l3.bytes
     stride, steps = operand.row_stride_bytes, problem.k or ASSUMED_STEPS
     is_fast = stride <= level.model.page or 3 * stride * steps <= l3_bytes or (problem.m or 0) <= MAX_SINGLE_USE_ROWS

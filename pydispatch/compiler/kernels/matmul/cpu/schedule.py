@@ -76,7 +76,7 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
     is_row_major_b = problem.can_read_b_in_place and not problem.panel_width and not problem.is_b_transposed
     minimizes_passes = is_row_major_b and not _is_panel_cached(level, problem)
     if streams_b(level, problem):
-        tiles = _tiles(level, problem, False, minimizes_passes)
+        tiles = _tiles(level, problem, pack_b=False, minimizes_passes=minimizes_passes)
         pack_a, pack_b = not problem.can_read_a_in_place, False
         tiles = streaming_tiles(level, problem, tiles)
     else:
@@ -178,7 +178,7 @@ def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) ->
 
 def _is_panel_cached(level: Level, problem: Problem) -> bool:
     """Return whether a panel of B stays in a cache when it is read in place."""
-    return is_panel_cached(level, *_panel_in_place(problem, _unpacked_tiles(level, problem, False)))
+    return is_panel_cached(level, *_panel_in_place(problem, _unpacked_tiles(level, problem, minimizes_passes=False)))
 
 
 def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> Tiles:

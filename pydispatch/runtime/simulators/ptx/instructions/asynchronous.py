@@ -22,7 +22,7 @@ def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if words[:3] == ("async", "mbarrier", "arrive"):
         # The copies are done: with .noinc the thread arrives as any other; without, it is already counted as pending.
         return (
-            arrival(builder, instruction, None, builder.operands(instruction, 1)[0], None, False)
+            arrival(builder, instruction, None, builder.operands(instruction, 1)[0], None, drop=False)
             if "noinc" in words
             else nothing
         )
@@ -57,7 +57,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     global_access = Instruction(instruction.opcode, ("global",), instruction.operands, instruction.line)
     find = finder(builder, global_access, source, count, write=False)
     source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else -1
-    byte_lookup = Slow(global_access, "global", 1, False, False)
+    byte_lookup = Slow(global_access, "global", 1, write=False, strong=False)
     base = (
         builder.source(instruction, source.base, "u64") if source.base is not None else builder.constant(np.uint64(0))
     )

@@ -98,7 +98,7 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combi
     type_ = instruction.modifiers[-1]
     destination, x, y = instruction.operands[:3]
     first, second = pair(destination)
-    compare = _comparison(builder, instruction, name, True)
+    compare = _comparison(builder, instruction, name, floating=True)
     s, t = builder.source(instruction, x, "u32"), builder.source(instruction, y, "u32")
     targets = [builder.target(instruction, first, BOOL), builder.target(instruction, second, BOOL)]
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
@@ -142,7 +142,7 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
     """Build the closure of set of two packed halves: 1.0 or all ones in each."""
     result_type, type_ = instruction.modifiers[-2:]
-    compare, combine_with = _comparison(builder, instruction, name, True), _COMBINE.get(combine)
+    compare, combine_with = _comparison(builder, instruction, name, floating=True), _COMBINE.get(combine)
     true_bits = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}.get(result_type)
     if true_bits is None:
         builder.fail(instruction)

@@ -39,7 +39,7 @@ class _Rows:
         size = builder.register_size(operand.base) or 8
         self._base, self._offset = builder.source(instruction, operand.base, f"u{8 * size}"), operand.offset
         self._count = count
-        self._slow = Slow(instruction, space_of(instruction), 16, write, False)
+        self._slow = Slow(instruction, space_of(instruction), 16, write, strong=False)
 
     def find(self, regs: list[Any], positions: Any) -> list[Piece]:
         """Return pieces for rows, warp by warp; each row is 16 bytes."""

@@ -72,7 +72,7 @@ class _Walk:
             else builder.constant(np.uint32(packed_stride))
         )
         self._row = is_row_major
-        self._slow = Slow(instruction, space_of(instruction), self._bytes, write, False)
+        self._slow = Slow(instruction, space_of(instruction), self._bytes, write, strong=False)
 
     def pieces(self, regs: list[Any], element: int) -> Any:
         """Return the location of each thread's element: pieces as for loads."""
