@@ -177,6 +177,9 @@ class FusionGroups:
         depends_on_other: dict[Operation, bool] = {}
 
         def reaches_other(op: Operation) -> bool:
+            """Return whether an operation depends on group `other` through operations outside of all groups that may be
+            duplicated.
+            """
             if op not in depends_on_other:
                 depends_on_other[op] = False
                 sources = [s for s in map(self.producer, inputs_of(op)) if s is not None]

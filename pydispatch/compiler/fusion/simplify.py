@@ -317,6 +317,7 @@ def _reshape_by_values(op: Operation) -> SSAValue | None:
     element = shape.type.element_type
 
     def entry(axis: int) -> SSAValue:
+        """Emit the read of a size from the shape tensor, as an index."""
         index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
         extracted = before(tensor.ExtractOp(shape, [index], element), op)
         return (

@@ -53,6 +53,7 @@ def _losing_results(op: GenericOp) -> list[int]:
 
 
 def _widen(op: GenericOp) -> None:
+    """Widen the sums of a generic that loses precision; contractions have wide sums already."""
     numbers = _losing_results(op)
     if not numbers or contraction_of(op) is not None:
         return

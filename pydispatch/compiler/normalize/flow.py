@@ -80,6 +80,7 @@ def _update(op: Operation, build: Build) -> None:
 
 
 def _load(op: Operation, build: Build) -> None:
+    """Replace `flow.tensor.load` by an extraction of the element."""
     assert isinstance(op, slices.TensorLoadOp) and isinstance(op.source.type, TensorType)
     if op.result.type != op.source.type.element_type:
         raise VerifyException(f"one element is loaded, not {op.result.type}")
@@ -111,6 +112,7 @@ def _hidden_constant(op: Operation, build: Build) -> None:
 
 
 def _value(build: Build, value: Attribute) -> SSAValue:
+    """Emit a constant, or the load of the global that stands for a parameter."""
     if isinstance(value, ParameterAttr):
         name = parameter_global(build.op, value)
         return build.add(
@@ -152,6 +154,7 @@ def parameter_global(op: Operation, value: ParameterAttr) -> str:
 
 
 def _bitcast(op: Operation, build: Build) -> None:
+    """Replace `iree_tensor_ext.bitcast` by that of `flow`."""
     assert isinstance(op, iree_tensor_ext.BitCastOp)
     bitcast = tensors.TensorBitCastOp(
         operands=[op.source, list(op.source_dims), list(op.result_dims)], result_types=[op.result.type]

@@ -20,6 +20,7 @@ from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 
 
 def _map(op: Operation, build: Build) -> None:
+    """Replace `linalg.map` by a generic; a body that does not take the output gets an argument for it."""
     assert isinstance(op, MapOp)
     body = op.detach_region(op.body)
     if len(body.block.args) == len(op.inputs):
@@ -28,6 +29,7 @@ def _map(op: Operation, build: Build) -> None:
 
 
 def _reduce(op: Operation, build: Build) -> None:
+    """Replace `linalg.reduce` by a generic."""
     assert isinstance(op, ReduceOp)
     structure = op.structure()
     body = op.detach_region(op.body)
@@ -49,6 +51,7 @@ def projection(rank: int, results: Sequence[int]) -> AffineMap:
 
 
 def _transpose(op: Operation, build: Build) -> None:
+    """Replace `linalg.transpose` by a generic that copies."""
     assert isinstance(op, TransposeOp)
     permutation = op.numbers()
     map = projection(len(permutation), [permutation.index(d) for d in range(len(permutation))])

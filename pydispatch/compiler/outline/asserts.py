@@ -48,6 +48,7 @@ def _functions(executable: stream.ExecutableOp) -> Iterator[FuncOp]:
 
 
 def _starts(dispatch: flow.DispatchOp, executable: str, export: str) -> bool:
+    """Return whether a dispatch may start this export."""
     return any(
         entry.root_reference.data == executable and entry.nested_references.data[-1].data == export
         for entry in dispatch.entry_points.data

@@ -185,6 +185,7 @@ class _Contract:
     def _offset(
         self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue], size: SSAValue
     ) -> SSAValue | None:
+        """Return `size` plus the byte offset of a binding; None if the offset cannot be computed on the host."""
         if op.byte_offset is None or constant_index(op.byte_offset) == 0:
             return size
         start = self._copy(op.byte_offset, mapping)

@@ -38,6 +38,7 @@ def store_early(function: Operation) -> None:
 
 
 def _move_behind(op: Operation, origin: Operation) -> None:
+    """Move an operation to just after `origin`."""
     block = origin.parent
     assert block is not None
     op.detach()

@@ -221,6 +221,7 @@ class RegionKernel(OutlinedKernel):
         return block not in self.inside
 
     def scalar(self, value: SSAValue) -> SSAValue:
+        """Return a scalar inside the kernel; one from outside becomes a copied constant or an argument."""
         if value not in self.mapping and self.is_outer(value):
             if isinstance(value.owner, arith.ConstantOp):
                 self.mapping[value] = self.at_head(value.owner.clone())
@@ -268,6 +269,7 @@ class RegionKernel(OutlinedKernel):
         raise self.error(f"'{op.name}' belongs into flow.dispatch.workgroups")
 
     def binding_to_read(self, value: SSAValue) -> SSAValue:
+        """Return the subspan of a tensor from outside; the first read adds an argument for it."""
         if value not in self.reads:
             assert isinstance(value.type, TensorType)
             binding = self._argument(value, stream.BindingType())
@@ -277,6 +279,9 @@ class RegionKernel(OutlinedKernel):
         return self.reads[value]
 
     def binding_to_write(self, value: SSAValue) -> SSAValue:
+        """Return the subspan of a result, or scratch memory for an empty tensor inside. Raises CompileError for other
+        tensors.
+        """
         if value not in self.results:
             if isinstance(value.owner, Operation) and value.owner.name == "tensor.empty" and not self.is_outer(value):
                 return self._scratch(value)
@@ -349,6 +354,7 @@ class RegionKernel(OutlinedKernel):
         return operand_index
 
     def _open_result(self, root: SSAValue, offset: int, dims: Sequence[SSAValue]) -> None:
+        """Add the subspan of a result. offset: number of the result."""
         assert isinstance(root.type, TensorType)
         sizes = [self.scalar(d) for d in dims]
         binding = self.kernel.args[len(self.arguments) + offset]
@@ -368,6 +374,7 @@ class WorkgroupsKernel(OutlinedKernel):
         return False
 
     def build(self) -> flow.DispatchOp:
+        """Translate the body into the kernel, and return the dispatch that replaces the operation."""
         op = cast(flow.DispatchWorkgroupsOp, self.op)
         for argument in op.body.block.args:
             is_binding = isinstance(argument.type, iree_tensor_ext.DispatchTensorType)
@@ -389,6 +396,7 @@ class WorkgroupsKernel(OutlinedKernel):
         )
 
     def target(self, op: Operation) -> SSAValue:
+        """Emit the subspan of the dispatch tensor that a load or store accesses, and return it."""
         whole = op.operands[0] if isinstance(op, iree_tensor_ext.DispatchTensorLoadOp) else op.operands[1]
         dims = list(cast(iree_tensor_ext.DispatchTensorLoadOp, op).source_dims if whole is op.operands[0]
                     else cast(iree_tensor_ext.DispatchTensorStoreOp, op).target_dims)  # fmt: skip

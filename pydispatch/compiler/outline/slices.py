@@ -162,6 +162,7 @@ class KernelBody(ABC):
         return Region(blocks)
 
     def _dim(self, op: Operation) -> None:
+        """Map a `tensor.dim` to the size of its constant axis."""
         constant = op.operands[1].owner
         if not isinstance(constant, arith.ConstantOp) or not isinstance(constant.value, IntegerAttr):
             raise self.error("the axis of tensor.dim is not a constant")

@@ -115,6 +115,7 @@ class Panels:
         value = body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
 
         def read(tensor_: SSAValue) -> SSAValue:
+            """Add the read of a term per block and column, or per column, and return it as f32."""
             index = (panel, block, column) if len(shape_of(tensor_)) == 3 else (panel, column)
             value = body.input(tensor_, AffineMap(rank, 0, index))
             if isinstance(value.type, IntegerType):

@@ -178,6 +178,7 @@ class _StageEmitter:
             return []
 
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the sums of a block of rows from zero, and add them to the totals."""
             inner.parallel(self.low, self.high, self._clear, limit=self.width)
             inner.loop(first, inner.least(inner.plus(first, self.block), size), [], body, limit=size)
             inner.parallel(self.low, self.high, self._add_to_total, limit=self.width)

@@ -128,6 +128,7 @@ def emit_nest(
         high = build.least(build.plus(low, partition.tile), high)
 
     def outer_indices(inner: Builder, flat: Index) -> list[Index]:
+        """Return the indices of the outer dimensions of a flat index, and record that the first is in bounds."""
         indices = inner.split(flat, dims[:split])
         if indices and not isinstance(indices[0], int):
             inner.bounded(indices[0], dims[0])

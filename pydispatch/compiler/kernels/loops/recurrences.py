@@ -196,6 +196,7 @@ def _emit_rows(
     interleaved_end = build.plus(low, build.times(build.quotient(build.minus(high, low), row_count), row_count))
 
     def emit_rows(builder: Builder, first: Index, count: int) -> None:
+        """Emit `count` adjacent rows, from the flat index `first` on."""
         rows_of_indices = [builder.split(builder.plus(first, i), dims) for i in range(count)]
         for row in rows_of_indices:
             if row and isinstance(row[0], SSAValue):

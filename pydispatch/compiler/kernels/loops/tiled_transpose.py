@@ -155,6 +155,7 @@ class _TiledTranspose:
         for full blocks of is_whole bytes, else a loop over elements."""
 
         def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
+            """Emit column `j` of a square."""
             builder.parallel(
                 square.top, square.bottom, lambda p, i: self._compute(p, square, i, j), limit=self.dims[self.along]
             )

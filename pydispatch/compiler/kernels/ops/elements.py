@@ -231,6 +231,9 @@ class Elements:
     def _load(
         self, build: Builder, source: tuple[SSAValue, IndexMap | None], value: SSAValue, indices: Sequence[Index]
     ) -> SSAValue:
+        """Emit the load of an element of a value from its buffer. source: the buffer, and the map from indices to
+        coordinates if they differ.
+        """
         buffer, index_map = source
         coordinates = indices if index_map is None else index_map(build, indices)
         if not tensor_type(value).get_num_dims():
@@ -270,6 +273,7 @@ class Elements:
         build.add(op)
 
     def _compute(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
+        """Emit the computation of an element by the rule of the operation that defines the value."""
         if isinstance(value, BlockArgument):
             raise CompileError(f"argument {value.index} of a dispatch has no buffer", location_of(self.source))
         assert isinstance(value, OpResult)

@@ -93,6 +93,9 @@ def element_of_generic(e: Elements, build: Builder, value: OpResult, indices: Se
 
 
 def _parallel(elements: Elements, build: Builder, generic: Structured, point: list[Index | None]) -> list[SSAValue]:
+    """Emit an element of a generic without reductions; `point` has None for a dimension that the result does not have,
+    whose size must be 1.
+    """
     if any(p is None for p in point):  # results of different ranks: a dimension of size 1 is known all the same
         sizes = loop_sizes(elements, generic)
         for dim, p in enumerate(point):
@@ -125,6 +128,7 @@ def body_at(
 
 
 def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineMap, point: Sequence[Index]) -> SSAValue:
+    """Emit the read of an operand at a point; an index that is only estimated to be in bounds is clamped."""
     from xdsl.dialects.builtin import TensorType
 
     if not isinstance(operand.type, TensorType):

@@ -54,6 +54,7 @@ def scalar_at(
     mapping: dict[SSAValue, SSAValue] = {}
 
     def emit(scalar: SSAValue) -> None:
+        """Emit a scalar of a generic's body after its operands, unless it was emitted."""
         if scalar in mapping or isinstance(scalar.type, TensorType):
             return
         if isinstance(scalar, BlockArgument) and scalar.owner is generic.block:

@@ -97,6 +97,7 @@ def nest(
     ranges: dict[int, tuple[Index, Index]] = {i: (0, size) for i, size in enumerate(sizes)}
 
     def run(at: Builder, depth: int, values: Carried) -> Carried:
+        """Emit the loop of level `depth` and, within it, those below; the body at the innermost."""
         if depth == len(levels):
             return body(at, where, values)
         level = levels[depth]

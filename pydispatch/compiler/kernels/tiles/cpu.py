@@ -52,6 +52,9 @@ def reads_for_products(ops: Sequence[Operation]) -> dict[Operation, Reads]:
 
 
 def _is_for_products(tile: SSAValue, reads: Mapping[MatmulOp, Sequence[ReadTileOp | None]]) -> bool:
+    """Return whether a tile is only written by reads, and read by products that can take it from the view it was read
+    from.
+    """
     for use in tile.uses:
         user = use.operation
         if isinstance(user, MatmulOp) and user.c is not tile:
@@ -128,6 +131,7 @@ def _copy_elements(
 def _elements(
     build: Builder, low: tuple[Index, Index], high: tuple[Index, Index], one: Callable[[Builder, Index, Index], None]
 ) -> None:
+    """Emit `one` for each row and column of a range, in parallel."""
     build.parallel(
         low[0], high[0], lambda b, row: b.parallel(low[1], high[1], lambda inner, column: one(inner, row, column))
     )
@@ -223,6 +227,7 @@ def _blocks(
         inner.add(ContractOp(operands=operands, properties={"accumulate": UnitAttr()}))
 
     def column_of(inner: Builder, column: Index, width: int) -> None:
+        """Emit the register blocks of `width` columns, and the block of the rows that are left."""
         whole = rows - rows % tiles.mr
 
         def one(deeper: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:

@@ -167,6 +167,7 @@ class _ProductEmitter:
             put(build, build.add(memref.LoadOp.get(self.sums, [slot])), self.op.c, row, column)
 
     def _multiply(self, build: Builder, invocation: Index) -> None:
+        """Emit the multiplication of the block of an invocation's lane group."""
         lane, row, column = self._block(build, invocation)
         pitch = shape_of(self.op.b)[1]
         left = view_as(build, self.op.a, build.times(row, self.steps), [self.rows, self.steps], [self.steps, 1])

@@ -52,6 +52,7 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
 
 
 def _replace(op: ReadTileOp | MatmulOp, block: Block) -> None:
+    """Replace an operation by those of a block."""
     around = op.parent
     assert around is not None
     for lowered in list(block.ops):

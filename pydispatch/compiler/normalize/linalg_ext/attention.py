@@ -203,6 +203,7 @@ def _online_attention(op: Operation, build: Build) -> None:
     )  # fmt: skip
 
     def rescaled(value: SSAValue, dims: Dims) -> SSAValue:
+        """Multiply a running value by exp(most - new_most), the change of the maximum that it is relative to."""
         (result,) = computed(
             build, parts.structure(dims, dims, most_dims, most_dims, dims),
             [value, most, new_most], [parts.empty(dims)],

@@ -58,6 +58,7 @@ def _ordered(build: Build, tensors: Sequence[SSAValue], along: int, before: Befo
 
 
 def _sort(op: Operation, build: Build) -> None:
+    """Replace a sort; if all results are only read up to one count, sort no more than these elements."""
     assert isinstance(op, Sort)
     require_tensors(op)
     tensors, before = list(op.inputs or op.outputs), _by(op.body)

@@ -107,6 +107,7 @@ class WinogradProducts:
         constant = build.floats(flat, TensorType(self.wide, [len(matrix), len(matrix[0])]))
 
         def expression(subscript: Subscript) -> AffineExpr:
+            """Return the index of a loop, or of a tile times its step plus the position in it."""
             if isinstance(subscript, str):
                 return AffineExpr.dimension(loops.index(subscript))
             outer, step, inner = subscript

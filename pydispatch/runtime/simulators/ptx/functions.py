@@ -41,6 +41,7 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return lambda regs: _print(regs[0], instruction, regs[slots[0]], regs[slots[1]])
 
     def fail(regs: list[Any]) -> None:
+        """Report a failed assertion with its text, file and line, as far as they are passed."""
         frame = regs[0]
         words = [int(np.broadcast_to(regs[slot], frame.n)[0]) for slot in slots[:4]]
         text = _string(frame, words[0]) if words else "?"
@@ -69,6 +70,7 @@ def _print(frame: Frame, instruction: Instruction, formats: Any, values: Any) ->
         offset = int(values[position])
 
         def formatted(match: re.Match[str], position: int = position) -> str:
+            """Return an argument formatted by its specifier, and advance `offset` past it in the buffer."""
             nonlocal offset
             length, kind = match.groups()
             if kind == "%":

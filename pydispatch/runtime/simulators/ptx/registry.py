@@ -16,6 +16,7 @@ def handles(*opcodes: str) -> Callable[[Handler], Handler]:
     """Register a function as the handler of some opcodes."""
 
     def enter(handler: Handler) -> Handler:
+        """Register a handler for the opcodes."""
         for opcode in opcodes:
             assert opcode not in HANDLERS, f"{opcode} is handled twice"
             HANDLERS[opcode] = handler

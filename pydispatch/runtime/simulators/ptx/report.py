@@ -47,6 +47,7 @@ def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waitin
 
 
 def endless(batch: ThreadBatch, code: FunctionCode, line: int, thread: int, steps: int) -> str:
+    """Return the message for a kernel that has reached its limit of steps."""
     return (
         f"kernel '{batch.launch.kernel.name}': {code.builder.module}:{line}: still running after {steps} steps, in "
         f"{batch.place(thread)}: a loop without an end, or raise max_steps"

@@ -43,6 +43,7 @@ def _mask(kind: str) -> Callable[[ThreadBatch], Any]:
     """Return a function that makes the mask of the lanes that are in the relation `kind` to the thread's own."""
 
     def make(batch: ThreadBatch) -> Any:
+        """Return the masks of the lanes that are equal to, below or above each thread's own."""
         one = np.uint64(1) << _lane(batch).astype(np.uint64)
         below = one - np.uint64(1)
         masks = {"eq": one, "lt": below, "le": below | one, "gt": ~(below | one), "ge": ~below}

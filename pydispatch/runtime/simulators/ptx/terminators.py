@@ -105,6 +105,8 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 
 def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+    """Return from the function."""
+
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         batch.returned(group)
         return -1
@@ -113,6 +115,8 @@ def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFun
 
 
 def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+    """End the threads."""
+
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         batch.exited(group)
         return -1
@@ -121,6 +125,8 @@ def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
 
 
 def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+    """Report a fault."""
+
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         frame.fault(instruction, 0, "the kernel gave up")
 

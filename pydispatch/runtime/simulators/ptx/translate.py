@@ -236,6 +236,9 @@ def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> S
     slot, wanted = guard_of(builder, instruction)
 
     def run(regs: list[Any]) -> None:
+        """Run `step` for the threads whose predicate is as wanted: on copies of the accessed registers unless these are
+        all threads.
+        """
         guard = regs[slot]
         count = np.count_nonzero(guard)
         n = regs[0].n

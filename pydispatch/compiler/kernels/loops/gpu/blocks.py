@@ -233,6 +233,7 @@ def _reduce(
     current: dict[int, Index] = {}
 
     def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit one step of all points of a block."""
         results = []
         for point, value in zip(iterations, carried, strict=True):
             point_indices = [current.get(dim, index) for dim, index in enumerate(point)]
@@ -250,6 +251,7 @@ def _reduce(
             unroll = next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * len(points) <= UNROLLED), 1)
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+            """Emit the unrolled steps of a loop level."""
             for unrolled_step in range(unroll):
                 current[dim] = deeper.plus(index, unrolled_step)
                 values = level(deeper, depth + 1, values)

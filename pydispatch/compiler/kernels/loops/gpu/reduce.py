@@ -80,6 +80,7 @@ def distributed_reduction(
         return _parallel(elements, build, generic, indices, sizes, (0, steps[0]), initial)
 
     def block(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Reduce a block of outer steps into accumulators of its own, and combine them with `carried`."""
         high = inner.least(inner.plus(low, outer_steps), steps[0])
         return with_fresh_accumulators(
             inner, carried, sums, lambda own: _parallel(elements, inner, generic, indices, sizes, (low, high), own)

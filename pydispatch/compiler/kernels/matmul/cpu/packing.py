@@ -232,6 +232,7 @@ class Packing:
                 written_offset = build.plus(written_offset, build.times(position.index, stride))
 
         def block(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the transposition of a block of SIDE steps of K."""
             rows = source.buffer, inner.plus(read_offset, k), source.strides[-2]
             columns = view.buffer, inner.plus(written_offset, inner.times(k, view.strides[-1])), view.strides[-1]
             transpose_block(inner, rows, columns, nr, SIDE)

@@ -241,6 +241,7 @@ def _reductions(
         available_bytes = level.converted_bytes if is_converted else level.packed_bytes // 2
 
         def is_too_large() -> bool:
+            """Return whether a packed factor of one chunk exceeds the available memory."""
             extents = packed_extents(contraction, schedule, schedule.kc, sizes, inner)
             return (
                 problem.size * max(_volume(factor, extents) for factor in (contraction.a, contraction.b))

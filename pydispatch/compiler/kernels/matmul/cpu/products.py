@@ -228,6 +228,7 @@ class FactorSums:
         arithmetic, schedule = plan.arithmetic, plan.schedule
 
         def filled(type_value: IntegerAttr, count: int) -> SSAValue:
+            """Return a new buffer of `count` elements that all have this value."""
             buffer = elements.fresh(type_value.type, count)
             value = build.pure(arith.ConstantOp(type_value))
             build.parallel(0, count, lambda b, i: elements.store(b, value, buffer, [i]))

@@ -300,6 +300,7 @@ class _Workgroup:
         is_interior = self.inputs.are_interior(build, block.origin, block.first, block.width)
 
         def emit(inner: Builder, is_edge: bool) -> None:
+            """Emit a block, whose sums stay in registers unless outer reduction loops are too long."""
             if self.plan.loops:
                 self._block_in_memory(inner, block, is_edge)
             else:
@@ -323,6 +324,7 @@ class _Workgroup:
         limit, (start, end) = self.sizes[self.plan.channels], block.channels
 
         def offsets(inner: Builder, points: Sequence[list[Index]]) -> list[SSAValue]:
+            """Return the offsets of the sums of points in the block's memory."""
             channels = [point[self.plan.channels] for point in points]
             return [
                 inner.value(inner.plus(inner.minus(channel, start), i * self.plan.chunk))

@@ -50,6 +50,7 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[
     operation = ufunc
 
     def step(regs: list[Any]) -> None:
+        """Combine the parts of two registers that are viewed as vectors of small elements."""
         n = regs[0].n
         left, right = (np.array(np.broadcast_to(regs[k], n)).view(dtype) for k in (s, t))
         result = operation(left, right)

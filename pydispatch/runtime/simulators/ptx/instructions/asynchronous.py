@@ -63,6 +63,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     )
 
     def step(regs: list[Any]) -> None:
+        """Copy `count` bytes for each thread; bytes beyond the source size become 0."""
         frame = regs[0]
         data = np.zeros((frame.n, count), np.uint8)
         columns = np.arange(count)

@@ -31,12 +31,14 @@ def _half_add(type_: str) -> Update:
     is_bf16, is_packed = type_.startswith("bf16"), type_.endswith("x2")
 
     def add_halves(old: Any, value: Any) -> Any:
+        """Add two f16 or bf16 numbers in f32, and round the sum."""
         if is_bf16:
             return bits16(from_bf16(old) + from_bf16(value), "bf16")
         total = old.view(np.float16).astype(np.float32) + value.view(np.float16).astype(np.float32)
         return bits16(total.astype(np.float16), "f16")
 
     def update(old: Any, operands: list[Any]) -> Any:
+        """Return the new word: the sum of one half, or of both."""
         if not is_packed:
             return add_halves(old, operands[0])
         pairs = zip(parts_of(old, "f16x2"), parts_of(operands[0], "f16x2"), strict=True)
@@ -92,6 +94,9 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     needs_old_value = instruction.opcode == "atom" and result is not None
 
     def step(regs: list[Any]) -> None:
+        """Update an element per thread, in the order of threads unless the operation is associative and its old value
+        is not needed.
+        """
         n = regs[0].n
         operands = [np.broadcast_to(regs[s], n) for s in sources]
         for positions, store, offsets in find(regs):
@@ -120,6 +125,7 @@ def _vector(
     shift = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
+        """Update consecutive elements per thread, in the order of threads."""
         n = regs[0].n
         for positions, store, offsets in find(regs):
             for k, source in enumerate(sources):

@@ -75,6 +75,7 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
     left, signed = instruction.opcode == "shl", dtype.kind == "i"
 
     def compute(value: Any, count: Any) -> Any:
+        """Shift; amounts of all bits or more give 0, or the sign."""
         if signed and not left:
             return value >> np.minimum(count, bits - 1).astype(dtype)
         is_too_large = count >= bits
@@ -129,6 +130,7 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
     target = builder.target(instruction, operands[0], "u32")
 
     def compute(x: Any, y: Any, z: Any) -> Any:
+        """Return the logic function of three inputs whose truth table is `bits`."""
         result = np.uint32(0)
         for k in range(8):
             if bits >> k & 1:
@@ -192,6 +194,7 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
     s, target, bits = builder.source(instruction, x, dtype), builder.target(instruction, d, dtype), 8 * dtype.itemsize
 
     def compute(value: Any) -> Any:
+        """Reverse the bits: exchange neighbours, then pairs, and so on."""
         width = 1
         while width < bits:
             mask = dtype.type(sum(((1 << width) - 1) << k for k in range(0, bits, 2 * width)))
@@ -220,6 +223,7 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
     target = builder.target(instruction, d, dtype)
 
     def compute(value: Any, pos: Any, width: Any) -> Any:
+        """Extract `width` bits from `pos` on, extended by the sign or by zeros."""
         extended = value.astype(np.int64) if dtype.kind == "i" else value.astype(np.uint64)
         pos, width = (pos & 255).astype(np.int64), (width & 255).astype(np.int64)
         if dtype.kind == "i":
@@ -250,6 +254,7 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
     )
 
     def compute(value: Any, base: Any, pos: Any, width: Any) -> Any:
+        """Insert the low `width` bits of `value` into `base` at `pos`."""
         mask, shift_count = _mask(pos & 255, width & 255)
         shifted = np.where(
             shift_count >= 64, np.uint64(0), value.astype(np.uint64) << np.minimum(shift_count, 63).astype(np.uint64)
@@ -306,6 +311,7 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
     wrap, signed = instruction.modifiers[0] == "wrap", instruction.modifiers[1] == "s32"
 
     def compute(value: Any, width: Any) -> Any:
+        """Extend the low `width` bits by the sign or by zeros; widths above 32 wrap or count as 32."""
         width = (width & 31 if wrap else np.minimum(width, 32)).astype(np.int64)
         ones = (np.int64(1) << width) - 1
         low = value.astype(np.int64) & ones
@@ -343,6 +349,7 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mode = instruction.modifiers[1] if len(instruction.modifiers) > 1 else ""
 
     def compute(low: Any, high: Any, selectors: Any) -> Any:
+        """Select four bytes of a pair of words, by nibbles of the selector, or by the table of a mode."""
         pair = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         result = np.uint32(0)
         for n in range(4):
@@ -371,6 +378,7 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
     )
 
     def compute(mask: Any, base: Any, offset: Any) -> Any:
+        """Return the position of the n-th set bit from `base` on, upward or downward; all ones if there is none."""
         mask, base, offset = np.broadcast_arrays(mask, base, offset)
         result = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
         for element in np.ndindex(mask.shape):

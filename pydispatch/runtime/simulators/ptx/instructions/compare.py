@@ -78,6 +78,7 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     combine_with = _COMBINE.get(combine)
 
     def step(regs: list[Any]) -> None:
+        """Write the result, combined with a predicate, and that of the opposite comparison."""
         left, right = unpacked(regs[s], type_), unpacked(regs[t], type_)
         if ftz:
             left, right = flush(left), flush(right)
@@ -130,6 +131,7 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     true_value = float_one if float_one is not None else (~UNSIGNED[dtype.itemsize].type(0)).view(dtype)
 
     def step(regs: list[Any]) -> None:
+        """Write `true_value` where the comparison holds, combined with a predicate, else 0."""
         left, right = unpacked(regs[s], type_), unpacked(regs[t], type_)
         result = compare(flush(left), flush(right)) if ftz else compare(left, right)
         if combine_with is not None:
@@ -156,6 +158,7 @@ def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, c
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
 
     def step(regs: list[Any]) -> None:
+        """Compare both halves of packed registers."""
         halves = []
         for left, right in zip(parts_of(regs[s], type_), parts_of(regs[t], type_), strict=True):
             result = compare(flush(left), flush(right)) if ftz else compare(left, right)

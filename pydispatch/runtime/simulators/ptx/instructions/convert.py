@@ -97,6 +97,7 @@ def _to_integer(
     ftz = "ftz" in words
 
     def compute(value: Any) -> Any:
+        """Round to an integer, and saturate; NaN becomes the value `nan`."""
         integral = _widen(value, source_type, ftz)
         integral = _INTEGRAL[mode](integral)
         in_range = (integral >= lower) & (integral < upper)
@@ -119,9 +120,10 @@ def _widen(value: Any, source_type: str, ftz: bool) -> Any:
 
 
 def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Callable[[list[Any], Any], None]:
-    """Put a rounded value (f32 of bf16 as f32) into a register."""
+    """Return the function that writes a rounded value to a register; a bf16 is passed as f32."""
 
     def put(regs: list[Any], value: Any) -> None:
+        """Write a value to the target register with the modifiers ftz, sat and relu."""
         if ftz and to == "f32":
             value = flush(value)
         if sat:
@@ -158,6 +160,7 @@ def _between(slot: int, target: int, to: str, source_type: str, words: set[str])
     put = _store(to, target, "sat" in words, ftz, "relu" in words)
 
     def step(regs: list[Any]) -> None:
+        """Convert a float to a float, rounded to an integral value first if requested."""
         wide = _widen(regs[slot], source_type, ftz)
         if integral is not None:
             wide = integral(wide)
@@ -174,6 +177,7 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
     dtype = dtype_of(to) if to != "bf16" else None
 
     def step(regs: list[Any]) -> None:
+        """Convert an integer to a float, rounded once."""
         v = regs[slot]
         if not is_64_bits:
             put(regs, narrowed(v.astype(np.float64), to, mode))
@@ -206,6 +210,7 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
     limit = 65504.0 if kind == "f16" else float(from_bf16(np.uint16(0x7F7F)))
 
     def half(v: Any) -> Any:
+        """Round a number to 16 bits with the modifiers satfinite and relu."""
         value = narrowed(np.asarray(v, np.float64), kind, mode)
         if finite:
             value = np.where(np.isnan(value), value, np.clip(value, -limit, limit)).astype(value.dtype)
@@ -229,6 +234,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
     relu = "relu" in words
 
     def compute(value: Any) -> Any:
+        """Round to tf32, which has 13 bits less than f32; NaN is canonical."""
         low = value & np.uint32(0x1FFF)
         kept = value & ~np.uint32(0x1FFF)
         if mode == "rna":
@@ -236,7 +242,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
         elif mode == "rn":
             up = (low > 0x1000) | ((low == 0x1000) & (value & np.uint32(0x2000) != 0))
         else:
-            up = low < 0
+            up = low < 0  # never: toward zero
         result = kept + np.where(up, np.uint32(0x2000), np.uint32(0))
         special = value & np.uint32(0x7F800000) == 0x7F800000
         nan = special & (value & np.uint32(0x7FFFFF) != 0)

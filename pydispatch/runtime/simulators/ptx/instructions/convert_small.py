@@ -87,6 +87,7 @@ def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_
     s, target = builder.source(instruction, x, "u16"), builder.target(instruction, d, "u32")
 
     def to_halves(regs: list[Any]) -> None:
+        """Widen two f8 numbers to a pair of f16."""
         bits = np.asarray(regs[s])
         halves = [
             widen8(part, source_type).astype(np.float16) for part in (bits & np.uint16(255), bits >> np.uint16(8))

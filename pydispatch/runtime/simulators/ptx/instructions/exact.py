@@ -173,6 +173,7 @@ def sqrt64(x: Any, mode: str) -> Any:
         return s
 
     def exact_root(a: float) -> float:
+        """Return the root rounded up (rp) or down; exact, from a root that is off by less than one step."""
         near, exact = Fraction(float(np.sqrt(a))), Fraction(a)
         if near * near == exact:
             return float(near)
@@ -205,6 +206,7 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
         is_hard = regular
 
     def exact_fma(lhs: float, rhs: float, c: float) -> float:
+        """Return lhs * rhs + c, rounded once; a zero has the sign that IEEE 754 demands."""
         exact = Fraction(lhs) * Fraction(rhs) + Fraction(c)
         if exact == 0:
             product = copysign(1, lhs) * copysign(1, rhs)

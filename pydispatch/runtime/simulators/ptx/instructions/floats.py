@@ -37,6 +37,7 @@ def finished(
     is_f32, ftz, sat = type_ == "f32", "ftz" in words, "sat" in words
 
     def step(regs: list[Any]) -> None:
+        """Compute on the operands with the modifiers ftz and sat; a NaN of f32 becomes the canonical one."""
         operands = [regs[s] for s in sources]
         if ftz:
             operands = [flush(v) for v in operands]

@@ -45,6 +45,7 @@ def _compute(
         least, nan, sign = opcode == "min", "NaN" in words, "xorsign" in words
 
         def min_or_max(x: Any, y: Any) -> Any:
+            """Return the extreme; with xorsign, of the magnitudes, with the product of both signs."""
             if not sign:
                 return min_max(x, y, least, nan)
             result = min_max(np.abs(x), np.abs(y), least, nan)
@@ -79,12 +80,14 @@ def small(builder: FunctionBuilder, instruction: Instruction) -> Step:
     ftz, sat, relu, is_sign_only = "ftz" in words, "sat" in words, "relu" in words, instruction.opcode in ("neg", "abs")
 
     def widen(bits: Any) -> Any:
+        """Return the f32 of 16 bits."""
         if is_bf16:
             return from_bf16(bits)
         half = np.asarray(bits).astype(np.uint16).view(np.float16)
         return (flush(half) if ftz else half).astype(np.float32)
 
     def compute_bits(values: list[Any]) -> Any:
+        """Compute on 16-bit patterns in f32, with the modifiers; neg and abs change only the sign bit."""
         if is_sign_only and not ftz:
             bits = values[0].astype(np.uint16)
             return bits ^ np.uint16(0x8000) if instruction.opcode == "neg" else bits & np.uint16(0x7FFF)
@@ -99,6 +102,7 @@ def small(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return bits16(flush(half) if ftz else half, "f16")
 
     def step(regs: list[Any]) -> None:
+        """Compute on one number of each register, or on both of a packed pair."""
         operands = [np.asarray(regs[s]) for s in sources]
         if is_packed:
             low = compute_bits([v.astype(np.uint16) for v in operands])

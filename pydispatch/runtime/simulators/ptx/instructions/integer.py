@@ -102,6 +102,7 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     is_subtraction = opcode == "sub"
 
     def step(regs: list[Any]) -> None:
+        """Add or subtract with carry; two sources are multiplied first."""
         if len(sources) == 2:
             p, q = regs[sources[0]], regs[sources[1]]
             left = (multiply_high(p, q) if takes_high_half else np.multiply(p, q)).view(dtype)
@@ -191,6 +192,7 @@ def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     saturate = "sat" in instruction.modifiers
 
     def step(regs: list[Any]) -> None:
+        """Multiply and add, saturated to 32 bits if requested."""
         left = product(regs[s], regs[t])
         if saturate:
             regs[target][...] = np.clip(left.astype(np.int64) + regs[u], -(1 << 31), (1 << 31) - 1)
@@ -215,6 +217,7 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
     dtype = dtype_of(type_)
 
     def step(regs: list[Any]) -> None:
+        """Divide toward zero, or return the remainder; a quotient by 0 is all ones, a remainder the dividend."""
         left, right = np.broadcast_arrays(regs[s], regs[t])
         is_zero = right == 0
         if is_zero.any():
@@ -277,6 +280,7 @@ def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
     is_high, dtype = instruction.modifiers[0] == "hi", dtype_of(type_)
 
     def step(regs: list[Any]) -> None:
+        """Multiply 24-bit integers, take the low or high 32 bits of 48, and add a third register if there is one."""
         x, y = ((regs[slot].astype(wide) << wide.type(40)) >> wide.type(40) for slot in slots[:2])
         product = x * y >> wide.type(16 if is_high else 0)
         if len(slots) == 3:
@@ -301,12 +305,14 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     first_byte = 2 if "hi" in instruction.modifiers else 0
 
     def packed_element(value: Any, kind: str, width: int, position: int) -> Any:
+        """Return element `position` of `width` bits of a word, extended by its kind."""
         shift = np.uint32(32 - width - position * width)
         word = value << shift
         dtype = np.int32 if kind == "i" else np.uint32
         return (word.view(dtype) >> dtype(32 - width)).astype(np.int64)
 
     def step(regs: list[Any]) -> None:
+        """Add the dot product of packed bytes, or of halves and bytes, to the third register."""
         total = regs[u].astype(np.int64)
         for k in range(4 if is_dp4a else 2):
             left = packed_element(regs[s], kinds[0], 8 if is_dp4a else 16, k)

@@ -54,6 +54,7 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
         slot = slots[0]
 
         def load_scalar(regs: list[Any]) -> None:
+            """Load an element; a single piece has all threads, and is written in place."""
             pieces = find(regs)
             if len(pieces) == 1:
                 _, store, at = pieces[0]
@@ -70,6 +71,7 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return load_scalar
 
     def load_vector(regs: list[Any]) -> None:
+        """Load consecutive elements into several registers."""
         pieces = [(positions, store.view(dtype), at >> shift) for positions, store, at in find(regs)]
         for k, target in enumerate(slots):
             for positions, view, at in pieces:

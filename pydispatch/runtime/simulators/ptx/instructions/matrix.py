@@ -65,6 +65,9 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     rows = _Rows(builder, instruction, address, count, write=False)
 
     def step(regs: list[Any]) -> None:
+        """Load 8x8 matrices of 16-bit elements: each lane gives the address of a row, and receives two elements of
+        each.
+        """
         positions = warps_of(instruction, regs[0])
         data = np.zeros((positions.shape[0] * 8 * count, 16), np.uint8)
         for row_index, store, at in rows.find(regs, positions):
@@ -90,6 +93,7 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     rows = _Rows(builder, instruction, address, count, write=True)
 
     def step(regs: list[Any]) -> None:
+        """Store 8x8 matrices of 16-bit elements, whose rows are at the addresses of the lanes."""
         positions = warps_of(instruction, regs[0])
         n = regs[0].n
         words = np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=1)
@@ -112,6 +116,7 @@ def movmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u32")
 
     def step(regs: list[Any]) -> None:
+        """Transpose the 8x8 matrix of 16-bit elements that a warp's registers hold."""
         positions = warps_of(instruction, regs[0])
         words = np.ascontiguousarray(np.broadcast_to(regs[s], regs[0].n)[positions])
         turned = words.view(np.uint16).reshape(-1, 8, 8).transpose(0, 2, 1)

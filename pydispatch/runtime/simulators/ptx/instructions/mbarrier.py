@@ -64,6 +64,7 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
         find = finder(builder, instruction, operands[0], 8, write=True)
 
         def init(regs: list[Any]) -> None:
+            """Store words that expect this many arrivals, none of which has happened."""
             n = regs[0].n
             for positions, store, at in find(regs):
                 value = np.broadcast_to(regs[count], n).astype(np.uint64)
@@ -80,6 +81,7 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     find = finder(builder, instruction, operands[1], 8, write=False, atomic=True)
 
     def wait(regs: list[Any]) -> None:
+        """Return whether the awaited phase, or phase parity, is complete."""
         n = regs[0].n
         for positions, store, at in find(regs):
             phase = store.view(_WORD)[at >> 3] >> _PHASE
@@ -101,6 +103,7 @@ def arrival(
     update = _leave if drop else _arrive
 
     def step(regs: list[Any]) -> None:
+        """Update the barrier words thread by thread, and return their old values."""
         n = regs[0].n
         for positions, store, at in find(regs):
             counts = np.broadcast_to(regs[slot], n).astype(np.uint64)

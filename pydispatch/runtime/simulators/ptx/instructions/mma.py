@@ -148,6 +148,7 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     ds = [builder.target(instruction, register_operand, register) for register_operand in d]
 
     def step(regs: list[Any]) -> None:
+        """Multiply the tiles of each warp, and add the accumulators; lanes hold elements as `_places` says."""
         positions = warps_of(instruction, regs[0])
         a = left(_words(regs, xs, positions), a_type, rows, depth)
         c = right(_words(regs, ys, positions), b_type, depth)

@@ -68,6 +68,7 @@ def _pack(
         target = builder.target(instruction, d, dtype)
 
         def pack(regs: list[Any]) -> None:
+            """Join elements into one register."""
             elements = np.empty((regs[0].n, count), part)
             for k, source in enumerate(sources):
                 elements[:, k] = regs[source]
@@ -89,6 +90,7 @@ def _pack(
     ]
 
     def unpack(regs: list[Any]) -> None:
+        """Split a register into its elements; an element without a target is dropped."""
         # A copy: the source may be a register that is written here.
         elements = np.broadcast_to(regs[source], regs[0].n).copy().view(element_dtype).reshape(-1, count)
         for k, target in targets:

@@ -45,6 +45,7 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return values.view(f"{'i' if kind else 'u'}{size}").astype(np.int64).reshape(n, lanes)
 
     def step(regs: list[Any]) -> None:
+        """Compute on the parts of both registers; pack the parts again, or add their sum to the third register."""
         n = regs[0].n
         result = compute(parts(regs[s], n, signed[1]), parts(regs[t], n, signed[2]))
         if saturate:

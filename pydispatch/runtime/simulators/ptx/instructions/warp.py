@@ -102,6 +102,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
     target = builder.target(instruction, d, "u32" if mode == "ballot" else BOOL)
 
     def step(regs: list[Any]) -> None:
+        """Vote: return which lanes of the mask have the predicate, or whether all, any or a uniform set do."""
         frame = regs[0]
         if sync:
             _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
@@ -147,6 +148,7 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
     is_all = instruction.modifiers[0] == "all"
 
     def step(regs: list[Any]) -> None:
+        """Return the lanes of the mask that have a thread's value; with `all`, the mask if all have it, else 0."""
         frame = regs[0]
         lane = frame.batch.lane_numbers()[frame.threads] & 31
         _in_mask(instruction, frame, regs[mask], lane)
@@ -190,6 +192,7 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
     ufunc, dtype = _REDUX[words[0]], dtype_of(words[1])
 
     def step(regs: list[Any]) -> None:
+        """Combine the values of the lanes of each mask."""
         frame = regs[0]
         _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
         groups = _groups(frame, regs[mask])
@@ -213,6 +216,7 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
     p = builder.target(instruction, second, BOOL)
 
     def step(regs: list[Any]) -> None:
+        """Elect the lowest lane of the mask."""
         frame = regs[0]
         lane = frame.batch.lane_numbers()[frame.threads] & 31
         _, here = _ballot(frame, np.ones(frame.n, bool), regs[mask])
@@ -231,6 +235,7 @@ def warp_barrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mask = builder.source(instruction, builder.operands(instruction, 1)[0], UNSIGNED[4])
 
     def step(regs: list[Any]) -> None:
+        """Check the mask; lanes of a group are in step already."""
         frame = regs[0]
         _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
         if frame.batch.races is not None:

@@ -113,6 +113,7 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     shift = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
+        """Load a fragment element by element into the registers."""
         warps_of(instruction, regs[0])
         elements = np.empty((regs[0].n, walk.count), dtype)
         for element in range(walk.count):
@@ -139,6 +140,7 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     shift = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
+        """Store a fragment element by element."""
         warps_of(instruction, regs[0])
         n = regs[0].n
         elements = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
@@ -174,6 +176,7 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     finite = "satfinite" in instruction.modifiers and result_type == "s32"
 
     def step(regs: list[Any]) -> None:
+        """Multiply two fragments, and add the accumulators."""
         positions = warps_of(instruction, regs[0])
 
         def words(slots: list[int]) -> Any:
