@@ -171,8 +171,8 @@ class CompileOptions(TypedDict, total=False):
         None,
         'Type that constant factors of f32 products are rounded to when they are packed: "bf16" or "f16".',
         details="Products read half of the bytes, widen them, and compute in f32. Each weight is off by at most 2^-9 "
-        "or 2^-12 of itself; numbers outside of f16's range, 6e-5 to 65504, by more. `explain` lists the products that "
-        "stay as they are.",
+        "or 2^-12 of itself. In f16, numbers below 6e-5 are off by more, and those above 65504 become infinite. "
+        "`explain` lists the products that stay as they are.",
         default_note="the type that they have",
         flag=Flag(("--weight-type",), choices=("bf16", "f16")),
     )]  # fmt: skip

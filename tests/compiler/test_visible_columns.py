@@ -50,8 +50,14 @@ Mask = Callable[[Any, Any], Any]
 """Returns whether a key at the first position is visible to a query at the second one."""
 
 
-def program(case: Case, is_visible: Mask, weigh: Callable[[Any, Any], Any] | None = None) -> Any:
-    """Return attention over pages. weigh: the weights of scores [..., key] and the mask; None for a softmax."""
+def program(
+    case: Case, is_visible: Mask, weigh: Callable[[Any, Any], Any] | None = None, pages: int | str | None = None
+) -> Any:
+    """Return attention over pages.
+
+    weigh: the weights of scores [..., key] and the mask; None for a softmax. pages: number of pages of the cache, or
+    the name of a dynamic size; None for that of the case.
+    """
 
     def attend(queries, keys, values, table, starts):  # type: ignore[no-untyped-def]
         keys, values = (cache[table].reshape(case.rows, case.keys, case.groups, case.size).astype(np.float32)
@@ -62,7 +68,7 @@ def program(case: Case, is_visible: Mask, weigh: Callable[[Any, Any], Any] | Non
         return np.einsum("sgrtc,scgd->stgrd", (weigh or softmax)(scores, mask), values)
 
     cache = pd.f32 if case.dtype == np.float32 else pd.f16
-    cache = cache[case.pages, case.page, case.groups, case.size]
+    cache = cache[case.pages if pages is None else pages, case.page, case.groups, case.size]
     attend.__annotations__ = {
         "queries": Annotated[Any, pd.f32[case.rows, case.length, case.groups, case.repeats, case.size]],
         "keys": Annotated[Any, cache],
@@ -127,6 +133,14 @@ def test_hidden_keys_are_not_read_and_pages_are_read_in_place(name: str) -> None
         assert len(dict(dispatches.decode(artifact.manifest.extra[dispatches.KEY]))["attend"]) == 1
 
 
+def test_caches_of_a_dynamic_number_of_pages() -> None:
+    case = Case()
+    run = pd.device("cpu").load(pd.compile(program(case, causal, pages="pages"))).attend
+    queries, keys, values, table, starts = case.arguments()
+    wanted = expected(case, causal, (queries, keys, values, table, starts))
+    np.testing.assert_allclose(run(queries, keys, values, table, starts), wanted, rtol=1e-4, atol=1e-5)
+
+
 MASKS: dict[str, Mask] = {
     "length": lambda key, query: key < query + 1,
     "swapped": lambda key, query: query >= key,
@@ -149,12 +163,24 @@ def test_masks(name: str) -> None:
     np.testing.assert_allclose(run(*arguments), expected(case, is_visible, arguments), rtol=1e-4, atol=1e-5)
 
 
-def test_weights_that_depend_on_hidden_scores() -> None:
-    """The mean of exponentials over all keys, hidden ones included, is no softmax."""
+def _plus_mean(powers: Any) -> Any:
+    return powers + powers.mean(axis=-1, keepdims=True)
+
+
+def _over_sum_with_epsilon(powers: Any) -> Any:
+    return powers / (powers + np.float32(0.25)).sum(axis=-1, keepdims=True)
+
+
+def _times_most_of_negated(powers: Any) -> Any:
+    return powers * np.exp(np.float32(0) - powers).max(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("weigh_powers", [_plus_mean, _over_sum_with_epsilon, _times_most_of_negated])
+def test_weights_that_depend_on_hidden_scores(weigh_powers: Callable[[Any], Any]) -> None:
+    """Weights are no softmax if they, or what they are divided by, depend on the exponentials of hidden keys."""
 
     def weigh(scores: Any, mask: Any) -> Any:
-        powers = np.exp(np.where(mask, scores, np.float32(-np.inf)) * np.float32(0.5))
-        return powers + powers.mean(axis=-1, keepdims=True)
+        return weigh_powers(np.exp(np.where(mask, scores, np.float32(-np.inf)) * np.float32(0.5)))
 
     case = Case(groups=1)
     run = pd.device("cpu").load(pd.compile(program(case, causal, weigh))).attend

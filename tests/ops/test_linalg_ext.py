@@ -106,6 +106,26 @@ def test_slices_of_a_sort(sizes):
     assert has_whole_rows == (len(sizes) > 1)
 
 
+def test_selected_elements_appear_once_among_nan():
+    """A comparison with NaN is no order: which elements come first is open, but no element is selected twice."""
+    text = """func.func @f(%x: tensor<64x40xf32>, %i: tensor<64x40xi32>) -> (tensor<64x5xf32>, tensor<64x5xi32>) {
+      %r:2 = iree_linalg_ext.sort dimension(1) outs(%x, %i : tensor<64x40xf32>, tensor<64x40xi32>) {
+      ^bb0(%a: f32, %b: f32, %p: i32, %q: i32):
+        %c = arith.cmpf olt, %a, %b : f32
+        iree_linalg_ext.yield %c : i1
+      } -> tensor<64x40xf32>, tensor<64x40xi32>
+      %v = tensor.extract_slice %r#0[0, 0] [64, 5] [1, 1] : tensor<64x40xf32> to tensor<64x5xf32>
+      %w = tensor.extract_slice %r#1[0, 0] [64, 5] [1, 1] : tensor<64x40xi32> to tensor<64x5xi32>
+      return %v, %w : tensor<64x5xf32>, tensor<64x5xi32>
+    }"""
+    random = np.random.default_rng(5)
+    x = np.where(random.random((64, 40)) < 0.3, np.nan, random.permuted(np.tile(np.arange(40), (64, 1)), axis=1))
+    x, positions = x.astype(np.float32), np.tile(np.arange(40, dtype=np.int32), (64, 1))
+    values, indices = pd.device("cpu").load(pd.compile(text)).f(x, positions)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, indices, 1))
+    assert all(len(set(row)) == 5 for row in indices.tolist())
+
+
 def test_topk_of_too_few():
     text = """func.func @f(%x: tensor<?xf32>) -> tensor<4xf32> {
       %v = tensor.empty() : tensor<4xf32>

@@ -15,7 +15,7 @@ from enum import Flag, auto
 from math import inf
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.kernels.matmul.chain import Chain
@@ -35,8 +35,9 @@ NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 CONVERSIONS = ("arith.index_cast", "arith.extsi", "arith.extf", "arith.truncf")
 """Conversions that keep the number of a column, and a score of -inf."""
 
-MAX_SHIFT = 1 << 20
-"""Largest constant that is added to a column before it is compared: sums of 32 bits do not wrap then."""
+MIN_COLUMN_BITS, MAX_SHIFT = 32, 1 << 20
+"""Least width of the integers that a column is compared as, and the largest constant that is added to it before that:
+columns and sums do not wrap then."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,9 @@ def _limits(condition: Expression, column: int, is_true: bool) -> list[Limit]:
 
 def _shift(position: Expression, column: int) -> int | None:
     """Return the constant that is added to the column in `position`; None if that is no column plus a constant."""
+    type_ = position.value.type
+    if isinstance(type_, IntegerType) and type_.width.data < MIN_COLUMN_BITS:
+        return None
     if position.is_index(column):
         return 0
     op, operands = position.op, position.operands
@@ -145,6 +149,14 @@ class Hidden(Flag):
     ZERO = auto()
     UNIFORM = auto()
     """It has the same value at each column, and depends on visible columns alone."""
+
+
+NEUTRAL = {
+    "arith.addf": Hidden.ZERO,
+    "arith.maximumf": Hidden.NEGATIVE_INFINITY,
+    "arith.maxnumf": Hidden.NEGATIVE_INFINITY,
+}
+"""Values that do not change an accumulator, by the operation that adds them to it."""
 
 
 def _ignores_hidden_columns(chain: Chain) -> bool:
@@ -178,23 +190,33 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
         return [Hidden.UNKNOWN for _ in op.results]  # dimensions change their places
     scalars: dict[SSAValue, Hidden] = dict(zip(generic.block.args, operands, strict=True))
     accumulators = generic.block.args[len(generic.inputs) :] if generic.loops else ()
+    scalars.update(dict.fromkeys(accumulators, Hidden.UNKNOWN))
     *body, last = generic.block.ops
     for inner in body:
-        values = [scalars.get(v, _of_tensor(v, {})) for v in inner.operands]
-        is_step = any(v in accumulators for v in inner.operands)
-        hidden = _reduced(inner, values) if is_step else _combined(inner, values)
+        hidden = _combined(inner, [scalars.get(v, _of_tensor(v, {})) for v in inner.operands])
         scalars.update((result, hidden) for result in inner.results)
-    return [scalars.get(v, _of_tensor(v, {})) for v in last.operands]
+    if not accumulators:
+        return [scalars.get(v, _of_tensor(v, {})) for v in last.operands]
+    initial = operands[len(generic.inputs) :]
+    return [_reduced(*each, scalars) for each in zip(last.operands, accumulators, initial, strict=True)]
 
 
-def _reduced(op: Operation, values: Sequence[Hidden]) -> Hidden:
-    """Return what a reduction over the columns is: uniform if hidden columns do not change it."""
-    neutral = {
-        "arith.addf": Hidden.ZERO,
-        "arith.maximumf": Hidden.NEGATIVE_INFINITY,
-        "arith.maxnumf": Hidden.NEGATIVE_INFINITY,
-    }.get(op.name)
-    return Hidden.UNIFORM if neutral is not None and any(neutral in v for v in values) else Hidden.UNKNOWN
+def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
+    """Return what a reduction over the columns is: uniform if hidden columns do not change it.
+
+    Args:
+        total: The accumulator after one column.
+        accumulator: The accumulator before that column.
+        initial: The accumulator before the first column.
+        scalars: The other scalars in the body.
+    """
+    op = total.owner
+    if not isinstance(op, Operation) or accumulator not in op.operands or Hidden.UNIFORM not in initial:
+        return Hidden.UNKNOWN
+    neutral = NEUTRAL.get(op.name)
+    addends = [scalars.get(v, _of_tensor(v, {})) for v in op.operands if v is not accumulator]
+    is_unchanged = neutral is not None and bool(addends) and all(neutral in v for v in addends)
+    return Hidden.UNIFORM if is_unchanged else Hidden.UNKNOWN
 
 
 def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:

@@ -31,7 +31,7 @@ class GatheredPages:
     Attributes:
         page: The number of the page in the body of the gather, by the indices [table dimensions ..., table size, rows,
             others ...].
-        source: The tensor of all pages.
+        source: The tensor of all pages; their number may be dynamic.
         operations: The operations from the gather to the tensor: copies and widenings of its result, and the reshape
             of the table size and the rows to one dimension.
         axis: The dimension of the tensor that has the rows of the pages.
@@ -53,7 +53,9 @@ class GatheredPages:
         return self.source.type.element_type
 
     def offset(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> Index:
-        """Emit the offset in the source of the element at `indices` of the tensor."""
+        """Emit the offset in the source of the element at `indices` of the tensor. The source has a static number of
+        pages, at least one.
+        """
         table, row = build.quotient(indices[self.axis], self.rows), build.remainder(indices[self.axis], self.rows)
         others = indices[self.axis + 1 :]
         pages, *page_shape = shape_of(self.source)

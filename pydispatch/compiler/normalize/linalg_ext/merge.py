@@ -139,15 +139,18 @@ def _inserted(
     """Insert the element at position `place` into selected elements, after equal ones, and return as many of them.
 
     carried: the selected elements in order, each with one value of each tensor; from number `place` on there are none.
+    The new element is inserted once, also where `before` is no order because of NaN: no element appears twice.
     """
     width, result = len(new), list[SSAValue]()
     arriving = new
+    is_placed: SSAValue | None = None
     for i in range(0, len(carried), width):
         slot = carried[i : i + width]
         is_free = code.opposite(code.less(code.index(i // width), place))
         precedes = code.add(arith.OrIOp(is_free, before(code, new, slot)))
-        result += [code.either(precedes, *pair) for pair in zip(arriving, slot, strict=True)]
-        arriving = [code.either(precedes, *pair) for pair in zip(slot, new, strict=True)]
+        is_placed = precedes if is_placed is None else code.add(arith.OrIOp(is_placed, precedes))
+        result += [code.either(is_placed, *pair) for pair in zip(arriving, slot, strict=True)]
+        arriving = [code.either(is_placed, *pair) for pair in zip(slot, new, strict=True)]
     return result
 
 

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages, gathered_pages
 from pydispatch.compiler.kernels.matmul.match import Contraction
+from pydispatch.ir.values import shape_of
 
 MAX_ROWS_OF_PAGES = 8
 """Rows of A up to which gathered pages are read in place, in blocks as short as pages; for more, packing them pays."""
@@ -25,6 +26,8 @@ def pages_in_place(contraction: Contraction, rows: int | None, compute: Attribut
     b = contraction.b
     pages = gathered_pages(contraction.generic.inputs[b.main])
     if pages is None or not b.direct or pages.element_type != compute or not 0 < (rows or 0) <= MAX_ROWS_OF_PAGES:
+        return None
+    if shape_of(pages.source)[0] < 1:  # a gather from no pages is 0, and reads nothing
         return None
     row, is_contiguous = b.coordinates[pages.axis], pages.strides[-1] == 1
     is_along = any(dim is not None and row.is_identity(dim) for dim in (contraction.n, contraction.k))
