@@ -84,6 +84,8 @@ class Config:
             fields = json.loads(path.read_text("utf-8"))
         except ValueError as error:
             raise ValueError(f"{path}: no JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise ValueError(f"{path}: expected an object of JSON, got {fields!r:.80}")
         architecture = fields.get("model_type")
         if architecture not in ("llama", "mistral", "qwen2", "qwen3", "gpt2"):
             raise ValueError(f"{path}: model_type {architecture!r} is not one of gpt2, llama, mistral, qwen2, qwen3")

@@ -44,6 +44,12 @@ def load_tokenizer(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
 def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer | None) -> np.ndarray:
     """Return the tokens of a prompt: i32[n], n > 0."""
     if isinstance(prompt, str):
+        try:
+            prompt.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(
+                f"prompt: expected Unicode text, got {prompt[error.start]!r} at position {error.start}"
+            ) from None
         if tokenizer is None:
             raise InvalidArgumentError(
                 "prompt: text needs a tokenizer; create the engine with tokenizer=, or pass tokens"

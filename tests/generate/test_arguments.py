@@ -19,6 +19,7 @@ from pydispatch.generate.arguments import sampling
     ({"prompt": [1.5]}, "prompt: expected one token or more"),
     ({"prompt": [[1], [2, 3]]}, "prompt: expected one token or more"),
     ({"prompt": "text"}, "prompt: text needs a tokenizer; create the engine with tokenizer="),
+    ({"prompt": "a\ud800"}, r"prompt: expected Unicode text, got '\\ud800' at position 1"),
     ({"prompt": [1, -1]}, "prompt: expected tokens from 0 to 2147483647, got -1"),
     ({"prompt": [2**31]}, "got 2147483648"),
     ({"max_new_tokens": 0}, "max_new_tokens: expected a number, at least 1, got 0"),

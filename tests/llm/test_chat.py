@@ -56,6 +56,7 @@ WRONG: dict[str, tuple[Any, str]] = {
         "config.json: a llama model needs the field 'vocab_",
     ),
     "no JSON": (lambda f: edited(f, "{", "["), "config.json: no JSON: "),
+    "a list": (lambda f: (f / "config.json").write_text("[1]"), "config.json: expected an object of JSON, got [1]"),
     "weights that are cut off": (cut, "model.safetensors: tensor 'model.embed_tokens.weight' of BF16"),
     "a missing layer": (
         lambda f: edited(f, '"num_hidden_layers": 4', '"num_hidden_layers": 5'),

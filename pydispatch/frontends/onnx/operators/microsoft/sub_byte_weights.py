@@ -19,7 +19,7 @@ from pydispatch.frontends.ops.formulas import formula
 from pydispatch.ir.op_info import INTEGER_BYTES
 
 _INTEGER_BYTES = {1: 3, 2: 2, 3: 2, 4: 1}
-"""Bytes of the integers that may stand for elements of x, for an `accuracy_level` of f16, bf16 and int8."""
+"""Bytes of the integers that may stand for elements of x, for an `accuracy_level` of f32, f16, bf16 and int8."""
 
 
 def matmul(
