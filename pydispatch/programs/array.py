@@ -225,6 +225,14 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     def mT(self) -> Array:  # noqa: N802
         return self._do("matrix_transpose")
 
+    @property
+    def real(self) -> Array:
+        return self._do("real")
+
+    @property
+    def imag(self) -> Array:
+        return self._do("imag")
+
     def astype(self, dtype: Any, **options: Any) -> Array:
         return self._do("astype", dtype, **options)
 
@@ -261,7 +269,7 @@ class _View:
 
 
 _VIEWS = {"reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims",
-          "squeeze", "broadcast_to", "split", "flip", "view"}  # fmt: skip
+          "squeeze", "broadcast_to", "split", "flip", "view", "real", "imag"}  # fmt: skip
 """Functions that give views in NumPy."""
 
 _SAY_NOTHING: dict[str, tuple[Any, ...]] = {
@@ -291,7 +299,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 METHODS = ("sum", "prod", "mean", "std", "var", "max", "min", "argmax", "argmin", "all", "any", "cumsum", "cumprod",
-           "clip", "squeeze", "swapaxes", "erf", "take", "repeat", "round", "dot")  # fmt: skip
+           "clip", "squeeze", "swapaxes", "erf", "take", "repeat", "round", "dot", "conj")  # fmt: skip
 for _each in METHODS:
     setattr(Array, _each, _method(_each))
 

@@ -13,8 +13,9 @@ def listed() -> str:
     keys = sorted(name for name in {*Array.UFUNCS, *Array.FUNCTIONS} if name.isidentifier())
     names = [name for name in keys if hasattr(np, name)]
     names += [f"linalg.{name}" for name in keys if hasattr(np.linalg, name) and not hasattr(np, name)]
-    methods = sorted({*METHODS, "T", "mT", "astype", "copy", "flatten", "ravel", "reshape", "transpose", "view"})
-    shown = [", ".join(f"`{name}`" for name in group) for group in (names, methods)]
+    properties = {"T", "mT", "real", "imag"}
+    methods = {*METHODS, *properties, "astype", "copy", "flatten", "ravel", "reshape", "transpose", "view"}
+    shown = [", ".join(f"`{name}`" for name in group) for group in (names, sorted(methods))]
     return f"- Functions of NumPy: {shown[0]}.\n- Methods of arrays: {shown[1]}.\n"
 
 

@@ -61,6 +61,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a fraction makes integers floats": (lambda x: x * 0.5, (I,)),
     "power": (lambda x: x**2 + x**3 + abs(x) ** 1.5, (F,)),
     "where": (lambda x: np.where(x > 0, x, -1), (F,)),
+    "complex numbers": (
+        lambda x: (x * 2j + 1).real + np.imag(x * (3 - 1j)) + abs(np.conjugate(x + 1j * x) * (x * 1j).conj()), (F,)
+    ),
+    **{f"{name} of complex numbers": (lambda x, of=of: of(x + 1j * x[::-1] / x), (np.where(abs(F) < 0.3, 0, F),))
+       for name, of in {"tests": lambda z: np.isnan(z) * 4 + np.isinf(z) * 2 + np.isfinite(z), "var": np.var,
+                        "std": lambda z: np.std(np.nan_to_num(z, nan=2), axis=1, ddof=1),
+                        "norm": lambda z: np.linalg.norm(z + 2j, axis=1),
+                        "round": lambda z: np.round(z.real + 1.5j * z.real)}.items()},
+    "parts of real numbers": (lambda x: np.real(x) + x.imag * 2 + x.conj(), (I,)),
     "clip": (lambda x: np.clip(x, -0.5, 0.5), (F,)),
     "not": (lambda x: ~(x > 0), (F,)),
     "view": (lambda x: (x.view(np.uint32) >> 23, x.astype(np.float16).view(np.int16)), (F,)),
@@ -218,6 +227,7 @@ MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "hstack of vectors": (lambda x, y: np.hstack([x, y]), (G, G + 1)),
     "column_stack": (lambda x, y: np.column_stack([x[:, 0], y]), (F, F + 1)),
     "atleast": (lambda x: np.atleast_2d(x) + np.atleast_1d(x), (G,)),
+    "norm of small integers": (lambda x: np.linalg.norm(x * 11, axis=1), (I.astype(np.int8),)),
     **{
         f"norm {order} of axis {axis}": (lambda x, order=order, axis=axis: np.linalg.norm(x, order, axis=axis), (F,))
         for order, axis in (

@@ -20,7 +20,7 @@ def decompositions(x: Matrices) -> Any:
     u, s, vt = np.linalg.svd(x)
     q, r = np.linalg.qr(x)
     return (
-        np.linalg.eigvals(x).sum(axis=-1), x @ v - v * w[:, None, :], h.eigenvalues, np.linalg.eigvalsh(symmetric),
+        np.linalg.eigvals(x).sum(axis=-1).real, x @ v - v * w[:, None, :], h.eigenvalues, np.linalg.eigvalsh(symmetric),
         symmetric @ h.eigenvectors - h.eigenvectors * h.eigenvalues[:, None], s, u * s[:, None] @ vt,
         np.linalg.svdvals(x), q @ r, abs(r),
     )  # fmt: skip

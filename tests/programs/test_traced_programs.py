@@ -113,7 +113,7 @@ def test_python_runs_control_flow() -> None:
 BAD: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "a branch": (lambda x: x if x.sum() > 0 else -x, "cannot branch on a value", "pydispatch.cond"),
     "a number": (lambda x: [1, 2, 3][x.argmax()], "cannot use a value of an array as a number", "use it as an array"),
-    "an unknown function": (lambda x: np.linalg.det(x), "numpy.det is not a part", "docs/python-programs.md"),
+    "an unknown function": (lambda x: np.linalg.pinv(x), "numpy.linalg.pinv is not a part", "docs/python-programs.md"),
     "an unknown ufunc": (lambda x: np.nextafter(x, 1), "numpy.nextafter is not a part", "docs/python-programs.md"),
     "conditions as an index": (lambda x: x[x > 0], "gives as many elements as hold", "numpy.where"),
     "too many indices": (lambda x: x[0, 0, 0], "3 indices of", ""),

@@ -14,6 +14,7 @@ from pydispatch.frontends.graph.dtypes import BOOL, F32, I64, DType, Kind
 from pydispatch.frontends.graph.sizes import Expr, Shape, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reals import Scalar, UnsupportedTypeError
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
 from pydispatch.frontends.ops.shapes import axes_of, reshape, scalar_parts
@@ -129,18 +130,25 @@ def mean(builder: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: b
 def variance(
     builder: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False, less: float = 0
 ) -> Tensor:
-    """Return the sum of squared distances to the mean, divided by the number of elements minus `less`, at least 0."""
+    """Return the sum of squared distances to the mean, divided by the number of elements minus `less`, at least 0.
+
+    It is real for complex x, too.
+    """
     gone = axes_of(builder, axes, x.rank)
     deviations = ew.binary(builder, "sub", x, mean(builder, x, gone, True))
-    total = reduce(builder, "add", ew.binary(builder, "mul", deviations, deviations), gone, keep)
-    size = count(x, gone)
-    if not isinstance(size, Expr):
-        divisor = builder.constant(max(size - less, 0), x.dtype)
+    if x.dtype.is_complex:
+        squares = formula(builder, lambda d: d.real * d.real + d.imag * d.imag, deviations)
     else:
-        divisor = size_as(builder, size, x.dtype)
+        squares = ew.binary(builder, "mul", deviations, deviations)
+    total = reduce(builder, "add", squares, gone, keep)
+    size, dtype = count(x, gone), total.dtype
+    if not isinstance(size, Expr):
+        divisor = builder.constant(max(size - less, 0), dtype)
+    else:
+        divisor = size_as(builder, size, dtype)
         if less:
-            divisor = ew.binary(builder, "sub", divisor, builder.constant(less, x.dtype))
-            divisor = ew.binary(builder, "max", divisor, builder.constant(0, x.dtype))
+            divisor = ew.binary(builder, "sub", divisor, builder.constant(less, dtype))
+            divisor = ew.binary(builder, "max", divisor, builder.constant(0, dtype))
     return ew.binary(builder, "div", total, divisor)
 
 

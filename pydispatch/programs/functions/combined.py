@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.programs.array import Array
-from pydispatch.programs.functions.common import floats
+from pydispatch.programs.functions.common import floats, quotients
 from pydispatch.programs.trace import Trace
 
 
@@ -99,7 +99,9 @@ def column_stack(trace: Trace, arrays: Sequence[Any]) -> Any:
 
 def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """numpy.linalg.norm of vectors, and the Frobenius norm of matrices."""
-    (x,) = _floats(trace, a)
+    x = Array(trace, quotients(trace, a)[0])
+    if x.dtype.kind == "c":
+        x = abs(x)
     both = axis is None or isinstance(axis, (tuple, list))
     if ord in (None, "fro") or (ord == 2 and not (both and x.ndim > 1)):
         return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
@@ -127,6 +129,9 @@ def trace_of(trace: Trace, a: Any, offset: int = 0) -> Any:
 def nan_to_num(
     trace: Trace, a: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
+    if a.dtype.kind == "c":
+        real, imag = (nan_to_num(trace, part, copy, nan, posinf, neginf) for part in (a.real, a.imag))
+        return real + 1j * imag
     if a.dtype.kind != "f":
         return a
     limits = np.finfo(a.dtype)

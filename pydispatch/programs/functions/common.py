@@ -59,11 +59,14 @@ def is_bare(value: Any) -> bool:
 
 
 def _widens(named: set[DType], operands: Sequence[Any]) -> bool:
-    """Return whether a bare number has a kind that the arrays lack: a fraction beside integers, any
-    beside conditions.
+    """Return whether a bare number has a kind that the arrays lack: a complex number beside real ones, a fraction
+    beside integers, any beside conditions.
     """
     dtype = next(iter(named))
-    return (not dtype.is_float and any(isinstance(operand, float) for operand in operands)) or dtype.is_bool
+    if dtype.is_bool:
+        return True
+    wider = () if dtype.is_complex else complex if dtype.is_float else (float, complex)
+    return any(isinstance(operand, wider) for operand in operands)
 
 
 def as_type(trace: Trace, value: Any, dtype: DType) -> Tensor:

@@ -13,6 +13,7 @@ from pydispatch.frontends.ops import (
     elementwise,
     shapes,
 )
+from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.programs.array import Array
 from pydispatch.programs.functions.common import as_type, dtype_from, floats, is_bare, promoted, quotients, truth
 from pydispatch.programs.trace import Trace
@@ -33,23 +34,41 @@ def _unary(name: str, of: Callable[..., list[Tensor]] = floats) -> Callable[...,
     return lambda t, a, dtype=None: Array(t, elementwise.unary(t, name, of(t, a)[0]))
 
 
+def _formula(written: Callable[[Element], Element]) -> Callable[..., Array]:
+    return lambda t, a, dtype=None: Array(t, formula(t, written, promoted(t, a)[0]))
+
+
 def _compare(order: str) -> Callable[..., Array]:
     return lambda t, a, b, dtype=None: Array(t, elementwise.compare(t, order, *promoted(t, a, b)))
 
 
 def _same_type(name: str) -> Callable[..., Array]:
-    """Return an elementwise function that gives integers back as they are."""
+    """Return an elementwise function that gives integers back as they are. Of complex numbers only rounding is one."""
 
     def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
         (x,) = promoted(trace, a)
+        if x.dtype.is_complex and name != "round_even":
+            raise trace.fail(f"numpy.{name} of {x}", "NumPy has it of real numbers only: x.real, x.imag")
+        if x.dtype.is_complex:
+            return Array(trace, formula(trace, lambda v: v.real.unary(name).with_imag(v.imag.unary(name)), x))
         return Array(trace, elementwise.unary(trace, name, x) if x.dtype.is_float else x)
 
     return function
 
 
 def _test(name: str, otherwise: bool) -> Callable[..., Array]:
+    """Return an elementwise test of floats. otherwise: its result for integers. Of complex numbers `is_finite` tests
+    both parts, other tests either one.
+    """
+
+    def of_complex(value: Element) -> Element:
+        real, imag = value.real.unary(name), value.imag.unary(name)
+        return real & imag if name == "is_finite" else real | imag
+
     def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
         (x,) = promoted(trace, a)
+        if x.dtype.is_complex:
+            return Array(trace, formula(trace, of_complex, x))
         if not x.dtype.is_float:
             return Array(trace, shapes.full(trace, otherwise, x.shape, BOOL))
         return Array(trace, elementwise.unary(trace, name, x))
@@ -194,7 +213,7 @@ Array.UFUNCS |= {
     "less_equal": _compare("le"), "greater": _compare("gt"), "greater_equal": _compare("ge"),
     "negative": _unary("neg", _numbers), "positive": lambda t, a, dtype=None: a, "absolute": absolute,
     "fabs": _unary("abs"), "sign": _unary("sign", _numbers), "square": square, "reciprocal": reciprocal,
-    "invert": invert,
+    "invert": invert, "conjugate": _formula(lambda v: v.conj()),
     "logical_not": lambda t, a, dtype=None: Array(t, elementwise.unary(t, "not", truth(t, a))),
     "floor": _same_type("floor"), "ceil": _same_type("ceil"), "trunc": _same_type("trunc"),
     "rint": _unary("round_even"),
@@ -209,5 +228,6 @@ Array.UFUNCS |= {
 
 Array.FUNCTIONS |= {
     "astype": astype, "view": view, "where": where, "clip": clip, "round": around, "around": around,
-    "erf": _unary("erf"), "copy": lambda t, a: a.copy(),
+    "erf": _unary("erf"), "copy": lambda t, a: a.copy(), "real": _formula(lambda v: v.real),
+    "imag": _formula(lambda v: v.imag), "conj": _formula(lambda v: v.conj()),
 }  # fmt: skip
