@@ -109,7 +109,7 @@ DAYS = {
     "conformance/test_checks.py": 12,
     "conformance/test_compositions.py::test_transforms_and_factorizations": 4,
     "conformance/test_many_tensors.py": 6,
-    "conformance/test_eigenvalues.py": 4,
+    "conformance/test_nonsymmetric_eigenvalues.py": 4,
     "conformance/test_models.py": 8,
     "conformance/test_products.py": 8,
     "conformance/test_random_programs.py": 8,

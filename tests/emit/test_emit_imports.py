@@ -150,7 +150,7 @@ def test_structures_are_those_of_c() -> None:
         if made.members:
             assert measured == [*(m.offset for m in made.members), made.size, made.align], signature
         out[:] = 0
-        assert kernel.run(out, export=number) == 0, (signature, signature.c)
+        assert kernel.run(out, export=number) == 0, (signature, signature.prototype)
         for i, type_ in enumerate(signature.results):
             assert bytes(out[16 * i : 16 * i + SCALARS[type_][0]]) == expected_bytes(type_), (i, signature)
 
@@ -168,7 +168,7 @@ def test_offsets_in_the_text_are_the_layout() -> None:
     for signature in signatures():
         made = layout(signature.results, signature.arguments, signature.fields)
         inner = [m.offset for m in made.members]
-        assert [int(n) for n in re.findall(r"; +// (\d+)(?:$|:)", signature.c, re.M)] == inner
+        assert [int(n) for n in re.findall(r"; +// (\d+)(?:$|:)", signature.prototype, re.M)] == inner
         assert ImportSignature.from_json(signature.to_json()) == signature
 
 

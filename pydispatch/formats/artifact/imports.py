@@ -154,7 +154,7 @@ class ImportSignature:
     exports: tuple[str, ...] = field(default=(), compare=False)
 
     @property
-    def c(self) -> str:
+    def prototype(self) -> str:
         """Return the signature in C; see `c_declaration`."""
         return c_declaration(self.symbol, self.results, self.arguments, self.fields)
 
@@ -162,7 +162,8 @@ class ImportSignature:
         """Return the import as JSON values, with the C declaration for people, which from_json() ignores."""
         return {
             "symbol": self.symbol, "optional": self.optional, "results": list(self.results),
-            "arguments": list(self.arguments), "fields": list(self.fields), "exports": list(self.exports), "c": self.c,
+            "arguments": list(self.arguments), "fields": list(self.fields), "exports": list(self.exports),
+            "c": self.prototype,
         }  # fmt: skip
 
     @classmethod

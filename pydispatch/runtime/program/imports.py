@@ -50,7 +50,7 @@ class Import:
 
     @property
     def declaration(self) -> str:
-        return "\n".join(dict.fromkeys(s.c for s in self.signatures))
+        return "\n".join(dict.fromkeys(signature.prototype for signature in self.signatures))
 
     def __str__(self) -> str:
         who = self.provider or "nobody (optional)"

@@ -15,7 +15,7 @@ from pydispatch.compiler.emit.shaders.memory import Memory, check_writable, elem
 from pydispatch.compiler.emit.shaders.registers import E, V
 from pydispatch.compiler.emit.shaders.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.atomics import UPDATES, combined, indices_of, kind_of, why_not
-from pydispatch.compiler.kernel_ir.types import bit_width, is_float, storage_bits
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer, storage_bits
 
 
 def _is_on_words(kind: str, element: Attribute, bits: int) -> bool:
@@ -63,9 +63,10 @@ class Atomics(Memory[E, V]):
 
         def new_word(word: V) -> V:
             """Return the word after the operation, in which the bits of other elements are unchanged."""
-            part = self.to_word(
-                emitter, combined(emitter, emitter.table, op, element, old_element(word)), element, bits, shift
-            )
+            new = combined(emitter, emitter.table, op, element, old_element(word))
+            if is_integer(element) and bit_width(element) < emitter.width(element):
+                new = self.wrap(emitter, new, bit_width(element), emitter.width(element))
+            part = self.to_word(emitter, new, element, bits, shift)
             if bits >= 32:
                 return part
             other_bits = self.arithmetic(emitter, "and", 32, word, self.others(emitter, bits, shift))
