@@ -138,6 +138,11 @@ def is_stale(target: Path, inputs: Iterable[Path]) -> bool:
     return is_older(target, (*inputs, Path(__file__)))
 
 
+def has_tested_code(source: Path) -> bool:
+    """Return whether a file is a source of csrc or includes one, whose races show in optimized code only."""
+    return any(path.suffix == ".c" and TESTS not in path.parents for path in read_for(source))
+
+
 def compile_object(source: Path, mode: str) -> str:
     """The error text of compiling one file for a mode; nothing is done when its object is up to date."""
     target = object_of(source, mode)
@@ -145,7 +150,7 @@ def compile_object(source: Path, mode: str) -> str:
         return ""
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_suffix(f".{os.getpid()}.o")  # a test of Python may build the same object
-    level = ["-O0"] if TESTS in source.parents else []  # a third of the time to compile; their own code runs shortly
+    level = [] if has_tested_code(source) else ["-O0"]  # a third of the time to compile
     command = [CC, *BASE, *MODES[shared_mode(source, mode)], *level, "-c", str(source), "-o", str(fresh)]
     built = subprocess.run(command, capture_output=True, text=True)
     if not built.returncode:
