@@ -93,7 +93,7 @@ class Interface:
         return _UnquotedText(texts[0] if len(texts) == 1 else f"({', '.join(texts)})")
 
     def text(self) -> str:
-        """`f(x: float32[n, 4], k: int32) -> float32[n]`."""
+        """Return `f(x: float32[n, 4], k: int32) -> float32[n]`."""
         return f"{self.name}({', '.join(map(repr, self.inputs))}) -> {self._returns}"
 
     def help(self) -> str:

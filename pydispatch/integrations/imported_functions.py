@@ -26,7 +26,7 @@ class Imported(ImportedSource):
     Called otherwise it is the function of Python."""
 
     def __call__(self, *args: Any) -> Any:
-        """CompileError, in a program, for arguments that do not fit."""
+        """Raise CompileError, in a program, for arguments that do not fit."""
         first = next((argument for argument in args if isinstance(argument, Array)), None)
         if first is None:
             return self.function(*args)

@@ -97,7 +97,7 @@ class Trace:
         return [event for track in self.tracks for event in track.events]
 
     def start(self) -> None:
-        """Begin. InvalidArgumentError when a trace of the process has begun and not ended."""
+        """Begin the trace. Raise InvalidArgumentError when a trace of the process has begun and not ended."""
         if self._began is not None:
             raise InvalidArgumentError("trace: this one has begun already")
         recorder.start(self._events, THREADS + (os.cpu_count() or 1))

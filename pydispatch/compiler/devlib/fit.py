@@ -22,7 +22,9 @@ Real = Any
 
 
 def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[float]:
-    """Coefficients, lowest first, of the polynomial that meets `function` at the Chebyshev nodes of [low, high]."""
+    """Return the coefficients, lowest first, of the polynomial that meets `function` at the Chebyshev nodes of [low,
+    high].
+    """
     with mp.workprec(400):
         count = degree + 1
         nodes = [mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]

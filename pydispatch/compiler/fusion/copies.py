@@ -107,7 +107,7 @@ def _copy_into(groups: FusionGroups, op: Operation, group: int, readers: Iterabl
 
 
 def _remove_copy(groups: FusionGroups, copy: Operation, op: Operation) -> None:
-    """Undo `_copy_into`: its readers use `op` again."""
+    """Undo `_copy_into`: the readers of the copy use `op` again."""
     groups.members[groups.group_of.pop(copy)].remove(copy)
     del groups.position[copy]
     for old, new in zip(op.results, copy.results, strict=True):

@@ -60,7 +60,7 @@ class BodyBuilder:
         return self.block
 
     def cast(self, value: SSAValue, to: Attribute, unsigned: bool) -> SSAValue:
-        """`value` as the type `to`; see `cast_operation`."""
+        """Return `value` as the type `to`; see `cast_operation`."""
         conversion = cast_operation(value, to, unsigned)
         return value if conversion is None else self.add(conversion)
 
@@ -118,7 +118,7 @@ def cast_operation(value: SSAValue, to: Attribute, unsigned: bool) -> Operation 
 
 
 def product_sum(types: Sequence[Attribute], unsigned: bool) -> Block:
-    """acc + a * b; with four inputs acc + (a - za) * (b - zb)."""
+    """Build the body acc + a * b; with four inputs acc + (a - za) * (b - zb)."""
     body = BodyBuilder(types)
     *inputs, acc = body.block.args
     factors = [body.cast(value, acc.type, unsigned) for value in inputs]

@@ -65,7 +65,7 @@ def _same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> 
 
 
 def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
-    """i1 of count x 8 from i8 of count, the lowest bit first."""
+    """Return i1 of count x 8 from i8 of count, the lowest bit first."""
     body = BodyBuilder([i8, i1])
     bit_index = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
     shifted = body.add(arith.ShRUIOp(body.block.args[0], bit_index))
@@ -76,7 +76,7 @@ def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
 
 
 def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
-    """i8 of count from i1 of count x 8."""
+    """Return i8 of count from i1 of count x 8."""
     body = BodyBuilder([i1, i8])
     bit_index = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
     bit = body.add(arith.ShLIOp(body.add(arith.ExtUIOp(body.block.args[0], i8)), bit_index))

@@ -29,7 +29,9 @@ def known(arch: str) -> frozenset[str]:
 
 
 def check_features(arch: str, stated: Iterable[str]) -> None:
-    """CompileError, with the nearest names, for one of '+avx2', '-fma' that has no sign or that LLVM does not know."""
+    """Raise CompileError, with the nearest names, for one of '+avx2', '-fma' that has no sign or that LLVM does not
+    know.
+    """
     if arch not in BASELINE:
         return  # `machine_of` says so
     for feature in stated:

@@ -12,7 +12,7 @@ from pydispatch.compiler.worker.library import library
 
 @functools.cache
 def host() -> tuple[str, str, frozenset[str]]:
-    """(architecture, LLVM's name of the CPU, its features)."""
+    """Return (architecture, LLVM's name of the CPU, its features)."""
     arch, name, features = llvm_process.call(_host)
     return arch, name, features - (set(sched.known_cpu_features()) - set(sched.cpu_features()))
 

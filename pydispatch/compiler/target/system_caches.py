@@ -48,7 +48,9 @@ def stated() -> Stated:
 
 
 def of_linux(folder: Path) -> tuple[dict[int, tuple[int, int, int]], int]:
-    """(level -> (bytes, ways, cores), bytes of a line) of the data caches below `folder`; empty for what it lacks."""
+    """Return (level -> (bytes, ways, cores), bytes of a line) of the data caches below `folder`; empty for what it
+    lacks.
+    """
     levels: dict[int, tuple[int, int, int]] = {}
     line = 0
     for index in sorted(folder.glob("index[0-9]*")):
@@ -61,7 +63,9 @@ def of_linux(folder: Path) -> tuple[dict[int, tuple[int, int, int]], int]:
 
 
 def _cores(index: Path) -> int:
-    """Cores that share a cache: its CPUs without the second threads of cores. 0 when that is not known."""
+    """Return the number of cores that share a cache: its CPUs without the second threads of cores. 0 when that is not
+    known.
+    """
     cpus = _listed(_text(index / "shared_cpu_list"))
     threads = _listed(_text(index.parents[1] / "topology" / "thread_siblings_list"))
     return cpus // max(1, threads)

@@ -80,7 +80,7 @@ def layout_of(export: hal.ExecutableExportOp) -> Layout:
 
 
 def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
-    """Export name → ordinal. CompileError when two exports share one or they are not dense."""
+    """Return export name -> ordinal. Raises CompileError when two exports share one or they are not dense."""
     exports = exports_of(variant)
     ordinals = [e.ordinal.value.data if e.ordinal is not None else i for i, e in enumerate(exports)]
     seen: set[int] = set()
@@ -155,7 +155,7 @@ def _stated(
 
 
 def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
-    """CompileError where a kernel reads a constant or binding after the end of its export's layout.
+    """Raise CompileError where a kernel reads a constant or binding after the end of its export's layout.
 
     Functions that are no exports may be called by any of them, so they are held to the largest layout.
     """

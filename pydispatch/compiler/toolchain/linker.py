@@ -75,7 +75,9 @@ def link_with_lld(
 
 
 def _link_error(argv: Sequence[str], stderr: str, names: dict[str, str]) -> ToolchainError:
-    """lld prints `error: undefined symbol: NAME` and then `>>> referenced by FILE:(SECTION)` lines."""
+    """Return the error for a failed link. lld prints `error: undefined symbol: NAME` and then `>>> referenced by
+    FILE:(SECTION)` lines.
+    """
     undefined: set[tuple[str, str]] = set()
     symbol = None
     for path, name in names.items():

@@ -324,7 +324,9 @@ def check_bitcode(file: ObjectFile) -> None:
 
 @functools.lru_cache(maxsize=32)
 def _parses(data: bytes) -> str:
-    """'' when LLVM reads the file. Tried in another process: LLVM may end the process over hostile bitcode."""
+    """Return '' if LLVM reads the file, else its error. Another process tries it, because LLVM may end the process over
+    hostile bitcode.
+    """
     key = cache.digest("bitcode", _PARSE_BITCODE, llvm_process.version(), data)
     if cache.load(key) is not None:
         return ""

@@ -39,7 +39,9 @@ class Toolchain:
         }
 
     def fingerprint(self) -> str:
-        """Versions, without paths: changes whenever the compilers' output may. Artifacts state it as a producer."""
+        """Return the versions of the tools, without paths: the text changes whenever the compilers' output may.
+        Artifacts state it as a producer.
+        """
         versions = (".".join(map(str, self.clang(emit).version)) for emit in ("obj", "bc"))
         return "clang {} bitcode {}".format(*versions)
 

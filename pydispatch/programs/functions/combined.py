@@ -98,7 +98,7 @@ def column_stack(trace: Trace, arrays: Sequence[Any]) -> Any:
 
 
 def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """numpy.linalg.norm of vectors, and the Frobenius norm of matrices."""
+    """Return numpy.linalg.norm of vectors, and the Frobenius norm of matrices."""
     x = Array(trace, quotients(trace, a)[0])
     if x.dtype.kind == "c":
         x = abs(x)

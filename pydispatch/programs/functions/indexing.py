@@ -23,7 +23,7 @@ from pydispatch.programs.trace import Trace
 
 
 def get(trace: Trace, a: Array, index: Any) -> Array:
-    """x[index] with numbers, slices, None, ..., and arrays of integers."""
+    """Return x[index] with numbers, slices, None, ..., and arrays of integers."""
     result, keys = a.tensor, _keys(trace, a, index)
     has_arrays = any(map(_is_array, keys))
     axis, dropped, added = 0, list[int](), list[int]()

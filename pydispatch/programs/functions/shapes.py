@@ -178,12 +178,12 @@ def full(trace: Trace, shape: Any, fill_value: Any, dtype: Any = None) -> Array:
 
 
 def asarray(trace: Trace, a: Any, dtype: Any = None) -> Array:
-    """`numpy.asarray(a, like=x)`: a traced array, so that arrays of NumPy can be indexed by traced ones."""
+    """Return `numpy.asarray(a, like=x)`: a traced array, so that arrays of NumPy can be indexed by traced ones."""
     return Array(trace, trace.tensor_of(a) if dtype is None else as_type(trace, a, dtype_from(dtype)))
 
 
 def arange(trace: Trace, *limits: Any, dtype: Any = None) -> Array:
-    """`numpy.arange(..., like=x)` of whole numbers, with a known step."""
+    """Return `numpy.arange(..., like=x)` of whole numbers, with a known step."""
     start, stop, step = {1: (0, *limits, 1), 2: (*limits, 1)}.get(len(limits), limits)
     if not isinstance(step, int) or step == 0 or isinstance(start, float) or isinstance(stop, float):
         raise trace.fail("numpy.arange has whole limits in programs, and a known step", "np.arange(n, like=x) * 0.5")

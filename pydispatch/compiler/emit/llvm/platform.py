@@ -59,7 +59,7 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def export_header(self, name: str) -> str:
-        """`define ...` of the export of this name, without the brace."""
+        """Return `define ...` of the export of this name, without the brace."""
 
     @abstractmethod
     def export_return(self, emitter: F, status: str | None) -> None:
@@ -93,7 +93,7 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def field(self, emitter: F, name: str) -> tuple[str, str]:
-        """(LLVM type, operand) of an entry of hal.import.fields. Raises CompileError for an unknown name."""
+        """Return (LLVM type, operand) of an entry of hal.import.fields. Raises CompileError for an unknown name."""
 
     @abstractmethod
     def import_call(self, emitter: F, callee: FuncOp, operands: list[Value]) -> list[str]:

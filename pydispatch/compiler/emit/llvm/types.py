@@ -87,7 +87,9 @@ def float_bits(value: float, type_: Attribute) -> int:
 
 
 def _bfloat_bits(value: float) -> int:
-    """bfloat16, rounded once: through f32 rounded to odd, so that the second rounding sees what the first dropped."""
+    """Return the bits of a bfloat16, rounded once: through f32 rounded to odd, so that the second rounding sees what
+    the first dropped.
+    """
     if math.isnan(value):
         return 0x7FC0 | (0x8000 if math.copysign(1.0, value) < 0 else 0)
     bits = float_bits(value, Float32Type())

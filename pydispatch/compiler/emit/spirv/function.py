@@ -144,7 +144,7 @@ class FunctionEmitter(BlockArithmetic):
             last = self.code.let("ISub", kind, bounded_upper, self.m.integer((copies - 1) * step, width))
 
         def unrolled_body(counter: Id, values: list[Id]) -> list[Id]:
-            """`body` once after the other, and the number after the last of them."""
+            """Emit `copies` iterations, and return the carried values and the next counter."""
             values = values[:-1]
             for _ in range(copies):
                 values = body(counter, values)

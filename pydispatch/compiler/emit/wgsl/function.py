@@ -104,7 +104,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         return cached
 
     def operands(self, values: Sequence[SSAValue]) -> list[Name]:
-        """Scalars of which not all are literals, since expressions of literals may not overflow."""
+        """Return scalars of which not all are literals, since expressions of literals may not overflow."""
         operands = [self.get(value) for value in values]
         if operands and all(type(operand) is Literal for operand in operands):
             operands[0] = self.held(operands[0])
@@ -288,7 +288,7 @@ class FunctionEmitter(ShaderFunction[Name]):
             last = self.let(f"max({upper}, {lower}) - {(copies - 1) * step}", "at")
 
         def several(counter: Name, values: list[Name]) -> list[Name]:
-            """`body` once after the other, and the number after the last of them."""
+            """Emit `body` repeatedly, and return the number after the last repetition."""
             values = values[:-1]
             for _ in range(copies):
                 values = body(counter, values)

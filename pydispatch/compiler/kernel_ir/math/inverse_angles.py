@@ -20,7 +20,9 @@ from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum
 
 
 def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
-    """asin(s) = s + tail, of s = size up to 1/2, beyond (first result) of the root of (1 - size)/2."""
+    """Return (outer, s, tail) with asin(s) = s + tail: s is `size` up to 1/2, beyond that (outer) the root of (1 -
+    size)/2.
+    """
     outer = size > 0.5
     z = choose(outer, 0.5 * (1.0 - size), size * size)
     if format_of(size).extended:

@@ -51,7 +51,7 @@ def _normal(x: Number, digits: int) -> tuple[Word, Number]:
 
 
 def _exponent(bits: Word, least: int) -> tuple[Word, Word]:
-    """k and the exponent's bits of a number 2^k m, m being from `least` to twice that."""
+    """Return k and the exponent's bits of a number 2^k m, m being from `least` to twice that."""
     fraction = (F32 if bits.width == 32 else F64).fraction
     exponent = bits - least & -1 << fraction
     return exponent.shifted_signed(fraction), exponent
@@ -146,7 +146,9 @@ def _polynomial_pair(x: Number) -> Pair:
 
 
 def _table_pair(x: Number) -> Pair:
-    """log x = k log 2 - log c + log1p(z c - 1), c near 1/z with so few digits that z c - 1 is known exactly."""
+    """Return log x as a pair: log x = k log 2 - log c + log1p(z c - 1), c near 1/z with so few digits that z c - 1 is
+    known exactly.
+    """
     format = format_of(x)
     bits, more = _normal(x, 54)
     k, exponent = _exponent(bits, 0x3FE6000000000000)

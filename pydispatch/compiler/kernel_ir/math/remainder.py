@@ -13,13 +13,13 @@ STEPS = 4
 
 
 def remainder(x: Number, y: Number) -> Number:
-    """x - y trunc(x / y), with the sign of x. NaN for an infinite x and for y = 0; x for an infinite y."""
+    """Return x - y trunc(x / y), with the sign of x. NaN for an infinite x and for y = 0; x for an infinite y."""
     format = format_of(x)
     width, fraction = format.width, format.fraction
     room = width - fraction - 1  # digits that a rest can be shifted by
 
     def parts(value: Number) -> tuple[Word, Word]:
-        """(digits, exponent) of a size; the exponent 1 for subnormal numbers too."""
+        """Return (digits, exponent) of a size; the exponent 1 for subnormal numbers too."""
         bits = value.magnitude().bits()
         exponent, digits = bits >> fraction, bits & (1 << fraction) - 1
         subnormal = exponent.equals(0)

@@ -150,7 +150,9 @@ class Lanes:
         return may_hoist or op.body.block not in self.hoisted or self._refuse(op, "it reads memory with a stride")
 
     def _covers_while(self, op: scf.WhileOp) -> bool:
-        """As `_covers`. The regions are executed for lanes that have left the loop, too, so they must be pure."""
+        """Return whether lanes can run a while loop together, as `_covers`. The regions are executed for lanes that
+        have left the loop, too, so they must be pure.
+        """
         blocks = [region.blocks[0] for region in op.regions]
         for inner in (inner for block in blocks for inner in walk(block)):
             is_pure = info_of(inner).is_pure and not info_of(inner).traps and not inner.regions

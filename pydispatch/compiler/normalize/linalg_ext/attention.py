@@ -82,7 +82,7 @@ class Decomposition:
         return converted
 
     def product(self, lhs: SSAValue, a_dims: Dims, rhs: SSAValue, b_dims: Dims, acc: SSAValue, dims: Dims) -> SSAValue:
-        """acc + a * b, summed over what the accumulator does not have."""
+        """Return acc + a * b, summed over what the accumulator does not have."""
         reduced = [d for d in a_dims if d not in dims]
         structure = self.structure([*dims, *reduced], a_dims, b_dims, dims, reduced=reduced)
         types = [element_type(v.type) for v in (lhs, rhs, acc)]
@@ -92,7 +92,7 @@ class Decomposition:
     # ---- parts of an attention
 
     def scores(self, factor: float = 1.0) -> SSAValue:
-        """factor * (body(scale * query * key) + mask)."""
+        """Return factor * (body(scale * query * key) + mask)."""
         op, build, dims, wide = self.op, self.build, self.loops.scores, self.wide
         zero = build.splat(0.0, self.type(dims, wide), self.sizes(dims))
         products = self.product(op.inputs[0], self.dims[0], op.inputs[1], self.dims[1], zero, dims)
@@ -222,7 +222,7 @@ def _online_attention(op: Operation, build: Build) -> None:
 
 
 def _of_matrices(op: Operation, build: Build) -> None:
-    """`tm_tensor.attention` by the maps of its matrices."""
+    """Replace `tm_tensor.attention` by an attention with the maps of its matrices."""
     assert isinstance(op, tm_tensor.AttentionOp)
     query = op.inputs[0]
     rank = len(shape_of(query.type))

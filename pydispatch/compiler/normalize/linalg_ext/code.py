@@ -66,7 +66,7 @@ class LoopBody(BodyBuilder):
         return self.cast(value, IndexType(), False)
 
     def inline(self, body: Region, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-        """Copy a body with values for its arguments; what it yields."""
+        """Copy a body with values for its arguments, and return the values that it yields."""
         mapping: dict[SSAValue, SSAValue] = dict(zip(body.block.args, arguments, strict=True))
         end = body.block.last_op
         assert end is not None
@@ -81,7 +81,7 @@ class LoopBody(BodyBuilder):
         self, count: SSAValue, carried: Sequence[SSAValue],
         body: Callable[[LoopBody, SSAValue, list[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:  # fmt: skip
-        """`scf.for` from 0 to `count`."""
+        """Emit an `scf.for` from 0 to `count`."""
         inner = LoopBody([IndexType(), *(v.type for v in carried)])
         index, *values = inner.block.args
         inner.block.add_op(scf.YieldOp(*body(inner, index, list(values))))
@@ -119,7 +119,7 @@ def host_loop(
     build: Build, count: SSAValue, carried: Sequence[SSAValue],
     body: Callable[[Build, SSAValue, list[SSAValue]], Sequence[SSAValue]],
 ) -> list[SSAValue]:  # fmt: skip
-    """`scf.for` from 0 to `count` around tensor operations."""
+    """Emit an `scf.for` from 0 to `count` around tensor operations."""
     block = Block(arg_types=[IndexType(), *(v.type for v in carried)])
     end = scf.YieldOp()
     block.add_op(end)
@@ -133,7 +133,7 @@ def host_loop(
 
 
 def require_tensors(op: Operation) -> None:
-    """VerifyException for the forms of an operation on memory, which are for kernels."""
+    """Raise VerifyException for the forms of an operation on memory, which are for kernels."""
     for value in (*op.operands, *op.results):
         if value.type.name == "memref":
             raise VerifyException(f"only tensors are supported, got {value.type}")

@@ -68,7 +68,7 @@ def _fft(op: Operation, build: Build) -> None:
 
 
 def _factors(build: Build, half: int, element: Attribute) -> list[SSAValue]:
-    """exp(-pi i j / half) for each j of half a block: the real and the imaginary parts."""
+    """Return exp(-pi i j / half) for each j of half a block: the real and the imaginary parts."""
     angles = [-pi * j / half for j in range(half)]
     type = TensorType(element, [half])
     return [build.floats([part(angle) for angle in angles], type) for part in (cos, sin)]

@@ -45,7 +45,7 @@ def along_again(build: Build, value: SSAValue, along: int) -> SSAValue:
 
 
 def _permuted(build: Build, value: SSAValue, order: Sequence[int]) -> SSAValue:
-    """Dimension i of the result is dimension order[i]."""
+    """Emit a transposition: dimension i of the result is dimension order[i]."""
     if list(order) == sorted(order):
         return value
     shape = shape_of(value.type)
@@ -56,7 +56,7 @@ def _permuted(build: Build, value: SSAValue, order: Sequence[int]) -> SSAValue:
 
 
 def collapsed_rows(build: Build, value: SSAValue) -> SSAValue:
-    """(..., n) as (rows, n)."""
+    """Reshape (..., n) to (rows, n)."""
     shape = list(shape_of(value.type))
     if len(shape) == 2:
         return value
@@ -86,7 +86,7 @@ def _collapsed(build: Build, value: SSAValue, *counts: int) -> SSAValue:
 
 
 def joined_blocks(build: Build, value: SSAValue) -> SSAValue:
-    """(rows, blocks, n) as (rows, blocks * n)."""
+    """Reshape (rows, blocks, n) to (rows, blocks * n)."""
     return _collapsed(build, value, 1, 2)
 
 
@@ -110,7 +110,7 @@ def sliced_rows(build: Build, value: SSAValue, count: Mixed) -> SSAValue:
 
 
 def expanded_rows(build: Build, value: SSAValue, shape: Sequence[int], dynamic: Sequence[SSAValue]) -> SSAValue:
-    """(rows, n) as (..., n). dynamic: the dynamic sizes, in order."""
+    """Reshape (rows, n) to (..., n). dynamic: the dynamic sizes, in order."""
     if len(shape) == 2:
         return value
     if len(shape) == 1:

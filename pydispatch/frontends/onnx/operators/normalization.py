@@ -124,7 +124,7 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-    """x [n, c, ...] has the logarithms of likelihoods, target [n, ...] the right classes."""
+    """Return the loss, where x [n, c, ...] has the logarithms of likelihoods, target [n, ...] the right classes."""
     reduction = call.text("reduction", "mean", ("mean", "sum", "none"))
     ignored = call.integer("ignore_index") if call.has("ignore_index") else None
     classes = x.shape[1]

@@ -59,7 +59,7 @@ def _like(draw: Draw) -> Conversion:
 
 
 def _bernoulli(call: NodeCall, x: Tensor) -> Tensor:
-    """1 with the probability that each element states."""
+    """Return 1 with the probability that each element states."""
     to = dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype
     return cast_to(call, formula(call.b, lambda v, p: (v < p.to(F32)).to(F32), _unit(call, x.shape), x), to)
 

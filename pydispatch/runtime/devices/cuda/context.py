@@ -78,7 +78,7 @@ class Context(base.Context):
     """
 
     def __init__(self, index: int, is_checked: bool) -> None:
-        """DeviceUnavailableError when there is no such device, or it cannot do what is needed."""
+        """Raise DeviceUnavailableError when there is no such device, or it cannot do what is needed."""
         driver = self.driver = cuda.binding()
         self.index, self.name, self.is_checked = index, f"cuda:{index}", is_checked
         count = cuda.device_count()

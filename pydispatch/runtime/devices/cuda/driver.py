@@ -120,7 +120,7 @@ def device_count() -> int:
 
 
 def version_text(version: int) -> str:
-    """12040 → "12.4"."""
+    """Return the text of a version: 12040 -> "12.4"."""
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
@@ -151,7 +151,7 @@ def failure(driver: Any, status: Any, what: str, log: str = "") -> Error:
 
 
 def describe(driver: Any, status: Any) -> str:
-    """CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)."""
+    """Return CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)."""
     name = getattr(status, "name", None) or f"CUresult {int(status)}"
     result = driver.cuGetErrorString(status)
     text = result[1] if len(result) > 1 and not result[0] else None

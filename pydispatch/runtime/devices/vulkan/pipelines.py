@@ -281,7 +281,7 @@ class SpirvParts:
     """
 
     def __init__(self, size: int, notes: object, where: str) -> None:
-        """ArtifactError when the notes do not fit `size` bytes."""
+        """Raise ArtifactError when the notes do not fit `size` bytes."""
         self.modules: list[tuple[int, int]] = [(0, size)]
         self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
         self.specialization: list[list[int]] = []
@@ -342,7 +342,7 @@ class SpirvParts:
         return self.watched[ordinal : ordinal + 1] == [True]
 
     def values(self, constants: Sequence[int]) -> dict[int, int]:
-        """SpecId → value of the executable constants. Without notes, constant n specializes SpecId n."""
+        """Return SpecId -> value of the executable constants. Without notes, constant n specializes SpecId n."""
         if self.entries is None:
             return dict(enumerate(constants))
         return {id: value for ids, value in zip(self.specialization, constants, strict=False) for id in ids}

@@ -57,7 +57,7 @@ def finder(
 
 
 def moved(base: Any, offset: Any) -> Any:
-    """Addresses plus bytes, int64: addresses of 32 bits wrap there."""
+    """Return addresses plus bytes, int64: addresses of 32 bits wrap there."""
     a = base.astype(np.int64)
     if isinstance(offset, int) and not offset:
         return a
@@ -65,7 +65,7 @@ def moved(base: Any, offset: Any) -> Any:
 
 
 def _window(base: int, offset: int, slow: Slow) -> Finder:
-    """Shared and local addresses: offsets into the block's or the thread's memory."""
+    """Find shared and local addresses, which are offsets into the block's or the thread's memory."""
     shared = slow.space == "shared"
 
     def find(regs: list[Any]) -> list[Piece]:

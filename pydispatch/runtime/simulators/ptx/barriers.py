@@ -61,7 +61,7 @@ class Barriers:
     def arrive(
         self, group: ThreadGroup, frame: Frame, instruction: Instruction, ident: Any, count: Any, wait: Waiting | None
     ) -> None:
-        """Threads of a group arrive; with `wait` they block until the barrier opens."""
+        """Let the threads of a group arrive; with `wait` they block until the barrier opens."""
         batch = self._batch
         self.idle = False
         slots = batch.block_slots()[frame.threads]
@@ -86,7 +86,9 @@ class Barriers:
             self.release()
 
     def _check_warps(self, wait: Waiting) -> None:
-        """`bar.sync` executed by one warp at two program counters is undefined."""
+        """Report a warp that is split at a barrier: `bar.sync` executed by one warp at two program counters is
+        undefined.
+        """
         if wait.instruction.opcode == "barrier" and "aligned" not in wait.instruction.modifiers:
             return
         lanes = self._batch.lane_numbers()

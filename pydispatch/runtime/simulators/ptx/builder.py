@@ -118,7 +118,7 @@ class FunctionBuilder:
         return self._index.get(name)
 
     def fail(self, instruction: Instruction, why: str = "is not known") -> NoReturn:
-        """ArtifactError that names the line and the instruction."""
+        """Raise an ArtifactError that names the line and the instruction."""
         raise ArtifactError(f"{self.module}:{instruction.line}: '{self.text(instruction)}' {why}; {RUNS}")
 
     def text(self, instruction: Instruction) -> str:
@@ -248,7 +248,7 @@ class FunctionBuilder:
 
 
 def pair(operand: Operand | None) -> tuple[Operand | None, Operand | None]:
-    """`d|p` as two operands, and `d` as one."""
+    """Return `d|p` as two operands, and `d` as one."""
     return (operand.first, operand.second) if isinstance(operand, RegisterPair) else (operand, None)
 
 

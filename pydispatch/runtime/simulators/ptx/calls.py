@@ -26,7 +26,7 @@ def is_call(instruction: Instruction) -> bool:
 
 
 def parts(instruction: Instruction) -> tuple[Items, Operand | None, Items, Operand | None]:
-    """(results, callee, arguments, prototype) of `call (r), f, (a, b), proto;`."""
+    """Return (results, callee, arguments, prototype) of `call (r), f, (a, b), proto;`."""
     operands = list(instruction.operands)
     results: Items = ()
     if operands and isinstance(first := operands[0], Arguments):
@@ -171,7 +171,7 @@ def _register(builder: FunctionBuilder, instruction: Instruction, operand: Opera
 
 
 def _argument(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> tuple[int | None, int]:
-    """(storage, slot): a `.param` variable whole, or a register's or literal's value."""
+    """Return (storage, slot): a `.param` variable whole, or a register's or literal's value."""
     if isinstance(operand, PtxSymbol) and (storage := builder.storage(operand.name)) is not None:
         slot = _whole(builder, storage)
         builder.reads.add(slot)

@@ -87,7 +87,7 @@ class Loaded:
         return self._kernels[name]
 
     def variable(self, name: str) -> tuple[int, int]:
-        """(address, bytes) of a module's .global or .const variable."""
+        """Return (address, bytes) of a module's .global or .const variable."""
         if name not in self._variables:
             there = ", ".join(self._variables) or "none"
             raise InvalidArgumentError(f"'{self.module.name}' has no variable '{name}'; it has: {there}")

@@ -134,7 +134,7 @@ def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
 
 
 def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
-    """bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q."""
+    """Simulate bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q."""
     kinds = [m for m in instruction.modifiers if m in ("sync", "arrive", "red")]
     if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in instruction.modifiers):
         builder.fail(instruction)

@@ -83,7 +83,7 @@ class ThreadBatch:
         return self.number("slot", lambda: np.repeat(np.arange(self.count), self.T))
 
     def lane_numbers(self) -> Any:
-        """warp * 32 + lane of each thread, int64 [n]: warps are counted through the batch."""
+        """Return warp * 32 + lane of each thread, int64 [n]: warps are counted through the batch."""
 
         def lanes_of_threads() -> Any:
             index_in_block = np.tile(np.arange(self.T), self.count)
@@ -112,7 +112,7 @@ class ThreadBatch:
         return block % gx, block // gx % gy, block // (gx * gy)
 
     def place(self, thread: int) -> str:
-        """`block (x, y, z), thread (x, y, z)` of a thread."""
+        """Return `block (x, y, z), thread (x, y, z)` of a thread."""
         bx, by, _ = self.launch.block
         index_in_block = thread % self.T
         coordinates = (index_in_block % bx, index_in_block // bx % by, index_in_block // (bx * by))

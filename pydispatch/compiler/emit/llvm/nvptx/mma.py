@@ -51,7 +51,7 @@ def _pointer(emitter: FunctionEmitter, memref: MemRef, base: str, offset: Index)
 
 
 def _sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], list[str]]:
-    """(places, values) of the accumulators."""
+    """Return (places, values) of the accumulators."""
     count, type_ = memref.sizes[0], scalar(memref.element)
     assert isinstance(count, int)
     places = [

@@ -65,7 +65,7 @@ def address(emitter: FunctionEmitter, memref: MemRef, *indices: Index) -> str:
 
 
 def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, block: bool = False) -> str:
-    """block: of the sums; else of an operand."""
+    """Emit a load of `type_` at these indices. block: the memory has the sums of a block; else it is an operand's."""
     access = emitter.access(memref, block=block)
     return emitter.body.let(
         f"load {type_}, ptr {address(emitter, memref, *indices)}, align {alignment(memref.element)}{access}"

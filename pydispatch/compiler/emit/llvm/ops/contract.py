@@ -97,7 +97,7 @@ def _vector_registers(emitter: FunctionEmitter) -> str:
 
 
 def _constants(emitter: FunctionEmitter) -> int:
-    """About how many scalar constants the function has whose products these are."""
+    """Estimate the number of scalar constants in the function, of which each function of `math` has about 8."""
     constants: set[Attribute] = set()
     functions = 0
     for op in walk(emitter.function):

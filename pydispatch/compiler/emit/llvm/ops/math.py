@@ -16,7 +16,7 @@ from pydispatch.compiler.kernel_ir.math.definitions import COMPOSED, TESTS
 
 
 def _intrinsic(emitter: FunctionEmitter, op: Operation, name: str) -> None:
-    """llvm.`name`."""
+    """Emit a call of the intrinsic llvm.`name`."""
     type_ = scalar(op.results[0].type)
     operands = ((type_, emitter.get(o)) for o in op.operands)
     emitter.define(

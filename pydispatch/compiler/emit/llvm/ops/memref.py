@@ -182,7 +182,7 @@ def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _nothing(emitter: FunctionEmitter, op: Operation) -> None:
-    """dealloc: storage lives as long as the workgroup."""
+    """Emit nothing for `memref.dealloc`: storage lives as long as the workgroup."""
 
 
 def _global(emitter: FunctionEmitter, op: Operation) -> None:

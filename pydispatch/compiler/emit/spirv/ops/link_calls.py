@@ -79,7 +79,7 @@ def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
 
 
 def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]]:
-    """(type, value) of a buffer's variable and of its offset."""
+    """Return (type, value) of a buffer's variable and of its offset."""
     check_buffer(emitter, name, memref)
     unit = unit_of(memref.element)
     variable = buffer_variable(emitter, memref.root, unit)

@@ -53,7 +53,7 @@ def _buffer_pointer(emitter: FunctionEmitter, root: Root, unit: Unit, index: Ind
 
 
 def _plain(emitter: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | None:
-    """(type, type of pointers, variable, 0) of a binding whose elements are as they are in registers; else None."""
+    """Return (type, pointer type, variable, 0) of a binding whose elements are stored as in registers; else None."""
     element, root = memref.element, memref.root
     key = (root.binding, id(element))
     cached = emitter.plain.get(key)

@@ -29,7 +29,7 @@ _WORDS = {"maxs": "i32", "mins": "i32", **dict.fromkeys(UNSIGNED, "u32")}
 
 
 def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
-    """(name, declaration) of a binding."""
+    """Return (name, declaration) of a binding."""
     buffer = emitter.buffers.get(binding, Buffer("u32"))
     emitter.used_bindings[binding] = None
     suffix = {"f32": "f", "i32": "i", "u32": "u", "vec2u": "w", "f16": "h"}[buffer.word] + "a" * buffer.is_atomic
@@ -39,7 +39,7 @@ def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
 
 
 def _storage(emitter: FunctionEmitter, memref: MemRef) -> tuple[str, Buffer]:
-    """(name, declaration) of the storage of a memref."""
+    """Return (name, declaration) of the storage of a memref."""
     if memref.root.kind == "binding":
         return variable(emitter, memref.root.binding)
     buffer = emitter.atomic.get(memref.root.key)

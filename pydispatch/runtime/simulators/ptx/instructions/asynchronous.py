@@ -17,7 +17,7 @@ _HINTS = ("ca", "cg", "global")
 
 @handles("cp")
 def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """cp.async.ca.shared.global [d], [s], size{, bytes}: the rest of size is zeros. And its groups."""
+    """Simulate cp.async.ca.shared.global [d], [s], size{, bytes}: the rest of size is zeros. And its groups."""
     words = instruction.modifiers
     if words[:3] == ("async", "mbarrier", "arrive"):
         # The copies are done: with .noinc the thread arrives as any other; without, it is already counted as pending.

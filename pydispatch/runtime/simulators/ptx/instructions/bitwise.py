@@ -265,7 +265,7 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
-    """width ones from pos on, of 64 bits; and pos."""
+    """Return the 64-bit mask of `width` ones from bit `pos` on, and `pos`."""
     pos, width = pos.astype(np.int64), width.astype(np.int64)
     ones = np.where(
         width >= 64, ~np.uint64(0), (np.uint64(1) << np.minimum(width, 63).astype(np.uint64)) - np.uint64(1)

@@ -43,7 +43,7 @@ def _comparison(
 
 
 def _words(builder: FunctionBuilder, instruction: Instruction, types: int) -> tuple[str, str, bool]:
-    """(comparison, combination or "", ftz)."""
+    """Return (comparison, combination or "", ftz)."""
     words = list(instruction.modifiers[: len(instruction.modifiers) - types])
     ftz = "ftz" in words
     if ftz:

@@ -19,14 +19,14 @@ _LEAST, _MOST, _WIDEST = 2.0**-900, 2.0**1000, 2.0**990
 
 
 def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
-    """(s, e) with s + e = x + y exactly."""
+    """Return (s, e) with s + e = x + y exactly."""
     s = x + y
     back = s - x
     return s, (x - (s - back)) + (y - back)
 
 
 def two_product(x: Any, y: Any) -> tuple[Any, Any]:
-    """(p, e) with p + e = x * y exactly, for products in the middle of the range."""
+    """Return (p, e) with p + e = x * y exactly, for products in the middle of the range."""
     p = x * y
     t = _SPLIT * x
     x1 = t - (t - x)
@@ -38,7 +38,7 @@ def two_product(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def round_to_odd(total: Any, error: Any) -> Any:
-    """s + e rounded to odd: a float of 53 bits that rounds on to fewer bits as the exact sum does."""
+    """Return s + e rounded to odd: a float of 53 bits that rounds on to fewer bits as the exact sum does."""
     inexact = (error != 0) & np.isfinite(total) & np.isfinite(error)
     if not inexact.any():
         return total
@@ -76,7 +76,7 @@ def odd32(x: Any) -> Any:
 
 
 def directed(total: Any, error: Any, mode: str) -> Any:
-    """s, the f64 nearest to s + e, rounded in a mode instead."""
+    """Return the exact sum of `total`, which is the f64 nearest to it, and `error`, rounded in a mode."""
     if mode == "rn":
         return total
     down, up = (error < 0) & np.isfinite(total), (error > 0) & np.isfinite(total)

@@ -85,14 +85,14 @@ def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _fma(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """fma and mad: one rounding, which every GPU since 2010 does for mad too."""
+    """Simulate fma and mad: one rounding, which every GPU since 2010 does for mad too."""
     mode, words, type_ = float_words(builder, instruction)
     compute = exact.fma64 if type_ == "f64" else exact.fma32
     return finished(builder, instruction, lambda x, y, z: compute(x, y, z, mode), words, type_, 3)
 
 
 def _div(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """div.approx and .full also return the exact quotient, rounded to nearest."""
+    """Simulate div. Its .approx and .full also return the exact quotient, rounded to nearest."""
     mode, words, type_ = float_words(builder, instruction)
     compute = exact.div64 if type_ == "f64" else exact.div32
     return finished(builder, instruction, lambda x, y: compute(x, y, mode), words, type_, 2)
@@ -176,7 +176,7 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """abs and neg: the bits of a NaN are unspecified; here only the sign changes."""
+    """Simulate abs and neg: the bits of a NaN are unspecified; here only the sign changes."""
     _, words, type_ = float_words(builder, instruction)
     d, x = builder.operands(instruction, 2)
     s, target = builder.source(instruction, x, type_), builder.target(instruction, d, type_)
@@ -191,7 +191,7 @@ def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _copysign(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """copysign d, a, b: the sign of a with the magnitude of b."""
+    """Simulate copysign d, a, b: the sign of a with the magnitude of b."""
     d, x, y = builder.operands(instruction, 3)
     dtype = dtype_of(instruction.modifiers[-1])
     s, t, target = (

@@ -241,7 +241,7 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _unary(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """abs and neg."""
+    """Simulate abs and neg."""
     type_ = integer_type(builder, instruction)
     d, x = builder.operands(instruction, 2)
     s, target = builder.source(instruction, x, type_), builder.target(instruction, d, type_)

@@ -81,7 +81,7 @@ def left(words: Any, type_: str, rows: int, depth: int) -> Any:
 
 
 def right(words: Any, type_: str, depth: int) -> Any:
-    """B, [warps, depth, 8], from its fragments."""
+    """Return B, [warps, depth, 8], from its fragments."""
     values = elements(words, type_)
     per = values.shape[-1]
     result = np.zeros((words.shape[0], depth, 8), values.dtype)
@@ -92,7 +92,7 @@ def right(words: Any, type_: str, depth: int) -> Any:
 
 
 def _places(rows: int) -> list[tuple[Any, Any]]:
-    """(row, column) by lane of each element of C and D."""
+    """Return (row, column) by lane of each element of C and D."""
     return [(_ROW + 8 * half, _COLUMN * 2 + e) for half in range(rows // 8) for e in range(2)]
 
 

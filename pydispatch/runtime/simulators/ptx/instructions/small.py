@@ -12,7 +12,7 @@ _NAN16 = np.uint16(0x7FFF)
 
 
 def flush(x: Any) -> Any:
-    """Subnormals as zeros of their sign."""
+    """Return subnormals as zeros of their sign."""
     small = np.abs(x) < _TINY[x.dtype.itemsize]
     return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
 
@@ -31,12 +31,12 @@ def saturate(x: Any) -> Any:
 
 
 def rectify(x: Any) -> Any:
-    """max(x, 0), of NaN NaN (.relu)."""
+    """Return max(x, 0), NaN for NaN (.relu)."""
     return np.where((x > 0) | np.isnan(x), x, x.dtype.type(0))
 
 
 def from_bf16(bits: Any) -> Any:
-    """bf16 by its bits as f32."""
+    """Return the f32 of a bf16 that is given by its bits."""
     return (np.asarray(bits).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 

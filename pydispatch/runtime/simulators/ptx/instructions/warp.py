@@ -27,7 +27,9 @@ def _in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: Any) -> N
 
 
 def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
-    """(bits of the lanes in the mask where values hold, bits of the lanes in the mask that are here), u32 [n]."""
+    """Return the bits of the lanes in the mask where `values` hold, and of the lanes in the mask that are here, u32
+    [n].
+    """
     lanes = frame.batch.lane_numbers()[frame.threads]
     bits = np.zeros((2, frame.batch.warps * 32), bool)
     bits[0, lanes] = values
@@ -88,7 +90,7 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("vote")
 def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """vote.all, .any, .uni of a predicate, .ballot of its bits."""
+    """Simulate vote.all, .any, .uni of a predicate, .ballot of its bits."""
     words = [m for m in instruction.modifiers if m != "sync"]
     sync = "sync" in instruction.modifiers
     if len(words) != 2 or (words[0], words[1]) not in (
@@ -229,7 +231,7 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("bar", "barrier")
 def warp_barrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """bar.warp.sync: those in the mask have met when this runs."""
+    """Simulate bar.warp.sync: those in the mask have met when this runs."""
     if instruction.modifiers != ("warp", "sync"):
         builder.fail(instruction)
     mask = builder.source(instruction, builder.operands(instruction, 1)[0], UNSIGNED[4])
