@@ -22,6 +22,7 @@ def is_guarded(op: Operation, callee: FuncOp) -> bool:
 
 
 def _tests_presence(op: object, callee: FuncOp) -> bool:
+    """Return whether a condition implies that `callee` is available."""
     if not isinstance(op, Operation):
         return False
     if op_name(op) == AVAILABLE:

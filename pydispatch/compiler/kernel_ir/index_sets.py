@@ -192,6 +192,7 @@ def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
 
 
 def _is_inside(op: Operation, block: Block) -> bool:
+    """Return whether a block contains an operation, also nested."""
     at: Block | None = op.parent
     while at is not None and at is not block:
         around = at.parent_op()

@@ -56,8 +56,8 @@ class KernelBody(ABC):
         self.declarations: dict[tuple[str, str], func.FuncOp] = {}
         self.objects: list[Attribute] = []
         self.keyed: dict[Attribute, list[Attribute]] = {}  # target -> objects for only that target
-        self._writes: dict[SSAValue, int] = {}  # binding → number of writes so far
-        self._loaded: dict[SSAValue, int] = {}  # loaded slice → number of writes of its binding before the load
+        self._writes: dict[SSAValue, int] = {}  # binding -> number of writes so far
+        self._loaded: dict[SSAValue, int] = {}  # loaded slice -> number of writes of its binding before the load
 
     # -- implemented by subclasses
 

@@ -1,4 +1,4 @@
-"""`hal.executable.variant` → `kernel.Variant`, with its objects read from disk."""
+"""`hal.executable.variant` -> `kernel.Variant`, with its objects read from disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of a 64-bit little-endian ELF file → its header, segments, sections, symbols and dynamic entries.
+"""The bytes of a 64-bit little-endian ELF file -> its header, segments, sections, symbols and dynamic entries.
 
 All Python code that looks into ELF files reads them here. Nothing is run, and nothing outside of the bytes is read.
 The loader has its own, stricter reader (csrc/elf). Layouts: System V gABI, chapters 4 and 5.

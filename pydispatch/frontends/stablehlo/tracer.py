@@ -50,7 +50,7 @@ class StablehloTracer(trace.MlirTracer):
         self.options = options
         self._scalar_table = scalars
         self._numbers: Operation | None = None  # the operation that `numbers_of` converts
-        self._tuples: dict[SSAValue, Sequence[SSAValue]] = {}  # value of a tuple type → its elements
+        self._tuples: dict[SSAValue, Sequence[SSAValue]] = {}  # value of a tuple type -> its elements
         self.probes: dict[str, list[tuple[Operation | None, Tensor]]] = {}
         """Tensors that each `interpreter.probe` recorded, with the operation whose block contains the probe."""
 

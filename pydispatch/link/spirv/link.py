@@ -86,7 +86,7 @@ class _SpirvLinker:
     def __init__(self, kernel: SpirvParts, libraries: Sequence[SpirvLibrary]) -> None:
         self.kernel, self.libraries, self.out = kernel, libraries, SpirvOutput(kernel)
         self.takers: dict[int, Taker] = {}
-        self.bound: dict[tuple[int, tuple[int, ...]], int] = {}  # import and its buffers → function
+        self.bound: dict[tuple[int, tuple[int, ...]], int] = {}  # import and its buffers -> function
 
     def run(self, absent: frozenset[str]) -> LinkedSpirv:
         """Link all imports; symbols in `absent` become stubs if no library defines them."""

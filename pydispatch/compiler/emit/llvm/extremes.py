@@ -123,6 +123,7 @@ def _is_slow(emitter: FunctionEmitter, combine: Operation) -> bool:
 
 
 def _is_long(emitter: FunctionEmitter, loop: scf.ForOp) -> bool:
+    """Return whether a loop may have at least FEWEST_STEPS steps."""
     lower, upper, step = (as_index(emitter.get(bound)) for bound in (loop.lb, loop.ub, loop.step))
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
         return upper - lower >= FEWEST_STEPS * step

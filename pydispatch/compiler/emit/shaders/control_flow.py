@@ -40,6 +40,7 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
     types = emitter.part_types(results)
 
     def way(index: int) -> list[Any]:
+        """Emit the comparison with case `index` and those after it; the default region is last."""
         if index == len(cases):
             return emitter.yielded(op.regions[0], roots)
         here = emitter.equals(selector, emitter.idx(cases[index]))

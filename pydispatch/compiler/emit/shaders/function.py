@@ -59,7 +59,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
     def __init__(self, table: Table, kernel: Kernel) -> None:
         self.table, self.ops, self.size, self.invocations = table, kernel.ops, kernel.size, prod(kernel.size)
-        self.values: dict[SSAValue, Any] = {}  # kernel IR value → its operand in the shader language
+        self.values: dict[SSAValue, Any] = {}  # kernel IR value -> its operand in the shader language
         self.op: Operation = kernel.function
         self.bindings = bindings_of(kernel.ops)
         self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
@@ -281,6 +281,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         parts: list[V] = []
 
         def leave(end: Operation) -> None:
+            """Collect the parts of yielded values; all yields have the same roots."""
             operands = list(end.operands)
             if roots is not None:
                 if not roots:
@@ -298,7 +299,7 @@ class Definitions:
 
     def __init__(self, module: ModuleOp) -> None:
         self.functions: dict[str, FuncOp] = {}
-        self.memref_globals: dict[str, Operation] = {}  # symbol → `memref.global`
+        self.memref_globals: dict[str, Operation] = {}  # symbol -> `memref.global`
         for op in module.body.block.ops:
             if isinstance(op, FuncOp):
                 self.functions[op.sym_name.data] = op

@@ -104,7 +104,7 @@ class _Outer:
 
     def __init__(self, module: Module) -> None:
         self._keys = module.keys()
-        self._globals: dict[int, list[int]] = {}  # id → words of its declaration
+        self._globals: dict[int, list[int]] = {}  # id -> words of its declaration
         at = 0
         while at < len(module.globals):
             words = module.globals[at : at + (module.globals[at] >> 16)]

@@ -17,6 +17,7 @@ def watch(emitter: FunctionEmitter) -> None:
     binding = watching_binding(emitter.layout.constants, len(emitter.layout.bindings))
 
     def make() -> int:
+        """Declare the buffer of the two words that report loops that ended early."""
         variable = m.variable("StorageBuffer", m.block("loops", m.array(word, 2, 4)))
         m.decorate(variable, "DescriptorSet", 0)
         m.decorate(variable, "Binding", binding)

@@ -96,6 +96,7 @@ def _declared(use: _Uses, has_f16: bool) -> Buffer:
 
 
 def _word(element: Attribute) -> str:
+    """Return the WGSL type in which an element is stored."""
     bits = element_bits(element)
     if type(element) is Float32Type:
         return "f32"

@@ -72,6 +72,7 @@ def emit_module(
 
 
 def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoint:
+    """Emit the entry point of an export, and return it."""
     emitter.declared_size, emitter.layout = export.workgroup_size, export.layout
     emitter.meets_in_buffers = bool(integers(kernel.function, MET))
     planned = buffers.plan(kernel.ops, emitter.has_f16)

@@ -95,6 +95,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         self._pad, self._sums = pad, sums
 
     def at_entry(self, key: object, make: Callable[[], Name]) -> Name:
+        """Return what `make` emits at the entry of the function; emitted once for each key."""
         cached = self._cache.get(key)
         if cached is None:
             lines, pad, sums = self.lines, self._pad, self._sums
@@ -151,6 +152,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self.number(value, self.index_width) if type(value) is int else value  # type: ignore[return-value]
 
     def _sum(self, lhs: Name, rhs: Index) -> Name:
+        """Emit the sum of two indices, or reuse an equal one."""
         if self.index_width == 64:
             return self._reused(f"{self.module.library('pyd_i64_add')}({lhs}, {self.idx(rhs)})")
         if type(rhs) is int and rhs < 0 and rhs != -(1 << 31):
@@ -288,7 +290,7 @@ class FunctionEmitter(ShaderFunction[Name]):
             last = self.let(f"max({upper}, {lower}) - {(copies - 1) * step}", "at")
 
         def several(counter: Name, values: list[Name]) -> list[Name]:
-            """Emit `body` repeatedly, and return the number after the last repetition."""
+            """Emit `copies` iterations, and return the carried values and the next counter."""
             values = values[:-1]
             for _ in range(copies):
                 values = body(counter, values)

@@ -190,6 +190,7 @@ def _basis(op: Operation, operands: Sequence[SSAValue], count: int) -> list[Inde
 
 
 def _delinearize(build: Build, op: Operation) -> list[SSAValue]:
+    """Emit the indices of a linear index: remainders by the sizes, innermost first."""
     rest = known(op.operands[0])
     indices: list[Index] = []
     for size in reversed(_basis(op, op.operands[1:], len(op.results))):
@@ -199,6 +200,7 @@ def _delinearize(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _linearize(build: Build, op: Operation) -> list[SSAValue]:
+    """Emit the linear index of indices by their sizes."""
     count = integers(op, "operandSegmentSizes")[0]
     total, *others = (known(operand) for operand in op.operands[:count])
     for index, size in zip(others, _basis(op, op.operands[count:], count), strict=True):

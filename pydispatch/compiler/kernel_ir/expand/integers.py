@@ -178,6 +178,7 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
         lhs, rhs = operands_of(op)
 
         def divided(divisor: SSAValue) -> SSAValue:
+            """Emit a quotient that is rounded up or down where the remainder is not 0."""
             quotient, rest = (builder.in_range(kind, lhs, divisor) for kind in kinds)
             is_moved = builder.test("ne", rest, 0)
             if is_signed:

@@ -80,6 +80,7 @@ def _binary(kind: type[Operation], first: type[Operation], second: type[Operatio
 
 
 def _with_carry(register: _Register, op: Operation) -> Sequence[SSAValue]:
+    """Emit a sum and whether it overflows, in a wider register."""
     lhs, rhs = (register.extended(operand, UNSIGNED) for operand in operands_of(op))
     wide = register.op(arith.AddiOp, lhs, rhs)
     low = register.op(arith.AndIOp, wide, register.number((1 << register.bits) - 1))
@@ -111,6 +112,7 @@ def _count(register: _Register, op: Operation) -> Sequence[SSAValue]:
 
 
 def _absolute(register: _Register, op: Operation) -> Sequence[SSAValue]:
+    """Emit the absolute value; the least integer wraps to itself."""
     (value,) = operands_of(op)
     zero = register.build.entry.constant(0, register.narrow)
     is_negative = register.build.compare("slt", value, zero)

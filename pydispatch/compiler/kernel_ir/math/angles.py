@@ -39,6 +39,7 @@ def _sin_kernel(r: Pair) -> Pair:
 
 
 def _cos_kernel(r: Pair) -> Pair:
+    """Return the cosine of a reduced angle as a pair."""
     high, low = r
     z, lost = product(high, high)
     top, rest = fast_sum(high.new(1.0), -0.5 * z)
@@ -70,6 +71,7 @@ def cos(x: Number) -> Number:
 
 
 def sincos(x: Number) -> tuple[Number, Number]:
+    """Return sine and cosine; the quadrant says which kernel is which, and the signs."""
     r, n = _reduced(x)
     s, c = _sin_kernel(r)[0], _cos_kernel(r)[0]
     odd = _bit(n, 1)
@@ -79,6 +81,7 @@ def sincos(x: Number) -> tuple[Number, Number]:
 
 
 def tan(x: Number) -> Number:
+    """Return the quotient of sine and cosine, which are pairs, so that it is rounded once."""
     angle, quadrant = _reduced(x)
     sin, cos = _sin_kernel(angle), _cos_kernel(angle)
     odd = _bit(quadrant, 1)

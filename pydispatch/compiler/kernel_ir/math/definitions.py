@@ -174,6 +174,7 @@ def converted(body: Body, value: SSAValue, target: Attribute) -> SSAValue:
 
 
 def _converted(body: Body, value: SSAValue, target: Attribute, native: Native) -> SSAValue:
+    """Convert a float to a small one, rounded once; types without native conversion go through f32."""
     source = value.type
     if type(source) not in native.conversions:
         return converted(body, small_floats.widened(body, value).value, target)
@@ -209,6 +210,7 @@ def _sign(bits: Word) -> int:
 
 
 def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, native: Native) -> SSAValue:
+    """Return an integer power; floats that are not native are computed in f32. known: the exponent, if constant."""
     power = Word(body, exponent)
     if not is_float(base.type):
         return powers.integer_power(Word(body, base), power, known).value

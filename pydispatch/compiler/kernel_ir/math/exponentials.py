@@ -29,6 +29,7 @@ def exp(x: Number) -> Number:
 
 
 def exp2(x: Number) -> Number:
+    """Return 2^x: 2^k times the exponential of the fraction times log 2."""
     format = format_of(x)
     t = x.clamp(*format.exp2_range)
     n, k = rounded(t)
@@ -59,6 +60,7 @@ def half_exp(x: Number) -> Number:
 
 
 def sinh(x: Number) -> Number:
+    """Return a polynomial below 1, else half the difference of exp(size) and its reciprocal."""
     size = x.magnitude()
     half = half_exp(size.at_most(format_of(x).hyperbolic_end))
     z = x * x

@@ -196,6 +196,7 @@ def polynomial(x: Number, name: str) -> Number:
 
 
 def _horner(x: Number, coefficients: Constants) -> Number:
+    """Return the polynomial of coefficients, highest first."""
     total = x.new(coefficients[0])
     for coefficient in coefficients[1:]:
         total = total.fma(x, coefficient)

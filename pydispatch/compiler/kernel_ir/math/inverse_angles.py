@@ -42,6 +42,7 @@ def _subtract_from_angle(angle: float, angle_low: float, s: Number, tail: Number
 
 
 def asin(x: Number) -> Number:
+    """Combine the parts of the arcsine: pi/2 - 2 (s + tail) in the outer half; NaN beyond 1."""
     (pio2, low), size = format_of(x).pio2, x.magnitude()
     outer, s, tail = _asin_parts(size)
     y = choose(outer, _subtract_from_angle(pio2, low, 2.0 * s, 2.0 * tail), s + tail).with_sign_of(x)
@@ -50,6 +51,7 @@ def asin(x: Number) -> Number:
 
 
 def acos(x: Number) -> Number:
+    """Return acos from the parts of asin; NaN beyond 1."""
     (pio2, low), size = format_of(x).pio2, x.magnitude()
     outer, s, tail = _asin_parts(size)
     far = choose(x < 0.0, _subtract_from_angle(2.0 * pio2, 2.0 * low, 2.0 * s, 2.0 * tail), 2.0 * (s + tail))
@@ -89,6 +91,7 @@ def _table_angle(small: Number, large: Number) -> Pair:
 
 
 def atan(x: Number) -> Number:
+    """Return the angle of (1, x), with the sign of x."""
     format, size = format_of(x), x.magnitude()
     high, low = _angle(size.at_most(2.0**60), x.new(1.0))
     y = choose(size < format.tiny, x, (high + low).with_sign_of(x))
@@ -96,6 +99,7 @@ def atan(x: Number) -> Number:
 
 
 def atan2(y: Number, x: Number) -> Number:
+    """Return the angle of (x, y), scaled so that nothing overflows or is lost."""
     format, a, b = format_of(y), y.magnitude(), x.magnitude()
     pio2, pio2_low = format.pio2
     infinite = a.equals(INFINITY), b.equals(INFINITY)

@@ -111,10 +111,10 @@ class Elements:
         self.row_buffers: dict[SSAValue, RowBuffer] = {}  # storage of values that a row computes once
         self.row: list[Index] = []  # indices of the current row
         self.beside: LoopCompanion | None = None  # reduction that the loop of its host computes too
-        # Materialized tensor → (buffer, map from its indices to those of the buffer).
+        # Materialized tensor -> (buffer, map from its indices to those of the buffer).
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
-        self._dims: dict[SSAValue, list[Index]] = {}  # tensor → its sizes
-        self._views: dict[Operation, object] = {}  # operation → what `view` made of it
+        self._dims: dict[SSAValue, list[Index]] = {}  # tensor -> its sizes
+        self._views: dict[Operation, object] = {}  # operation -> what `view` made of it
 
     # Sizes
 

@@ -77,6 +77,7 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
         return [code.extract(before, row)]
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Emit one element: the combination including it, or before it in an exclusive scan."""
         value = code.extract(values, at)
         (combined,) = code.inline(op.body, [carried[0], value])
         if not op.is_inclusive:

@@ -42,8 +42,8 @@ class _Bounds:
     def __init__(self, parser: Parser, extremum: str) -> None:
         self._p = parser
         self._affine = SemiAffineParser(parser._parser_state)
-        self._dims: dict[str, SSAValue] = {}  # name of a dimension operand → value
-        self._symbols: dict[str, SSAValue] = {}  # name of a symbol operand → value
+        self._dims: dict[str, SSAValue] = {}  # name of a dimension operand -> value
+        self._symbols: dict[str, SSAValue] = {}  # name of a symbol operand -> value
         self._extremum = extremum
         self._expressions: list[AffineExpr] = []
         self._groups: list[int] = []  # number of expressions of each bound

@@ -64,9 +64,9 @@ class Executables:
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
-        self.kernels: dict[tuple[int, int], VulkanKernel] = {}  # (executable, export) → kernel
+        self.kernels: dict[tuple[int, int], VulkanKernel] = {}  # (executable, export) -> kernel
         self.modules: list[Any] = []
-        # (bindings, constants) → (layout of the descriptor set, layout of the pipeline).
+        # (bindings, constants) -> (layout of the descriptor set, layout of the pipeline).
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def load(self, executable: Executable, parts: SpirvParts, modules: Sequence[bytes]) -> None:

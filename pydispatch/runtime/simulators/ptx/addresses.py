@@ -69,6 +69,7 @@ def _window(base: int, offset: int, slow: Slow) -> Finder:
     shared = slow.space == "shared"
 
     def find(regs: list[Any]) -> list[Piece]:
+        """Return the piece of shared or local memory at a register plus a constant."""
         frame = regs[0]
         a = moved(regs[base], offset)
         if not a.ndim:

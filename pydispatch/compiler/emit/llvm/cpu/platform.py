@@ -113,6 +113,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         word = self._field_of(emitter, words, 4 * ordinal, "i32", 4)
 
         def convert() -> str:
+            """Emit the value of a type from a constant word: an index, a narrow integer, or the bits of a float."""
             if isinstance(type_, IndexType):
                 return emitter.body.let_entry(f"zext i32 {word} to i64")
             narrow = emitter.body.let_entry(f"trunc i32 {word} to i{width}")

@@ -180,6 +180,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         emitter.module.declare(name, f"declare i32 @{name}()")
 
         def read_register() -> str:
+            """Emit the read of a special register with its known range, as i64."""
             lowest = 1 if what == "count" else 0
             highest = limit - 2**32 if limit == 2**31 else limit
             register = emitter.body.let_entry(f"call range(i32 {lowest}, {highest}) i32 @{name}()")

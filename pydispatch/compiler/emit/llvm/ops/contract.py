@@ -172,12 +172,14 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     zero = "zeroinitializer"
 
     def products(k: Index, unit: Piece, values: list[str]) -> list[str]:
+        """Emit the products of step `k`, added to `values`."""
         left = [load(emitter, lhs, unit.type, row, k) for row in range(rows)]
         right = [load(emitter, rhs, unit.type, k, column) for column in range(columns)]
         pairs = ((i, j) for i in range(rows) for j in range(columns))
         return [_multiply_add(emitter, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
 
     def step(block: Index, values: list[str]) -> list[str]:
+        """Emit a block of steps, each part of which has sums of its own."""
         sums_of_step: list[str] = []
         for part in range(parts):
             k = emitter.body.plus(emitter.body.times(block, step_size), part * lanes)

@@ -14,6 +14,7 @@ def _division(instruction: str) -> Lowering:
     """Return the lowering to an instruction: of 32 bits where an index needs no more and the machine has only those."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Emit a division; of indices that fit 32 bits, one of 32 bits, which is faster."""
         (result,), let = op.results, emitter.body.let
         type_, operands = int_type(emitter, result.type), [emitter.get(operand) for operand in op.operands]
         parts = [as_index(operand) for operand in operands]

@@ -154,6 +154,7 @@ def _multiply_matrices(
         return joined(*(load(emitter, lhs, HALF, min(row_index, rows - 1), *k, 0) for row_index in (row, row + 1)))
 
     def column_pair(k: tuple[Index, ...], column: int) -> str:
+        """Load the groups of two adjacent columns; the last column without a neighbour is repeated."""
         if column + 1 < columns:
             return load(emitter, rhs, BYTES, *k, column, 0)
         last_column = load(emitter, rhs, HALF, *k, column, 0)

@@ -111,6 +111,7 @@ def multiply_tiles(
         is_last = len(indices) == dims - 1
 
         def step(index: Index, values: list[str]) -> list[str]:
+            """Emit the products of an iteration of the innermost loop, or the next loop level."""
             if is_last:
                 multiply((*indices, emitter.body.times(index, steps)))
             else:

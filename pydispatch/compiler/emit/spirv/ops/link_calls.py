@@ -95,6 +95,7 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
     m = emitter.m
 
     def declare() -> Id:
+        """Declare an imported function before all definitions."""
         declared = m.id()
         type_ = m.type("TypeFunction", result, *types)
         words = [5 << 16 | OP["Function"], result, declared, 0, type_]

@@ -33,6 +33,7 @@ def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
     m = emitter.m
 
     def make() -> Id:
+        """Declare the storage buffer of a binding as an array of `unit`."""
         block = m.block(("buffer", unit), m.runtime_array(unit.type(m), unit.bits // 8))
         variable = m.variable("StorageBuffer", block)
         m.decorate(variable, "DescriptorSet", 0)
