@@ -183,6 +183,7 @@ cdef class Task:
         return was_running
 
     def result(self, timeout):
+        """Wait for the end of the call, and return its value or raise its error."""
         if not pyd_flag(&self.settled):
             self.wait_until_done(timeout)
             self.settle()
@@ -191,6 +192,9 @@ cdef class Task:
         return self.value
 
     def exception(self, timeout):
+        """Wait for the end of the call, store its outcome, and return its error, None if it succeeded. Raise
+        CancelledError if it was cancelled.
+        """
         self.wait_until_done(timeout)
         self.settle()
         if isinstance(self.error, CancelledError):

@@ -15,6 +15,7 @@ class BindingRange:
     """Range of a buffer that a command accesses.
 
     Attributes:
+        buffer: Number of the buffer.
         offset: Register with the byte offset; NONE for 0.
         length: Register with the length in bytes; NONE for the rest of the buffer.
     """
@@ -51,6 +52,7 @@ class Dispatch:
         export: Register with the index of the export.
         grid: Registers with the workgroup counts for x, y and z.
         constants: Registers of the constants; HIGH_WORD added to a register selects its upper 32 bits.
+        bindings: Memory that the kernel accesses.
     """
 
     export: int
@@ -78,6 +80,7 @@ class Fill:
     """Fill of a buffer range with a repeated pattern.
 
     Attributes:
+        target: The buffer range.
         pattern: Register with the pattern.
         pattern_bytes: Size of the pattern: 1, 2, 4 or 8 bytes.
     """
@@ -102,7 +105,7 @@ class Copy:
     """Copy between buffers.
 
     Attributes:
-        source, target: The buffers.
+        source, target: Numbers of the buffers.
         source_offset: Register with the byte offset in the source; NONE for 0.
         target_offset: Register with the byte offset in the target; NONE for 0.
         length: Register with the length in bytes.

@@ -80,6 +80,7 @@ def attention_gradients(
     scores = products.matmul(builder, query, _transpose_matrices(builder, keys), inner)
 
     def weight(e: Element, total: Element, *mask_elements: Element) -> Element:
+        """Return exp(score - logarithm of the row's sum); 0 in a row without keys."""
         e = e * factor
         for m in mask_elements:
             e = m.where(e, -math.inf) if m.dtype.is_bool else e + m.to(inner)

@@ -36,6 +36,7 @@ class ChosenAxes:
             self._count_before(rank).is_equal(len(axes)).require("axes name an axis twice")
 
     def _is_chosen(self, d: int) -> HostCondition:
+        """Return whether axis `d` is one of the chosen axes."""
         chosen, *others = (axis.is_equal(d) for axis in self.axes)
         for other in others:
             chosen = chosen | other

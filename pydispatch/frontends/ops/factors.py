@@ -137,6 +137,7 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
         return value.position(1, I64).is_equal(value.position(2, I64)).where(value.const(1.0), 0.0)
 
     def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        """Apply the reflector of column count - 1 - index."""
         j = count - 1 - index
         position = _position(builder, j)
         column = slice_axis(builder, a, 2, j, j + 1)

@@ -157,6 +157,7 @@ def widened(function: Callable[..., Element]) -> Callable[..., Scalar]:
     """
 
     def of_scalars(scalars: Scalars, *operands: Scalar) -> Scalar:
+        """Apply the function in f32, or f64 for f64, and return the operands' type."""
         dtype = operands[0].dtype
         if not dtype.is_float:
             raise UnsupportedTypeError(f"{function.__name__} of {dtype} is not defined")

@@ -163,6 +163,8 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
         return 1.0 / _whole_power(a * (1 / scale), exponent)
 
     def derivative(x: Element) -> Element:
+        """Return the n-th derivative of digamma at x."""
+
         def sum_from(q: Element) -> Element:
             """Return the sum for an argument that is large enough to be summed."""
             order = x.const(n + 1.0)

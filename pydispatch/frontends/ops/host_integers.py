@@ -36,6 +36,7 @@ class HostInteger:
         return self.builder.size_of(self.value, hint, least=0)
 
     def _combined(self, operation: type[Operation], other: Integer, swapped: bool = False) -> HostInteger:
+        """Emit an operation on this and another integer; swapped: the other is the first operand."""
         operands = [self.value, HostInteger.of(self.builder, other).value]
         op = operation.create(operands=operands[::-1] if swapped else operands, result_types=[self.value.type])
         if operation in (arith.AddiOp, arith.SubiOp, arith.MuliOp):

@@ -103,6 +103,7 @@ def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     count = x.dtype.bits // dtype.bits
 
     def part(scalars: Scalars, element: Scalar) -> Scalar:
+        """Return the part of a wider element that the last index names, the lowest bits first."""
         at = scalars.binary("mul", scalars.position(x.rank, wide), scalars.const(dtype.bits, wide))
         bits = scalars.binary("shift_right_logical", scalars.bitcast(element, wide), at)
         if dtype.is_bool:

@@ -192,6 +192,7 @@ def _counted(builder: Builder, shape: list[int], function: ew.Function, *tensors
     """Apply function(scalars, row-major index of the element, elements...) at each position of a shape."""
 
     def numbered(s: Scalars, *scalars: Scalar) -> list[Scalar]:
+        """Call the function with the row-major number of the element."""
         at = s.const(0, U64)
         for d, n in enumerate(shape):
             at = s.binary("add", s.binary("mul", at, s.const(n, U64)), s.position(d, U64))
@@ -214,6 +215,7 @@ def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     inner = F64 if dtype == F64 else F32
 
     def uniform_of(scalars: Scalars, value: Scalar) -> Scalar:
+        """Return a number in [0, 1): the bits become the mantissa of one in [1, 2)."""
         mantissa = scalars.binary("shift_right_logical", value, scalars.const(dropped_bits, value.dtype))
         start = scalars.const(0x3FF0000000000000 if inner == F64 else 0x3F800000, value.dtype)
         result = scalars.bitcast(scalars.binary("or", mantissa, start), inner)
@@ -228,6 +230,7 @@ def quantile(builder: Builder, unit: Tensor) -> Tensor:
     step = 2.0**-52 if dtype == F64 else 2.0**-23  # the distance from -1 and 1 to the nearest argument of erf_inv
 
     def normal_of(scalars: Scalars, u: Scalar) -> Scalar:
+        """Return the normal quantile of a uniform number in [0, 1)."""
         centred = scalars.binary(
             "sub", scalars.binary("mul", u, scalars.const(2.0, dtype)), scalars.const(1.0 - step, dtype)
         )
@@ -257,6 +260,7 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
         raise builder.fail(f"a program draws random numbers in at most {_SITES} places")
 
     def fold(scalars: Scalars, key: Scalar, call: Scalar) -> Scalar:
+        """Return the key of a call site and of the number of the call."""
         if seed is not None:
             key = scalars.const(seed, U64)
         at = scalars.binary("add", scalars.binary("mul", call, scalars.const(_SITES, U64)), scalars.const(site, U64))

@@ -172,6 +172,7 @@ def _abs(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 def _sign(scalars: Scalars, a: Scalar) -> Scalar:
+    """Return a / |a|; 0 for 0."""
     size = _abs(scalars, a)
     zero = scalars.const(0.0, a.dtype)
     unit = scalars.complex(scalars.binary("div", scalars.real(a), size), scalars.binary("div", scalars.imag(a), size))

@@ -89,6 +89,7 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
     positions = shapes.iota(builder, [size], 0, I64)
 
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
+        """Return whether a row precedes another in lexicographic order; the last scalar of each does not count."""
         less = scalars.const(False, BOOL)
         for u, v in zip(reversed(a[:-1]), reversed(other[:-1]), strict=True):
             below, tied = scalars.compare("lt", u, v), scalars.compare("eq", u, v)
@@ -123,6 +124,7 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     ]
 
     def begins(i: Element, *pairs: Element) -> Element:
+        """Return whether an element is the first or differs from the one before."""
         new = i.is_equal(0)
         for u, v in zip(pairs[::2], pairs[1::2], strict=True):
             new = new | u.is_unequal(v)

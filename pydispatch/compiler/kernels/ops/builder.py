@@ -38,10 +38,10 @@ class Builder(IndexArithmetic[SSAValue]):
         self._levels: dict[Block, Builder] = {**(parent._levels if parent else {}), block: self}
         # Value → (high, size, low) where it is high * size + low and low < size.
         self._parts: dict[SSAValue, tuple[Index, Index, Index]] = parent._parts if parent else {}
-        self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value → limit that it is below
-        # Counter of a loop → end of the loop.
+        self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value -> limit that it is below
+        # Value that counts from 0 in steps of one -> its end; see `is_counter`.
         self._counters: dict[SSAValue, Index] = parent._counters if parent else {}
-        # (quotient, remainder) → (what was divided, divisor).
+        # (quotient, remainder) -> (what was divided, divisor).
         self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}
 
     # Operations
@@ -303,6 +303,15 @@ class Builder(IndexArithmetic[SSAValue]):
         complete."""
         return Builder(block, self.source, self, guarded)
 
+    def _in_loop(self, block: Block, bounds: tuple[Index, Index, int], limit: Index | None) -> Builder:
+        """Return a builder of the body of a loop, which knows what `bounds` and `limit` say about the loop's index."""
+        (low, high, step), index = bounds, block.args[0]
+        inner = self.nested(block)
+        inner.bounded(index, high if limit is None else limit)
+        if low == 0 and step == 1:
+            inner._counters[index] = high
+        return inner
+
     def loop(
         self,
         low: Index,
@@ -324,10 +333,7 @@ class Builder(IndexArithmetic[SSAValue]):
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:
             return list(body(self, low, list(carried))) if high > low else list(carried)
         block = Block(arg_types=[IndexType(), *(value.type for value in carried)])
-        inner = self.nested(block)
-        inner.bounded(block.args[0], high if limit is None else limit)
-        if low == 0 and step == 1:
-            inner._counters[block.args[0]] = high
+        inner = self._in_loop(block, (low, high, step), limit)
         inner.add(scf.YieldOp(*body(inner, block.args[0], list(block.args[1:]))))
         op = scf.ForOp(self.value(low), self.value(high), self.index(step), list(carried), Region(block))
         self.add(op)
@@ -344,11 +350,8 @@ class Builder(IndexArithmetic[SSAValue]):
                 body(self, low)
             return
         block = Block(arg_types=[IndexType()])
-        inner = self.nested(block)
+        inner = self._in_loop(block, (low, high, step), limit)
         inner.in_parallel = True
-        inner.bounded(block.args[0], high if limit is None else limit)
-        if low == 0 and step == 1:
-            inner._counters[block.args[0]] = high
         body(inner, block.args[0])
         inner.add(scf.ReduceOp())
         self.add(scf.ParallelOp([self.value(low)], [self.value(high)], [self.index(step)], Region(block)))

@@ -17,6 +17,7 @@ _UNROLLED = 64  # runs of a graph that are written one by one
 
 
 def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Convert a graph attribute with these inputs, and return its outputs."""
     if len(graph.input) != len(inputs):
         raise call.fail(f"its graph has {len(graph.input)} inputs; it is given {len(inputs)}")
     return call.tracer.graph(
@@ -25,6 +26,7 @@ def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> l
 
 
 def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
+    """Convert the branch of a known condition alone, else both."""
     then_branch, else_branch = call.graph("then_branch"), call.graph("else_branch")
     known = call.maybe_numbers(condition)
     if known is not None:

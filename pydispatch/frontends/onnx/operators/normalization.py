@@ -82,6 +82,7 @@ def _group_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor)
 
 
 def _mean_variance(call: NodeCall, x: Tensor) -> Tensor:
+    """Normalize over the axes, by default all but the channels; 1e-9 is added to the deviation."""
     axes = call.axes(call.integers("axes", [0, 2, 3]), x.rank)
     mean, variance = normalization.moments(call.b, x, axes)
     return formula(

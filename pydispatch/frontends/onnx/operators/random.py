@@ -42,6 +42,8 @@ Draw = Callable[[NodeCall, Sequence[Size], DType], Tensor]
 
 
 def _of_shape(draw: Draw) -> Conversion:
+    """Return the conversion that draws a tensor of the shape in an attribute."""
+
     def convert(call: NodeCall) -> Tensor:
         shape = call.integers("shape")
         if any(not 0 <= n < 1 << 40 for n in shape):
@@ -52,6 +54,8 @@ def _of_shape(draw: Draw) -> Conversion:
 
 
 def _like(draw: Draw) -> Conversion:
+    """Return the conversion that draws a tensor of the shape of its operand, and of its type by default."""
+
     def convert(call: NodeCall, x: Tensor) -> Tensor:
         return draw(call, x.shape, dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype)
 

@@ -49,6 +49,7 @@ def _computed_shape(call: NodeCall, x: Tensor, integers: Sequence[Integer], allo
 
 
 def _flatten(call: NodeCall, x: Tensor) -> Tensor:
+    """Reshape to a matrix: the axes before `axis` are its rows."""
     axis = call.integer("axis", 1)
     if not -x.rank <= axis <= x.rank:
         raise call.fail(f"axis {axis} is not within the {x.rank} axes of its operand")
@@ -68,6 +69,7 @@ def stated_axes(call: NodeCall, axes: Tensor | None, since: int, rank: int) -> l
 
 
 def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
+    """Remove axes of size 1; axes that are computed are checked at run time."""
     stated = stated_axes(call, axes, 13, x.rank)
     if not isinstance(stated, ChosenAxes):
         return shapes.squeeze(call.b, x, stated)
@@ -77,6 +79,7 @@ def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
 
 
 def _unsqueeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
+    """Add axes of size 1; before version 13 they are an attribute."""
     if call.version < 13:
         return shapes.expand_dims(call.b, x, _added_axes(call, x, call.integers("axes")))
     if axes is None:
@@ -107,6 +110,7 @@ def _concat(call: NodeCall, *tensors: Tensor) -> Tensor:
 
 
 def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
+    """Split an axis into the stated sizes, or into `num_outputs` equal parts, of which the last may be smaller."""
     axis = call.axis(call.integer("axis", 0), x.rank)
     part_sizes = (
         call.maybe_integers("split") if call.version < 13 else None if sizes is None else call.sizes(sizes, "split")
@@ -164,6 +168,7 @@ def _broadcast_size(call: NodeCall, x: Tensor, axis: int, wanted: Integer) -> Si
 
 
 def _depth_to_space(call: NodeCall, x: Tensor) -> Tensor:
+    """Move channels into blocks of pixels; the mode says which of both is outermost in the depth."""
     block = _block(call)
     columns_first = call.text("mode", "DCR", ("DCR", "CRD")) == "DCR"
     n, depth, height, width = _image(call, x)
@@ -176,6 +181,7 @@ def _depth_to_space(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _space_to_depth(call: NodeCall, x: Tensor) -> Tensor:
+    """Move blocks of pixels into channels; the channel varies fastest in the new depth."""
     block = _block(call)
     n, depth, height, width = _image(call, x)
     parts = shapes.reshape(call.b, x, [n, depth, height // block, block, width // block, block])

@@ -69,6 +69,7 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> 
     others = [n for n in range(len(operands)) if n not in steps]
 
     def arguments(iteration: Size, carried: list[Tensor]) -> list[Tensor]:
+        """Return the operands of an iteration: carried tensors, and numbers that advance by a known step."""
         by_index = dict(zip(others, carried, strict=True))
         return [
             by_index[n] if n in by_index else _number(starts[n] + iteration * steps[n], x)

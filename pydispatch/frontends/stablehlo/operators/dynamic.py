@@ -60,6 +60,7 @@ def _reshape(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> 
 
 
 def _pad(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Pad by sizes in tensors."""
     x, value, *paddings = operands
     low, high, interior = (
         sizes_in(tracer, g, hint) for g, hint in zip(paddings, ("low", "high", "interior"), strict=True)
@@ -74,6 +75,7 @@ def _pad(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tens
 
 
 def _slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Slice by starts, limits and strides in tensors; a stride that is computed must be positive at run time."""
     x, *bounds = operands
     hints = ("start", "limit", "stride")
     starts, limits, strides = (sizes_in(tracer, g, hint) for g, hint in zip(bounds, hints, strict=True))

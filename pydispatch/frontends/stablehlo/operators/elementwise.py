@@ -181,6 +181,7 @@ def _guarded(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> 
 
 
 def _compare_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Compare elements; floats in total order by the general rule."""
     _check_shapes(tracer, op, operands)
     order, rank = comparison(op)
     if rank is not None and operands[0].dtype.is_float:
@@ -197,6 +198,7 @@ def _clamp_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor
 
 
 def _select_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Select elements; a known scalar condition chooses a whole tensor."""
     _check_shapes(tracer, op, operands)
     condition, a, b = operands
     if condition.numbers is not None and condition.numbers.size and condition.rank == 0:
