@@ -177,8 +177,8 @@ class FusionGroups:
         depends_on_other: dict[Operation, bool] = {}
 
         def reaches_other(op: Operation) -> bool:
-            """Return whether an operation depends on group `other` through operations outside of all groups that may be
-            duplicated.
+            """Return whether an operation depends on group `other`, directly or through operations without a group that
+            may be duplicated.
             """
             if op not in depends_on_other:
                 depends_on_other[op] = False

@@ -33,10 +33,10 @@ class Builder(IndexArithmetic[SSAValue]):
         self.block, self.source, self.parent, self.guarded = block, source, parent, guarded
         self.depth: int = parent.depth + 1 if parent else 0  # number of enclosing builders
         self.in_parallel: bool = parent.in_parallel if parent else False  # inside an `scf.parallel`
-        self._known: dict[Hashable, SSAValue] = {}  # key → value that this block has computed
-        # Block → its builder, for this block and the enclosing ones.
+        self._known: dict[Hashable, SSAValue] = {}  # key -> value that this block has computed
+        # Block -> its builder, for this block and the enclosing ones.
         self._levels: dict[Block, Builder] = {**(parent._levels if parent else {}), block: self}
-        # Value → (high, size, low) where it is high * size + low and low < size.
+        # Value -> (high, size, low) where it is high * size + low and low < size.
         self._parts: dict[SSAValue, tuple[Index, Index, Index]] = parent._parts if parent else {}
         self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value -> limit that it is below
         # Value that counts from 0 in steps of one -> its end; see `is_counter`.

@@ -76,9 +76,9 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
     is_row_major_b = problem.can_read_b_in_place and not problem.panel_width and not problem.is_b_transposed
     minimizes_passes = is_row_major_b and not _is_panel_cached(level, problem)
     if streams_b(level, problem):
-        tiles = _tiles(level, problem, pack_b=False, minimizes_passes=minimizes_passes)
         pack_a, pack_b = not problem.can_read_a_in_place, False
-        tiles = streaming_tiles(level, problem, tiles)
+        unstreamed = _tiles(level, problem, pack_b, minimizes_passes)
+        tiles = streaming_tiles(level, problem, unstreamed)
     else:
         pack_b = not _reads_b_in_place(level, problem, minimizes_passes)
         tiles = _tiles(level, problem, pack_b, minimizes_passes and not pack_b)
