@@ -198,7 +198,7 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
     if not accumulators:
         return [scalars.get(v, _of_tensor(v, {})) for v in last.operands]
     initial = operands[len(generic.inputs) :]
-    return [_reduced(*each, scalars) for each in zip(last.operands, accumulators, initial, strict=True)]
+    return [_reduced(*reduction, scalars) for reduction in zip(last.operands, accumulators, initial, strict=True)]
 
 
 def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
