@@ -40,6 +40,7 @@ def workgroup_counts(
         return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
 
     def shape(parameter: Parameter, of: Sizes) -> tuple[Size | int, ...]:
+        """Return the sizes of a parameter: integers, and symbols whose values are in `of`."""
         sizes = (parameter.type and parameter.type.shape) or ()
         return tuple(
             size if isinstance(size, int) else Size(of, symbols[parameter.name, d]) for d, size in enumerate(sizes)

@@ -266,6 +266,7 @@ class Loops(Statements):
         outer, saved = self.writer, self.environment
 
         def enter() -> list[Scalar]:
+            """Begin the loop's body in a nested writer; return its arguments, to which carried names are bound."""
             self.writer, self.environment = outer.nested(), dict(saved)
             arguments = [Scalar(self.writer.fresh(), type) for type in types]
             self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments[len(counters) :])

@@ -338,6 +338,7 @@ class Statements(Expressions):
     # ---- the rest
 
     def _expr_statement(self, node: ast.Expr) -> None:
+        """Evaluate a call; skip a docstring, and refuse other expressions, which have no effect."""
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             return
         if isinstance(node.value, (ast.Yield, ast.YieldFrom, ast.Await)):

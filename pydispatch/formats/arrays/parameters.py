@@ -86,6 +86,7 @@ class _FileFault(Exception):
 
 
 def _map(path: Path) -> memoryview:
+    """Map a file for reading; an empty file, which cannot be mapped, gives an empty view."""
     with open_mapped(path) as stream:
         if os.fstat(stream.fileno()).st_size == 0:
             return memoryview(b"")

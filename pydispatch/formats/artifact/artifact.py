@@ -189,6 +189,7 @@ class Artifact:
         data: dict[str, Content] = {}
 
         def add(member: str, content: bytes | tuple[memoryview, ...]) -> str:
+            """Add a member, and return its name; raise ArtifactError if the name is taken."""
             if member in data:
                 raise ArtifactError(f"two members are named '{member}': executables and variants need different names")
             data[member] = content if isinstance(content, tuple) else memoryview(content).toreadonly().cast("B")

@@ -79,6 +79,7 @@ def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[st
     end, align = 0, 1
 
     def add(name: str, type_: str, size: int, c_type: str) -> None:
+        """Append a member at the next offset that is a multiple of its size."""
         nonlocal end, align
         offset = -(-end // size) * size
         members.append(Member(name, type_, c_type, offset, size))

@@ -49,6 +49,7 @@ def _object(value: object) -> Extra:
 
 
 def _text(rest: Extra, key: str) -> str:
+    """Remove and return a non-empty string of an entry; raise a fault for anything else."""
     value = rest.pop(key, _MISSING)
     if type(value) is not str or not value:
         raise _ManifestFault(key, "a non-empty string", value)
@@ -56,6 +57,7 @@ def _text(rest: Extra, key: str) -> str:
 
 
 def _integer(rest: Extra, key: str, low: int, high: int) -> int:
+    """Remove and return an integer in a range from an entry; raise a fault for anything else."""
     value = rest.pop(key, _MISSING)
     if type(value) is not int or not low <= value <= high:
         raise _ManifestFault(key, f"an integer from {low} to {high}", value)

@@ -68,6 +68,7 @@ def read(data: bytes | memoryview) -> ElfFacts:
 
 
 def _segment(header: reader.ElfSegment) -> SegmentFacts:
+    """Return the facts of a program header that users see."""
     letters = (("r", reader.PF_READ), ("w", reader.PF_WRITE), ("x", reader.PF_EXEC))
     access = "".join(letter if header.flags & bit else "-" for letter, bit in letters)
     kind = SEGMENTS.get(header.kind, f"type {header.kind:#x}")

@@ -181,6 +181,7 @@ class ElfFile:
 
     @cached_property
     def sections(self) -> list[ElfSection]:
+        """Return the section headers, in order; none if the file has no table of them."""
         if self._sections_at == 0:
             return []
         self.part(self._sections_at, 64 * self._section_count, "table of sections")
@@ -209,6 +210,7 @@ class ElfFile:
                 yield from self._symbols(section.offset, section.size // 24, names.offset, names.offset + names.size)
 
     def _symbols(self, offset: int, count: int, names: int, names_end: int) -> Iterator[ElfSymbol]:
+        """Yield the symbols of a table without its null entry. offset, names: where the table and its strings are."""
         if count > _MAX_SYMBOLS:
             raise ElfError(f"it has {count} symbols; at most {_MAX_SYMBOLS} are read")
         table = self.part(offset, 24 * count, "symbol table")
@@ -219,6 +221,7 @@ class ElfFile:
 
     @cached_property
     def segments(self) -> list[ElfSegment]:
+        """Return the program headers, in order."""
         return [
             ElfSegment(*self.unpack("IIQQQQQQ", self._segments_at + 56 * i, f"program header {i}"))
             for i in range(self._segment_count)

@@ -49,6 +49,7 @@ class Words:
         """Return the text with each comment replaced by spaces; offsets and lines stay the same."""
 
         def blank(match: re.Match[str]) -> str:
+            """Return a string as it is, and a comment as spaces, so that offsets stay."""
             match_text = match.group()
             if match_text[0] == '"':
                 return match_text
@@ -67,6 +68,7 @@ class Words:
         return self._line_and_column(self.starts[index])[0]
 
     def _line_and_column(self, offset: int) -> tuple[int, int]:
+        """Return the line and column of an offset, both from 1; line breaks are searched for on first use."""
         if self._newlines is None:
             self._newlines = [match.start() for match in re.finditer("\n", self.text)]
         line = bisect_right(self._newlines, offset - 1) if offset else 0

@@ -178,6 +178,7 @@ class NameScopes:
         raise self.cursor.fail(f"'{name}' is no operand", at)
 
     def address_of(self, name: str, at: int) -> PtxSymbol:
+        """Return the symbol of a name whose address is used; raise ArtifactError for a register."""
         symbol = self.resolve(name, at)
         if not isinstance(symbol, PtxSymbol):
             raise self.cursor.fail(f"expected the name of a variable or a number, got '{name}'", at)

@@ -26,6 +26,7 @@ class Operands(NameScopes):
     """Parser of instruction operands at the cursor; names are resolved in the open scopes."""
 
     def guard(self) -> Register | Not:
+        """Read the predicate after `@`, which may be negated."""
         cursor = self.cursor
         negated = cursor.accept("!")
         predicate = self._predicate("a guard @p or @!p")

@@ -250,6 +250,7 @@ class _Walker:
     # Types and constants
 
     def _pointee(self, pointer: int) -> int:
+        """Return the id of the type that a pointer type points to."""
         opcode, operands = self.tables.types.get(pointer, (0, ()))
         if opcode != Op.TYPE_POINTER:
             raise ArtifactError(f"{self.what}: the type {pointer} of a variable is no pointer")

@@ -196,6 +196,7 @@ class _WgslReader:
         self.at += 1
 
     def _name(self) -> str:
+        """Read a name, and return it."""
         if self.at >= len(self.tokens) or self.tokens[self.at].kind != "name":
             raise self._error(f"expected a name, got '{self._peek()}'")
         self.at += 1

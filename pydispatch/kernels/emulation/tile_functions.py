@@ -47,6 +47,7 @@ class TileFunctions:
         return np.cumsum(x, axis=axis, dtype=x.dtype)
 
     def scan(self, x: ArrayTile, combine: Callable[[Any, Any], Any], axis: int | None) -> Any:
+        """Combine each element with the result before it along an axis."""
         result = np.moveaxis(np.array(x), axis or 0, -1)
         for line in np.ndindex(result.shape[:-1]):
             for position in range(1, result.shape[-1]):

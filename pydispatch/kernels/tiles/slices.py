@@ -285,6 +285,7 @@ class Slices(Scans):
         is_bounded = axis is not None and part.shape.count(1) == len(part.shape) - 1 and not axis.is_inside
 
         def store(indices: list[Scalar]) -> None:
+            """Store an element of the tile in the slice, guarded unless it is known to be inside."""
             if is_bounded and axis is not None:
                 index = next(index for index, size in zip(indices, part.shape, strict=True) if size != 1)
                 self._within_bounds = axis.start, axis.extent, index

@@ -93,6 +93,7 @@ class TileKernel(Updates):
 
     @property
     def _lifetimes(self) -> Lifetimes:
+        """Return the lifetimes of the names of the current function, computed once."""
         tree = self.source.tree
         if tree not in self._known_lifetimes:
             self._known_lifetimes[tree] = Lifetimes(tree)
@@ -210,6 +211,7 @@ class TileKernel(Updates):
     # ---- statements
 
     def statement(self, node: ast.stmt) -> None:
+        """Emit a statement, then release its temporary tiles and those that no later statement reads."""
         outer = self._statement, self._temporaries
         self._statement, self._temporaries = node, []
         super().statement(node)
@@ -238,6 +240,7 @@ class TileKernel(Updates):
         self._depth -= 1
 
     def _assign_statement(self, node: ast.Assign) -> None:
+        """Assign a value to each target; a tile that is read again is stored first, as it is at this point."""
         value = self.evaluate(node.value)
         if isinstance(value, TupleValue):  # all of it is known before any of it is assigned
             value = replace(
@@ -252,6 +255,7 @@ class TileKernel(Updates):
             self.assign(target, value, node.value)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
+        """Write a slice of memory, or assign as the base class does."""
         if isinstance(target, ast.Subscript) and self._has_tile_index(target):
             self._write(target, self.part(target, self._memory(target)), value, origin)
             return
@@ -262,6 +266,7 @@ class TileKernel(Updates):
         super()._store(target, memory, indices, value, origin)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
+        """Combine a slice of memory with a value in place, or assign as the base class does."""
         if isinstance(node.target, ast.Subscript) and self._has_tile_index(node.target):
             part = self.part(node.target, self._memory(node.target))
             self._write(node.target, part, self._combined(node, self.loaded(node.target, part)), node)
@@ -277,6 +282,7 @@ class TileKernel(Updates):
         self.write(target, part, value, origin)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
+        """Inline a call; tiles are stored first, since the callee may write what they are computed from."""
         self._materialize_readers(node, lambda tile: True)
         return super().inlined(
             node,
@@ -290,6 +296,7 @@ class TileKernel(Updates):
     # ---- expressions
 
     def _subscript(self, node: ast.Subscript) -> Entity:
+        """Load a slice of memory, add axes to a tile, or index as the base class does."""
         base = self.evaluate(node.value)
         if isinstance(base, MemoryRef) and self._has_tile_index(node):
             return self.loaded(node, self.part(node, base))
@@ -339,6 +346,7 @@ class TileKernel(Updates):
         )
 
     def _attribute(self, node: ast.Attribute) -> Entity:
+        """Return shape, ndim, dtype or the transpose of a tile, or the attribute of another value."""
         base = self.evaluate(node.value)
         if not isinstance(base, Tile):
             self._evaluated[node.value] = base
