@@ -40,7 +40,7 @@ def test_each_value_stays_and_each_day_has_other_cases() -> None:
 
 @pytest.mark.parametrize("days", sorted({*samples.DAYS.values(), samples.OTHER_DAYS}))
 def test_every_case_returns_within_two_weeks(days: int) -> None:
-    assert days <= 14
+    assert 2 <= days <= 14  # a dense device has its cases in half the days
     for shape in ((4, 9), (3,), (2, 2, 2, 2, 2), (7, 7, 3)):
         cases = table(*shape)
         for first in (0, 739948):
