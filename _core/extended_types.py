@@ -17,7 +17,7 @@ class ExtendedType(NamedTuple):
     bits: int
     """Width of an element of a buffer; in an array each element has whole bytes."""
     dlpack: int | None
-    """Type code of DLPack; None for types that DLPack lacks."""
+    """Type code of DLPack; None for types of fewer than 8 bits, which are not exchanged."""
 
 
 EXTENDED_TYPES = (
