@@ -112,8 +112,8 @@ static void add_run(runs_t* runs, uint64_t begin, uint64_t end, pyd_mem_access_t
   }
 }
 
-// Returns the whole pages of RELRO within |segment|. Each end is extended to the page boundary if no other data is in
-// that page.
+// Returns the whole pages of RELRO within segment |index|. Each end is extended to the page boundary if no other data
+// is in that page.
 static void find_relro(const pyd_elf_view_t* view, uint32_t index, uint64_t page, uint64_t* out_begin,
                        uint64_t* out_end) {
   const pyd_elf_segment_t* segment = &view->segments[index];

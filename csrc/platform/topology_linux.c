@@ -33,7 +33,8 @@ typedef struct reader_s {
   char text[1 << 14];
 } reader_t;
 
-// The text of |root| + |folder| + |name|; NULL when it cannot be read or is larger than any of its kind.
+// Returns the text of the file |folder| + |name| below the root; NULL when it cannot be read or is larger than any of
+// its kind.
 static const char* read_text(reader_t* reader, const char* folder, const char* name) {
   char path[PATH_MAX];
   if (snprintf(path, sizeof(path), "%s%s%s", reader->root, folder, name) >= (int)sizeof(path)) return NULL;

@@ -28,7 +28,7 @@ struct pyd_plugin_s {
   _Atomic(pyd_plugin_bridge_t*) bridges;
 };
 
-// Runs the checks on what |query| returns and fills plugin->table. (check.c)
+// Checks |answer|, which the plugin's query returned, and fills plugin->table. (check.c)
 pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer);
 // Of an embedded plugin: that |address|, which will be called, is its code, and that what its query returned lies in
 // it. (check.c)

@@ -135,7 +135,7 @@ const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint3
 
 // Linking, in this order, before any plan: results of queries, constants, executables. None is thread safe.
 void pyd_program_set_query(pyd_program_t* program, uint32_t index, bool found, uint64_t value);
-// |bytes|: all |length| of them; borrowed.
+// |bytes|: all bytes of the constant; borrowed.
 pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t bytes);
 // Declares that the bytes of constant |index| are in a mapping of a file that is never written. A derivation that has
 // read them drops their pages (pyd_file_drop_pages), since calls rarely read what derived constants replace.
@@ -191,7 +191,8 @@ void pyd_program_set_allocator(pyd_program_t* program, const pyd_allocator_t* al
 // Required alignment of each constant in bytes; the caller must copy less aligned ones. Derived ones are aligned.
 pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments);
 
-// Runs a function that only computes scalars (a condition, executable constants). |results|: 64-bit register values.
+// Runs a function that only computes scalars (a condition, executable constants). |out_results|: 64-bit register
+// values.
 pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t function, const uint64_t* scalars,
                                   uint64_t* out_results);
 

@@ -124,8 +124,9 @@ def _find_stages(frame: Frame, nest: LoopNest) -> bool:
 
 
 def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> _Trial:
-    """Emit the code of a nest into a discarded block. split: depth at which to emit the row reductions and row results
-    before the inner loops; None for neither."""
+    """Emit the code of a nest into a discarded block. depth: number of loops around the row reductions and row results,
+    which precede the inner loops; None for neither.
+    """
     e = probe(frame)
     dims = nest.dims(e)
     levels, indices = [e.entry], list[Index]()
