@@ -87,25 +87,25 @@ class Size:
         return self._binary("arith.addi", other)
 
     def __radd__(self, other: object) -> Size:
-        return self._binary("arith.addi", other, True)
+        return self._binary("arith.addi", other, is_reversed=True)
 
     def __sub__(self, other: object) -> Size:
         return self._binary("arith.subi", other)
 
     def __rsub__(self, other: object) -> Size:
-        return self._binary("arith.subi", other, True)
+        return self._binary("arith.subi", other, is_reversed=True)
 
     def __mul__(self, other: object) -> Size:
         return self._binary("arith.muli", other)
 
     def __rmul__(self, other: object) -> Size:
-        return self._binary("arith.muli", other, True)
+        return self._binary("arith.muli", other, is_reversed=True)
 
     def __floordiv__(self, other: object) -> Size:
         return self._binary("arith.floordivsi", other)
 
     def __rfloordiv__(self, other: object) -> Size:
-        return self._binary("arith.floordivsi", other, True)
+        return self._binary("arith.floordivsi", other, is_reversed=True)
 
     def __mod__(self, other: object) -> Size:
         return self - self // other * other

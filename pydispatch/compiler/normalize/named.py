@@ -40,7 +40,7 @@ def _fill(op: Operation, build: Build) -> None:
     assert isinstance(op, FillOp)
     value, output = op.inputs[0], op.outputs[0]
     if not isinstance(output.type, TensorType):
-        body = bodies.elementwise([element_type(v.type) for v in op.operands], "copy", True, False)
+        body = bodies.elementwise([element_type(v.type) for v in op.operands], "copy", cast=True, unsigned=False)
         generic(build, op.structure(), [value], [output], body)
         build.replace()
         return

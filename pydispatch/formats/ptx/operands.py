@@ -54,7 +54,7 @@ class Operands(NameScopes):
         if word == "{":
             return Vector(self._list("}", is_call, depth))
         if word == "(" and is_call:
-            return Arguments(tuple(item for item in self._list(")", False, depth) if item is not None))
+            return Arguments(tuple(item for item in self._list(")", is_call=False, depth=depth) if item is not None))
         if word == "!" and is_name(words[at + 1]):
             cursor.at += 1
             return Not(self._predicate("!p"))

@@ -236,12 +236,12 @@ class _PtxReader(Cursor):
             if self.words[self.at] != ";":
                 raise self.fail_expected(f"'{{' or ';' after the head of '{name}'")
             self.at += 1
-            self._define(name, "function", at, False)
+            self._define(name, "function", at, is_definition=False)
             self.functions.append(PtxFunction(name, is_entry, linkage, tuple(params), tuple(returns), line, None,
                                            directives=directives, start=self.source.starts[start],
                                            end=self.source.end(self.at - 1)))  # fmt: skip
             return
-        self._define(name, "function", at, True)
+        self._define(name, "function", at, is_definition=True)
         body = FunctionReader(
             self,
             name,

@@ -204,13 +204,13 @@ class Reals:
     _ceil = _round = _round_even = _trunc = _floor
 
     def _is_nan(self, a: Scalar) -> Scalar:
-        return self._class("is_nan", a, False)
+        return self._class("is_nan", a, of_integers=False)
 
     def _is_inf(self, a: Scalar) -> Scalar:
-        return self._class("is_inf", a, False)
+        return self._class("is_inf", a, of_integers=False)
 
     def _is_finite(self, a: Scalar) -> Scalar:
-        return self._class("is_finite", a, True)
+        return self._class("is_finite", a, of_integers=True)
 
     def _class(self, name: str, a: Scalar, of_integers: bool) -> Scalar:
         """Return whether a float is in a class, such as NaN; `of_integers` is the result for all integers."""

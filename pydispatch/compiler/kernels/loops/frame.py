@@ -102,7 +102,7 @@ class Frame:
             if index >= 0:
                 self.results.append(self.buffers[self.tensors.index(self.source.body.block.args[index])])
             else:
-                self.results.append(self._subspan(next_binding, value, False))
+                self.results.append(self._subspan(next_binding, value, read_only=False))
                 self.buffers.append(self.results[-1])
                 next_binding += 1
         self.bindings = tuple(Binding(i < len(self.tensors) and i not in written_tensors) for i in range(next_binding))

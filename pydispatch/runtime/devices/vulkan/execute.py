@@ -91,7 +91,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         assert self.calls is not None
         instance = self.context.instance
         message_count = len(instance.messages)
-        self.calls.call(function, command, blocks, constants, self.surroundings(False, buffer))
+        self.calls.call(function, command, blocks, constants, self.surroundings(synchronous=False, buffer=buffer))
         if len(messages := instance.messages) > message_count:
             label = self.calls.label(command)
             raise CommandError(f"{label} recorded work that is not valid: {messages[message_count]}", label)

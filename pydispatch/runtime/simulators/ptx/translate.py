@@ -104,7 +104,7 @@ class Translator:
             block = self._next()
             block.sync = (b.source(instruction, instruction.operands[mask], "b32") if mask >= 0 else -1, instruction)
             block.steps.append(b.take(handler(b, instruction)))
-            self._note(block, instruction, False)
+            self._note(block, instruction, guarded=False)
             self._closed = instruction.guard is not None  # What is skipped is one block.
             return
         step = b.take(handler(b, instruction))
@@ -119,7 +119,7 @@ class Translator:
         assert instruction.guard is not None
         block = self.blocks[-1] if not self._closed else self._next()
         slot, runs_if = guard_of(self.b, instruction)
-        self._note(block, instruction, False)
+        self._note(block, instruction, guarded=False)
         self._jumps.append((block, lambda _, after: branch_if(slot, not runs_if, after + 1, after)))
         self._closed = True
         self._next()
@@ -132,7 +132,7 @@ class Translator:
         make = TERMINATORS[instruction.opcode](self.b, instruction, self.function)
         if self.b._prelude:
             block.steps.append(self.b.take(lambda regs: None))
-        self._note(block, instruction, False)
+        self._note(block, instruction, guarded=False)
         self._jumps.append((block, make))
         self._closed = True
 
