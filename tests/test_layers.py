@@ -49,7 +49,8 @@ SIDES = {
     "pydispatch.formats": {"pydispatch._core", "pydispatch.errors", "pydispatch.files", "pydispatch.suggestions"},
     "pydispatch.link": {"pydispatch.errors", "pydispatch.formats"},
     "pydispatch.extensions": {"pydispatch.errors"},
-    "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions", "pydispatch.suggestions"},
+    "pydispatch.locations": {"pydispatch.errors"},
+    "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions", "pydispatch.locations", "pydispatch.suggestions"},
     "pydispatch.faults": {"pydispatch.errors", "pydispatch.ir"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
     "pydispatch.kernels": {
@@ -57,7 +58,9 @@ SIDES = {
         "pydispatch.errors",
         "pydispatch.faults",
         "pydispatch.inlining",
+        "pydispatch.locations",
         "pydispatch.patterns",
+        "pydispatch.suggestions",
     },
     "pydispatch.programs": {
         "pydispatch._core",
@@ -66,6 +69,7 @@ SIDES = {
         "pydispatch.frontends",
         "pydispatch.ir",
         "pydispatch.kernels",
+        "pydispatch.locations",
         "pydispatch.patterns",
     },
     "pydispatch.frontends": {
@@ -78,6 +82,7 @@ SIDES = {
         "pydispatch.inlining",
         "pydispatch.ir",
         "pydispatch.kernels",
+        "pydispatch.locations",
         "pydispatch.logs",
         "pydispatch.packages",
         "pydispatch.patterns",
@@ -97,6 +102,7 @@ SIDES = {
         "pydispatch.ir",
         "pydispatch.kernels",
         "pydispatch.link",
+        "pydispatch.locations",
         "pydispatch.logs",
         "pydispatch.options",
         "pydispatch.patterns",
@@ -118,7 +124,7 @@ SIDES = {
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
     "errors", "files", "include_folders", "logs", "garbage", "bytecode", "inlining", "suggestions", "options",
-    "packages", "extensions",
+    "packages", "extensions", "locations",
     "ir.core",
     "ir.dialects", "ir", "faults", "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf",
     "formats.ptx", "formats.spirv", "formats.wgsl",

@@ -44,6 +44,14 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
     raise TypeMismatch(f"{what} of {lhs.type} and {rhs.type}", f"convert one of them: pydispatch.{wanted}(...)")
 
 
+def widens(type: str, wanted: str) -> bool:
+    """Return whether a value of a type becomes one of another type without a conversion in the source."""
+    try:
+        return joined(Scalar("", type), Scalar("", wanted), "") == wanted
+    except TypeMismatch:
+        return False
+
+
 def check_literal(literal: Literal, type: str, what: str) -> None:
     """Raise TypeMismatch for a literal that the type cannot hold."""
     value = literal.value

@@ -33,6 +33,7 @@ from pydispatch.kernels.subscripts import Subscripts
 from pydispatch.kernels.syntax import REMEDIES, kind_of
 from pydispatch.kernels.writer import Writer
 from pydispatch.patterns.types import DType
+from pydispatch.suggestions import nearest
 
 BINARY = {
     ast.Add: "+",
@@ -83,7 +84,8 @@ class Expressions(Subscripts):
         if entity is None:
             meaning = self.source.meaning(node.id)
             if meaning is MISSING:
-                raise self.error(node, f"'{node.id}' is not defined", "give it a value before")
+                remedy = nearest(node.id, self.environment) or "give it a value before"
+                raise self.error(node, f"'{node.id}' is not defined", remedy)
             return known(meaning)
         if isinstance(entity, Undefined):
             raise self.error(node, f"'{node.id}' {entity.reason}", f"give '{node.id}' a value before that")
@@ -119,7 +121,9 @@ class Expressions(Subscripts):
             try:
                 return known(getattr(base.value, node.attr))
             except AttributeError as error:
-                raise self.error(node, str(error), "look for the name in its documentation") from None
+                public = [name for name in dir(base.value) if not name.startswith("_")]
+                remedy = nearest(node.attr, public) or "look for the name in its documentation"
+                raise self.error(node, str(error), remedy) from None
         if isinstance(base, TupleValue) and node.attr in base.names:
             return base.items[base.names.index(node.attr)]
         remedy = "numbers in kernels have no attributes"

@@ -10,6 +10,7 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.module import Lowered, lower
 from pydispatch.kernels.source import Source
+from pydispatch.locations import GeneratedText
 from pydispatch.patterns.kernels import KernelLike
 
 Grid = Callable[..., Any] | Sequence[int] | int | None
@@ -109,7 +110,7 @@ class KernelSource(KernelLike):
             return args
         return tuple(item for view in args for item in (view if isinstance(view, (tuple, list)) else (view,)))
 
-    def mlir(self) -> str:
+    def mlir(self) -> GeneratedText:
         """Return the program as MLIR text: an executable, and a host function that returns the written views.
 
         Raises as `lowered`.

@@ -20,6 +20,7 @@ from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.style import has_tiles
 from pydispatch.kernels.tiles.tile_kernel import TileKernel
 from pydispatch.kernels.writer import Writer, signless
+from pydispatch.locations import GeneratedText
 
 EXECUTABLE = "@python_kernel"
 """The symbol of the executable."""
@@ -41,6 +42,7 @@ class Lowered:
         covering: Of an inferred grid, for each axis: a size, or the SSA name of one, and how many of its elements a
             workgroup covers.
         prints: Lines that a checked kernel prints.
+        location: Location of the definition, as MLIR text.
     """
 
     name: str
@@ -54,13 +56,14 @@ class Lowered:
     stamps: tuple[tuple[str, str], ...] = ()
     covering: tuple[tuple[str | int, int], ...] = ()
     prints: tuple[PrintedLine, ...] = ()
+    location: str = ""
 
     @property
-    def text(self) -> str:
+    def text(self) -> GeneratedText:
         """Program with one public function, named like the kernel."""
         return self.program(self.name)
 
-    def program(self, function: str, with_stamps: bool = False) -> str:
+    def program(self, function: str, with_stamps: bool = False) -> GeneratedText:
         """Return the text of a program with one public function of the given name.
 
         with_stamps: the function also returns the race stamps of the views that must be written as a whole.
@@ -69,8 +72,9 @@ class Lowered:
         returned = [(f"%r_{name}", type) for name, type in self.results] + [*(self.stamps if with_stamps else ())]
         values, types = (", ".join(column) for column in zip(*returned, strict=True))
         symbol = function if function.isascii() else f'"{function}"'
-        lines = [f"func.func @{symbol}({arguments}) -> ({types}) {{", *self.body, f"return {values} : {types}", "}"]
-        return ascii_names("\n".join([f"module @{self.name} {{", *self.executable, *lines, "}", ""]))
+        lines = [f"func.func @{symbol}({arguments}) -> ({types}) {{", *self.body, f"return {values} : {types}"]
+        lines = [f"module @{self.name} {{", *self.executable, *lines, f"}} {self.location}", "}", ""]
+        return GeneratedText(ascii_names("\n".join(lines)))
 
 
 def lower(
@@ -131,6 +135,7 @@ def lower(
         tuple((_stamps_result(passed[index]), _stamps_type(passed[index])) for index in complete),
         tuple((size.name if isinstance(size, Scalar) else int(size.value), extent) for size, extent in covered),
         tuple(phases.prints),
+        Writer(source).location(),
     )
 
 
@@ -216,6 +221,7 @@ def _executable_lines(
         prologue.append(f"{name} = stream.binding.subspan %b_race_{parameter.name}[%zero] : !stream.binding -> {type}")
     name = source.name
     body = [*prologue, *phases.prologue, *lines, "return"]
+    location = Writer(source).location()
     return [
         f"stream.executable private {EXECUTABLE} {{",
         f"  stream.executable.export public @{name}",
@@ -226,9 +232,9 @@ def _executable_lines(
         *(f"    {declaration}" for declaration in phases.imports.values()),
         f"    func.func @{name}({', '.join(arguments)}) attributes {{pyd.invocations = {invocations} : i64}} {{",
         *(f"      {line}" for line in body),
-        "    }",
+        f"    }} {location}",
         "  }",
-        "}",
+        f"}} {location}",
     ]
 
 

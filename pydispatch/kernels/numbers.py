@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydispatch.errors import CompileError
 from pydispatch.inlining import InlinedCalls
-from pydispatch.kernels.arithmetic import TypeMismatch, cast, joined
+from pydispatch.kernels.arithmetic import TypeMismatch, cast, check_literal, widens
 from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar, Tile, TupleValue, described
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
@@ -129,8 +129,8 @@ class Numbers:
         the destination.
         """
         value = self.as_number(node, entity)
-        common = self.number_or_error(node, lambda: joined(value, Scalar("", type), what))
-        if common != type:
-            assert isinstance(value, Scalar)
+        if isinstance(value, Literal):
+            self.number_or_error(node, lambda: check_literal(value, type, what))
+        elif not widens(value.type, type):
             raise self.error(node, f"{what} is {type}, and this is {value.type}", f"convert it: pydispatch.{type}(...)")
         return cast(self.writer, value, type)

@@ -13,6 +13,7 @@ from typing import Any
 from pydispatch.errors import CompileError, InvalidArgumentError, Location
 from pydispatch.faults import innermost, internal_error, is_fault
 from pydispatch.kernels.annotations import Parameter, Static, count_of, is_partial, type_of
+from pydispatch.locations import characters
 
 MISSING = object()
 """What `Source.meaning` gives for a name that nobody defined."""
@@ -63,10 +64,10 @@ class Source:
     def location(self, node: ast.AST) -> Location:
         """Return the location of a node in its file."""
         line = getattr(node, "lineno", 1)
-        column = getattr(node, "col_offset", 0) + self._indent + 1
         end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else None
         text = self._lines[line - 1].rstrip("\n") if line <= len(self._lines) else ""
-        length = max(1, (end + self._indent + 1 if end is not None else len(text) + 1) - column)
+        column = characters(text, getattr(node, "col_offset", 0) + self._indent) + 1
+        length = max(1, (characters(text, end + self._indent) if end is not None else len(text)) + 1 - column)
         return Location(self.file, self._first + line - 1, column, text, length)
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:

@@ -12,6 +12,7 @@ from itertools import count
 
 from pydispatch.kernels.entities import Scalar
 from pydispatch.kernels.source import Source
+from pydispatch.locations import stated
 
 
 class Writer:
@@ -57,9 +58,7 @@ class Writer:
 
     def location(self) -> str:
         """Return the current source location as MLIR text."""
-        location = self.source.location(self.node)
-        file = location.file.replace("\\", "\\\\").replace('"', '\\"')
-        return f'loc("{file}":{location.line}:{location.column})'
+        return stated(self.source.location(self.node))
 
     def region(self, head: str, body: Writer, tail: str = "}") -> None:
         """Emit an operation with one region: head, lines of the nested writer, and tail."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from traceback import walk_tb
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -12,8 +11,10 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.faults import translated
 from pydispatch.frontends.graph.builder import Input
+from pydispatch.ir.core.locations import CodeLoc
 from pydispatch.kernels.annotations import Static, type_of
 from pydispatch.kernels.source import is_set
+from pydispatch.locations import definition_line
 from pydispatch.patterns.types import DType, TensorType
 from pydispatch.programs import functions as _functions  # the rows of NumPy's functions
 from pydispatch.programs.array import Array
@@ -99,7 +100,8 @@ class ProgramSource:
         trace = Trace(self.function.__code__.co_filename, weights, copies)
         trace.state_names = state_names
         inputs = {name: type for name, type in self.parameters.items() if type is not None}
-        with trace.at(f"line {self.function.__code__.co_firstlineno}"):
+        code = self.function.__code__
+        with trace.at(CodeLoc(code, -1, definition_line(code))):
             tensors = trace.begin([_input(name, type) for name, type in inputs.items()])
             arrays = {name: Array(trace, tensor) for name, tensor in zip(inputs, tensors, strict=True)}
             with trace.running():
@@ -113,7 +115,7 @@ class ProgramSource:
         try:
             return self.function(**arrays, **self.statics)
         except RecursionError as error:
-            with trace.at(f"line {_line_of(error, trace.filename)}"):
+            with trace.at(_raising(error, trace.filename)):
                 raise trace.fail(
                     f"program '{self.name}' calls itself, or nests too deeply",
                     "repeat with pydispatch.loop, which is no call; split long expressions over several statements",
@@ -142,10 +144,16 @@ class ProgramSource:
         return f"<pydispatch program {self.name}({shown})>"
 
 
-def _line_of(error: BaseException, filename: str) -> int:
-    """Return the innermost line of a file in which an exception was raised; 0 without one."""
-    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == filename]
-    return lines[-1] if lines else 0
+def _raising(error: BaseException, filename: str) -> CodeLoc | str:
+    """Return the innermost location in a file at which an exception was raised; "" without one."""
+    location: CodeLoc | str = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename == filename:
+            location = CodeLoc(code, traceback.tb_lasti, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return location
 
 
 def _input(name: str, type: TensorType) -> Input:

@@ -17,6 +17,7 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DTYPES, DType, dtype_of_numpy
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.ir.core.locations import CodeLoc
 
 _NOT_THE_USERS = tuple(
     str(folder) for path in (Path(__file__).parents[1], Path(np.__file__).parent) for folder in (path, path.resolve())
@@ -101,7 +102,7 @@ class Trace(Builder):
         """Give operations the line of the user's source that is running. CompileError for arrays of another program,
         whose trace is not running."""
         frame = _users_frame()
-        with self.at(_line(frame, self.filename)):
+        with self.at(_location(frame)):
             if self not in _running:
                 raise self._foreign()
             self._count(frame)
@@ -135,7 +136,7 @@ class Trace(Builder):
                 raise self.fail(text, "docs/python-programs.md says what programs take") from error
 
     def _foreign(self) -> CompileError:
-        with (_running[-1] if _running else self).at(_line(_users_frame(), self.filename)):
+        with (_running[-1] if _running else self).at(_location(_users_frame())):
             return self.fail(
                 "an array of another program, or of an earlier trace, is used",
                 "arrays of a trace end with it: pass the value as an argument, or compute it here",
@@ -214,9 +215,6 @@ def _users_frame() -> FrameType | None:
     return frame
 
 
-def _line(frame: FrameType | None, filename: str) -> str:
-    """Return the line that a frame runs, and the name of its file where it is not `filename`."""
-    if frame is None:
-        return ""
-    name = frame.f_code.co_filename
-    return f"line {frame.f_lineno}" if name == filename else f"{Path(name).name}, line {frame.f_lineno}"
+def _location(frame: FrameType | None) -> CodeLoc | str:
+    """Return the location of the expression that a frame runs; that of the program as a whole without a frame."""
+    return "" if frame is None else CodeLoc(frame.f_code, frame.f_lasti, frame.f_lineno)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import textwrap
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,12 +64,15 @@ def whole(code: str, head: str = HEAD, decorator: str = "@pd.kernel") -> str:
     return f"{decorator}\n{head}{textwrap.indent(code, '    ')}"
 
 
-def check_refused(case: Case, marked: str) -> None:
-    """Asserts what is said, and where the caret is: between brackets ⟦ ⟧ in the code."""
+def check_refused(case: Case, marked: str, compiled: Callable[[Any], object] = lambda k: k.mlir()) -> None:
+    """Asserts what is said, and where the caret is: between brackets ⟦ ⟧ in the code.
+
+    compiled: compiles what the code defines.
+    """
     before, _, rest = marked.partition("⟦")
     inside = rest.partition("⟧")[0]
     with pytest.raises(pd.CompileError) as caught:
-        executed(marked.replace("⟦", "").replace("⟧", "")).mlir()
+        compiled(executed(marked.replace("⟦", "").replace("⟧", "")))
     error = caught.value
     assert error.location is not None
     assert case.message in error.message
@@ -79,4 +83,5 @@ def check_refused(case: Case, marked: str) -> None:
     assert (error.location.line, error.location.column) == (line, column), str(error)
     caret = error.location.caret().splitlines()[1]
     assert caret.strip() == "^" * len(inside), str(error)
+    assert inside in error.location.text
     assert str(error).startswith(f"{error.location}: error: ")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
 import pytest
 from bad_kernel_works import Case, cases, check_refused, executed, whole
 
@@ -20,6 +24,46 @@ def test_arguments_of_the_decorator_are_refused(case: Case) -> None:
     with pytest.raises(pd.InvalidArgumentError) as caught:
         executed(case.code).mlir()
     assert case.message in str(caught.value)
+
+
+def _in_a_program(kernel: Any) -> Any:
+    def program(x: Annotated[np.ndarray, pd.i64["n"]]) -> Any:
+        result = x.copy()
+        kernel(result)
+        return result
+
+    return pd.program(program)
+
+
+NARROW_ATOMICS = Case(
+    "an atomic operation that a target lacks",
+    'def k(x: pd.i64["n"]):\n    ⟦pd.atomic_add(x, pd.global_id(0), 1)⟧\n',
+    "atomic 'addi' on i64 cannot be compiled into a kernel for this target",
+    "atomic operations here are on 1 or 2 or 4 bytes",
+)
+SOURCES: dict[str, Callable[[Any], Any]] = {
+    "a kernel": lambda k: k,
+    "its text": lambda k: k.mlir(),
+    "a program that calls it": _in_a_program,
+    "both": lambda k: [k, _in_a_program(k)],
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_code_generation_refuses_the_line_of_python(source: str) -> None:
+    def compiled(kernel: Any) -> object:
+        return pd.compile(SOURCES[source](kernel), targets="webgpu")
+
+    check_refused(NARROW_ATOMICS, whole(NARROW_ATOMICS.code), compiled)
+
+
+def test_edited_text_is_refused_where_it_stands() -> None:
+    text = executed(whole(NARROW_ATOMICS.code.replace("⟦", "").replace("⟧", ""))).mlir() + "\n"
+    with pytest.raises(pd.CompileError, match="atomic 'addi' on i64") as caught:
+        pd.compile(text, targets="webgpu")
+    location = caught.value.location
+    assert location is not None and location.file == "<text>"
+    assert location.text == text.splitlines()[location.line - 1] and "memref.atomic_rmw addi" in location.text
 
 
 def test_there_are_enough_cases() -> None:

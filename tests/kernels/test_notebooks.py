@@ -70,8 +70,8 @@ def test_what_became_vectors_and_why_not() -> None:
     assert shown["b"][:3] == ["Python", "cpu", "vectors"]
     first, second = shown["pre"][2].splitlines()
     line = counted.__wrapped__.__code__.co_firstlineno
-    assert first.startswith(f"test_notebooks.py:{line + 2}: ") and "lanes of vectors, 16 at a time" in first
-    assert second.startswith(f"test_notebooks.py:{line + 9}: ")
+    assert first.startswith(f"test_notebooks.py:{line + 2}:") and "lanes of vectors, 16 at a time" in first
+    assert second.startswith(f"test_notebooks.py:{line + 9}:")
     assert second.endswith("no lanes of vectors: 'memref.atomic_rmw' has effects")
 
 

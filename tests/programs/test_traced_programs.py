@@ -147,7 +147,7 @@ def test_is_refused_with_its_line(name: str) -> None:
     with pytest.raises(pd.CompileError) as error:
         pd.compile(pd.program(bad))
     assert message in str(error.value) and note in str(error.value), str(error.value)
-    assert "test_traced_programs.py" in str(error.value) and "line " in str(error.value), str(error.value)
+    assert "test_traced_programs.py:" in str(error.value) and "\n  " in str(error.value), str(error.value)
 
 
 def test_parameters() -> None:

@@ -158,4 +158,4 @@ def test_is_refused(name: str) -> None:
     function, x, message = REFUSED[name]
     with pytest.raises(pd.CompileError) as error:
         traced(function, x)
-    assert message in str(error.value) and "test_views.py, line " in str(error.value), str(error.value)
+    assert message in str(error.value) and "test_views.py:" in str(error.value), str(error.value)

@@ -121,8 +121,9 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
             path = os.fsdecode(source)
             text = whole_file.read(Path(path), LARGEST)
         if text is not None:
-            everything = text, path, str(Path.cwd()), stated_options, processor, stated(), *_tools()
-            return _Entry(cache.digest("program 1", *everything), path, start)
+            kind = type(source).__name__  # of text: whose locations it has
+            everything = text, kind, path, str(Path.cwd()), stated_options, processor, stated(), *_tools()
+            return _Entry(cache.digest("program 2", *everything), path, start)
     return None
 
 

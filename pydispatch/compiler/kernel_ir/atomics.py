@@ -45,8 +45,8 @@ def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:
     if kind not in ("assign", "compare_exchange") and (kind in _FLOATS) != is_float(element):
         return f"'{kind}' is for {'floats' if kind in _FLOATS else 'integers'}"
     if (bits := bit_width(element)) not in (8, 16, 32, 64) or bits > most_bits:
-        sizes = [str(size // 8) for size in (8, 16, 32, 64) if size <= most_bits]
-        return f"atomic operations here are on {' or '.join(sizes)} bytes; give each workgroup its own element"
+        sizes = " or ".join(str(size // 8) for size in (8, 16, 32, 64) if size <= most_bits)
+        return f"atomic operations here are on {sizes} bytes; use such a type, or give each workgroup its own element"
     return ""
 
 

@@ -86,11 +86,13 @@ class OperationWriter:
     # -- locations
 
     @contextmanager
-    def at(self, layer: str | Operation) -> Iterator[None]:
-        """Give operations that are added in this context the location of a layer, or of an operation of a source text.
-        Errors name it too.
+    def at(self, place: str | Operation | Attribute) -> Iterator[None]:
+        """Give operations that are added in this context the location of a layer, of an operation of a source text, or
+        of Python code. Errors name it too.
         """
-        self._locations.append(LayerLoc(self.filename, layer) if isinstance(layer, str) else layer.location)
+        if isinstance(place, str):
+            place = LayerLoc(self.filename, place)
+        self._locations.append(place.location if isinstance(place, Operation) else place)
         try:
             yield
         finally:
@@ -102,7 +104,7 @@ class OperationWriter:
 
     @property
     def location(self) -> Location | None:
-        """Return the current location: a layer, or an operation of a source text."""
+        """Return the current location: a layer, an operation of a source text, or Python code."""
         return resolved(self._locations[-1])
 
     # -- operations

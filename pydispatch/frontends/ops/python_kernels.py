@@ -13,6 +13,7 @@ from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.kernels.module import EXECUTABLE, Lowered
+from pydispatch.locations import GeneratedText
 
 
 def call_kernel(builder: Builder, kernel: KernelSource, operands: Sequence[Tensor]) -> list[Tensor]:
@@ -49,7 +50,7 @@ def function_of_kernel(
         lowered = kernel.lowered(grid_in_call)
         name = builder.unused_name(f"{kernel.name}_{len(known)}")
         text = lowered.program(name).replace(EXECUTABLE, f"@{name}_kernel")
-        module = ir.parse(ascii_names(text), kernel.name)
+        module = ir.parse(GeneratedText(ascii_names(text)), kernel.name)
         function = None
         for op in list(module.body.block.ops):
             op.detach()

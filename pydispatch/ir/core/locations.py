@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from xdsl.dialects.builtin import FileLineColLoc
@@ -15,23 +15,27 @@ from xdsl.ir import Block, BlockArgument, BuiltinAttribute, Operation, OpResult,
 from xdsl.printer import Printer
 
 from pydispatch.errors import Location
+from pydispatch.locations import GeneratedText, code_location, stated_location
 
 LONGEST_LINE = 2000
 """Characters of a line that errors show."""
 
 
-_STATED_LINE = re.compile(r'loc\("([^"]+)":(\d+):\d+\)$')
 _ORIGIN = re.compile(r"(#loc\d*) = loc(\()")
 _ORIGIN_NAME = re.compile(r'\((?:fused(?:<[^>]*>)?\[|callsite\()?(?:"([^"\\]*)"|(#loc\d*))')
 _LONGEST_CHAIN = 64
 
 
 class Source:
-    """Named source text; converts offsets, 0-based indices into `text`, to `Location`s."""
+    """Named source text; converts offsets, 0-based indices into `text`, to `Location`s.
+
+    is_generated: Whether the locations are those that the text states, as it does for a `GeneratedText`.
+    """
 
     def __init__(self, text: str, filename: str) -> None:
-        self.text = text
+        self.text = str(text)
         self.filename = filename
+        self.is_generated = isinstance(text, GeneratedText)
         self._starts: list[int] | None = None  # offset of each line, once one is asked for
         self._origins: dict[str, int] | None = None  # location alias → offset of its value, once one is asked for
 
@@ -76,7 +80,12 @@ class Source:
         return line, offset - self._starts[line - 1] + 1
 
     def locate(self, start: int, end: int | None = None) -> Location:
-        """Return the location of `text[start:end]`; a range over several lines is cut at the end of its first line."""
+        """Return the location of `text[start:end]`; a range over several lines is cut at the end of its first line.
+
+        In generated text it is the next location that the text states.
+        """
+        if self.is_generated and (stated := stated_location(self.text, start)) is not None:
+            return stated
         start = max(0, min(start, len(self.text)))
         line, column = self.line_column(start)
         stop = self.text.find("\n", start)
@@ -109,14 +118,45 @@ class SourceLoc(BuiltinAttribute):
         setter(self, "end", end)
         setter(self, "origin", origin)
 
-    def resolve(self) -> Location:
-        """Return the location for messages. Its layer is the name that a `loc(...)` in the text states."""
+    def resolve(self) -> Location | None:
+        """Return the location for messages. Its layer is the name that a `loc(...)` in the text states.
+
+        In generated text it is the location that the text states for the operation; None if it states none.
+        """
+        if self.source.is_generated:
+            return None if self.origin < 0 else self.source.locate(self.origin - len("loc"))
         location = self.source.locate(self.start, self.end)
         return location if self.origin < 0 else replace(location, layer=self.source.origin(self.origin))
 
     def print_builtin(self, printer: Printer) -> None:
         line, column = self.source.line_column(self.start)
         printer.print_string(f'"{self.source.filename}":{line}:{column}')
+
+
+class CodeLoc(BuiltinAttribute):
+    """Location attribute of an instruction of a Python function, or of a line; its column is computed on first use.
+
+    instruction: Offset of the instruction in the code of the function, in bytes; -1 for the whole line.
+    """
+
+    name = "builtin.code_loc"
+    __slots__ = ("code", "instruction", "line")
+
+    code: CodeType
+    instruction: int
+    line: int
+
+    def __init__(self, code: CodeType, instruction: int, line: int) -> None:
+        object.__setattr__(self, "code", code)
+        object.__setattr__(self, "instruction", instruction)
+        object.__setattr__(self, "line", line)
+
+    def resolve(self) -> Location:
+        """Return the location of the expression; the whole line where Python does not know columns."""
+        return code_location(self.code, self.instruction, self.line)
+
+    def print_builtin(self, printer: Printer) -> None:
+        printer.print_string(f"{json.dumps(self.code.co_filename)}:{self.line}")
 
 
 class NamedLoc(BuiltinAttribute):
@@ -155,7 +195,7 @@ def resolved(location: Any) -> Location | None:
     """Return the location that an attribute denotes; None for other attributes."""
     if isinstance(location, LayerLoc):
         return Location(location.filename, 0, 0, layer=location.layer)
-    if isinstance(location, SourceLoc):
+    if isinstance(location, (SourceLoc, CodeLoc)):
         return location.resolve()
     if isinstance(location, FileLineColLoc):
         return Location(location.filename.data, location.line.data, location.column.data)
@@ -178,13 +218,6 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
             return location
         item = item.parent_op()
     return None
-
-
-def stated_line(location: Location) -> str:
-    """Return "file:line" of the `loc("file":line:column)` at the end of a line of text, or else of the text itself."""
-    stated = _STATED_LINE.search(location.text)
-    file, line = (stated[1], stated[2]) if stated else (location.file, location.line)
-    return f"{Path(file).name}:{line}"
 
 
 def set_location(new_op: Operation, like: Operation | SSAValue) -> None:

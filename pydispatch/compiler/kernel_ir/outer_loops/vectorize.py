@@ -27,7 +27,7 @@ from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import Lanes
 from pydispatch.compiler.kernel_ir.outer_loops.strip import Copies, Strip
-from pydispatch.ir.core.locations import location_of, stated_line
+from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 
 
@@ -50,12 +50,12 @@ def vectorize_outer_loops(function: FuncOp) -> list[str]:
             op, reason = lanes.refusal
             location, result = location_of(_first_operation(op)), f"invocations are no lanes of vectors: {reason}"
         if count:
-            notes.append(f"{stated_line(location)}: {result}" if location else result)
+            notes.append(f"{location.short()}: {result}" if location else result)
     return notes
 
 
 def _first_operation(op: Operation) -> Operation:
-    """Return the first operation in the regions of an operation; `op` without regions. Regions state no line."""
+    """Return the first operation in the regions of an operation; `op` without regions."""
     return next((_first_operation(first) for r in op.regions for b in r.blocks if (first := b.first_op)), op)
 
 

@@ -6,10 +6,11 @@ from pydispatch.compiler.match.python.text import OWN, MatchSignature
 from pydispatch.errors import CompileError
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.kernels.module import EXECUTABLE
+from pydispatch.locations import GeneratedText
 from pydispatch.patterns.types import TensorType
 
 
-def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignature) -> str:
+def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignature) -> GeneratedText:
     """Generate the text of a function that runs a kernel; its symbols are NAME and NAME_kernel.
 
     The kernel's parameters have the names of the pattern's inputs and outputs. Raises CompileError if they do not fit.
@@ -53,7 +54,7 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
     body = "\n  ".join([*lines, f"util.return {', '.join(names.values())} : {result_types}"])
     function = f"util.func private @NAME({arguments}) -> ({result_types}) {{\n  {body}\n}}\n"
     text = "\n".join([*lowered.executable, function])
-    return text.replace(EXECUTABLE, "@NAME_kernel")
+    return GeneratedText(text.replace(EXECUTABLE, "@NAME_kernel"))
 
 
 def _as_called(

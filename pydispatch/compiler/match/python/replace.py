@@ -19,8 +19,10 @@ from pydispatch.compiler.match.python.text import MatchSignature, dispatch_of_c,
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.walk import walk
+from pydispatch.ir.functions import symbol_name
 from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.kernel import KernelSource
+from pydispatch.locations import GeneratedText
 from pydispatch.patterns import Pattern, Replacement
 from pydispatch.patterns.kernels import CFunction, Generated, Traced, WholeKernel, unfit
 from pydispatch.patterns.trace import Value, outputs_of
@@ -140,7 +142,8 @@ class Replacer:
         """Add the functions of `text` to the program under a unique name, unless the same text was added before. Return
         the function to call.
 
-        In `text` the symbols are NAME and NAME_kernel.
+        In `text` the symbols are NAME and NAME_kernel. The operations get the location of `anchor`; code of a kernel
+        keeps the lines that generated text states.
         """
         key = (name, text)
         known = table_of(self.program)
@@ -153,12 +156,13 @@ class Replacer:
         while unique in known or f"{unique}_kernel" in known:
             unique, n = f"{plain}_{n}", n + 1
         self.known[key] = unique
-        parsed = ir.parse(ascii_names(text.replace("@NAME", f"@{unique}")), f"<pattern {name}>")
+        parsed = ir.parse(type(text)(ascii_names(text.replace("@NAME", f"@{unique}"))), f"<pattern {name}>")
         first = self.program.body.block.first_op
         assert first is not None
         for op in list(parsed.body.block.ops):
             copy = clone(op)
-            for inner in walk(copy):
+            has_lines = isinstance(text, GeneratedText) and symbol_name(copy) != unique
+            for inner in () if has_lines else walk(copy):
                 set_location(inner, anchor)
             self.program.body.block.insert_op_before(copy, first)
         return table_of(self.program)[unique]

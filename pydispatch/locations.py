@@ -1,0 +1,76 @@
+"""Locations in source files: of lines of Python, and those that generated MLIR text states."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from itertools import islice
+from types import CodeType
+
+from pydispatch.errors import Location
+
+_STATED = re.compile(r'loc\("((?:[^"\\]|\\.)*)":(\d+):(\d+) to :(\d+)\)')
+_ESCAPED = re.compile(r"\\(.)")
+
+
+class GeneratedText(str):
+    """MLIR text that states the location in the user's source for each of its operations, as `stated` writes it.
+
+    Messages about the text refer to that source. Editing the text gives a plain string, whose messages refer to itself.
+    """
+
+    __slots__ = ()
+
+
+def stated(location: Location) -> str:
+    """Return a location as MLIR text, such as `loc("kernel.py":3:8 to :22)`."""
+    file = location.file.replace("\\", "\\\\").replace('"', '\\"')
+    return f'loc("{file}":{location.line}:{location.column} to :{location.column + location.length})'
+
+
+def stated_location(text: str, start: int) -> Location | None:
+    """Return the first location after an offset that `stated` wrote into a text; None if there is none."""
+    match = _STATED.search(text, start)
+    if match is None:
+        return None
+    line, column, end = map(int, match.group(2, 3, 4))
+    return file_location(_ESCAPED.sub(r"\1", match[1]), line, column, end - column)
+
+
+def file_location(file: str, line: int, column: int, length: int) -> Location:
+    """Return a location with the text of its line, "" if the file cannot be read."""
+    return Location(file, line, column, linecache.getline(file, line).rstrip("\r\n"), length)
+
+
+_INSTRUCTION_BYTES = 2
+"""Bytes of an instruction of CPython."""
+_MAX_DECORATOR_LINES = 100
+"""Lines of decorators after which `def` is no longer searched for, so that a lambda does not get a later function's."""
+
+
+def code_location(code: CodeType, instruction: int, line: int) -> Location:
+    """Return the location of an instruction of a Python function, given its offset in bytes and its line.
+
+    The location is that of the expression, or of its first line. It is that of the whole line for the offset -1, and
+    before Python 3.11, which does not know columns.
+    """
+    text = linecache.getline(code.co_filename, line)
+    start, stop = len(text) - len(text.lstrip()), len(text.rstrip())
+    if instruction >= 0 and hasattr(code, "co_positions"):
+        first, last, left, right = next(islice(code.co_positions(), instruction // _INSTRUCTION_BYTES, None))
+        if first == line and left is not None:
+            start = characters(text, left)
+            stop = characters(text, right) if last == line and right is not None else stop
+    return file_location(code.co_filename, line, start + 1, max(1, stop - start))
+
+
+def definition_line(code: CodeType) -> int:
+    """Return the line of a function's `def`, which is after its decorators; its first line if it has no `def`."""
+    lines = range(code.co_firstlineno, code.co_firstlineno + _MAX_DECORATOR_LINES)
+    definitions = (line for line in lines if linecache.getline(code.co_filename, line).lstrip().startswith("def "))
+    return next(definitions, code.co_firstlineno)
+
+
+def characters(text: str, byte_offset: int) -> int:
+    """Return the offset in characters of an offset in the bytes of the text in UTF-8, which Python's columns are."""
+    return byte_offset if text.isascii() else len(text.encode()[:byte_offset].decode(errors="ignore"))
