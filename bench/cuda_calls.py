@@ -98,7 +98,7 @@ class Bench:
         x, y = self.device.upload(a), self.device.upload(b)
         prepared = f.prepare(x, y)
         np.testing.assert_array_equal(prepared(), b * (a * b))
-        graph = prepared._run.fixed.graph
+        graph = prepared._run.fixed_run.graph
         launch, handle, stream = self.driver.cuGraphLaunch, graph.executable, self.context.stream
         calls: dict[str, Callable[[], Any]] = {
             "raw cuGraphLaunch": lambda: launch(handle, stream),

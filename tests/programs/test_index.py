@@ -165,4 +165,4 @@ def _conditions(x: View, i: Position) -> Any:
 def test_indices_that_programs_do_not_have(function: Any, message: str, note: str) -> None:
     with pytest.raises(pd.CompileError, match=message) as caught:
         pd.compile(pd.program(function))
-    assert note in (caught.value.note or "") and "line " in str(caught.value)
+    assert note in (caught.value.note or "") and "test_index.py:" in str(caught.value)

@@ -86,13 +86,13 @@ class OperationWriter:
     # -- locations
 
     @contextmanager
-    def at(self, place: str | Operation | Attribute) -> Iterator[None]:
+    def at(self, where: str | Operation | Attribute) -> Iterator[None]:
         """Give operations that are added in this context the location of a layer, of an operation of a source text, or
         of Python code. Errors name it too.
         """
-        if isinstance(place, str):
-            place = LayerLoc(self.filename, place)
-        self._locations.append(place.location if isinstance(place, Operation) else place)
+        if isinstance(where, str):
+            where = LayerLoc(self.filename, where)
+        self._locations.append(where.location if isinstance(where, Operation) else where)
         try:
             yield
         finally:
