@@ -11,9 +11,11 @@ import argparse
 import asyncio
 import concurrent.futures as cf
 import os
+import select
 import signal
 import sys
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -130,8 +132,10 @@ class Stress:
         """In the child, calls of the parent are cancelled unless they had ended, and new ones run."""
         a = b = np.full(1000, 2, np.float32)
         futures = [self.program.mul.submit(a, b) for _ in range(5)]
+        reads, writes = os.pipe()
         child = os.fork()
         if child == 0:
+            os.write(writes, b"1")
             signal.alarm(60)
             code = 1
             try:
@@ -139,7 +143,16 @@ class Stress:
                 code = int(not is_right or (self.program.mul.submit(a, b).result() != 4).any())
             finally:
                 os._exit(code)
-        assert os.waitpid(child, 0)[1] == 0, "the child"
+        os.close(writes)
+        has_left_fork = bool(select.select([reads], [], [], 60)[0])
+        os.close(reads)
+        if not has_left_fork:
+            os.kill(child, signal.SIGKILL)
+        status = os.waitpid(child, 0)[1]
+        if has_left_fork or sys.version_info >= (3, 12):
+            assert status == 0, "the child"
+        else:  # a lock that a thread which enters Python held at the fork is never released in the child
+            warnings.warn("CPython hung in fork: python/cpython#112275", stacklevel=1)
         for future in futures:
             assert (future.result() == 4).all()
 
