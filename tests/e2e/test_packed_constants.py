@@ -263,7 +263,7 @@ def mapped_bytes(path: Path) -> int:
     return found
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/smaps states what is in memory")
+@pytest.mark.skipif(sys.platform != "linux", reason="the system has no /proc/self/smaps")
 @pytest.mark.parametrize("name", ["f.pdx", "w.npz"])
 def test_mapped_pages_of_packed_weights_are_dropped(tmp_path: Path, name: str) -> None:
     rng = np.random.default_rng(7)

@@ -199,7 +199,9 @@ class Strip:
                 old = inner.let(memref.LoadOp.get(memory, [lane]))
                 new = self._resolve(inner, value, lane, copies)
                 inner.op(memref.StoreOp.get(inner.let(arith.SelectOp(was_active, new, old)), memory, [lane]))
-            goes_on = inner.let(arith.AndIOp(was_active, self._resolve(inner, condition.condition, lane, copies)))
+            # A choice, not a conjunction: the condition of a lane that has ended may be undefined.
+            holds, ended = self._resolve(inner, condition.condition, lane, copies), build.entry.constant(0, TRUTH)
+            goes_on = inner.let(arith.SelectOp(was_active, holds, ended))
             inner.op(memref.StoreOp.get(goes_on, active, [lane]))
             return goes_on
 

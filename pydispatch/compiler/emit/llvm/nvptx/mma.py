@@ -51,20 +51,20 @@ def _pointer(emitter: FunctionEmitter, memref: MemRef, base: str, offset: Index)
 
 
 def _sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], list[str]]:
-    """Return (places, values) of the accumulators."""
+    """Return the addresses of the accumulators, and their values."""
     count, type_ = memref.sizes[0], scalar(memref.element)
     assert isinstance(count, int)
-    places = [
+    addresses = [
         _pointer(emitter, memref, memref.aligned, emitter.body.plus(memref.offset, slot)) for slot in range(count)
     ]
     align = bit_width(memref.element) // 8
-    return places, [emitter.body.let(f"load {type_}, ptr {place}, align {align}") for place in places]
+    return addresses, [emitter.body.let(f"load {type_}, ptr {address}, align {align}") for address in addresses]
 
 
-def _write(emitter: FunctionEmitter, memref: MemRef, places: Sequence[str], values: Sequence[str]) -> None:
+def _write(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[str], values: Sequence[str]) -> None:
     type_, align = scalar(memref.element), bit_width(memref.element) // 8
-    for place, value in zip(places, values, strict=True):
-        emitter.body.emit(f"store {type_} {value}, ptr {place}, align {align}")
+    for address, value in zip(addresses, values, strict=True):
+        emitter.body.emit(f"store {type_} {value}, ptr {address}, align {align}")
 
 
 # Multiply-adds
@@ -102,12 +102,13 @@ def _run(emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: in
     assert isinstance(stride, int) and isinstance(other_stride, int)
     type_, size = scalar(memref.element), bit_width(memref.element) // 8
     if stride == 1:
-        place = _pointer(emitter, memref, base, step * other_stride + first)
+        address = _pointer(emitter, memref, base, step * other_stride + first)
         vector = f"<{run} x {type_}>"
-        wide = emitter.body.let(f"load {vector}, ptr {place}, align {min(WIDE, run * size)}{emitter.access(memref)}")
+        wide = emitter.body.let(f"load {vector}, ptr {address}, align {min(WIDE, run * size)}{emitter.access(memref)}")
         return [emitter.body.let(f"extractelement {vector} {wide}, i64 {i}") for i in range(run)]
-    places = [_pointer(emitter, memref, base, step * other_stride + (first + i) * stride) for i in range(run)]
-    return [emitter.body.let(f"load {type_}, ptr {place}, align {size}{emitter.access(memref)}") for place in places]
+    addresses = [_pointer(emitter, memref, base, step * other_stride + (first + i) * stride) for i in range(run)]
+    access = emitter.access(memref)
+    return [emitter.body.let(f"load {type_}, ptr {address}, align {size}{access}") for address in addresses]
 
 
 def _multiply_add(emitter: FunctionEmitter, accumulator: MemRef, lhs: str, rhs: str, sum_: str) -> str:
@@ -151,8 +152,8 @@ def _matrices(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
     else:
         row = body.times(body.low_bits(body.shift_right(lane, 3), 1), 8)
         column = body.plus(body.low_bits(lane, 7), next_)
-    place = _pointer(emitter, memref, memref.aligned, _offset(emitter, memref, row, column))
-    return body.let(f"addrspacecast ptr {place} to ptr addrspace(3)")
+    address = _pointer(emitter, memref, memref.aligned, _offset(emitter, memref, row, column))
+    return body.let(f"addrspacecast ptr {address} to ptr addrspace(3)")
 
 
 def _fragment(emitter: FunctionEmitter, memref: MemRef, base: str, row: int, column: int, turned: bool) -> list[str]:
@@ -161,14 +162,14 @@ def _fragment(emitter: FunctionEmitter, memref: MemRef, base: str, row: int, col
     turned: lines go across what a register holds.
     """
     offset = row * cast(int, memref.strides[0]) + column * cast(int, memref.strides[1])
-    place = base
+    address = base
     if offset:
-        place = emitter.body.let(
+        address = emitter.body.let(
             f"getelementptr inbounds {memory(memref.element)}, ptr addrspace(3) {base}, i64 {offset}"
         )
     type_, trans = "{ i32, i32, i32, i32 }", ".trans" if turned else ""
     name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{trans}.b16.p3"
-    four = emitter.intrinsic(name, type_, ("ptr addrspace(3)", place))
+    four = emitter.intrinsic(name, type_, ("ptr addrspace(3)", address))
     return [emitter.body.let(f"extractvalue {type_} {four}, {i}") for i in range(4)]
 
 

@@ -175,7 +175,7 @@ def _multiply_matrices(
             y = right[column] = right.get(column) or column_pair(k, column)
             factors = ((BYTES, y), (BYTES, x)) if is_transposed else ((BYTES, x), (BYTES, y))
             new_sums[row, column] = emitter.intrinsic(name, SUMS, (SUMS, old_sums[row, column]), *factors)
-        return [new_sums[place] for place in tiles]
+        return [new_sums[tile] for tile in tiles]
 
     start = ["zeroinitializer"] * len(tiles)
     if not fresh:
