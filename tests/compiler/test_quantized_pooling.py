@@ -3,6 +3,9 @@ numbers, and left alone elsewhere."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -86,6 +89,38 @@ def test_reductions_over_windows(arguments: tuple[str, str, tuple[int, int], str
     }[combine]  # fmt: skip
     got = pd.device("cpu").load(pd.compile(text, targets="cpu")).f(stored.view(np.int8))
     np.testing.assert_array_equal(np.asarray(got), expected)
+
+
+@pytest.mark.parametrize(
+    ("element", "expected"),
+    [
+        ("arith.maximumf %m, %s", lambda x, y: np.maximum(x, 0.25)),  # clamped
+        ("arith.mulf %m, %m", lambda x, y: x * x),
+        ("arith.addf %m, %other", lambda x, y: x + y),  # of elements of two tensors
+        ("arith.addf %s, %s", lambda x, y: np.full_like(x, 0.5)),  # of no element
+    ],
+)
+def test_maxima_of_other_functions_of_bytes_are_of_floats(element: str, expected: Callable[[Any, Any], Any]) -> None:
+    stored_type = f"tensor<4x{SIZE}xi8>"
+    text = (
+        program("maximumf", INFINITY, (1, 1), INFINITY)
+        .replace("%q: ", f"%p2: {stored_type}, %q: ", 1)
+        .replace("affine_map<(c, i) -> (c, i)>,", "affine_map<(c, i) -> (c, i)>, affine_map<(c, i) -> (c, i)>,", 1)
+        .replace(f"ins(%q : {stored_type})", f"ins(%q, %p2 : {stored_type}, {stored_type})")
+        .replace("%b: i8, %o", "%b: i8, %b2: i8, %o")
+        .replace(
+            "linalg.yield %m",
+            f"%other = arith.uitofp %b2 : i8 to f32\n      %e2 = {element} : f32\n      linalg.yield %e2",
+            1,
+        )
+    )
+    assert "arith.maxui" not in compile_to("dispatches", text, targets="cpu")
+    other, stored = np.random.default_rng(4).integers(0, 256, (2, 4, SIZE), np.uint8)
+    got = pd.device("cpu").load(pd.compile(text, targets="cpu")).f(other.view(np.int8), stored.view(np.int8))
+    numbers = expected((stored - np.float32(7)) / 4, other.astype(np.float32))
+    padded = np.pad(numbers, ((0, 0), (1, 1)), constant_values=-np.inf)
+    views = np.lib.stride_tricks.sliding_window_view(padded, WINDOW, 1)
+    np.testing.assert_array_equal(np.asarray(got), views.max(-1))
 
 
 def test_sums_that_f32_may_not_hold_exactly_are_sums_of_floats(monkeypatch: pytest.MonkeyPatch) -> None:

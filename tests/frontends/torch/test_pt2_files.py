@@ -117,6 +117,38 @@ def test_a_broken_file_is_an_error_that_says_where(what: str) -> None:
         written(changed("mlp", member, change))
 
 
+def _as_strided(json_: Any) -> list[Any]:
+    """The arguments of as_strided(x, size (2, 3), stride (1, 2), offset 1) in the model less_common."""
+    graph = json_["graph_module"]["graph"]
+    (node,) = (node for node in graph["nodes"] if node["target"] == "torch.ops.aten.as_strided.default")
+    return [argument["arg"] for argument in node["inputs"]]
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "message"),
+    [
+        (2, {"as_ints": [1]}, r"as_strided has the sizes \[2, 3\] and the strides \[1\]"),
+        (2, {"as_ints": [1, 2, 3]}, r"as_strided has the sizes \[2, 3\] and the strides \[1, 2, 3\]"),
+        (2, {"as_ints": [1, 1 << 40]}, "reads the elements 1 to 2199023255554 of a memory of 12"),
+        (3, {"as_int": -1}, "reads the elements -1 to 4 of a memory of 12"),
+    ],
+)
+def test_strides_that_leave_the_memory_of_a_tensor_are_refused(position: int, value: Any, message: str) -> None:
+    def change(json_: Any) -> None:
+        _as_strided(json_)[position].clear()
+        _as_strided(json_)[position].update(value)
+
+    with pytest.raises(pd.CompileError, match=message):
+        written(changed("less_common", MODEL, change))
+
+
+def test_the_layout_of_a_view_need_not_be_stated() -> None:
+    def change(json_: Any) -> None:
+        del json_["graph_module"]["graph"]["tensor_values"]["slice_1"]  # x[:, 0:3], whose determinant the model has
+
+    written(changed("less_common", MODEL, change)).verify()
+
+
 def test_archives_that_are_none() -> None:
     content = members("mlp")
     cases = [
