@@ -81,6 +81,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "all and any": (lambda x: (x > 0).all(axis=1) | (x > 1).any(axis=1), (F,)),
     "argmax": (lambda x: np.argmax(x, axis=1) * 10 + np.argmin(x, axis=1), (F,)),
     "argmax of all": (np.argmax, (F,)),
+    "argmax of equal elements, infinities and NaN": (
+        lambda x: np.argmax(x, axis=1) * 100 + np.argmin(x, axis=1),
+        (np.float32([[np.inf, -np.inf, -np.inf] * 30, [0.0, -0.0, 0.0] * 30, [-np.inf] * 90,
+                     [1.0, *[2.0] * 80, *[np.nan] * 9]]),),
+    ),
     "cumsum": (lambda x: np.cumsum(x, axis=1), (F,)),
     "reshape": (lambda x: x.reshape(2, -1, 3), (F,)),
     "reshape by sizes": (lambda x: x.reshape(x.shape[0] * 2, x.shape[1] // 2), (F,)),

@@ -10,14 +10,14 @@ from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import BOOL, F32, I64, DType, Kind
+from pydispatch.frontends.graph.dtypes import F32, I32, I64, U32, U64, DType, Kind
 from pydispatch.frontends.graph.sizes import Expr, Shape, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reals import Scalar, UnsupportedTypeError
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
-from pydispatch.frontends.ops.shapes import axes_of, reshape, scalar_parts
+from pydispatch.frontends.ops.shapes import axes_of, broadcast_to, reshape, scalar_parts
 
 Combine = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
 """Function combine(scalars, running values, elements) -> new running values."""
@@ -154,31 +154,28 @@ def variance(
 
 def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = False, dtype: DType = I64,
              last: bool = False) -> Tensor:  # fmt: skip
-    """Return the index of the "max" or "min" along an axis.
+    """Return the index of the "max" or "min" along an axis; -1 if it has no elements.
 
-    Of equal elements it is the first, or with `last` the last. NaN counts as beyond all numbers.
+    Of equal elements it is the first, or with `last` the last. NaN counts as beyond all numbers. Two reductions, of the
+    elements and then of the indices of those that equal the extreme, are vectorized on CPUs; one of pairs is not.
     """
     (axis,) = axes_of(builder, [axis], x.rank)
-    narrow = ew.convert(builder, x, F32) if x.dtype.is_bool else x
-    start = [builder.constant(least(narrow.dtype) if name == "max" else largest(narrow.dtype), narrow.dtype),
-             builder.constant(-1, dtype)]  # fmt: skip
+    size = x.shape[axis]
+    signed, unsigned = (I32, U32) if isinstance(size, int) and size < 1 << 31 else (I64, U64)
+    index = signed if last else unsigned  # -1 for no index is below all indices, or above all
+    values = ew.convert(builder, x, F32) if x.dtype.is_bool else x
+    extremes = broadcast_to(builder, reduce(builder, name, values, [axis], keep=True), x.shape)
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Replace (best, position) by an element that is better, or that is preferred among equal ones."""
-        (best, position), (value,) = running, elements
-        here = scalars.position(axis, dtype)
-        order = {"max": "gt", "min": "lt"}[name]
-        better = scalars.compare(order, value, best)
-        tied = scalars.compare("eq", value, best)
-        first = scalars.compare("lt", position, scalars.const(0, dtype))
-        replace = scalars.binary(
-            "or", better, scalars.binary("and", tied, first if not last else scalars.const(True, BOOL))
-        )
-        if value.dtype.is_float:
-            is_nan, was_nan = scalars.unary("is_nan", value), scalars.unary("is_nan", best)
-            new_nan = is_nan if last else scalars.binary("and", is_nan, scalars.unary("not", was_nan))
-            replace = scalars.binary("or", new_nan, scalars.binary("and", replace, scalars.unary("not", was_nan)))
-        return [scalars.select(replace, value, best), scalars.select(replace, here, position)]
+        """Combine the running index with that of an element, if the element equals the extreme."""
+        value, extreme = elements
+        is_extreme = scalars.compare("eq", value, extreme)
+        if value.dtype.is_float:  # NaN equals nothing, and is the extreme wherever it occurs
+            is_extreme = scalars.binary("or", is_extreme, scalars.unary("is_nan", value))
+        here = scalars.select(is_extreme, scalars.position(axis, index), scalars.const(none, index))
+        return [scalars.binary("max" if last else "min", running[0], here)]
 
-    _, result = reduce_with(builder, [narrow], start, [axis], combine)
+    none = -1 if last else largest(index)
+    (result,) = reduce_with(builder, [values, extremes], [builder.constant(none, index)], [axis], combine)
+    result = ew.convert(builder, ew.convert(builder, result, signed), dtype)
     return kept_axes(builder, result, x, [axis]) if keep else result
