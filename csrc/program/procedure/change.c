@@ -10,8 +10,13 @@
 // list of saved ranges, which every reader walks, stays short.
 enum { kMaxChanges = 1024 };
 
-// Changes save at most 1/4 of the bytes of a global; beyond that a copy of the global costs little more.
+// The changes of one call save at most 1/4 of the bytes of a global; beyond that a copy of the global costs little
+// more.
 enum { kMaxSavedShare = 4 };
+
+// Saved ranges that are read at once. They are on the stack, so that restoring a global needs no memory; with fewer, a
+// device is read more often.
+enum { kRangesAtOnce = 256 };
 
 // The saved old bytes of what was changed in place: of one range, or of rows.
 struct pyd_change_s {
@@ -21,6 +26,7 @@ struct pyd_change_s {
   pyd_tensor_t* saved;
   pyd_tensor_t* positions;  // of the rows; NULL for a range
   uint64_t bytes;           // of the tensor that has the rows
+  uint64_t saved_bytes;     // of the owner, by this change and those before it
 };
 
 bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor) {
@@ -49,11 +55,31 @@ static bool is_shared_with_global_only(const pyd_state_t* state, const pyd_tenso
   return shared_global == owner || shared_global == tensor || pyd_tensor_is_single(shared_global);
 }
 
+// Returns how many bytes of |owner| the call has saved so far. The caller holds one of the mutexes.
+static uint64_t count_saved_bytes(const pyd_state_t* state, const pyd_tensor_t* owner) {
+  const pyd_change_t* change = state->changes;
+  while (change && change->owner != owner) change = change->next;
+  return change ? change->saved_bytes : 0;
+}
+
+// Returns whether the call may change |bytes| bytes of |tensor| in place after saving them as |count| changes, and
+// notes that the state is changing if so. The caller holds |changing|.
+static bool begin_changes(pyd_state_t* state, const pyd_tensor_t* tensor, uint32_t count, uint64_t bytes) {
+  pthread_mutex_lock(&state->mutex);
+  bool is_possible = state->change_count + count <= kMaxChanges &&
+                     count_saved_bytes(state, pyd_tensor_owner(tensor)) + bytes <= tensor->bytes / kMaxSavedShare &&
+                     is_shared_with_global_only(state, tensor);
+  if (is_possible) state->is_changing = true;
+  pthread_mutex_unlock(&state->mutex);
+  return is_possible;
+}
+
 // Adds |change|, with its references, to those of the call. The caller holds |changing|.
 static pyd_status_t add_change(pyd_state_t* state, pyd_change_t change) {
   pyd_change_t* added = malloc(sizeof(*added));
   if (!added) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to note a change of a global");
   *added = change;
+  added->saved_bytes = count_saved_bytes(state, change.owner) + change.saved->bytes;
   pthread_mutex_lock(&state->mutex);
   added->next = state->changes;
   state->changes = added;
@@ -80,11 +106,7 @@ pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const py
   uint64_t written = 0;
   for (uint32_t i = 0; i < count; ++i) written += ranges[i].bytes;
   pthread_mutex_lock(&state->changing);
-  pthread_mutex_lock(&state->mutex);
-  bool is_possible = state->change_count + count <= kMaxChanges && written <= tensor->bytes / kMaxSavedShare &&
-                     is_shared_with_global_only(state, tensor);
-  if (is_possible) state->is_changing = true;
-  pthread_mutex_unlock(&state->mutex);
+  bool is_possible = begin_changes(state, tensor, count, written);
   pyd_tensor_t* changed = NULL;
   pyd_status_t status = PYD_STATUS_OK;
   if (is_possible) status = pyd_tensor_view(tensor, 0, false, shape, &changed);
@@ -118,11 +140,7 @@ pyd_status_t pyd_state_save_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_t
   }
   pyd_status_t status = PYD_STATUS_OK;
   pthread_mutex_lock(&state->changing);
-  pthread_mutex_lock(&state->mutex);
-  bool is_possible = state->change_count < kMaxChanges && saved->bytes <= tensor->bytes / kMaxSavedShare &&
-                     is_shared_with_global_only(state, tensor);
-  if (is_possible) state->is_changing = true;
-  pthread_mutex_unlock(&state->mutex);
+  bool is_possible = begin_changes(state, tensor, 1, saved->bytes);
   if (is_possible) status = pyd_tensor_view(tensor, 0, true, pyd_tensor_shape(tensor), out_tensor);
   if (is_possible && pyd_ok(status)) {
     const pyd_change_t change = {.owner = pyd_tensor_owner(tensor),
@@ -154,14 +172,14 @@ pyd_status_t pyd_state_change_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd
   return is_possible ? pyd_tensor_view(tensor, 0, true, shape, out_tensor) : PYD_STATUS_OK;
 }
 
-// Reads the positions of the rows of |change| into |out_rows|.
-static pyd_status_t read_positions(const pyd_change_t* change, int64_t* out_rows) {
+// Reads |count| positions of the rows of |change|, from number |first| on.
+static pyd_status_t read_positions(const pyd_change_t* change, uint64_t first, uint64_t count, int64_t* out_rows) {
   const pyd_tensor_t* positions = change->positions;
   const pyd_device_memory_t* device = positions->memory.device;
+  uint64_t offset = first * sizeof(*out_rows), bytes = count * sizeof(*out_rows);
   if (device)
-    return device->read(device->self, pyd_tensor_owner(positions)->block, positions->offset, out_rows,
-                        positions->bytes);
-  memcpy(out_rows, positions->data, positions->bytes);
+    return device->read(device->self, pyd_tensor_owner(positions)->block, positions->offset + offset, out_rows, bytes);
+  memcpy(out_rows, positions->data + offset, (size_t)bytes);
   return PYD_STATUS_OK;
 }
 
@@ -170,46 +188,37 @@ static uint64_t count_ranges(const pyd_change_t* change) {
   return change->positions ? count_positions(change->positions) : 1;
 }
 
-// Lists the ranges of bytes that |change| has saved, in the order of their bytes in |change->saved|. Rows outside of
-// the tensor, where updates write nothing, have no bytes.
-static pyd_status_t list_ranges(const pyd_change_t* change, pyd_range_t* out_ranges) {
+// Lists the ranges of bytes that |change| has saved, from number |first| on, at most kRangesAtOnce. Their order is that
+// of their bytes in |change->saved|. Rows outside of the tensor, where updates write nothing, have no bytes.
+static pyd_status_t list_ranges(const pyd_change_t* change, uint64_t first, pyd_range_t* out_ranges,
+                                uint64_t* out_count) {
+  uint64_t count = count_ranges(change), row_bytes = change->saved->bytes / count;
+  *out_count = count - first < kRangesAtOnce ? count - first : kRangesAtOnce;
   if (!change->positions) {
     *out_ranges = (pyd_range_t){change->offset, change->saved->bytes};
     return PYD_STATUS_OK;
   }
-  uint64_t count = count_positions(change->positions), row_bytes = count ? change->saved->bytes / count : 0;
-  if (!count) return PYD_STATUS_OK;
-  int64_t* rows = malloc((size_t)count * sizeof(*rows));
-  if (!rows) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu positions", (unsigned long long)count);
-  pyd_status_t status = read_positions(change, rows);
-  for (uint64_t i = 0; i < count && pyd_ok(status); ++i) {
+  int64_t rows[kRangesAtOnce];
+  pyd_status_t status = read_positions(change, first, *out_count, rows);
+  for (uint64_t i = 0; i < *out_count && pyd_ok(status); ++i) {
     bool is_inside = rows[i] >= 0 && (uint64_t)rows[i] < change->bytes / row_bytes;
     out_ranges[i] = is_inside ? (pyd_range_t){(uint64_t)rows[i] * row_bytes, row_bytes} : (pyd_range_t){0, 0};
   }
-  free(rows);
   return status;
-}
-
-// Returns an array for |count| ranges, or NULL with an error.
-static pyd_range_t* allocate_ranges(uint64_t count, pyd_status_t* out_status) {
-  pyd_range_t* ranges = calloc((size_t)count + 1, sizeof(*ranges));
-  *out_status = ranges ? PYD_STATUS_OK
-                       : pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu saved ranges of a global",
-                                         (unsigned long long)count);
-  return ranges;
 }
 
 // Writes what |change| has saved to |target|, whose bytes are those of the changed block.
 static pyd_status_t restore(const pyd_change_t* change, const pyd_tensor_t* target) {
-  pyd_status_t status;
-  uint64_t count = count_ranges(change), size = count ? change->saved->bytes / count : 0;
-  pyd_range_t* ranges = allocate_ranges(count, &status);
-  if (!ranges) return status;
-  status = list_ranges(change, ranges);
-  for (uint64_t i = 0; i < count && pyd_ok(status); ++i) {
-    status = pyd_tensor_move(change->saved, i * size, target, ranges[i].offset, ranges[i].bytes);
+  pyd_status_t status = PYD_STATUS_OK;
+  uint64_t count = count_ranges(change), listed = 0;
+  for (uint64_t first = 0; first < count && pyd_ok(status); first += listed) {
+    pyd_range_t ranges[kRangesAtOnce];
+    status = list_ranges(change, first, ranges, &listed);
+    for (uint64_t i = 0; i < listed && pyd_ok(status); ++i) {
+      uint64_t saved_offset = (first + i) * (change->saved->bytes / count);
+      status = pyd_tensor_move(change->saved, saved_offset, target, ranges[i].offset, ranges[i].bytes);
+    }
   }
-  free(ranges);
   return status;
 }
 
@@ -221,17 +230,24 @@ static int compare_offsets(const void* lhs, const void* rhs) {
 // Lists the ranges of bytes that were changed in the memory of |source|, in ascending order of their offsets.
 static pyd_status_t list_changes(const pyd_state_t* state, const pyd_tensor_t* source, pyd_range_t** out_ranges,
                                  uint64_t* out_count) {
+  *out_ranges = NULL;
+  *out_count = 0;
   const pyd_tensor_t* owner = pyd_tensor_owner(source);
-  pyd_status_t status;
-  uint64_t count = 0, listed = 0;
+  uint64_t count = 0, position = 0;
   for (const pyd_change_t* change = state->changes; change; change = change->next) {
     if (change->owner == owner) count += count_ranges(change);
   }
-  pyd_range_t* ranges = allocate_ranges(count, &status);
+  pyd_range_t* ranges = calloc((size_t)count + 1, sizeof(*ranges));
+  if (!ranges) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu saved ranges of a global",
+                           (unsigned long long)count);
+  }
+  pyd_status_t status = PYD_STATUS_OK;
   for (const pyd_change_t* change = state->changes; change && pyd_ok(status); change = change->next) {
-    if (change->owner != owner) continue;
-    status = list_ranges(change, ranges + listed);
-    listed += count_ranges(change);
+    uint64_t range_count = change->owner == owner ? count_ranges(change) : 0, listed = 0;
+    for (uint64_t first = 0; first < range_count && pyd_ok(status); first += listed, position += listed) {
+      status = list_ranges(change, first, ranges + position, &listed);
+    }
   }
   if (!pyd_ok(status)) {
     free(ranges);
@@ -294,7 +310,7 @@ void pyd_state_undo_changes(pyd_state_t* state) {
   for (const pyd_change_t* change = state->changes; change; change = change->next) {
     pyd_status_t status = restore(change, change->owner);
     if (pyd_ok(status)) continue;
-    pyd_status_free(status);  // the device is lost, or there is no memory: the values are lost, too
+    pyd_status_free(status);  // the device is lost, and the values with it
     for (uint32_t i = 0; i < state->program->global_count; ++i) {
       if (pyd_state_has_changed(state, state->globals[i].tensor)) pyd_cell_clear(&state->globals[i]);
     }
