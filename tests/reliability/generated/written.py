@@ -166,13 +166,17 @@ class Functions(ABC):
 
     def _evaluated(self, text: str, arrays: Sequence[Array], exact: bool) -> list[Array]:
         """Return the results of a line as `evaluate`, not cached."""
-        given = {f"a{n}": self.tensor(array) for n, array in enumerate(arrays)}
-        text = text.format(*given)
+        tensors = {f"a{n}": self.tensor(array) for n, array in enumerate(arrays)}
+        text = text.format(*tensors)
         try:
-            made = eval(text.replace("float32", "float64") if exact else text, {**self.space(exact), **given})
+            made = self.results(text.replace("float32", "float64") if exact else text, tensors, exact)
         except self.refusals as error:
             raise ValueError(str(error)) from None
         return [self.array(x) for x in (made if isinstance(made, (tuple, list)) else [made])]
+
+    def results(self, text: str, tensors: Mapping[str, Any], exact: bool) -> Any:
+        """Return the results of a line for tensors with the names that it uses. exact: constants have 64-bit floats."""
+        return eval(text, {**self.space(exact), **tensors})
 
     def generate(self, rng: random.Random) -> Program:
         """Return a random function, called with two sizes where a call decides the first one."""
