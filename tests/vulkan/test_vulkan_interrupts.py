@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import signal
 import subprocess
 import threading
@@ -15,6 +16,8 @@ import pytest
 from vulkan_programs import MUL, PUSH, binary, buffers, export, source
 
 import pydispatch as pd
+from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder
+from pydispatch.runtime.devices.vulkan.recorded_buffer import free_garbage
 
 HOOK = """
 #include <signal.h>
@@ -138,3 +141,24 @@ def test_an_exception_of_another_thread(hooked: Hooked, program: Any) -> None:
     assert hooked.disarm()
     helper.join()
     np.testing.assert_array_equal(np.asarray(program.mul(A, A)), A * A)
+
+
+def test_an_exception_while_commands_are_recorded(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def barrier(recorder: CommandBufferRecorder, host: bool = False) -> None:
+        recorder.temporary(512)
+        raise TimeoutError("from the handler")
+
+    context = device._context
+    x, y = device.upload(np.arange(4096, dtype=np.float32)), device.empty(4096)
+    with context.lock:
+        free_garbage(context)
+    live = device.memory()["live_blocks"]
+    with monkeypatch.context() as patch:
+        patch.setattr(CommandBufferRecorder, "barrier", barrier)
+        with pytest.raises(TimeoutError, match="from the handler"):
+            context.copy(x.memory.block, y.memory.block, x.nbytes)
+    gc.collect()
+    assert len(context.garbage) == 1, "the command buffer"
+    assert device.memory()["live_blocks"] == live
+    context.copy(x.memory.block, y.memory.block, x.nbytes)
+    np.testing.assert_array_equal(y.download(), x.download())

@@ -132,7 +132,8 @@ class DeviceMemory:
         self.context, self.block, self.size = context, block, size
 
     def __del__(self) -> None:
-        self.context.release(self.block)
+        if hasattr(self, "size"):  # a signal handler's exception can leave __init__ anywhere
+            self.context.release(self.block)
 
     @property
     def device_name(self) -> str:

@@ -38,13 +38,14 @@ class Modules:
     """Kernels of a program by (executable, ordinal of the export), and the modules that contain them."""
 
     def __init__(self, context: Context) -> None:
-        self.context = context
-        context.modules.add(self)
         self.kernels: dict[tuple[int, int], CudaKernel] = {}  # (executable, export) → kernel
         self.handles: list[Any] = []
+        self.context = context
+        context.modules.add(self)
 
     def __del__(self) -> None:
-        self.destroy()
+        if hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
+            self.destroy()
 
     def load(self, executable: Executable, parts: PtxParts, pieces: Sequence[bytes]) -> None:
         """Load an executable. pieces: its modules, with imports resolved.

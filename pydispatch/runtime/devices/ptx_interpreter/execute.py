@@ -68,7 +68,8 @@ class Executor(execute.Executor):
         self.loaded: list[Loaded] = []
 
     def __del__(self) -> None:
-        self.context.released_modules.extend(self.loaded)
+        if hasattr(self, "loaded"):  # a signal handler's exception can leave __init__ anywhere
+            self.context.released_modules.extend(self.loaded)
 
     def keep(self, data: PlanData) -> Record:
         return SeparateTransients(data, self.alignments)

@@ -79,7 +79,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         try:
             recorder.commands(record.commands, blocks, constants, patterns, self.executables, timed, host)
         except BaseException:
-            recorder.abandon()
+            recorder.recorded.release()
             raise
         return recorder.finish()
 

@@ -63,11 +63,11 @@ class Executables:
     """Kernels of a program by (executable, ordinal of the export), with the driver objects that they need."""
 
     def __init__(self, context: LogicalDevice) -> None:
-        self.context = context
         self.kernels: dict[tuple[int, int], VulkanKernel] = {}  # (executable, export) -> kernel
         self.modules: list[Any] = []
         # (bindings, constants) -> (layout of the descriptor set, layout of the pipeline).
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self.context = context
 
     def load(self, executable: Executable, parts: SpirvParts, modules: Sequence[bytes]) -> None:
         """Create the pipelines of one executable. All checks precede the first call of a driver.
@@ -258,7 +258,8 @@ class Executables:
         self.kernels, self.modules, self.layouts = {}, [], {}
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not is_finalizing():  # then the modules of Python are empty, and the process ends the device
+        # When the interpreter ends, the modules of Python are empty, and the process ends the device.
+        if not is_finalizing() and hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
             self.release()
 
 

@@ -37,12 +37,9 @@ class CommandBufferRecorder:
         self.arena = api.Arena()
         if context.garbage:
             free_garbage(context)
-        self.buffer = self._allocate()
-        self.sets: list[tuple[Any, Any, int]] = []  # descriptor sets: (pool, array of sets, count)
-        self.blocks: list[Block] = []  # memory that the recording owns
+        self.recorded = RecordedBuffer(context, self._allocate())
+        self.buffer = self.recorded.buffer
         self.stages = 0  # pipeline stages of the commands since the last barrier
-        self.queries: Any = None
-        self.watches: list[tuple[Any, VulkanKernel]] = []  # words in which kernels report loops that ended early
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
@@ -92,7 +89,7 @@ class CommandBufferRecorder:
     def temporary(self, size: int) -> Block:
         """Acquire memory that lives as long as the recording."""
         block = self.context.pool.acquire(size)
-        self.blocks.append(block)
+        self.recorded.blocks.append(block)
         return block
 
     def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
@@ -106,7 +103,7 @@ class CommandBufferRecorder:
         # What the fill command cannot express is copied from a block that holds the pattern many times.
         length = min(-(-size // 8) * 8, _PATTERN_BYTES)
         block = self.context.staging.acquire(length)
-        self.blocks.append(block)
+        self.recorded.blocks.append(block)
         self.ffi.memmove(block.pointer, word * (length // 8), length)
         count = -(-size // length)
         regions = self.arena.array("VkBufferCopy", count)
@@ -170,16 +167,16 @@ class CommandBufferRecorder:
                 from_, to = _block(blocks, source.buffer), _block(blocks, target.buffer)
                 self.copy_within(from_, source.offset, to, target.offset, source.size)
             if timed:
-                self.calls.vkCmdWriteTimestamp(self.buffer, _BOTTOM, self.queries, index + 1)
+                self.calls.vkCmdWriteTimestamp(self.buffer, _BOTTOM, self.recorded.queries, index + 1)
 
     def _begin_timestamps(self, count: int) -> None:
         """Create a query pool for `count` commands, and record the first timestamp."""
         create = self.arena.new("VkQueryPoolCreateInfo", queryType=api.TIMESTAMP_QUERY, queryCount=count + 1)
         handle = self.ffi.new("VkQueryPool*")
         api.check(self.calls.vkCreateQueryPool(self.context.handle, create, self.ffi.NULL, handle), "vkCreateQueryPool")
-        self.queries = handle[0]
-        self.calls.vkCmdResetQueryPool(self.buffer, self.queries, 0, count + 1)
-        self.calls.vkCmdWriteTimestamp(self.buffer, _TOP, self.queries, 0)
+        self.recorded.queries = handle[0]
+        self.calls.vkCmdResetQueryPool(self.buffer, self.recorded.queries, 0, count + 1)
+        self.calls.vkCmdWriteTimestamp(self.buffer, _TOP, self.recorded.queries, 0)
 
     def _descriptors(
         self, commands: Sequence[Command], blocks: Sequence[Block | None], executables: Executables, constants: bytes
@@ -222,7 +219,7 @@ class CommandBufferRecorder:
     def _spilled(self, words: bytes) -> tuple[Block, int, int]:
         """Copy constants into memory that lives as long as the recording, and return (block, offset, bytes)."""
         block = self.context.staging.acquire(len(words))
-        self.blocks.append(block)
+        self.recorded.blocks.append(block)
         self.ffi.memmove(block.pointer, words, len(words))
         return block, 0, len(words)
 
@@ -232,11 +229,11 @@ class CommandBufferRecorder:
         `emit/spirv/iterations.py` of the compiler defines the words.
         """
         block = self.context.staging.acquire(8)
-        self.blocks.append(block)
+        self.recorded.blocks.append(block)
         words = self.ffi.cast("uint32_t*", block.pointer)
         words[0], words[1] = 0, 2
         if self.context.ends_loops:
-            self.watches.append((words, kernel))
+            self.recorded.watches.append((words, kernel))
         return block, 0, 8
 
     def _bindable_range(
@@ -275,7 +272,7 @@ class CommandBufferRecorder:
             pool = self.context.descriptors.allocate(
                 layouts[first : first + count], sets, sum(bindings[first : first + count])
             )
-            self.sets.append((pool, sets, count))
+            self.recorded.sets.append((pool, sets, count))
             result += [sets[i] for i in range(count)]
             first += count
         return result
@@ -309,14 +306,7 @@ class CommandBufferRecorder:
         """End the recording and return it. Its last barrier makes the results visible to the host."""
         self.barrier(host=True)
         api.check(self.calls.vkEndCommandBuffer(self.buffer), "vkEndCommandBuffer")
-        recorded = RecordedBuffer(self.context, self.buffer, self.sets, self.blocks)
-        recorded.queries, recorded.watches = self.queries, self.watches
-        return recorded
-
-    def abandon(self) -> None:
-        """Release all resources of the recording after an error."""
-        self.calls.vkEndCommandBuffer(self.buffer)
-        RecordedBuffer(self.context, self.buffer, self.sets, self.blocks).queries = self.queries
+        return self.recorded
 
 
 def _block(blocks: Sequence[Block | None], buffer: int) -> Block:

@@ -14,17 +14,26 @@ from pydispatch.runtime.devices.vulkan.pipelines import VulkanKernel
 
 
 class RecordedBuffer:
-    """Recorded command buffer with the resources that it refers to. The submitting call holds it until it completes."""
+    """Command buffer with the resources that its commands refer to. The submitting call holds it until it completes.
+
+    It owns the resources from the first command on, so that an exception at any time releases them.
+
+    Attributes:
+        sets: Descriptor sets: (pool, array of sets, count).
+        blocks: Memory that the recording owns.
+        queries: Query pool of the timestamps, or None.
+        watches: Words in which kernels report loops that ended early.
+    """
 
     __slots__ = ("__weakref__", "blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
 
-    def __init__(
-        self, context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], blocks: list[Block]
-    ) -> None:
-        self.context, self.buffer, self.sets, self.blocks = context, buffer, sets, blocks
-        self.submission: Submission = context.new_submission(buffer)
+    def __init__(self, context: LogicalDevice, buffer: Any) -> None:
+        self.sets: list[tuple[Any, Any, int]] = []
+        self.blocks: list[Block] = []
         self.queries: Any = None
-        self.watches: list[tuple[Any, VulkanKernel]] = []  # words that kernels set when a loop was cut short
+        self.watches: list[tuple[Any, VulkanKernel]] = []
+        self.context, self.buffer = context, buffer
+        self.submission: Submission = context.new_submission(buffer)
         self.epoch = context.pool.epoch
         context.recordings.add(self)
 
@@ -53,7 +62,8 @@ class RecordedBuffer:
                 self.context.release(block)
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not is_finalizing():  # then the modules of Python are empty, and the process ends the device
+        # When the interpreter ends, the modules of Python are empty, and the process ends the device.
+        if not is_finalizing() and hasattr(self, "buffer"):  # a signal handler's exception can leave __init__ anywhere
             self.release()
 
 

@@ -79,9 +79,9 @@ class Kernels:
     """Kernels of a program by (executable, ordinal of the export)."""
 
     def __init__(self, context: LogicalDevice) -> None:
-        self.context = context
         self.kernels: dict[tuple[int, int], WebGPUKernel] = {}
         self.handles: list[tuple[Any, Any]] = []  # (release function, object)
+        self.context = context
 
     def release(self) -> None:
         """Hand shaders and pipelines to the garbage of the device, which releases them later."""
@@ -89,7 +89,8 @@ class Kernels:
         self.context.garbage.extend(handles)
 
     def __del__(self) -> None:
-        self.release()
+        if hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
+            self.release()
 
     def load(self, executable: Executable, parts: WgslParts, codes: Sequence[bytes]) -> None:
         """Create the shader modules of one executable; pipelines are created on first use, because drivers compile

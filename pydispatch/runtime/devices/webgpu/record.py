@@ -48,11 +48,11 @@ class RecordedPlan:
     __slots__ = ("__weakref__", "blocks", "context", "groups", "marks", "pieces")
 
     def __init__(self, context: LogicalDevice) -> None:
-        self.context = context
         self.pieces: list[Any] = []
         self.blocks: list[Block] = []  # memory of its own
         self.groups: list[Any] = []  # bind groups, which the plan owns
         self.marks: list[int] = []  # the number of pieces after each command, where they are timed
+        self.context = context
         context.recordings.add(self)
 
     def release(self) -> None:
@@ -64,7 +64,8 @@ class RecordedPlan:
             self.context.release(block)
 
     def __del__(self) -> None:
-        self.release()
+        if hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
+            self.release()
 
     def run(self, what: str, host: HostCommands | None = None) -> None:
         """Submit the whole recording. host: calls host commands. what: begins error messages."""
