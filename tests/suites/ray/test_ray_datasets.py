@@ -118,7 +118,7 @@ def test_fixed_batch_sizes(cluster: Cluster, artifact: pd.Artifact) -> None:
 
 
 def test_errors_say_what_is_wrong(cluster: Cluster, artifact: pd.Artifact) -> None:
-    with pytest.raises(Exception, match="there is no 'x' among the columns id"):
+    with pytest.raises(Exception, match="inputs: there is no column 'x'; there are: id"):
         predict(ray.data.range(10), artifact, constants={"w": W}).take_all()
     with pytest.raises(Exception, match="expected an array of float32 with 10 rows, got float64"):
         wide = {"inputs": lambda batch: {"x": np.zeros((10, 8))}}
