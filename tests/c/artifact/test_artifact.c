@@ -88,6 +88,7 @@ static void test_file(size_t size, bool is_copy) {
   CHECK(!pyd_file_is_mapped(&map, (pyd_span_t){bytes, 1}) && !pyd_file_is_mapped(&map, (pyd_span_t){NULL, 0}));
   if (!is_copy) {  // dropped pages are read again
     pyd_file_drop_pages(a->data);
+    pyd_file_drop_pages((pyd_span_t){a->data.data, 1});  // less than a page
     CHECK(pyd_ok(pyd_artifact_verify(a)));
   }
   CHECK(pyd_artifact_find(artifact, "b", 1) == pyd_artifact_member(artifact, 1));
@@ -158,6 +159,13 @@ static void test_files_that_cannot_be_read(void) {
   status = pyd_file_map("/", &map);
   CHECK(pyd_status_code(status) == PYD_CODE_SYSTEM && strstr(pyd_status_text(status), kFolder));
   pyd_status_free(status);
+  char path[] = "/tmp/pydispatch-test-XXXXXX";
+  int fd = mkstemp(path);
+  CHECK(fd >= 0 && close(fd) == 0);
+  status = pyd_file_map(path, &map);
+  CHECK(pyd_status_code(status) == PYD_CODE_CORRUPT && strstr(pyd_status_text(status), "' is empty"));
+  pyd_status_free(status);
+  unlink(path);
 }
 
 // A local header that no directory leads to: whoever asks for one may give any offset.

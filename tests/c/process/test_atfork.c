@@ -48,6 +48,9 @@ static bool check_order(void) {
   pyd_process_atfork_remove(&a);
   good &= fork_sees("<d>d", "<d");
   pyd_process_atfork_remove(&d);
+  pyd_status_free(pyd_process_atfork_add(&a, NULL, parent, child));
+  good &= fork_sees(">a", "ca");
+  pyd_process_atfork_remove(&a);
   return good && fork_sees("", "");
 }
 

@@ -79,6 +79,25 @@ static void test_large_reuse(void) {
   pyd_pool_destroy(pool);
 }
 
+// Of the free blocks that fit, the smallest one is taken. A limit below what is in use refuses new blocks alone.
+static void test_best_fit(void) {
+  enum { MIB = 1 << 20 };
+  static const size_t kSizes[] = {20 * MIB, 18 * MIB, 20 * MIB, 24 * MIB};
+  pyd_pool_t* pool = make_pool(UINT64_MAX);
+  void *blocks[4], *best, *other;
+  for (int i = 0; i < 4; ++i) CHECK_OK(pyd_pool_acquire(pool, kSizes[i], &blocks[i]));
+  for (int i = 0; i < 4; ++i) pyd_pool_release(pool, blocks[i]);
+  CHECK_OK(pyd_pool_acquire(pool, 16 * MIB, &best));
+  CHECK(best == blocks[1]);
+  pyd_pool_set_limit(pool, 1);
+  CHECK_OK(pyd_pool_acquire(pool, 24 * MIB, &other));
+  CHECK(other == blocks[3]);
+  CHECK_REFUSED(pyd_pool_acquire(pool, 64, &blocks[0]), OUT_OF_MEMORY, "of the device's limit of 1 are in use");
+  pyd_pool_release(pool, best);
+  pyd_pool_release(pool, other);
+  pyd_pool_destroy(pool);
+}
+
 // What is free counts towards the limit until it is missing.
 static void test_limit(void) {
   pyd_pool_t* pool = make_pool(1 << 30);
@@ -112,6 +131,9 @@ static void test_pages(void) {
     memset(bytes - PYD_PAGES_FRONT, 0xFF, size + PYD_PAGES_FRONT);
     pyd_pages_unmap(memory, size);
   }
+  void* none = &none;
+  CHECK_REFUSED(pyd_pages_map(SIZE_MAX - PYD_PAGES_UNIT, 0, &none), OUT_OF_MEMORY, "the system has no 184467440737");
+  CHECK(!none);
 }
 
 enum { THREADS = 4, SLOTS = 64, ROUNDS = PYD_HAS_TSAN ? 4000 : 20000 };  // TSAN runs them several times
@@ -158,15 +180,19 @@ static void test_poison(void) {
       pyd_pool_release(pool, block);
     }
   }
+  void* none;
+  CHECK_REFUSED(pyd_pool_acquire(pool, SIZE_MAX, &none), OUT_OF_MEMORY, "no memory for a buffer");
   pyd_pool_destroy(pool);
   setenv("PYDISPATCH_CHECK", "poisson", 1);
   pyd_status_t status = pyd_pool_create(0, &pool);
   CHECK(pyd_status_code(status) == PYD_CODE_INVALID_ARGUMENT && !pool);
   pyd_status_free(status);
-  unsetenv("PYDISPATCH_CHECK");
-  pool = make_pool(0);
-  CHECK(!pyd_pool_is_poisoned(pool));
-  pyd_pool_destroy(pool);
+  for (int is_set = 1; is_set >= 0; --is_set) {
+    CHECK((is_set ? setenv("PYDISPATCH_CHECK", "", 1) : unsetenv("PYDISPATCH_CHECK")) == 0);
+    pool = make_pool(0);
+    CHECK(!pyd_pool_is_poisoned(pool));
+    pyd_pool_destroy(pool);
+  }
 }
 
 // A block that fits the limit is there for one thread, whatever others attempt that does not fit, and while they
@@ -204,6 +230,7 @@ int main(void) {
     test_poison();
     test_sizes();
     test_large_reuse();
+    test_best_fit();
     test_limit();
     test_pages();
   }

@@ -1,8 +1,10 @@
 // links: base platform elf fatelf artifact imports executable memory plugin sched process program api standalone
+// flags: -Wl,--wrap=malloc,--wrap=realloc
 // The manifest as C reads it: what is taken from it, and what is refused.
 #include "standalone/manifest.h"
 
 #include "program/builder.h"
+#include "standalone/no_memory.h"
 
 #define VARIANT "\"name\":\"v\",\"member\":\"m\",\"format\":\"f\",\"alignment\":64,\"requires\":[]"
 #define WITH(variant) "{\"pydispatch\":{\"format\":1},\"executables\":[{\"name\":\"e\",\"variants\":[{" variant "}]}]}"
@@ -18,7 +20,7 @@ static bool is(pyd_string_t text, const char* expected) {
 static void test_taken(void) {
   pyd_manifest_t m;
   CHECK_OK(read(
-      " { \"more\" : [1, -2.5e+3, 0, {\"a\":[]}, true, null, \"\\u0041\"],\n\"executables\":[{\"exports\":[\"x\"],\"name\":\"\\u00e9\\ud83d\\ude00\\n\\\"\","
+      " { \"more\" : [1, -2.5e+3, 0, {\"a\":[]}, true, false, null, 1E5, \"\\u0041\\u00Fe\\u20ac\\ue000\"],\n\"executables\":[{\"exports\":[\"x\"],\"name\":\"\\u00e9\\ud83d\\ude00\\n\\\"\","
       "\"variants\":[{" VARIANT
       ",\"contracts\":[0,null,7],\"dynamic\":true},{\"requires\":[\"avx2\",\"fma\"],\"alignment\":1,"
       "\"format\":\"\",\"member\":\"\",\"name\":\"w\",\"contracts\":[]}]},{\"variants\":[],\"name\":\"\"}],\"pydispatch\":{\"format\":1}} \r\n\t",
@@ -58,6 +60,11 @@ static void test_refused(void) {
       {"{\"a\":\"\n\"}", "the end of a string"},
       {"{\"a\":\"\\x\"}", "an escape"},
       {"{\"a\":\"\\u00g0\"}", "four hexadecimal digits"},
+      {"{\"a\":\"\\u00 0\"}", "four hexadecimal digits"},
+      {"{\"a\":\"\\u00:0\"}", "four hexadecimal digits"},
+      {"{\"a\":\"\\ud800\\u00g0\"}", "four hexadecimal digits"},
+      {"{\"a\":\"\\ud800\\ue000\"}", "the second half"},
+      {"{\"a\":\"\\", "an escape"},
       {"{\"a\":\"\\u0000\"}", "a character after"},
       {"{\"a\":\"\\udc00\"}", "a character after"},
       {"{\"a\":\"\\ud800x\"}", "the second half"},
@@ -69,6 +76,7 @@ static void test_refused(void) {
       {WITH("\"alignment\":48"), "a power of two"},
       {WITH("\"alignment\":8192"), "a power of two"},
       {WITH("\"alignment\":1.0"), "a whole number below"},
+      {WITH("\"alignment\":1e1"), "a whole number below"},
       {WITH("\"alignment\":-1"), "a whole number"},
       {WITH("\"alignment\":9223372036854775808"), "below 2^63"},
       {WITH("\"requires\":[1]"), "a string"},
@@ -103,9 +111,32 @@ static void test_prefixes(void) {
   pyd_manifest_free(&m);
 }
 
+// Each allocation fails in turn.
+static void test_no_memory(void) {
+  pyd_manifest_t m;
+  bool is_done = false;
+  for (int64_t allowed = 0; !is_done; ++allowed) {
+    g_allowed = allowed;
+    pyd_status_t status =
+        read(WITH(VARIANT ",\"contracts\":[0,null]},{\"name\":\"w\",\"member\":\"m\",\"format\":\"f\",\"alignment\":64,"
+                          "\"requires\":[\"avx2\",\"fma\",\"bmi2\"]"),
+             &m);
+    g_allowed = INT64_MAX;
+    is_done = pyd_ok(status);
+    if (is_done) {
+      pyd_manifest_free(&m);
+    } else {
+      CHECK(allowed < 20 && pyd_status_code(status) == PYD_CODE_OUT_OF_MEMORY);
+      CHECK(!m.text && !m.executables && !m.variants && !m.requirements && !m.contracts);
+    }
+    pyd_status_free(status);
+  }
+}
+
 int main(void) {
   test_taken();
   test_refused();
   test_prefixes();
+  test_no_memory();
   return 0;
 }

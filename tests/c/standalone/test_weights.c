@@ -1,8 +1,10 @@
 // links: base platform elf fatelf artifact imports executable memory plugin sched process program api standalone
+// flags: -Wl,--wrap=malloc,--wrap=realloc
 // Files of weights as C reads them: what is taken from them, and what is refused.
 #include "standalone/weights.h"
 
 #include "program/builder.h"
+#include "standalone/no_memory.h"
 
 static pyd_status_t read(const char* header, uint64_t length, size_t elements, pyd_weights_t* out_weights) {
   static uint8_t file[4096];
@@ -57,6 +59,7 @@ static void test_refused(void) {
       {"{\"w\":" TENSOR("F32", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]", "[0,8]") "}",
        "up to 32 sizes"},
       {"{\"w\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", "no member twice"},
+      {"{\"w\":{\"strides\":[1]}}", "a tensor with dtype, shape and data_offsets"},
       {"{} x", "nothing after the value"},
   };
   pyd_weights_t w;
@@ -70,8 +73,31 @@ static void test_refused(void) {
   CHECK_REFUSED(pyd_weights_read((pyd_span_t){NULL, 0}, &w), CORRUPT, "in a file of 0");
 }
 
+// Each allocation fails in turn.
+static void test_no_memory(void) {
+  static const char kHeader[] = "{\"__metadata__\":{},\"w\":" TENSOR("F32", "[1,1,1]", "[0,4]") "}";
+  uint8_t file[8 + sizeof(kHeader) - 1 + 4] = {sizeof(kHeader) - 1};
+  memcpy(file + 8, kHeader, sizeof(kHeader) - 1);
+  pyd_weights_t w;
+  bool is_done = false;
+  for (int64_t allowed = 0; !is_done; ++allowed) {
+    g_allowed = allowed;
+    pyd_status_t status = pyd_weights_read((pyd_span_t){file, sizeof(file)}, &w);
+    g_allowed = INT64_MAX;
+    is_done = pyd_ok(status);
+    if (is_done) {
+      CHECK(w.count == 1 && w.dims_count == 3);
+      pyd_weights_free(&w);
+    } else {
+      CHECK(allowed < 20 && pyd_status_code(status) == PYD_CODE_OUT_OF_MEMORY && !w.tensors && !w.text && !w.dims);
+    }
+    pyd_status_free(status);
+  }
+}
+
 int main(void) {
   test_taken();
   test_refused();
+  test_no_memory();
   return 0;
 }
