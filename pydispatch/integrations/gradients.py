@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,100 +13,178 @@ from pydispatch.integrations.interface import public_function
 from pydispatch.integrations.python_programs import TracedProgram
 from pydispatch.patterns.types import TensorType
 
+Rule = Kernel | TracedProgram
+
 
 @dataclass(frozen=True)
 class Gradient:
     """Function that computes the gradients of some arguments of another function.
 
-    `positions` has the indices of these arguments, in the order of the results of the rule.
+    Attributes:
+        operands: For each argument of the rule, its index among the arguments of the function, its results, and the
+            gradients of its results, one after the other.
+        positions: Indices of the arguments that have gradients, in the order of the results of the rule.
+        derivative: Derivative of the rule itself, or None.
     """
 
     rule: PublicFunction
+    operands: tuple[int, ...]
     positions: tuple[int, ...]
+    derivative: Gradient | None
 
 
-def vjp(function: Kernel | TracedProgram, rule: TracedProgram, wrt: Sequence[str] | None = None) -> None:
+def vjp(function: Kernel | TracedProgram, rule: Rule, wrt: Sequence[str] | None = None) -> None:
     """Set the derivative of a kernel or a program in Python; `to_torch` and `to_jax` register it with the function.
 
     Args:
         function: kernel or program whose derivative is set.
-        rule: a program (`@pydispatch.program`). Its arguments are those of the function, followed by the gradient of
-            each result. The results of a kernel are the views that it writes, in the order of its parameters. The rule
-            returns the gradients of the arguments in `wrt`, in that order, with the types and shapes of the arguments.
+        rule: kernel or program (`@pydispatch.program`) that computes gradients, and may have a derivative itself.
+            The rule of a kernel takes what it needs by name: arguments of the kernel, `y` for a view that the kernel
+            writes, and `dy` for its gradient. A kernel as a rule writes `dx`, the gradient of the argument `x`, which
+            begins as zeros where the rule reads it or adds to it. A program as a rule returns the gradients of the
+            arguments in `wrt`, in that order, with their types and shapes. The rule of a program is a program of all
+            arguments, followed by the gradient of each result.
         wrt: names of the arguments that have gradients; by default all arrays of floats except those that a kernel
-            writes. Other arguments have no gradient.
+            writes. A kernel as a rule names them by the views that it writes. Other arguments have no gradient.
 
     Raises:
         InvalidArgumentError: for objects of other types, and for names that are not arrays among the arguments.
         CompileError: for a function that is not a valid kernel.
     """
-    if not isinstance(function, Kernel | TracedProgram):
+    if not isinstance(function, Rule):
         raise InvalidArgumentError(f"vjp: function: expected a kernel or a program in Python, got {function!r}")
-    if not isinstance(rule, TracedProgram):
-        raise InvalidArgumentError(f"vjp: rule: expected a program in Python (@pydispatch.program), got {rule!r}")
+    if not isinstance(rule, Rule):
+        raise InvalidArgumentError(
+            f"vjp: rule: expected a kernel or a program in Python (@pydispatch.kernel, @pydispatch.program), got "
+            f"{rule!r}"
+        )
     types = _types(function)
+    if isinstance(rule, Kernel):
+        if wrt is not None:
+            raise InvalidArgumentError(
+                f"vjp: wrt: the kernel '{rule.name}' names the arguments that have gradients by the views that it "
+                f"writes; leave it out"
+            )
+        names = _written_gradients(function, rule, types)
+    else:
+        names = _default(function, types) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
     arrays = [name for name, type_ in types.items() if type_.shape is not None]
-    names = _default(function, types) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
     if not names or not set(names) <= set(arrays):
         raise InvalidArgumentError(
             f"vjp: wrt: expected names of arrays among the arguments of '{function.name}' ({', '.join(arrays)}), got "
             f"{names if wrt is None else wrt!r}"
         )
-    function.derivative = rule, tuple(list(types).index(name) for name in names)
+    function.derivative = rule, tuple(names)
 
 
 def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:
     """Return a function on the CPU and its derivative, or None. Kernels and programs in Python are compiled for this
-    CPU.
+    CPU; a kernel returns the views that it writes as a whole, and does not take them.
 
     Raises:
         InvalidArgumentError: The object is no function, or the derivative does not match it.
     """
-    if not isinstance(value, Kernel | TracedProgram):
+    if not isinstance(value, Rule):
         return public_function(value), None
-    function = _function(value)
+    return _loaded(value, value.computed if isinstance(value, Kernel) else ())
+
+
+def _loaded(value: Rule, allocated: Sequence[str]) -> tuple[PublicFunction, Gradient | None]:
+    """Load a kernel or program, with its derivative. allocated: the views that a kernel returns and does not take."""
+    function = _compiled(value, allocated)
     if value.derivative is None:
         return function, None
-    rule, positions = value.derivative
-    derivative = _function(rule)
-    inputs = [argument.type for argument in (*function.inputs, *function.outputs)]
-    types = [argument.type for argument in derivative.inputs]
-    results = [(function.inputs[i].dtype, len(function.inputs[i].shape or ())) for i in positions]
-    if [(v.dtype, len(v.shape or ())) for v in derivative.inputs] != [
-        (v.dtype, len(v.shape or ())) for v in (*function.inputs, *function.outputs)
-    ]:
+    rule, names = value.derivative
+    derivative, second = _loaded(rule, [f"d{name}" for name in names])
+    arguments = [argument.name for argument in function.inputs]
+    positions = tuple(arguments.index(name) for name in names)
+    operands = _operands(value, function, rule, derivative)
+    known = [*function.inputs, *function.outputs, *function.outputs]
+    wanted = [known[operand] for operand in operands]
+    if [_kind(argument) for argument in derivative.inputs] != [_kind(argument) for argument in wanted]:
+        types = ", ".join(str(argument.type) for argument in derivative.inputs)
         raise InvalidArgumentError(
-            f"the derivative '{rule.name}' of '{value.name}' takes ({', '.join(map(str, types))}); expected its "
-            f"arguments and a gradient for each result, ({', '.join(map(str, inputs))})"
+            f"the derivative '{rule.name}' of '{value.name}' takes ({types}); expected {_expected(value)}, "
+            f"({', '.join(str(argument.type) for argument in wanted)})"
         )
-    if [(v.dtype, len(v.shape or ())) for v in derivative.outputs] != results:
-        names = ", ".join(function.inputs[i].name for i in positions)
+    if [_kind(result) for result in derivative.outputs] != [_kind(function.inputs[n]) for n in positions]:
         raise InvalidArgumentError(
             f"the derivative '{rule.name}' of '{value.name}' gives "
-            f"({', '.join(str(v.type) for v in derivative.outputs)}); expected the gradients of {names}, of their types"
+            f"({', '.join(str(v.type) for v in derivative.outputs)}); expected the gradients of {', '.join(names)}, "
+            f"of their types"
         )
-    return function, Gradient(derivative, positions)
+    return function, Gradient(derivative, operands, positions, second)
 
 
-def _function(value: Kernel | TracedProgram) -> PublicFunction:
+def _operands(value: Rule, function: PublicFunction, rule: Rule, derivative: PublicFunction) -> tuple[int, ...]:
+    """Return the indices of `Gradient.operands`. Raise InvalidArgumentError for a name that the function lacks."""
+    inputs, results = len(function.inputs), len(function.outputs)
+    if not isinstance(value, Kernel):
+        return tuple(n if n < inputs else n + results for n in range(inputs + results))
+    written = [value.passed[position].name for position in value.written]
+    names = {f"d{name}": inputs + results + n for n, name in enumerate(written)}
+    names |= {name: inputs + n for n, name in enumerate(written)}
+    names |= {argument.name: n for n, argument in enumerate(function.inputs)}
+    taken = list(_types(rule)) if isinstance(rule, TracedProgram) else [v.name for v in derivative.inputs]
+    unknown = next((name for name in taken if name not in names), None)
+    if unknown is not None:
+        raise InvalidArgumentError(
+            f"the derivative '{rule.name}' of '{value.name}' takes '{unknown}'; it may take "
+            f"{', '.join(dict.fromkeys([*_types(value), *(f'd{name}' for name in written)]))}"
+        )
+    return tuple(names[name] for name in taken)
+
+
+def _expected(value: Rule) -> str:
+    """Return what the arguments of a derivative are, for a message."""
+    if isinstance(value, Kernel):
+        return "the types of the values that it names"
+    return "its arguments and a gradient for each result"
+
+
+def _kind(value: Any) -> tuple[Any, int]:
+    """Return the element type and the rank of an argument or a result; that of a number is 0."""
+    return value.dtype, len(value.shape or ())
+
+
+def _compiled(value: Rule, allocated: Sequence[str]) -> PublicFunction:
     """Compile a kernel or program for this CPU, and return its function."""
     import pydispatch
 
-    artifact = pydispatch.compile(value, targets="cpu", cpu="native")
+    source = value.lowered(allocated=allocated).text if isinstance(value, Kernel) else value
+    artifact = pydispatch.compile(source, targets="cpu", cpu="native")
     return public_function(pydispatch.device("cpu").load(artifact).functions[value.name])
 
 
-def _types(function: Kernel | TracedProgram) -> dict[str, TensorType]:
+def _types(function: Rule) -> dict[str, TensorType]:
     """Return the types of the arguments by name."""
     if isinstance(function, Kernel):
         return {parameter.name: parameter.type for parameter in function.passed if parameter.type is not None}
     return {name: type_ for name, type_ in function.parameters.items() if type_ is not None}
 
 
-def _default(function: Kernel | TracedProgram, types: dict[str, TensorType]) -> list[str]:
+def _default(function: Rule, types: Mapping[str, TensorType]) -> list[str]:
     """Return the arguments that have gradients by default: float arrays that a kernel does not write."""
     written = [function.passed[i].name for i in function.written] if isinstance(function, Kernel) else []
     return [
         name for name, type_ in types.items()
         if type_.shape is not None and "f" in type_.dtype and name not in written
     ]  # fmt: skip
+
+
+def _written_gradients(function: Rule, rule: Kernel, types: Mapping[str, TensorType]) -> list[str]:
+    """Return the names of the arguments whose gradients a kernel writes. Raise InvalidArgumentError for other views."""
+    if not isinstance(function, Kernel):
+        raise InvalidArgumentError(
+            f"vjp: rule: the results of the program '{function.name}' have no names by which a kernel could take "
+            f"their gradients; write a program (@pydispatch.program) that calls '{rule.name}'"
+        )
+    written = [rule.passed[position].name for position in rule.written]
+    arguments = {f"d{name}": name for name in _default(function, types)}
+    unknown = next((name for name in written if name not in arguments), None)
+    if unknown is not None:
+        raise InvalidArgumentError(
+            f"vjp: rule: the kernel '{rule.name}' writes '{unknown}', which is no gradient of an argument of "
+            f"'{function.name}'; there may be {', '.join(arguments)}"
+        )
+    return [arguments[name] for name in written]

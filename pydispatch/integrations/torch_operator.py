@@ -80,8 +80,8 @@ class TorchFunction:
         self._torch = torch
         self._function = function
         self._name = name
-        self.positions = () if gradient is None else gradient.positions
-        self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", is_rule=True)
+        self.gradient = gradient
+        self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", gradient.derivative, True)
         try:
             self._register(torch, match, gradient is not None or is_rule)
         except BaseException:
@@ -251,28 +251,28 @@ def _let_users_differentiate(torch: Any, name: str) -> None:
 
 
 def _save_arguments(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    """Save the arguments of a call for its derivative. PyTorch passes `inputs` and `output` by name."""
-    del output
-    is_tensor = [hasattr(value, "dtype") for value in inputs]
-    ctx.save_for_backward(*(value for value, kept in zip(inputs, is_tensor, strict=True) if kept))
-    ctx.others = [None if kept else value for value, kept in zip(inputs, is_tensor, strict=True)]
+    """Save arguments and results of a call for its derivative. PyTorch passes `inputs` and `output` by name."""
+    values = [*inputs, *(output if isinstance(output, (tuple, list)) else (output,))]
+    is_tensor = [hasattr(value, "dtype") for value in values]
+    ctx.save_for_backward(*(value for value, kept in zip(values, is_tensor, strict=True) if kept))
+    ctx.others = [None if kept else value for value, kept in zip(values, is_tensor, strict=True)]
 
 
 def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, ...]:
     """Return the gradients of a call's arguments, from those of its results."""
     function = _functions.get(name)
-    if function is None or function.rule is None:
+    if function is None or function.rule is None or function.gradient is None:
         raise InvalidArgumentError(
             f"the operator {name} has no derivative; state one with pydispatch.vjp before pydispatch.to_torch, or with "
             f"torch.library.register_autograd"
         )
     kept = iter(context.saved_tensors)
-    args = [next(kept) if other is None else other for other in context.others]
-    computed = function.rule(*args, *gradients)
+    known = [*(next(kept) if other is None else other for other in context.others), *gradients]
+    computed = function.rule(*(known[operand] for operand in function.gradient.operands))
     gradient_of = dict(
-        zip(function.positions, computed if isinstance(computed, (tuple, list)) else (computed,), strict=True)
+        zip(function.gradient.positions, computed if isinstance(computed, (tuple, list)) else (computed,), strict=True)
     )
-    return tuple(gradient_of.get(position) for position in range(len(args)))
+    return tuple(gradient_of.get(position) for position in range(len(context.others) - len(gradients)))
 
 
 def _vmap_by_loop(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:

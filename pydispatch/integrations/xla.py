@@ -56,7 +56,7 @@ class JaxFunction:
                 jax.ffi.register_ffi_target(name, xla_handler, platform="cpu")
                 _registered.add(name)
             _callables.add(self)
-        self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp")
+        self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp", gradient.derivative)
         self._call = self._run if gradient is None else self._differentiable(gradient)
 
     def close(self) -> None:
@@ -84,15 +84,17 @@ class JaxFunction:
         assert rule is not None
         count = len(self._function.inputs)
 
-        def backward(arrays: tuple[Any, ...], gradients: Any) -> tuple[Any, ...]:
-            cotangents = gradients if isinstance(gradients, tuple) else (gradients,)
-            computed = rule(*arrays, *cotangents)
-            gradient_of = dict(
-                zip(gradient.positions, computed if isinstance(computed, tuple) else (computed,), strict=True)
-            )
+        def forward(*arrays: Any) -> tuple[Any, tuple[Any, ...]]:
+            results = self._run(*arrays)
+            return results, (*arrays, *_items(results))
+
+        def backward(saved: tuple[Any, ...], gradients: Any) -> tuple[Any, ...]:
+            known = (*saved, *_items(gradients))
+            computed = rule(*(known[operand] for operand in gradient.operands))
+            gradient_of = dict(zip(gradient.positions, _items(computed), strict=True))
             return tuple(gradient_of.get(i) for i in range(count))
 
-        call.defvjp(lambda *arrays: (self._run(*arrays), arrays), backward)
+        call.defvjp(forward, backward)
         return call
 
     def _run(self, *arrays: Any) -> Any:
@@ -151,6 +153,11 @@ class JaxFunction:
                 f"{', '.join(sorted(open_sizes))} in {function.text()}"
             )
         return shapes
+
+
+def _items(results: Any) -> tuple[Any, ...]:
+    """Return the results of a call as a tuple."""
+    return results if isinstance(results, tuple) else (results,)
 
 
 def _require(holds: Any, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -55,8 +55,8 @@ class KernelSource(KernelLike):
         }
         return {**defaults, **values}
 
-    def lowered(self, grid_in_call: bool = False) -> Lowered:
-        """Lower the kernel to a program.
+    def lowered(self, grid_in_call: bool = False, allocated: Collection[str] = ()) -> Lowered:
+        """Lower the kernel to a program. grid_in_call, allocated: as for `module.lower`.
 
         Raises:
             CompileError: The function is no valid kernel.
@@ -74,8 +74,25 @@ class KernelSource(KernelLike):
             )
         with self.source.located():
             return lower(
-                self.source, self.parameters, self.workgroup, self.statics, self.grid, grid_in_call, self.checks
-            )
+                self.source, self.parameters, self.workgroup, self.statics, self.grid, grid_in_call, self.checks,
+                allocated,
+            )  # fmt: skip
+
+    @cached_property
+    def computed(self) -> tuple[str, ...]:
+        """Names of the views that an operator returns and does not take.
+
+        The kernel writes them as a whole and never reads them, and their sizes are those of other views. Raises as
+        `lowered`.
+        """
+        views = [self.passed[position] for position in self.launched.overwritten]
+        others = [parameter.type for parameter in self.passed if parameter not in views]
+        sizes = {size for type in others for size in ((type and type.shape) or ()) if isinstance(size, str)}
+        is_known = {
+            view.name: all(isinstance(size, int) or size in sizes for size in (view.type and view.type.shape) or ())
+            for view in views
+        }
+        return tuple(name for name, known in is_known.items() if known)
 
     @cached_property
     def _default_lowering(self) -> Lowered:

@@ -5,7 +5,7 @@ its grid.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,7 @@ class Lowered:
         results: Name and type of each result, named after the view that is written.
         body: Lines of the host function without its return. Arguments are named `%a_NAME`, results `%r_NAME`.
         written: Positions of the written views among the parameters that are passed at run time.
+        overwritten: Positions of the written views that the kernel never reads and that are not marked `Partial`.
         asserts: Message of each assertion, by the error code that a workgroup returns.
         complete: Positions of the views that a checked kernel must write as a whole.
         stamps: Name and type of the race stamps of each such view, as values of the body.
@@ -51,6 +52,7 @@ class Lowered:
     results: tuple[tuple[str, str], ...]
     body: tuple[str, ...]
     written: tuple[int, ...]
+    overwritten: tuple[int, ...]
     asserts: Mapping[int, str]
     complete: tuple[int, ...] = ()
     stamps: tuple[tuple[str, str], ...] = ()
@@ -68,7 +70,7 @@ class Lowered:
 
         with_stamps: the function also returns the race stamps of the views that must be written as a whole.
         """
-        arguments = ", ".join(f"%a_{name}: {type}" for name, type in self.arguments)
+        arguments = ", ".join(f'%a_{name}: {type} {{pyd.name = "{name}"}}' for name, type in self.arguments)
         returned = [(f"%r_{name}", type) for name, type in self.results] + [*(self.stamps if with_stamps else ())]
         values, types = (", ".join(column) for column in zip(*returned, strict=True))
         symbol = function if function.isascii() else f'"{function}"'
@@ -85,6 +87,7 @@ def lower(
     grid: Callable[..., Any] | Sequence[int] | None,
     grid_in_call: bool = False,
     checks: bool = False,
+    allocated: Collection[str] = (),
 ) -> Lowered:
     """Lower a kernel to a program.
 
@@ -93,6 +96,8 @@ def lower(
             that the kernel uses; a kernel on tiles covers the first view that it writes.
         grid_in_call: Whether three more arguments of the host function are the grid.
         checks: Whether to check each index against its dimension, and each access for races.
+        allocated: Names of written views that the host function allocates, instead of taking them as arguments. Those
+            that the kernel reads or writes in part begin as zeros. Other views have their symbolic sizes.
 
     Raises:
         CompileError: The kernel cannot be lowered.
@@ -112,24 +117,30 @@ def lower(
     written = [index for index, parameter in enumerate(passed) if parameter.name in phases.written]
     if not written:
         raise source.error(source.tree, f"kernel '{source.name}' writes no view", "store its results: y[i] = ...")
-    complete = [n for n in written if passed[n].name in (phases.watched or ()) and passed[n].name not in phases.read
-                and not passed[n].is_partial]  # fmt: skip
+    overwritten = [n for n in written if passed[n].name not in phases.read and not passed[n].is_partial]
+    complete = [n for n in overwritten if passed[n].name in (phases.watched or ())]
     types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in passed]
     types = [signless(type, "ui") for type in types]
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
     if grid is None and not grid_in_call:
         covered = covering(source, passed[written[0]], symbols, phases)
+    results = [arguments[index] for index in written]
+    zeroed = [passed[n].name for n in written if n not in overwritten and passed[n].name in allocated]
+    arguments = [argument for argument in arguments if argument[0] not in allocated]
     if grid_in_call:
         arguments += [(f"grid_{axis}", "i64") for axis in range(3)]
     return Lowered(
         source.name,
         tuple(map(signless, _executable_lines(source, passed, symbols, phases, lines))),
         tuple(arguments),
-        tuple(arguments[index] for index in written),
+        tuple(results),
         tuple(
-            _host_function_lines(source, passed, symbols, types, phases, statics, written, covered, grid, grid_in_call)
+            _host_function_lines(
+                source, passed, symbols, types, phases, statics, written, covered, grid, grid_in_call, allocated, zeroed
+            )
         ),
         tuple(written),
+        tuple(overwritten),
         phases.asserts,
         tuple(complete),
         tuple((_stamps_result(passed[index]), _stamps_type(passed[index])) for index in complete),
@@ -277,10 +288,21 @@ def _host_function_lines(
     covered: Sequence[tuple[Scalar | Literal, int]],
     grid: Callable[..., Any] | Sequence[int] | None,
     grid_in_call: bool,
+    allocated: Collection[str],
+    zeroed: Collection[str],
 ) -> list[str]:
-    """Return the lines of the host function: it checks sizes, computes the grid and dispatches the kernel."""
+    """Return the lines of the host function: it checks sizes, computes the grid and dispatches the kernel.
+
+    allocated, zeroed: names of the views that it allocates, and of those among them that begin as zeros.
+    """
     writer = Writer(source)
-    _define_sizes(writer, passed, symbols, types)
+    typed = dict(zip(passed, types, strict=True))
+    _define_sizes(writer, {view: type for view, type in typed.items() if view.name not in allocated}, symbols)
+    passed_sizes = {symbol for (view, _), symbol in symbols.items() if view not in allocated}
+    for parameter, type in typed.items():
+        if parameter.name in allocated:
+            _require_known_sizes(source, parameter, symbols, passed_sizes)
+            _allocate(writer, parameter, type, symbols, parameter.name in zeroed)
     counts = workgroup_counts(source, writer, passed, symbols, statics, covered, grid, grid_in_call)
     sizes = list(dict.fromkeys(symbols.values()))
     watched = _watched(passed, phases)
@@ -299,12 +321,39 @@ def _host_function_lines(
     return writer.lines
 
 
-def _define_sizes(
-    writer: Writer, passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str], types: Sequence[str]
+def _require_known_sizes(
+    source: Source, view: Parameter, symbols: Mapping[tuple[str, int], str], known: Collection[str]
 ) -> None:
-    """Define each dynamic size by the first view that has it, and assert that other views agree."""
+    """Raise CompileError if a view to allocate has a size that no other view has."""
+    for (name, dimension), symbol in symbols.items():
+        if name == view.name and symbol not in known:
+            raise source.error(
+                source.tree,
+                f"'{name}' is allocated for the caller of '{source.name}', and no view that the kernel takes has the "
+                f"size of its dimension {dimension}",
+                f"take a view of that size, too; '{name}' is {view.type}",
+            )
+
+
+def _allocate(
+    writer: Writer, view: Parameter, type: str, symbols: Mapping[tuple[str, int], str], is_zeroed: bool
+) -> None:
+    """Define the argument of a view as a new tensor, of zeros or undefined."""
+    empty = f"%a_{view.name}" if not is_zeroed else f"%empty_{view.name}"
+    writer.line(f"{empty} = tensor.empty({_sizes_of(view, symbols).strip('{}')}) : {type}")
+    if is_zeroed:
+        assert view.type is not None
+        zero = writer.constant(0, view.type.dtype)
+        writer.line(f"%a_{view.name} = linalg.fill ins({zero.name} : {zero.type}) outs({empty} : {type}) -> {type}")
+
+
+def _define_sizes(writer: Writer, types: Mapping[Parameter, str], symbols: Mapping[tuple[str, int], str]) -> None:
+    """Define each dynamic size by the first view that has it, and assert that other views agree.
+
+    types: of the arguments, as MLIR text.
+    """
     defined: dict[str, str] = {}
-    for parameter, type in zip(passed, types, strict=True):
+    for parameter, type in types.items():
         for dimension in range(len((parameter.type and parameter.type.shape) or ())):
             symbol = symbols.get((parameter.name, dimension))
             if symbol is None:

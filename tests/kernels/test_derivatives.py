@@ -28,6 +28,20 @@ def swish_vjp(x: Array, y: Array, beta: F64, dy: Array) -> Any:
     return dy * (s + beta * x * s * (1 - s))
 
 
+@pd.kernel(workgroup=64)
+def powers(x: Vector, y: Vector) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = pd.exp(2 * x[i])
+
+
+@pd.kernel(workgroup=64)
+def powers_vjp(y: Vector, dy: Vector, dx: Vector) -> None:
+    i = pd.global_id(0)
+    if i < y.shape[0]:
+        pd.atomic_add(dx, i, 2 * y[i] * dy[i])
+
+
 @pd.program
 def products(x: Array, y: Array) -> Any:
     return x * y, x * x
@@ -54,16 +68,19 @@ def slopes(function: Any, args: list[Any], place: int, weights: list[np.ndarray]
 
 
 @pytest.mark.parametrize(
-    ("function", "rule", "numbers", "results"), [(swish, swish_vjp, (1.5,), 1), (products, products_vjp, (), 2)]
+    ("function", "rule", "numbers", "results"),
+    [(swish, swish_vjp, (1.5,), 1), (powers, powers_vjp, (), 1), (products, products_vjp, (), 2)],
 )
 def test_gradients_are_differences(function: Any, rule: Any, numbers: tuple[float, ...], results: int) -> None:
     pd.vjp(function, rule)
     compiled, gradient = loaded(function)
     assert gradient is not None
     rng = np.random.default_rng(0)
-    args = [rng.standard_normal(5), rng.standard_normal(5), *numbers]
+    args = [rng.standard_normal(5) for value in compiled.inputs if value.shape] + [*numbers]
     weights = [rng.standard_normal(5) for _ in range(results)]
-    made = gradient.rule(*map(np.asarray, args), *weights)
+    computed = compiled(*args)
+    known = [*args, *(computed if isinstance(computed, tuple) else (computed,)), *weights]
+    made = gradient.rule(*(np.asarray(known[operand]) for operand in gradient.operands))
     for found, place in zip(made if isinstance(made, tuple) else (made,), gradient.positions, strict=True):
         np.testing.assert_allclose(found, slopes(compiled, args, place, weights), rtol=1e-5, atol=1e-7)
 
@@ -85,8 +102,27 @@ def test_what_is_refused() -> None:
             loaded(products)
     with pytest.raises(wrong, match=r"vjp: wrt: expected names of arrays among the arguments of 'swish' \(x, y\), got"):
         pd.vjp(swish, swish_vjp, wrt=["beta"])
-    with pytest.raises(wrong, match="vjp: rule: expected a program in Python"):
-        pd.vjp(swish, swish)  # type: ignore[arg-type]
+    with pytest.raises(wrong, match="vjp: rule: expected a kernel or a program in Python"):
+        pd.vjp(swish, np.exp)  # type: ignore[arg-type]
+    with pytest.raises(
+        wrong, match="'swish' writes 'y', which is no gradient of an argument of 'swish'; there may be dx"
+    ):
+        pd.vjp(swish, swish)
+    with pytest.raises(wrong, match=r"the results of the program 'products' have no names .* that calls 'powers_vjp'"):
+        pd.vjp(products, powers_vjp)
+    with pytest.raises(wrong, match=r"wrt: the kernel 'powers_vjp' names the arguments .*; leave it out"):
+        pd.vjp(powers, powers_vjp, wrt=["x"])
+
+    @pd.kernel
+    def unsized(dy: Vector, dx: Annotated[pd.View, pd.f64["k"]]) -> None:
+        pd.atomic_add(dx, 0, dy[pd.global_id(0)])
+
+    pd.vjp(powers, unsized)
+    with pytest.raises(pd.CompileError, match=r"'dx' is allocated .*no view that the kernel takes has the size of its"):
+        loaded(powers)
+    pd.vjp(powers, swish_vjp)
+    with pytest.raises(wrong, match="'swish_vjp' of 'powers' takes 'beta'; it may take x, y, dy"):
+        loaded(powers)
     with pytest.raises(wrong, match="vjp: function: expected a kernel or a program"):
         pd.vjp(np.sin, swish_vjp)  # type: ignore[arg-type]
     with pytest.raises(wrong, match="expected a function of a program on the CPU"):

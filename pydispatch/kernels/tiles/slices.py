@@ -239,6 +239,8 @@ class Slices(Scans):
     def loaded(self, node: ast.AST, part: ViewSlice, other: Scalar | None = None) -> Tile:
         """Return the tile that a slice of a view loads. other: value of elements outside of the view; None for 0."""
         memory = part.memory
+        if memory.parameter:
+            self.read.add(memory.parameter)
 
         def element(indices: Sequence[Scalar]) -> Scalar:
             subscripts, inside = self._inside(part, indices)

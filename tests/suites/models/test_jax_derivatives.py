@@ -45,7 +45,7 @@ silu, pair = pd.to_jax(swish), pd.to_jax(scaled)
 
 
 def layer(x: jax.Array) -> jax.Array:
-    y: jax.Array = silu(x, jnp.zeros_like(x), 1.5)
+    y: jax.Array = silu(x, 1.5)
     return y
 
 
@@ -64,6 +64,38 @@ def test_gradients() -> None:
     found, none = jax.grad(lambda x, y: pair(x, y)[0].sum(), (0, 1))(X[0], X[1])
     np.testing.assert_allclose(found, np.exp(X[0]) * X[1], rtol=1e-5)
     np.testing.assert_array_equal(none, np.zeros(5))
+
+
+@pd.kernel(workgroup=64)
+def powers(x: Vector, y: Vector) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = pd.exp(2 * x[i])
+
+
+@pd.kernel(workgroup=64)
+def powers_vjp(y: Vector, dy: Vector, dx: Vector) -> None:
+    i = pd.global_id(0)
+    if i < y.shape[0]:
+        dx[i] = 2 * y[i] * dy[i]
+
+
+@pd.kernel(workgroup=64)
+def powers_second(y: Vector, dy: Vector, ddx: Vector, ddy: Vector) -> None:
+    i = pd.global_id(0)
+    if i < y.shape[0]:
+        ddy[i] = 2 * y[i] * ddx[i]
+
+
+def test_a_kernel_names_its_backward_kernel() -> None:
+    pd.vjp(powers, powers_vjp)
+    pd.vjp(powers_vjp, powers_second)
+    power = pd.to_jax(powers)
+    wanted = 2 * np.exp(2 * X[0])
+    np.testing.assert_allclose(jax.jit(jax.grad(lambda x: power(x).sum()))(X[0]), wanted, rtol=1e-5)
+    np.testing.assert_allclose(jax.vmap(jax.grad(lambda x: power(x).sum()))(X), 2 * np.exp(2 * X), rtol=1e-5)
+    _, pullback = jax.vjp(lambda dy: jax.vjp(power, X[0])[1](dy)[0], jnp.ones(5))
+    np.testing.assert_allclose(pullback(jnp.ones(5))[0], wanted, rtol=1e-5)
 
 
 def test_vmap_of_the_function_and_of_its_gradient() -> None:

@@ -13,6 +13,8 @@ import pydispatch as pd
 
 Vector = Annotated[pd.View, pd.f64["n"]]
 Array = Annotated[np.ndarray, pd.f64["n"]]
+Rows = Annotated[pd.View, pd.f64["m", "n"]]
+Matrix = Annotated[np.ndarray, pd.f64["m", "n"]]
 F64 = Annotated[float, pd.f64]
 
 
@@ -45,7 +47,7 @@ silu, pair = pd.to_torch(swish, "vjps::swish"), pd.to_torch(scaled, "vjps::scale
 
 
 def layer(x: torch.Tensor) -> torch.Tensor:
-    y: torch.Tensor = torch.ops.vjps.swish(x, torch.empty_like(x), 1.5)
+    y: torch.Tensor = torch.ops.vjps.swish(x, 1.5)
     return y
 
 
@@ -55,6 +57,41 @@ def test_gradients() -> None:
     assert torch.autograd.gradcheck(layer, x)
     y = torch.randn(7, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(torch.ops.vjps.scaled, (x, y))
+
+
+@pd.kernel(workgroup=4, grid=lambda x, *_: x.shape[0])
+def scaled_rows(x: Rows, w: Vector, y: Rows) -> None:
+    for j in range(pd.local_id(0), x.shape[1], 4):
+        y[pd.group_id(0), j] = pd.exp(x[pd.group_id(0), j]) * w[j]
+
+
+@pd.kernel(workgroup=4, grid=lambda y, *_: y.shape[0])
+def scaled_rows_vjp(y: Rows, x: Rows, dy: Rows, dx: Rows, dw: Vector) -> None:
+    row = pd.group_id(0)
+    for j in range(pd.local_id(0), y.shape[1], 4):
+        dx[row, j] = dy[row, j] * y[row, j]
+        pd.atomic_add(dw, j, dy[row, j] * pd.exp(x[row, j]))
+
+
+@pd.program
+def scaled_rows_second(y: Matrix, x: Matrix, dy: Matrix, ddx: Matrix, ddw: Array) -> Any:
+    exp_x = np.exp(x)
+    return ddx * dy, ddw * dy * exp_x, ddx * y + ddw * exp_x
+
+
+def test_a_kernel_names_its_backward_kernel() -> None:
+    pd.vjp(scaled_rows, scaled_rows_vjp)
+    pd.vjp(scaled_rows_vjp, scaled_rows_second, wrt=("y", "x", "dy"))
+    rows = pd.to_torch(scaled_rows, "vjps::scaled_rows")
+    assert str(rows.op._schema) == "vjps::scaled_rows(Tensor x, Tensor w) -> Tensor"
+    x = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(5, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(rows(x, w), x.exp() * w)
+    assert torch.autograd.gradcheck(rows, (x, w))
+    assert torch.autograd.gradgradcheck(rows, (x, w))
+    compiled = torch.compile(lambda x, w: rows(x, w).tanh().sum(), fullgraph=True, backend="aot_eager")
+    found = torch.autograd.grad(compiled(x, w), (x, w))
+    torch.testing.assert_close(found, torch.autograd.grad((x.exp() * w).tanh().sum(), (x, w)))
 
 
 def test_one_of_several_results_and_a_gradient_that_is_not_contiguous() -> None:
@@ -78,7 +115,7 @@ def test_compiled_and_opcheck() -> None:
     (found,) = torch.autograd.grad(compiled(x), x)
     (wanted,) = torch.autograd.grad((x * 2 * torch.sigmoid(3 * x)).sum(), x)
     torch.testing.assert_close(found, wanted)
-    torch.library.opcheck(torch.ops.vjps.swish.default, (x, torch.empty_like(x), 1.5))
+    torch.library.opcheck(torch.ops.vjps.swish.default, (x, 1.5))
 
 
 def test_derivatives_that_do_not_fit() -> None:
@@ -92,7 +129,7 @@ def test_derivatives_that_do_not_fit() -> None:
             pd.to_torch(scaled, "vjps::wrong")
         with pytest.raises(pd.InvalidArgumentError, match=r"wrt: expected names of arrays .* \(x, y\), got 'z'"):
             pd.vjp(scaled, scaled_vjp, wrt="z")
-        with pytest.raises(pd.InvalidArgumentError, match="rule: expected a program in Python"):
+        with pytest.raises(pd.InvalidArgumentError, match="rule: expected a kernel or a program in Python"):
             pd.vjp(scaled, np.exp)  # type: ignore[arg-type]
     finally:
         pd.vjp(scaled, scaled_vjp)
