@@ -1,29 +1,36 @@
 """Columns of a chain that a mask hides from all rows of a tile, so that the kernel does not visit them.
 
-A mask hides a column of a row where it makes the score -inf: it selects -inf, or adds it, unless `column <= v` holds,
-where v does not depend on the column. In causal attention v is the position of the query, and for sequences of several
-lengths the length. Hidden columns may be skipped if the operations on the rows turn -inf into a weight of 0, which adds
-nothing to the sum of the weights and to the second product. Only infinities and NaN of hidden keys and values make a
-difference: they have no effect where their column is skipped.
+A mask hides a column of a row where it selects a very low number, its fill, instead of the score, or adds it. Two forms
+of masks have an end of the visible columns:
+
+- Comparisons `column <= v`, where v does not depend on the column. In causal attention v is the position of the query,
+  and for sequences of several lengths the length.
+- Tensors in memory, of booleans, or of numbers that are added to the scores. The kernel reads them from the last column
+  on, up to one that is visible.
+
+Hidden columns may be skipped if the operations on the rows turn the fill into a weight of 0, which adds nothing to the
+sum of the weights and to the second product. A fill of -inf has this weight always. A finite fill has it if the largest
+visible score of the row is above half of the fill: the kernel checks that, and visits all columns where it does not
+hold, for example in rows without a visible column. Results are those of all columns, but that hidden keys and values
+have no effect: not with infinities or NaN, nor, where a finite mask is added, with scores above 1e29.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import Flag, auto
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.ir import BlockArgument, SSAValue
 
 from pydispatch.compiler.kernels.matmul.chain import Chain
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.matmul.hidden_columns import ignores_hidden_columns
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.expressions import Expression
 from pydispatch.ir.op_info import info_of
-from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
 SIGNED = {2: "lt", 3: "le", 4: "gt", 5: "ge"}
@@ -40,84 +47,171 @@ MIN_COLUMN_BITS, MAX_SHIFT = 32, 1 << 20
 columns and sums do not wrap then."""
 
 
+HIGHEST_FILL = -4096.0
+"""Highest number that a mask may select: the exponential of its half is 0, in f64 too."""
+
+HIGHEST_ADDEND = -1e30
+"""Highest number that hides a column where a mask adds it: scores do not come near its half."""
+
+
 @dataclass(frozen=True)
-class Limit:
-    """The end of the columns that one comparison leaves visible: `bound + extra`.
+class Bound:
+    """The end of the columns that one comparison leaves visible: `value + extra`.
 
     Attributes:
-        bound: An integer that does not depend on the column.
+        value: An integer that does not depend on the column.
         extra: A constant.
     """
 
-    bound: Expression
+    value: Expression
     extra: int
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index], columns: int) -> Index:
-        """Emit the limit of the row at a point, at most `columns`. The index of the point along columns is ignored."""
-        bound = self.bound.emit(elements, build, point)
-        index = bound if isinstance(bound.type, IndexType) else build.pure(arith.IndexCastOp(bound, IndexType()))
+        """Emit the bound of the row at a point, at most `columns`. The index of the point along columns is ignored."""
+        value = self.value.emit(elements, build, point)
+        index = value if isinstance(value.type, IndexType) else build.pure(arith.IndexCastOp(value, IndexType()))
         return build.plus(build.least(index, columns - self.extra), self.extra)
 
 
-def column_limits(chain: Chain) -> list[Limit]:
-    """Return the limits of the visible columns of a row; the least one holds. None are known if the list is empty."""
+@dataclass(frozen=True)
+class Stored:
+    """A mask in memory, with an element for each column.
+
+    is_shown: the boolean that shows a column; None for numbers that are added.
+    """
+
+    element: Expression
+    is_shown: bool | None
+
+    def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
+        """Emit whether the mask may show the column at a point."""
+        value = self.element.emit(elements, build, point)
+        if self.is_shown is None:
+            assert isinstance(value.type, AnyFloat)
+            addend = build.pure(arith.ConstantOp(FloatAttr(HIGHEST_ADDEND, value.type)))
+            return build.add(arith.CmpfOp(value, addend, "ugt"))
+        shown = value if self.is_shown else opposite(build, value)
+        assert isinstance(shown, SSAValue)
+        return shown
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Masks of the scores: a column is visible to a row at most where all of them show it.
+
+    Attributes:
+        bounds: The ends of columns that comparisons leave visible.
+        stored: Masks in memory.
+        fill: Upper bound of the scores at hidden columns.
+    """
+
+    bounds: tuple[Bound, ...] = ()
+    stored: tuple[Stored, ...] = ()
+    fill: float = -inf
+
+    def __bool__(self) -> bool:
+        return bool(self.bounds or self.stored)
+
+    @property
+    def floor(self) -> float | None:
+        """The number above which the largest visible score must be; None if it may be any."""
+        return None if self.fill == -inf else self.fill / 2
+
+    def joined(self, other: Limits) -> Limits:
+        """Return the limits of two masks that both apply."""
+        return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))
+
+    def filled(self, fill: float | None, highest: float) -> Limits:
+        """Return the limits of scores with another bound at hidden columns; no limits if it is above `highest`."""
+        return replace(self, fill=fill) if self and fill is not None and fill <= highest else Limits()
+
+
+def column_limits(chain: Chain) -> Limits:
+    """Return the limits of the visible columns of each row; none where rows depend on hidden columns."""
     column = len(shape_of(chain.scores)) - 1
-    if not _ignores_hidden_columns(chain):
-        return []
-    return _limits_of_score(Expression(chain.scores, tuple(range(column + 1))).expanded(), column)
+    limits = _limits_of_score(Expression(chain.scores, tuple(range(column + 1))).expanded(), column)
+    return limits if limits and ignores_hidden_columns(chain, is_infinite=limits.fill == -inf) else Limits()
 
 
-# Masks
-
-
-def _limits_of_score(score: Expression, column: int) -> list[Limit]:
-    """Return limits beyond which a score is -inf."""
+def _limits_of_score(score: Expression, column: int) -> Limits:
+    """Return limits beyond which a score is the fill, or lower."""
     op, operands = score.op, score.operands
     if op is None or not operands:
-        return []
+        return Limits()
     if op.name == "arith.select":
         condition, chosen, other = operands
-        if other.number() == -inf:
-            return [*_limits(condition, column, is_true=True), *_limits_of_score(chosen, column)]
-        if chosen.number() == -inf:
-            return [*_limits(condition, column, is_true=False), *_limits_of_score(other, column)]
-        return []
+        for is_true, score, hidden in ((True, chosen, other), (False, other, chosen)):
+            if (fill := hidden.number()) is not None and fill <= HIGHEST_FILL:
+                return (
+                    _limits(condition, column, is_true)
+                    .filled(fill, HIGHEST_FILL)
+                    .joined(_limits_of_score(score, column))
+                )
+        return Limits()
     if op.name in CONVERSIONS:
         return _limits_of_score(operands[0], column)
     if op.name == "arith.addf":
-        return [limit for operand in operands for limit in _limits_of_score(operand, column)]
-    if op.name in ("arith.mulf", "arith.divf") and _is_positive(operands[1]):
-        return _limits_of_score(operands[0], column)
-    return []
+        limits = Limits()
+        for operand in operands:
+            of_addend = _limits_of_addend(operand, column)
+            limits = limits.joined(of_addend.filled(of_addend.fill, HIGHEST_ADDEND))
+        return limits
+    if op.name in ("arith.mulf", "arith.divf") and (factor := _positive(operands[1])) is not None:
+        limits = _limits_of_score(operands[0], column)
+        return limits.filled(limits.fill * factor if op.name == "arith.mulf" else limits.fill / factor, HIGHEST_FILL)
+    return Limits()
 
 
-def _is_positive(expression: Expression) -> bool:
-    """Return whether an expression is a finite constant above 0."""
+def _positive(expression: Expression) -> float | None:
+    """Return a finite constant above 0; None for another expression."""
     constant = expression.number()
-    return constant is not None and 0 < constant < inf
+    return constant if constant is not None and 0 < constant < inf else None
 
 
-def _limits(condition: Expression, column: int, is_true: bool) -> list[Limit]:
+def _limits_of_addend(addend: Expression, column: int) -> Limits:
+    """Return limits beyond which a number that is added to a score is the fill, or lower."""
+    if _is_argument(addend) and addend.depends_on(column):
+        return Limits(stored=(Stored(addend, None),), fill=HIGHEST_ADDEND)
+    return _limits_of_score(addend, column)
+
+
+def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
     """Return limits beyond which a condition is not `is_true`."""
+    if condition.depends_on(column) and _is_stored(condition):
+        return Limits(stored=(Stored(condition, is_true),))
     op, operands = condition.op, condition.operands
     if op is None:
-        return []
+        return Limits()
     if op.name == ("arith.andi" if is_true else "arith.ori"):
-        return [limit for operand in operands for limit in _limits(operand, column, is_true)]
+        lhs, rhs = (_limits(operand, column, is_true) for operand in operands)
+        return lhs.joined(rhs)
     if op.name == "arith.xori" and operands[1].number() in (1, -1, True):
         return _limits(operands[0], column, not is_true)
     predicate = op.properties.get("predicate") if op.name == "arith.cmpi" else None
     relation = SIGNED.get(predicate.value.data) if isinstance(predicate, IntegerAttr) else None
     if relation is None:
-        return []
+        return Limits()
     relation = relation if is_true else NEGATED[relation]
     position, bound = operands
     if not position.depends_on(column):
         position, bound, relation = bound, position, SWAPPED[relation]
     if relation not in ("lt", "le") or bound.depends_on(column):
-        return []
+        return Limits()
     shift = _shift(position, column)
-    return [] if shift is None else [Limit(bound, int(relation == "le") - shift)]
+    return Limits() if shift is None else Limits((Bound(bound, int(relation == "le") - shift),))
+
+
+def _is_argument(expression: Expression) -> bool:
+    """Return whether an expression is an element of an argument of the dispatch, which is in memory."""
+    return expression.is_element and isinstance(expression.value, BlockArgument)
+
+
+def _is_stored(expression: Expression) -> bool:
+    """Return whether an expression needs only elements in memory, constants and elementwise operations."""
+    if _is_argument(expression) or expression.number() is not None:
+        return True
+    op, operands = expression.op, expression.operands
+    return op is not None and bool(operands) and info_of(op).elementwise and all(map(_is_stored, operands))
 
 
 def _shift(position: Expression, column: int) -> int | None:
@@ -136,105 +230,3 @@ def _shift(position: Expression, column: int) -> int | None:
     if shift is None or not isinstance(constant, int) or abs(constant) > MAX_SHIFT:
         return None
     return shift + constant if op.name == "arith.addi" else shift - constant
-
-
-# Operations on rows
-
-
-class Hidden(Flag):
-    """Knowledge of a value at hidden columns of a row that has visible ones."""
-
-    UNKNOWN = 0
-    NEGATIVE_INFINITY = auto()
-    ZERO = auto()
-    UNIFORM = auto()
-    """It has the same value at each column, and depends on visible columns alone."""
-
-
-NEUTRAL = {
-    "arith.addf": Hidden.ZERO,
-    "arith.maximumf": Hidden.NEGATIVE_INFINITY,
-    "arith.maxnumf": Hidden.NEGATIVE_INFINITY,
-}
-"""Values that do not change an accumulator, by the operation that adds them to it."""
-
-
-def _ignores_hidden_columns(chain: Chain) -> bool:
-    """Return whether rows are 0 at hidden columns, and do not depend on the number of hidden columns."""
-    known: dict[SSAValue, Hidden] = {chain.scores: Hidden.NEGATIVE_INFINITY}
-    for op in chain.parts[1]:
-        if any(v in known for v in op.operands):
-            values = [_of_tensor(v, known) for v in op.operands]
-            results = _of_generic(op, values) if op.name == GENERIC else [_combined(op, values)]
-            known.update(zip(op.results, results, strict=True))
-    return Hidden.ZERO in known[chain.rows]
-
-
-def _of_tensor(value: SSAValue, known: Mapping[SSAValue, Hidden]) -> Hidden:
-    """Return what a tensor is at hidden columns. Tensors that are not computed from the scores may have any values."""
-    constant = Expression(value, ()).number()
-    return known.get(value, Hidden.UNKNOWN) if constant is None else _of_number(constant)
-
-
-def _of_number(constant: float) -> Hidden:
-    if constant == -inf:
-        return Hidden.NEGATIVE_INFINITY | Hidden.UNIFORM
-    return Hidden.ZERO | Hidden.UNIFORM if constant == 0 else Hidden.UNIFORM
-
-
-def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
-    """Return what the results of a generic are at hidden columns."""
-    generic = structured(op)
-    rank = max(len(m.results) for m in generic.maps)
-    if len({m for m in generic.maps if len(m.results) == rank}) > 1:
-        return [Hidden.UNKNOWN for _ in op.results]  # the order of dimensions changes
-    scalars: dict[SSAValue, Hidden] = dict(zip(generic.block.args, operands, strict=True))
-    accumulators = generic.block.args[len(generic.inputs) :] if generic.loops else ()
-    scalars.update(dict.fromkeys(accumulators, Hidden.UNKNOWN))
-    *body, last = generic.block.ops
-    for inner in body:
-        hidden = _combined(inner, [scalars.get(v, _of_tensor(v, {})) for v in inner.operands])
-        scalars.update((result, hidden) for result in inner.results)
-    if not accumulators:
-        return [scalars.get(v, _of_tensor(v, {})) for v in last.operands]
-    initial = operands[len(generic.inputs) :]
-    return [_reduced(*reduction, scalars) for reduction in zip(last.operands, accumulators, initial, strict=True)]
-
-
-def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
-    """Return what a reduction over the columns is: uniform if hidden columns do not change it.
-
-    Args:
-        total: The accumulator after one column.
-        accumulator: The accumulator before that column.
-        initial: The accumulator before the first column.
-        scalars: The other scalars in the body.
-    """
-    op = total.owner
-    if not isinstance(op, Operation) or accumulator not in op.operands or Hidden.UNIFORM not in initial:
-        return Hidden.UNKNOWN
-    neutral = NEUTRAL.get(op.name)
-    addends = [scalars.get(v, _of_tensor(v, {})) for v in op.operands if v is not accumulator]
-    is_unchanged = neutral is not None and bool(addends) and all(neutral in v for v in addends)
-    return Hidden.UNIFORM if is_unchanged else Hidden.UNKNOWN
-
-
-def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
-    """Return what an elementwise operation computes at hidden columns."""
-    if (constant := Expression(op.results[0], ()).number()) is not None:
-        return _of_number(constant)
-    is_pure = info_of(op).is_pure and bool(values) and not op.regions
-    result = Hidden.UNIFORM if is_pure and all(Hidden.UNIFORM in v for v in values) else Hidden.UNKNOWN
-    if op.name == "arith.select":
-        condition, chosen, other = values
-        return (chosen & other) if Hidden.UNIFORM in condition else Hidden.UNKNOWN
-    first, *rest = [*values, Hidden.UNKNOWN]
-    if op.name in ("arith.extf", "arith.truncf"):
-        return first
-    if op.name in ("math.exp", "math.exp2") and Hidden.NEGATIVE_INFINITY in first:
-        return result | Hidden.ZERO
-    if op.name in ("arith.subf", "arith.addf") and Hidden.NEGATIVE_INFINITY in first and Hidden.UNIFORM in rest[0]:
-        return result | Hidden.NEGATIVE_INFINITY
-    if op.name in ("arith.divf", "arith.mulf") and Hidden.ZERO in first and Hidden.UNIFORM in rest[0]:
-        return result | Hidden.ZERO
-    return result

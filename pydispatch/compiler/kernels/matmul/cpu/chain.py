@@ -5,26 +5,27 @@ The rows stay in workgroup memory: each row-wise operation overwrites the row th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from math import lcm, prod
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops import analysis
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.nests import emit_inner
 from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
-from pydispatch.compiler.kernels.matmul.column_end import column_limits
+from pydispatch.compiler.kernels.matmul.column_end import Limits, column_limits
 from pydispatch.compiler.kernels.matmul.cpu.nest import End, Span
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
 from pydispatch.compiler.kernels.matmul.cpu.tile import Output, emit_rows, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil, level_of
 from pydispatch.compiler.kernels.matmul.results import matching_dims
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, both
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.compiler.target.cpu import Machine
@@ -120,39 +121,97 @@ def _emit(
     extent = tiles.rows if is_exact else build.least(tiles.rows, build.minus(tiles.count, first_row))
     buffer = frame.elements.fresh(_element_type(chain), tiles.rows * tiles.stride)
     span = Span(first_row, extent)
-    end = _column_end(frame, chain, (first, second), tiles, outer, span)
+    limits = column_limits(chain)
+    end = _column_end(frame, chain, limits, (first, second), tiles, outer, span)
     rows = _Rows(frame, chain, tiles, tuple(outer), span, buffer, end)
-    rows.emit_first_product(build, first)
+    if end is None or limits.floor is None:
+        rows.emit_first_product(build, first)
+    else:
+        rows = rows.emit_checked_product(build, first, limits.floor)
     rows.emit_operations(build)
     rows.emit_second_product(build, second, result_dims)
 
 
 def _column_end(
-    frame: Frame, chain: Chain, plans: Sequence[Plan], tiles: RowTiles, outer: Sequence[Index], span: Span
+    frame: Frame,
+    chain: Chain,
+    limits: Limits,
+    plans: Sequence[Plan],
+    tiles: RowTiles,
+    outer: Sequence[Index],
+    span: Span,
 ) -> End | None:
     """Emit the end of the columns that are visible to one of the rows of a workgroup, rounded up to whole units; None
     where all columns are visited."""
-    limits, build = column_limits(chain), frame.build
+    build, columns = frame.build, tiles.columns
     unit = lcm(COLUMN_UNIT, *(plan.pages.rows for plan in plans if plan.pages is not None))
-    if not limits or unit >= tiles.columns or plans[0].schedule.nr > unit:
+    if not limits or unit >= columns or plans[0].schedule.nr > unit:
         return None
 
     def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the end of the columns that row i or an earlier one needs."""
+        """Return the end of the columns that a row or a later one needs."""
         point: list[Index] = [0] * len(shape_of(chain.scores))
         for dim, index in zip(chain.outer, outer, strict=True):
             point[dim] = index
         if tiles.axis is not None:
-            point[tiles.axis] = inner.plus(span.first, i)
-        least: Index = tiles.columns
-        for limit in limits:
-            least = inner.least(least, limit.emit(frame.elements, inner, point, tiles.columns))
+            point[tiles.axis] = inner.plus(span.first, inner.minus(inner.minus(span.extent, 1), i))
+        least: Index = columns
+        for bound in limits.bounds:
+            least = inner.least(least, bound.emit(frame.elements, inner, point, columns))
+        if limits.stored:
+            least = _last_shown(frame, inner, limits, point, carried[0], least, columns)
         return [inner.value(inner.most(carried[0], least))]
 
-    # A row without visible columns is computed from hidden ones, as without a limit: so there is at least one.
+    # A row without visible columns is computed from hidden ones, as without a limit: so there is at least one. The last
+    # rows are first: in causal attention they see most, and the masks of the others need not be read then.
     (end,) = build.loop(0, span.extent, [build.index(1)], row, limit=tiles.rows)
-    end = build.bounded(end, tiles.columns + 1)
-    return End(build.least(build.times(build.ceil_quotient(end, unit), unit), tiles.columns), unit)
+    end = build.bounded(end, columns + 1)
+    return End(build.least(build.times(build.ceil_quotient(end, unit), unit), columns), unit)
+
+
+def _last_shown(
+    frame: Frame, build: Builder, limits: Limits, point: Sequence[Index], begin: Index, end: Index, columns: int
+) -> Index:
+    """Emit the end of the unit with the last column in [begin, end) that the masks in memory show; `begin` if there is
+    none.
+    """
+    units = ceil(columns, COLUMN_UNIT)
+
+    def unit(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        first = inner.times(inner.minus(units - 1, i), COLUMN_UNIT)
+        stop = inner.least(inner.plus(first, COLUMN_UNIT), columns)
+
+        def is_shown(innermost: Builder, column: Index) -> SSAValue:
+            shown = [mask.emit(frame.elements, innermost, [*point[:-1], column]) for mask in limits.stored]
+            return reduce(lambda a, b: innermost.add(arith.AndIOp(a, b)), shown)
+
+        # Units are visited from the last one on until one is shown.
+        none = inner.value(begin)
+        is_range = both(inner, inner.less(first, end), inner.less(begin, stop))
+        is_needed = both(inner, is_range, inner.add(arith.CmpiOp(carried[0], none, "eq")))
+        shown_end = inner.choose(
+            is_needed,
+            lambda b: b.add(arith.SelectOp(_is_any(b, first, stop, is_shown), b.value(stop), none)),
+            lambda b: carried[0],
+        )
+        return [shown_end]
+
+    (last,) = build.loop(0, units, [build.value(begin)], unit)
+    return build.least(last, build.most(end, begin))
+
+
+def _is_any(build: Builder, first: Index, stop: Index, is_true: Callable[[Builder, Index], SSAValue]) -> SSAValue:
+    """Emit whether a condition holds for one of the columns from `first` to before `stop`."""
+
+    def column(inner: Builder, j: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        return [inner.add(arith.OrIOp(carried[0], is_true(inner, j)))]
+
+    (result,) = build.loop(first, stop, [_false(build)], column)
+    return result
+
+
+def _false(build: Builder) -> SSAValue:
+    return build.pure(arith.ConstantOp(IntegerAttr(0, IntegerType(1))))
 
 
 @dataclass(frozen=True)
@@ -204,6 +263,52 @@ class _Rows:
         output = Output(chain.scores, list(range(len(shape_of(chain.scores)))), self._store)
         outer = self._indices_of(chain.first_loops)
         emit_rows(self.frame, build, plan, [output], outer, self.span, ends=self._ends(chain.first.n))
+
+    def emit_checked_product(self, build: Builder, plan: Plan, floor: float) -> _Rows:
+        """Emit the first product with a check that the largest score of each row is above `floor`; where one is not,
+        compute all columns. Return the rows with the end of the columns that were computed."""
+        assert self.end is not None
+        unit, none = self.end.unit, build.index(0)
+
+        def attempt(inner: Builder, _: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Compute columns up to the second carried value; the first is the end of the columns computed before."""
+            before, end = carried
+
+            def computed(innermost: Builder) -> SSAValue:
+                rows = replace(self, end=End(innermost.bounded(end, self.tiles.columns + 1), unit))
+                rows.emit_first_product(innermost, plan)
+                every = innermost.value(self.tiles.columns)
+                return innermost.add(arith.SelectOp(rows._are_above(innermost, floor), none, every))
+
+            again = inner.choose(inner.less(0, end), computed, lambda _: none)
+            return [inner.value(inner.most(before, end)), again]
+
+        end, _ = build.loop(0, 2, [none, build.value(self.end.index)], attempt)
+        return replace(self, end=End(build.bounded(end, self.tiles.columns + 1), unit))
+
+    def _are_above(self, build: Builder, floor: float) -> SSAValue:
+        """Emit whether each row has a score above `floor` among the visited columns."""
+        end, element = self.end, _element_type(self.chain)
+        assert end is not None and isinstance(element, AnyFloat)
+
+        def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            def is_above(innermost: Builder, column: Index) -> SSAValue:
+                offset = innermost.plus(innermost.times(i, self.tiles.stride), column)
+                score = innermost.add(memref.LoadOp.get(self.buffer, [innermost.value(offset)]))
+                limit = innermost.pure(arith.ConstantOp(FloatAttr(floor, element)))
+                return innermost.add(arith.CmpfOp(score, limit, "ogt"))
+
+            def unit(innermost: Builder, first: Index, earlier: Sequence[SSAValue]) -> list[SSAValue]:
+                """Search a unit unless an earlier one has such a score."""
+                stop = innermost.least(innermost.plus(first, COLUMN_UNIT), end.index)
+                return [innermost.choose(earlier[0], lambda _: earlier[0], lambda b: _is_any(b, first, stop, is_above))]
+
+            (is_any,) = inner.loop(0, end.index, [_false(inner)], unit, step=COLUMN_UNIT)
+            return [inner.add(arith.AndIOp(carried[0], is_any))]
+
+        true = build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))
+        (result,) = build.loop(0, self.span.extent, [true], row, limit=self.tiles.rows)
+        return result
 
     def emit_operations(self, build: Builder) -> None:
         """Emit the row-wise operations."""

@@ -1,0 +1,130 @@
+"""Analysis of the row-wise operations of a chain at hidden columns: whether they compute a weight of 0 there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Flag, auto
+from math import inf
+
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.kernels.matmul.chain import Chain
+from pydispatch.compiler.kernels.ops.expressions import Expression
+from pydispatch.ir.op_info import info_of
+from pydispatch.ir.structured import GENERIC, structured
+
+
+class Hidden(Flag):
+    """Knowledge of a value at hidden columns of a row that has visible ones."""
+
+    UNKNOWN = 0
+    LOW = auto()
+    """It is at most the fill, and the largest visible one of the row is far above that."""
+    NEGATIVE_INFINITY = auto()
+    NEGLIGIBLE = auto()
+    """Its exponential is 0."""
+    ZERO = auto()
+    UNIFORM = auto()
+    """It has the same value at each column, and depends on visible columns alone."""
+    MOST = auto()
+    """It is at least the largest score of the row."""
+
+
+MAXIMA = ("arith.maximumf", "arith.maxnumf")
+
+NEUTRAL = {
+    "arith.addf": Hidden.ZERO,
+    **dict.fromkeys(MAXIMA, Hidden.NEGATIVE_INFINITY | Hidden.LOW),
+}
+"""Values of which any does not change an accumulator, by the operation that adds them to it."""
+
+
+def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
+    """Return whether rows are 0 at hidden columns, and do not depend on the number of hidden columns.
+
+    is_infinite: whether scores at hidden columns are -inf.
+    """
+    hidden = Hidden.LOW | Hidden.NEGATIVE_INFINITY if is_infinite else Hidden.LOW
+    known: dict[SSAValue, Hidden] = {chain.scores: hidden}
+    for op in chain.parts[1]:
+        if any(v in known for v in op.operands):
+            values = [_of_tensor(v, known) for v in op.operands]
+            results = _of_generic(op, values) if op.name == GENERIC else [_combined(op, values)]
+            known.update(zip(op.results, results, strict=True))
+    return Hidden.ZERO in known[chain.rows]
+
+
+def _of_tensor(value: SSAValue, known: Mapping[SSAValue, Hidden]) -> Hidden:
+    """Return what a tensor is at hidden columns. Tensors that are not computed from the scores may have any values."""
+    constant = Expression(value, ()).number()
+    return known.get(value, Hidden.UNKNOWN) if constant is None else _of_number(constant)
+
+
+def _of_number(constant: float) -> Hidden:
+    if constant == -inf:
+        return Hidden.NEGATIVE_INFINITY | Hidden.UNIFORM
+    return Hidden.ZERO | Hidden.UNIFORM if constant == 0 else Hidden.UNIFORM
+
+
+def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
+    """Return what the results of a generic are at hidden columns."""
+    generic = structured(op)
+    rank = max(len(m.results) for m in generic.maps)
+    if len({m for m in generic.maps if len(m.results) == rank}) > 1:
+        return [Hidden.UNKNOWN for _ in op.results]  # the order of dimensions changes
+    scalars: dict[SSAValue, Hidden] = dict(zip(generic.block.args, operands, strict=True))
+    accumulators = generic.block.args[len(generic.inputs) :] if generic.loops else ()
+    scalars.update(dict.fromkeys(accumulators, Hidden.UNKNOWN))
+    *body, last = generic.block.ops
+    for inner in body:
+        hidden = _combined(inner, [scalars.get(v, _of_tensor(v, {})) for v in inner.operands])
+        scalars.update((result, hidden) for result in inner.results)
+    if not accumulators:
+        return [scalars.get(v, _of_tensor(v, {})) for v in last.operands]
+    initial = operands[len(generic.inputs) :]
+    return [_reduced(*reduction, scalars) for reduction in zip(last.operands, accumulators, initial, strict=True)]
+
+
+def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
+    """Return what a reduction over the columns is: uniform if hidden columns do not change it.
+
+    Args:
+        total: The accumulator after one column.
+        accumulator: The accumulator before that column.
+        initial: The accumulator before the first column.
+        scalars: The other scalars in the body.
+    """
+    op = total.owner
+    if not isinstance(op, Operation) or accumulator not in op.operands or Hidden.UNIFORM not in initial:
+        return Hidden.UNKNOWN
+    neutral = NEUTRAL.get(op.name)
+    addends = [scalars.get(v, _of_tensor(v, {})) for v in op.operands if v is not accumulator]
+    if neutral is None or not addends or not all(neutral & v for v in addends):
+        return Hidden.UNKNOWN
+    is_most = op.name in MAXIMA and all(Hidden.LOW in v for v in addends)
+    return Hidden.UNIFORM | Hidden.MOST if is_most else Hidden.UNIFORM
+
+
+def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
+    """Return what an elementwise operation computes at hidden columns."""
+    if (constant := Expression(op.results[0], ()).number()) is not None:
+        return _of_number(constant)
+    is_pure = info_of(op).is_pure and bool(values) and not op.regions
+    result = Hidden.UNIFORM if is_pure and all(Hidden.UNIFORM in v for v in values) else Hidden.UNKNOWN
+    if op.name == "arith.select":
+        condition, chosen, other = values
+        return (chosen & other) if Hidden.UNIFORM in condition else Hidden.UNKNOWN
+    first, *rest = [*values, Hidden.UNKNOWN]
+    if op.name in ("arith.extf", "arith.truncf"):
+        return first
+    if op.name in MAXIMA and Hidden.UNIFORM in result and any(Hidden.MOST in v for v in values):
+        return result | Hidden.MOST
+    if op.name in ("math.exp", "math.exp2") and first & (Hidden.NEGATIVE_INFINITY | Hidden.NEGLIGIBLE):
+        return result | Hidden.ZERO
+    if op.name == "arith.subf" and Hidden.LOW in first and Hidden.MOST in rest[0]:
+        result |= Hidden.NEGLIGIBLE
+    if op.name in ("arith.subf", "arith.addf") and Hidden.NEGATIVE_INFINITY in first and Hidden.UNIFORM in rest[0]:
+        return result | Hidden.NEGATIVE_INFINITY
+    if op.name in ("arith.divf", "arith.mulf") and Hidden.ZERO in first and Hidden.UNIFORM in rest[0]:
+        return result | Hidden.ZERO
+    return result
