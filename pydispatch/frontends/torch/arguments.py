@@ -75,26 +75,19 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-@cache
-def takes_memory(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the names of the parameters that accept a `TensorMemory` itself instead of its current tensor."""
-    return frozenset(
-        n for n, p in _signature(function).parameters.items() if str(p.annotation).startswith("TensorMemory")
-    )
-
-
 def bind(
     function: Callable[..., Any], tracer: Any, positional: Sequence[Any], keywords: Mapping[str, Any]
 ) -> inspect.BoundArguments:
-    """Bind the arguments of a call to the parameters of a conversion.
+    """Bind the arguments of a call to the parameters of a conversion, of which the first is the builder or the tracer.
 
     A `TensorMemory` becomes its current tensor unless the parameter accepts memory. Raise ArgumentError for arguments
     that do not fit.
     """
     signature = _signature(function)
     relevant = {name: value for name, value in keywords.items() if name not in IGNORED or name in signature.parameters}
+    first = next(iter(signature.parameters.values()))
     try:
-        bound = signature.bind(tracer, *positional, **relevant)
+        bound = signature.bind(tracer if first.annotation == "Tracer" else tracer.b, *positional, **relevant)
     except TypeError as error:
         raise ArgumentError(f"its arguments do not fit: {error}") from None
     for name, value in list(bound.arguments.items())[1:]:

@@ -7,15 +7,12 @@ changes the type only if it has a higher category (bool, integer, float, complex
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BF16, BOOL, C64, C128, DTYPES, F16, F32, F64, I64, DType, Kind
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise
-
-if TYPE_CHECKING:
-    from pydispatch.frontends.torch.trace import Tracer
 
 Number = bool | int | float | complex | Expr
 Operand = Tensor | Number
@@ -89,16 +86,16 @@ def _promote_groups(higher: DType | None, lower: DType | None) -> DType | None:
     return lower if not higher.is_bool else promote(higher, lower)
 
 
-def as_tensor(tracer: Tracer, operand: Operand, dtype: DType | None = None) -> Tensor:
+def as_tensor(b: Builder, operand: Operand, dtype: DType | None = None) -> Tensor:
     """Return an operand as a tensor of `dtype`; None keeps a tensor's type and gives a number its default type."""
     if isinstance(operand, Tensor):
-        return elementwise.convert(tracer.b, operand, dtype or operand.dtype)
+        return elementwise.convert(b, operand, dtype or operand.dtype)
     dtype = dtype or default_type(operand)
     if isinstance(operand, Expr):
-        return elementwise.convert(tracer.b, tracer.b.constant(_symbolic(operand), I64), dtype)
+        return elementwise.convert(b, b.constant(_symbolic(operand), I64), dtype)
     if isinstance(operand, float) and dtype.is_integer:
         operand = int(operand)
-    return tracer.b.constant(operand, dtype)
+    return b.constant(operand, dtype)
 
 
 def _symbolic(size: Expr) -> object:
@@ -110,9 +107,9 @@ def _symbolic(size: Expr) -> object:
     return array
 
 
-def promoted(tracer: Tracer, *operands: Operand, floats: bool = False) -> list[Tensor]:
+def promoted(b: Builder, *operands: Operand, floats: bool = False) -> list[Tensor]:
     """Convert operands to tensors of their promoted type. With `floats`, integers become f32."""
     dtype = result_type(operands)
     if floats and category(dtype) < 2:
         dtype = F32
-    return [as_tensor(tracer, operand, dtype) for operand in operands]
+    return [as_tensor(b, operand, dtype) for operand in operands]

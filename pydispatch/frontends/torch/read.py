@@ -197,10 +197,10 @@ class _Program:
             if not isinstance(value, (Tensor, Expr, bool, int, float)):
                 raise self.b.fail("the model returns what is neither a tensor nor a number")
             if spec.kind in ("buffer_mutation", "parameter_mutation"):
-                self._update_weight(spec, as_tensor(self.tracer, value))
+                self._update_weight(spec, as_tensor(self.b, value))
                 continue
             name = spec.argument.name if isinstance(spec.argument, ValueName) else "constant"
-            results[_unused(spec.target or name, results)] = as_tensor(self.tracer, value)
+            results[_unused(spec.target or name, results)] = as_tensor(self.b, value)
 
     def _update_weight(self, spec: GraphOutput, value: Tensor) -> None:
         """Write a new value to the weight that an output updates."""

@@ -19,10 +19,12 @@ from pydispatch.frontends.torch.memory import TensorMemory, TensorView
 from pydispatch.frontends.torch.schema import Argument, ExportedGraph, ExportedNode, TensorMeta, ValueName
 
 Conversion = Callable[..., Any]
-"""Function that emits one operator: function(tracer, arguments of the operator...) -> tensor, number or tuple."""
+"""Function that emits one operator: function(builder, arguments of the operator...) -> tensor, number or tuple.
+
+A first parameter of the type Tracer is passed the tracer instead of its builder."""
 
 Inverse = Callable[..., Tensor]
-"""Function that writes through a view: function(tracer, base before the write, new contents of the view, index of the
+"""Function that writes through a view: function(builder, base before the write, new contents of the view, index of the
 result that is the view, arguments of the operator after the first...) -> base after the write."""
 
 _ATEN = "torch.ops."
@@ -176,18 +178,18 @@ class Tracer:
         results: Sequence[Any],
     ) -> tuple[Any, ...]:  # fmt: skip
         """Return the results of a view operator as views of its first argument, whose memory is `base`."""
-        inverse, rest = self.views[name], args[2:]
+        inverse, context, rest = self.views[name], args[0], args[2:]
         has_list_result = len(results) == 1 and isinstance(results[0], list)
 
         def view(output_index: int, tensor: Tensor) -> TensorView:
             """Return one output as a view."""
 
             def take(whole: Tensor) -> Tensor:
-                outputs = conversion(self, whole, *rest, **kwargs)
+                outputs = conversion(context, whole, *rest, **kwargs)
                 return outputs[output_index] if isinstance(outputs, (list, tuple)) else outputs
 
             put = None if inverse is None else (
-                lambda whole, written: inverse(self, whole, written, output_index, *rest, **kwargs)
+                lambda whole, written: inverse(context, whole, written, output_index, *rest, **kwargs)
             )  # fmt: skip
             return TensorView(base, tensor, take, put, self._ambiguous_alias)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
@@ -14,7 +15,7 @@ from pydispatch.frontends.ops import gathers, normalization, reductions, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Sizes = Sequence[Size]
 Reduce = Callable[[list[Tensor], int], list[Tensor]]
@@ -28,7 +29,7 @@ of these. `counts` is [windows, 1].
 
 
 def _pooled(
-    tracer: Tracer, tensors: list[Tensor], output_size: Sizes, reduce: Reduce, reduce_windows: ReduceWindows
+    b: Builder, tensors: list[Tensor], output_size: Sizes, reduce: Reduce, reduce_windows: ReduceWindows
 ) -> list[Tensor]:
     """Pool tensors of one shape along their last axes, and return the pooled tensors.
 
@@ -46,16 +47,16 @@ def _pooled(
             pooled = reduce(pooled, axis)
         elif isinstance(n, int) and isinstance(out, int) and n % out == 0:
             split = [*shape[:axis], out, n // out, *shape[axis + 1 :]]
-            reduced = reduce([shapes.reshape(tracer.b, x, split) for x in pooled], axis + 1)
-            pooled = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in reduced]
+            reduced = reduce([shapes.reshape(b, x, split) for x in pooled], axis + 1)
+            pooled = [shapes.squeeze(b, x, [axis + 1]) for x in reduced]
         else:
-            indices, counts = _windows(tracer, n, out)
-            reduced = reduce_windows([gathers.take(tracer.b, x, indices, axis) for x in pooled], axis + 1, counts)
-            pooled = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in reduced]
+            indices, counts = _windows(b, n, out)
+            reduced = reduce_windows([gathers.take(b, x, indices, axis) for x in pooled], axis + 1, counts)
+            pooled = [shapes.squeeze(b, x, [axis + 1]) for x in reduced]
     return pooled
 
 
-def _windows(tracer: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
+def _windows(b: Builder, n: Size, out: Size) -> tuple[Tensor, Tensor]:
     """Return the indices [out, longest window] of the elements of each window of an axis, and their counts [out, 1].
 
     A window that is shorter than the longest one repeats its last index. Window o has the elements from floor(o * n /
@@ -65,39 +66,37 @@ def _windows(tracer: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
         longest: Size = max(-(-(o + 1) * n // out) - o * n // out for o in range(out))
     else:
         longest = n // out + 2
-    size, count = (reductions.size_as(tracer.b, v, I64) for v in (n, out))
-    numbers = shapes.reshape(tracer.b, shapes.iota(tracer.b, [out], 0, I64), [out, 1])
-    first = formula(tracer.b, lambda o, n, m: o * n / m, numbers, size, count)
-    last = formula(tracer.b, lambda o, n, m: ((o + 1) * n - 1) / m, numbers, size, count)
-    within = shapes.reshape(tracer.b, shapes.iota(tracer.b, [longest], 0, I64), [1, longest])
-    indices = formula(tracer.b, lambda k, f, e: (f + k).min(e), within, first, last)
-    return indices, formula(tracer.b, lambda f, e: e - f + 1, first, last)
+    size, count = (reductions.size_as(b, v, I64) for v in (n, out))
+    numbers = shapes.reshape(b, shapes.iota(b, [out], 0, I64), [out, 1])
+    first = formula(b, lambda o, n, m: o * n / m, numbers, size, count)
+    last = formula(b, lambda o, n, m: ((o + 1) * n - 1) / m, numbers, size, count)
+    within = shapes.reshape(b, shapes.iota(b, [longest], 0, I64), [1, longest])
+    indices = formula(b, lambda k, f, e: (f + k).min(e), within, first, last)
+    return indices, formula(b, lambda f, e: e - f + 1, first, last)
 
 
-def adaptive_avg_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> Tensor:
+def adaptive_avg_pool(b: Builder, self: Tensor, output_size: Sizes) -> Tensor:
     """Return the means of `output_size` windows along each spatial axis, which cover it evenly."""
     inner = normalization.wide(self.dtype)
 
     def mean(parts: list[Tensor], axis: int) -> list[Tensor]:
         """Return the means of windows that all have the same size."""
-        return [reductions.mean(tracer.b, part, [axis], keep=True) for part in parts]
+        return [reductions.mean(b, part, [axis], keep=True) for part in parts]
 
     def mean_of_windows(parts: list[Tensor], axis: int, counts: Tensor) -> list[Tensor]:
         """Return the means of windows of different sizes, whose elements beyond the size are left out."""
         (part,) = parts
-        count = shapes.reshape(tracer.b, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
-        index = shapes.reshape(
-            tracer.b, shapes.iota(tracer.b, [part.shape[axis]], 0, I64), [-1, *[1] * (part.rank - axis - 1)]
-        )
-        counted = formula(tracer.b, lambda v, k, c: (k < c).where(v, 0.0), part, index, count)
-        total = reductions.reduce(tracer.b, "add", counted, [axis], keep=True)
-        return [formula(tracer.b, lambda v, c: v / c.to(inner), total, count)]
+        count = shapes.reshape(b, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
+        index = shapes.reshape(b, shapes.iota(b, [part.shape[axis]], 0, I64), [-1, *[1] * (part.rank - axis - 1)])
+        counted = formula(b, lambda v, k, c: (k < c).where(v, 0.0), part, index, count)
+        total = reductions.reduce(b, "add", counted, [axis], keep=True)
+        return [formula(b, lambda v, c: v / c.to(inner), total, count)]
 
-    (means,) = _pooled(tracer, [ew.convert(tracer.b, self, inner)], output_size, mean, mean_of_windows)
-    return ew.convert(tracer.b, means, self.dtype)
+    (means,) = _pooled(b, [ew.convert(b, self, inner)], output_size, mean, mean_of_windows)
+    return ew.convert(b, means, self.dtype)
 
 
-def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool(b: Builder, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
     """Return the largest element of each window and its index in the image.
 
     Of equal elements the first one is chosen, of several NaN the last one.
@@ -126,25 +125,21 @@ def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple
         return [scalars.select(takes_element, value, best), scalars.select(takes_element, element_position, position)]
 
     starts = [
-        tracer.b.constant(reductions.least(self.dtype), self.dtype),
-        tracer.b.constant(reductions.largest(I64), I64),
+        b.constant(reductions.least(self.dtype), self.dtype),
+        b.constant(reductions.largest(I64), I64),
     ]
 
     def reduce(parts: list[Tensor], axis: int) -> list[Tensor]:
-        reduced = reductions.reduce_with(tracer.b, parts, starts, [axis], choose_larger)
-        return [reductions.kept_axes(tracer.b, x, parts[0], [axis]) for x in reduced]
+        reduced = reductions.reduce_with(b, parts, starts, [axis], choose_larger)
+        return [reductions.kept_axes(b, x, parts[0], [axis]) for x in reduced]
 
-    index = tracer.b.constant(0, I64)
+    index = b.constant(0, I64)
     for d in range(self.rank - spatial, self.rank):
-        size = reductions.size_as(tracer.b, self.shape[d], I64)
-        axis_index = shapes.reshape(
-            tracer.b, shapes.iota(tracer.b, [self.shape[d]], 0, I64), [-1, *[1] * (self.rank - d - 1)]
-        )
-        index = formula(tracer.b, lambda whole, n, at: whole * n + at, index, size, axis_index)
-    positions = shapes.broadcast_to(tracer.b, index, self.shape)
-    values, positions = _pooled(
-        tracer, [self, positions], output_size, reduce, lambda parts, axis, _: reduce(parts, axis)
-    )
+        size = reductions.size_as(b, self.shape[d], I64)
+        axis_index = shapes.reshape(b, shapes.iota(b, [self.shape[d]], 0, I64), [-1, *[1] * (self.rank - d - 1)])
+        index = formula(b, lambda whole, n, at: whole * n + at, index, size, axis_index)
+    positions = shapes.broadcast_to(b, index, self.shape)
+    values, positions = _pooled(b, [self, positions], output_size, reduce, lambda parts, axis, _: reduce(parts, axis))
     return values, positions
 
 

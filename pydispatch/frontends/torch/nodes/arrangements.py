@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import indexing, padding, shapes
 from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten, transpose
 from pydispatch.frontends.torch.promotion import Number, as_tensor, result_type
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Sizes = Sequence[Size]
 Ints = Sequence[int]
@@ -25,15 +26,15 @@ def _without_empty_vectors(tensors: Tensors) -> list[Tensor]:
     return kept or list(tensors[:1])
 
 
-def cat(tracer: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
+def cat(b: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
     dtype = result_type(list(tensors))
-    return shapes.concat(tracer.b, [ew.convert(tracer.b, x, dtype) for x in _without_empty_vectors(tensors)], dim)
+    return shapes.concat(b, [ew.convert(b, x, dtype) for x in _without_empty_vectors(tensors)], dim)
 
 
-def stack(tracer: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
+def stack(b: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
     dtype = result_type(list(tensors))
-    axis = axis_of(tracer, dim, tensors[0].rank + 1)
-    return shapes.stack(tracer.b, [ew.convert(tracer.b, x, dtype) for x in tensors], axis)
+    axis = axis_of(b, dim, tensors[0].rank + 1)
+    return shapes.stack(b, [ew.convert(b, x, dtype) for x in tensors], axis)
 
 
 def _pads_by_axis(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
@@ -45,42 +46,42 @@ def _pads_by_axis(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
     return low, high
 
 
-def constant_pad_nd(tracer: Tracer, self: Tensor, pad: Sizes, value: Number = 0) -> Tensor:
-    return shapes.pad(tracer.b, self, *_pads_by_axis(self, pad), as_tensor(tracer, value, self.dtype))
+def constant_pad_nd(b: Builder, self: Tensor, pad: Sizes, value: Number = 0) -> Tensor:
+    return shapes.pad(b, self, *_pads_by_axis(self, pad), as_tensor(b, value, self.dtype))
 
 
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-def pad(tracer: Tracer, self: Tensor, pad: Sizes, mode: str = "constant", value: Number | None = None) -> Tensor:
+def pad(b: Builder, self: Tensor, pad: Sizes, mode: str = "constant", value: Number | None = None) -> Tensor:
     """Convert `pad`, of which `constant` is one of several modes."""
     if mode == "constant":
-        return constant_pad_nd(tracer, self, pad, 0 if value is None else value)
+        return constant_pad_nd(b, self, pad, 0 if value is None else value)
     if mode not in _MODES:
-        raise tracer.b.fail(f"padding mode '{mode}' is not known")
-    return padding.pad_with(tracer.b, self, *_pads_by_axis(self, pad), _MODES[mode])
+        raise b.fail(f"padding mode '{mode}' is not known")
+    return padding.pad_with(b, self, *_pads_by_axis(self, pad), _MODES[mode])
 
 
 def _pad_by(mode: str) -> Conversion:
     """Return the conversion of a padding operator of one mode."""
 
-    def convert(tracer: Tracer, self: Tensor, padding: Sizes) -> Tensor:
-        return pad(tracer, self, padding, mode)
+    def convert(b: Builder, self: Tensor, padding: Sizes) -> Tensor:
+        return pad(b, self, padding, mode)
 
     return convert
 
 
-def flip(tracer: Tracer, self: Tensor, dims: Ints) -> Tensor:
-    return indexing.reverse(tracer.b, self, [axis_of(tracer, d, self.rank) for d in dims])
+def flip(b: Builder, self: Tensor, dims: Ints) -> Tensor:
+    return indexing.reverse(b, self, [axis_of(b, d, self.rank) for d in dims])
 
 
-def roll(tracer: Tracer, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
+def roll(b: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
     """Rotate elements along axes, or in the flattened tensor if `dims` is empty."""
     if not dims:
-        return shapes.reshape(tracer.b, roll(tracer, flatten(tracer, self), shifts, (0,)), self.shape)
+        return shapes.reshape(b, roll(b, flatten(b, self), shifts, (0,)), self.shape)
     result = self
     for shift, dim in zip(shifts, dims, strict=True):
-        axis = axis_of(tracer, dim, self.rank)
+        axis = axis_of(b, dim, self.rank)
         n = self.shape[axis]
         if n == 0:
             continue
@@ -89,33 +90,33 @@ def roll(tracer: Tracer, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor
             if isinstance(shift, int) and isinstance(n, int)
             else (n - shift if isinstance(shift, Expr) or shift > 0 else -shift)
         )
-        parts = shapes.split(tracer.b, result, axis, [cut, n - cut])
-        result = shapes.concat(tracer.b, parts[::-1], axis)
+        parts = shapes.split(b, result, axis, [cut, n - cut])
+        result = shapes.concat(b, parts[::-1], axis)
     return result
 
 
-def pixel_shuffle(tracer: Tracer, self: Tensor, upscale_factor: int) -> Tensor:
+def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     """Move groups of r * r channels into blocks of r x r pixels."""
     r, lead = upscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
-    x = shapes.reshape(tracer.b, self, [*self.shape[:-3], c // (r * r), r, r, h, w])
-    x = shapes.transpose(tracer.b, x, [*range(lead), *(lead + n for n in (0, 3, 1, 4, 2))])
-    return shapes.reshape(tracer.b, x, [*self.shape[:-3], c // (r * r), h * r, w * r])
+    x = shapes.reshape(b, self, [*self.shape[:-3], c // (r * r), r, r, h, w])
+    x = shapes.transpose(b, x, [*range(lead), *(lead + n for n in (0, 3, 1, 4, 2))])
+    return shapes.reshape(b, x, [*self.shape[:-3], c // (r * r), h * r, w * r])
 
 
-def pixel_unshuffle(tracer: Tracer, self: Tensor, downscale_factor: int) -> Tensor:
+def pixel_unshuffle(b: Builder, self: Tensor, downscale_factor: int) -> Tensor:
     """Move blocks of r x r pixels into groups of r * r channels."""
     r, lead = downscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
-    x = shapes.reshape(tracer.b, self, [*self.shape[:-3], c, h // r, r, w // r, r])
-    x = shapes.transpose(tracer.b, x, [*range(lead), *(lead + n for n in (0, 2, 4, 1, 3))])
-    return shapes.reshape(tracer.b, x, [*self.shape[:-3], c * (r * r), h // r, w // r])
+    x = shapes.reshape(b, self, [*self.shape[:-3], c, h // r, r, w // r, r])
+    x = shapes.transpose(b, x, [*range(lead), *(lead + n for n in (0, 2, 4, 1, 3))])
+    return shapes.reshape(b, x, [*self.shape[:-3], c * (r * r), h // r, w // r])
 
 
-def channel_shuffle(tracer: Tracer, self: Tensor, groups: int) -> Tensor:
+def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
     n, c, *rest = self.shape
-    x = shapes.reshape(tracer.b, self, [n, groups, c // groups, *rest])
-    return shapes.reshape(tracer.b, transpose(tracer, x, 1, 2), self.shape)
+    x = shapes.reshape(b, self, [n, groups, c // groups, *rest])
+    return shapes.reshape(b, transpose(b, x, 1, 2), self.shape)
 
 
 ARRANGEMENTS: dict[str, Conversion] = {

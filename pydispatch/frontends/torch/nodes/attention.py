@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import attention, normalization, shapes
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.torch.nodes.activations import gelu, relu
 from pydispatch.frontends.torch.nodes.products import linear
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 
 def sdpa(
-    tracer: Tracer, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    b: Builder, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return attention; key and value may have fewer heads than the query also without `enable_gqa`."""
-    return _attention(tracer, query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
+    return _attention(b, query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
 
 
 def _attention(
-    tracer: Tracer,
+    b: Builder,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -29,46 +30,44 @@ def _attention(
     scale: float | None,
 ) -> tuple[Tensor, Tensor]:
     """Return attention and the scaled and masked scores, the operand of the softmax."""
-    masks = _masks(tracer, query, key, attn_mask, dropout_p, is_causal)
-    return attention.attend(tracer.b, query, key, value, masks, scale=scale, stage=2)
+    masks = _masks(b, query, key, attn_mask, dropout_p, is_causal)
+    return attention.attend(b, query, key, value, masks, scale=scale, stage=2)
 
 
 def _masks(
-    tracer: Tracer, query: Tensor, key: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
+    b: Builder, query: Tensor, key: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
 ) -> list[Tensor]:
     """Return the masks of an attention. Raise CompileError for dropout."""
     if dropout_p > 0:
-        raise tracer.b.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
+        raise b.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
     masks = [] if attn_mask is None else [attn_mask]
     if is_causal:
-        masks.append(attention.causal_mask(tracer.b, query.shape[-2], key.shape[-2]))
+        masks.append(attention.causal_mask(b, query.shape[-2], key.shape[-2]))
     return masks
 
 
 def flash_for_cpu(
-    tracer: Tracer, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
+    b: Builder, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
     attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return attention and the log-sum-exp of the scores, which its gradients need."""
-    result, scores = _attention(tracer, query, key, value, attn_mask, dropout_p, is_causal, scale)
+    result, scores = _attention(b, query, key, value, attn_mask, dropout_p, is_causal, scale)
     inner = normalization.wide(query.dtype)
-    return result, normalization.log_sum_exp(tracer.b, ew.convert(tracer.b, scores, inner), [-1])
+    return result, normalization.log_sum_exp(b, ew.convert(b, scores, inner), [-1])
 
 
 def flash_for_cpu_backward(
-    tracer: Tracer, grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
+    b: Builder, grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
     dropout_p: float, is_causal: bool, *, attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    masks = _masks(tracer, query, key, attn_mask, dropout_p, is_causal)
-    return tuple(
-        attention.attention_gradients(tracer.b, grad_out, query, key, value, out, logsumexp, masks, scale=scale)
-    )
+    masks = _masks(b, query, key, attn_mask, dropout_p, is_causal)
+    return tuple(attention.attention_gradients(b, grad_out, query, key, value, out, logsumexp, masks, scale=scale))
 
 
 _SOURCE_MASK, _PADDING_MASK = 0, 1
 
 
-def _attention_mask(tracer: Tracer, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
+def _attention_mask(b: Builder, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
     """Return a mask whose true elements are the keys that a query sees, expanded to [batch, heads, queries, keys].
 
     Bool masks of these operators have the opposite meaning, so they are negated. Float masks are added to the scores
@@ -77,41 +76,39 @@ def _attention_mask(tracer: Tracer, mask: Tensor | None, mask_type: int | None) 
     if mask is None or not mask.dtype.is_bool:
         return mask
     axes = {_SOURCE_MASK: [0, 1], _PADDING_MASK: [1, 2]}.get(mask_type if mask_type is not None else 2, [])
-    visible = ew.unary(tracer.b, "not", mask)
-    return shapes.expand_dims(tracer.b, visible, axes) if mask.rank == 2 else visible
+    visible = ew.unary(b, "not", mask)
+    return shapes.expand_dims(b, visible, axes) if mask.rank == 2 else visible
 
 
 def _multi_head_attention(
-    tracer: Tracer, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
+    b: Builder, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """Return multi-head attention of queries, keys and values [batch, length, features], with its projections."""
     sizes = [embed_dim] * 3
-    weights, biases = (shapes.split(tracer.b, x, 0, sizes) for x in (qkv_weight, qkv_bias))
+    weights, biases = (shapes.split(b, x, 0, sizes) for x in (qkv_weight, qkv_bias))
     q, k, v = (
-        attention.split_heads(tracer.b, linear(tracer, x, w, bias), num_head)
+        attention.split_heads(b, linear(b, x, w, bias), num_head)
         for x, w, bias in zip(inputs, weights, biases, strict=True)
     )
-    heads, _ = attention.attend(tracer.b, q, k, v, [] if mask is None else [mask])
-    return linear(tracer, attention.join_heads(tracer.b, heads), proj_weight, proj_bias)
+    heads, _ = attention.attend(b, q, k, v, [] if mask is None else [mask])
+    return linear(b, attention.join_heads(b, heads), proj_weight, proj_bias)
 
 
 def native_multi_head_attention(
-    tracer: Tracer, query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor,
+    b: Builder, query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor,
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, None]:  # fmt: skip
     """Lower multi-head attention. The second result, the attention weights, is not computed."""
     inputs = (query, key, value)
-    mask_ = _attention_mask(tracer, mask, mask_type)
-    result = _multi_head_attention(
-        tracer, inputs, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask_
-    )
+    mask_ = _attention_mask(b, mask, mask_type)
+    result = _multi_head_attention(b, inputs, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask_)
     return result, None
 
 
 def transformer_encoder_layer(
-    tracer: Tracer,
+    b: Builder,
     src: Tensor,
     embed_dim: int,
     num_heads: int,
@@ -133,25 +130,25 @@ def transformer_encoder_layer(
     mask: Tensor | None = None,
     mask_type: int | None = None,
 ) -> Tensor:
-    attention_mask = _attention_mask(tracer, mask, mask_type)
+    attention_mask = _attention_mask(b, mask, mask_type)
 
     def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return normalization.layer_norm(tracer.b, x, [x.rank - 1], weight, bias, eps)[0]
+        return normalization.layer_norm(b, x, [x.rank - 1], weight, bias, eps)[0]
 
     def attend(x: Tensor) -> Tensor:
         return _multi_head_attention(
-            tracer, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, attention_mask
+            b, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, attention_mask
         )
 
     def feed(x: Tensor) -> Tensor:
-        inner = linear(tracer, x, ffn_weight_1, ffn_bias_1)
-        return linear(tracer, gelu(tracer, inner) if use_gelu else relu(tracer, inner), ffn_weight_2, ffn_bias_2)
+        inner = linear(b, x, ffn_weight_1, ffn_bias_1)
+        return linear(b, gelu(b, inner) if use_gelu else relu(b, inner), ffn_weight_2, ffn_bias_2)
 
     if norm_first:
-        x = ew.binary(tracer.b, "add", src, attend(norm(src, norm_weight_1, norm_bias_1)))
-        return ew.binary(tracer.b, "add", x, feed(norm(x, norm_weight_2, norm_bias_2)))
-    x = norm(ew.binary(tracer.b, "add", src, attend(src)), norm_weight_1, norm_bias_1)
-    return norm(ew.binary(tracer.b, "add", x, feed(x)), norm_weight_2, norm_bias_2)
+        x = ew.binary(b, "add", src, attend(norm(src, norm_weight_1, norm_bias_1)))
+        return ew.binary(b, "add", x, feed(norm(x, norm_weight_2, norm_bias_2)))
+    x = norm(ew.binary(b, "add", src, attend(src)), norm_weight_1, norm_bias_1)
+    return norm(ew.binary(b, "add", x, feed(x)), norm_weight_2, norm_bias_2)
 
 
 ATTENTION: dict[str, Conversion] = {

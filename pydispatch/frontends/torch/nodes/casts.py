@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.torch.trace import Tracer
 
 
-def to_copy(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return ew.convert(tracer.b, self, dtype or self.dtype)
+def to_copy(b: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return ew.convert(b, self, dtype or self.dtype)
 
 
-def to_dtype(tracer: Tracer, self: Tensor, dtype: DType, non_blocking: bool = False, copy: bool = False,
+def to_dtype(b: Builder, self: Tensor, dtype: DType, non_blocking: bool = False, copy: bool = False,
              memory_format: Any = None) -> Tensor:  # fmt: skip
-    return ew.convert(tracer.b, self, dtype)
+    return ew.convert(b, self, dtype)
 
 
-def to_device(tracer: Tracer, self: Tensor, device: Any, dtype: DType, non_blocking: bool = False, copy: bool = False,
+def to_device(b: Builder, self: Tensor, device: Any, dtype: DType, non_blocking: bool = False, copy: bool = False,
               memory_format: Any = None) -> Tensor:  # fmt: skip
-    return ew.convert(tracer.b, self, dtype)
+    return ew.convert(b, self, dtype)
 
 
-def to_other(tracer: Tracer, self: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False,
+def to_other(b: Builder, self: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False,
              memory_format: Any = None) -> Tensor:  # fmt: skip
-    return ew.convert(tracer.b, self, other.dtype)
+    return ew.convert(b, self, other.dtype)
 
 
-def type_as(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return ew.convert(tracer.b, self, other.dtype)
+def type_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return ew.convert(b, self, other.dtype)
 
 
-def view_dtype(tracer: Tracer, self: Tensor, dtype: DType) -> Tensor:
+def view_dtype(b: Builder, self: Tensor, dtype: DType) -> Tensor:
     if self.dtype.bits != dtype.bits or self.dtype.is_complex or dtype.is_complex:
-        raise tracer.b.fail(f"{self} is seen as {dtype}, which has elements of another size")
-    return ew.bitcast(tracer.b, self, dtype)
+        raise b.fail(f"{self} is seen as {dtype}, which has elements of another size")
+    return ew.bitcast(b, self, dtype)

@@ -7,44 +7,45 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import convolutions, shapes
 from pydispatch.frontends.ops.columns import image_of_columns
 from pydispatch.frontends.ops.convolutions import Window
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Ints = Sequence[int]
 _MAX_WINDOW_ELEMENTS = 1024  # the filters are a constant of the square of this number of elements
 
 
-def _selection_filters(tracer: Tracer, x: Tensor, kernel: Ints) -> Tensor:
+def _selection_filters(b: Builder, x: Tensor, kernel: Ints) -> Tensor:
     """Return filters that each select one element of a window: [elements of the kernel, 1, kernel...]."""
     count = math.prod(kernel)
     if not 0 < count <= _MAX_WINDOW_ELEMENTS:
-        raise tracer.b.fail(f"windows of {list(kernel)} elements; supported are 1 to {_MAX_WINDOW_ELEMENTS}")
-    return tracer.b.constant(np.eye(count).reshape(count, 1, *kernel), x.dtype)
+        raise b.fail(f"windows of {list(kernel)} elements; supported are 1 to {_MAX_WINDOW_ELEMENTS}")
+    return b.constant(np.eye(count).reshape(count, 1, *kernel), x.dtype)
 
 
-def im2col(tracer: Tracer, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Tensor:
+def im2col(b: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Tensor:
     """Return the windows of an image [n, c, h, w] as columns [n, c * elements of the kernel, windows]."""
-    x = self if self.rank == 4 else shapes.expand_dims(tracer.b, self, [0])
+    x = self if self.rank == 4 else shapes.expand_dims(b, self, [0])
     n, c, *sizes = x.shape
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
-    image = shapes.reshape(tracer.b, x, [n * c, 1, *sizes])
-    columns = convolutions.convolution(tracer.b, image, _selection_filters(tracer, x, kernel_size), window)
+    image = shapes.reshape(b, x, [n * c, 1, *sizes])
+    columns = convolutions.convolution(b, image, _selection_filters(b, x, kernel_size), window)
     count = math.prod(kernel_size)
-    columns = shapes.reshape(tracer.b, columns, [n, c * count, columns.shape[2] * columns.shape[3]])
-    return columns if self.rank == 4 else shapes.squeeze(tracer.b, columns, [0])
+    columns = shapes.reshape(b, columns, [n, c * count, columns.shape[2] * columns.shape[3]])
+    return columns if self.rank == 4 else shapes.squeeze(b, columns, [0])
 
 
 def col2im(
-    tracer: Tracer, self: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
+    b: Builder, self: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> Tensor:
     """Return the image that is the sum of windows at their positions, the adjoint of `im2col`."""
-    x = self if self.rank == 3 else shapes.expand_dims(tracer.b, self, [0])
+    x = self if self.rank == 3 else shapes.expand_dims(b, self, [0])
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
-    summed = image_of_columns(tracer.b, x, output_size, kernel_size, window)
-    return summed if self.rank == 3 else shapes.squeeze(tracer.b, summed, [0])
+    summed = image_of_columns(b, x, output_size, kernel_size, window)
+    return summed if self.rank == 3 else shapes.squeeze(b, summed, [0])
 
 
 COLUMNS: dict[str, Conversion] = {"aten.im2col": im2col, "aten.col2im": col2im}

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import shapes
 from pydispatch.frontends.torch.nodes.parts import select
-from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
+from pydispatch.frontends.torch.trace import Conversion, Inverse
 
 
-def real(tracer: Tracer, self: Tensor) -> Tensor:
-    return ew.apply(tracer.b, lambda s, u: s.real(u), self) if self.dtype.is_complex else self
+def real(b: Builder, self: Tensor) -> Tensor:
+    return ew.apply(b, lambda s, u: s.real(u), self) if self.dtype.is_complex else self
 
 
-def imag(tracer: Tracer, self: Tensor) -> Tensor:
-    return ew.apply(tracer.b, lambda s, u: s.imag(u), self)
+def imag(b: Builder, self: Tensor) -> Tensor:
+    return ew.apply(b, lambda s, u: s.imag(u), self)
 
 
-def view_as_real(tracer: Tracer, self: Tensor) -> Tensor:
-    return shapes.stack(tracer.b, [real(tracer, self), imag(tracer, self)], self.rank)
+def view_as_real(b: Builder, self: Tensor) -> Tensor:
+    return shapes.stack(b, [real(b, self), imag(b, self)], self.rank)
 
 
-def complex_(tracer: Tracer, real: Tensor, imag: Tensor) -> Tensor:
-    return ew.apply(tracer.b, lambda s, u, v: s.complex(u, v), real, imag)
+def complex_(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
+    return ew.apply(b, lambda s, u, v: s.complex(u, v), real, imag)
 
 
-def view_as_complex(tracer: Tracer, self: Tensor) -> Tensor:
-    return complex_(tracer, select(tracer, self, self.rank - 1, 0), select(tracer, self, self.rank - 1, 1))
+def view_as_complex(b: Builder, self: Tensor) -> Tensor:
+    return complex_(b, select(b, self, self.rank - 1, 0), select(b, self, self.rank - 1, 1))
 
 
-def conj(tracer: Tracer, self: Tensor) -> Tensor:
-    return ew.apply(tracer.b, lambda s, u: s.conj(u), self) if self.dtype.is_complex else self
+def conj(b: Builder, self: Tensor) -> Tensor:
+    return ew.apply(b, lambda s, u: s.conj(u), self) if self.dtype.is_complex else self
 
 
-def polar(tracer: Tracer, abs: Tensor, angle: Tensor) -> Tensor:
+def polar(b: Builder, abs: Tensor, angle: Tensor) -> Tensor:
     return ew.apply(
-        tracer.b,
+        b,
         lambda s, r, a: s.complex(s.binary("mul", r, s.unary("cos", a)), s.binary("mul", r, s.unary("sin", a))),
         abs, angle,
     )  # fmt: skip

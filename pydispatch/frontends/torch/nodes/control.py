@@ -15,7 +15,7 @@ def cond(
     tracer: Tracer, predicate: Operand, then: ExportedGraph, otherwise: ExportedGraph, operands: Operands = ()
 ) -> tuple[Tensor, ...]:
     """Run one of two graphs, depending on a predicate."""
-    condition = as_tensor(tracer, predicate, BOOL)
+    condition = as_tensor(tracer.b, predicate, BOOL)
     tensors = list(operands)
     results = control.if_(
         tracer.b, condition, lambda: tracer.tensors(then, tensors), lambda: tracer.tensors(otherwise, tensors)
@@ -27,7 +27,7 @@ def while_loop(
     tracer: Tracer, test: ExportedGraph, body: ExportedGraph, carried: Operands, extra: Operands = ()
 ) -> tuple[Tensor, ...]:
     """Run `body` as long as `test` holds. Both are passed the carried tensors and `extra`."""
-    first, more = [as_tensor(tracer, x) for x in carried], list(extra)
+    first, more = [as_tensor(tracer.b, x) for x in carried], list(extra)
 
     def holds(now: list[Tensor]) -> Tensor:
         (holds_,) = tracer.tensors(test, [*now, *more])
@@ -42,13 +42,13 @@ def scan(tracer: Tracer, body: ExportedGraph, init: Operands, xs: Operands, extr
 
     Return the final carried tensors and the stacked slices of results.
     """
-    carried, rows, more = [as_tensor(tracer, x) for x in init], [as_tensor(tracer, x) for x in xs], list(extra)
+    carried, rows, more = [as_tensor(tracer.b, x) for x in init], [as_tensor(tracer.b, x) for x in xs], list(extra)
     return _over_rows(tracer, body, carried, rows, more)
 
 
 def map_(tracer: Tracer, body: ExportedGraph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
     """Run body(a slice of each x..., extra...) for all slices, and stack the results."""
-    return _over_rows(tracer, body, [], [as_tensor(tracer, x) for x in xs], list(extra))
+    return _over_rows(tracer, body, [], [as_tensor(tracer.b, x) for x in xs], list(extra))
 
 
 def _over_rows(

@@ -5,46 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import convolutions, normalization, reductions, shapes
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.torch.nodes.products import window_of
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Sizes = Sequence[Size]
 
 
 def convolution_backward(
-    tracer: Tracer, grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sizes | None, stride: Sizes,
+    b: Builder, grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sizes | None, stride: Sizes,
     padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int, output_mask: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Return the gradients of the input, the filters and the bias; None for those that `output_mask` does
     not request.
     """
-    window = window_of(tracer, weight.rank - 2, stride, padding, dilation)
+    window = window_of(b, weight.rank - 2, stride, padding, dilation)
     inner = normalization.wide(input.dtype)
     needs_input, needs_weight, needs_bias = output_mask
     gradients: list[Tensor | None] = [None, None, None]
     if needs_input and transposed:
-        gradient = convolutions.convolution(tracer.b, grad_output, weight, window, groups=groups, dtype=inner)
-        gradients[0] = shapes.slice_(tracer.b, gradient, [0] * gradient.rank, input.shape)
+        gradient = convolutions.convolution(b, grad_output, weight, window, groups=groups, dtype=inner)
+        gradients[0] = shapes.slice_(b, gradient, [0] * gradient.rank, input.shape)
     elif needs_input:
         unread = _unread_tail(input, weight, grad_output, window)
         gradients[0] = convolutions.transposed_convolution(
-            tracer.b, grad_output, weight, window, groups=groups, output_padding=unread, dtype=inner
+            b, grad_output, weight, window, groups=groups, output_padding=unread, dtype=inner
         )
     if needs_weight:
         x, grad = (grad_output, input) if transposed else (input, grad_output)
-        gradients[1] = convolutions.filter_gradient(
-            tracer.b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner
-        )
+        gradients[1] = convolutions.filter_gradient(b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner)
     if needs_bias:
         axes = [d for d in range(grad_output.rank) if d != 1]
-        gradients[2] = reductions.reduce(tracer.b, "add", ew.convert(tracer.b, grad_output, inner), axes)
-    return tuple(
-        gradient if gradient is None else ew.convert(tracer.b, gradient, input.dtype) for gradient in gradients
-    )
+        gradients[2] = reductions.reduce(b, "add", ew.convert(b, grad_output, inner), axes)
+    return tuple(gradient if gradient is None else ew.convert(b, gradient, input.dtype) for gradient in gradients)
 
 
 def _unread_tail(x: Tensor, weight: Tensor, grad: Tensor, window: convolutions.Window) -> list[Size]:

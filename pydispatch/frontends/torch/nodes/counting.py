@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import F32, F64, I64
 from pydispatch.frontends.graph.sizes import Size, product
 from pydispatch.frontends.graph.values import Tensor
@@ -10,30 +11,30 @@ from pydispatch.frontends.ops import gathers, reductions, scans, scatters, shape
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten
 from pydispatch.frontends.torch.promotion import Number
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 
-def bincount(tracer: Tracer, self: Tensor, weights: Tensor | None = None, minlength: Size = 0) -> Tensor:
+def bincount(b: Builder, self: Tensor, weights: Tensor | None = None, minlength: Size = 0) -> Tensor:
     """Return how often each number from 0 to the largest one occurs, or the sum of its weights. The result has at least
     `minlength` elements.
     """
-    positions = ew.convert(tracer.b, self, I64)
-    largest = reductions.reduce(tracer.b, "max", shapes.concat(tracer.b, [positions, tracer.b.constant([-1], I64)], 0))
-    min_count = reductions.size_as(tracer.b, minlength, I64)
-    count = formula(tracer.b, lambda n, m: (n + 1).max(m), largest, min_count)
-    size = tracer.b.size_of(tracer.b.scalar(count), "count")
+    positions = ew.convert(b, self, I64)
+    largest = reductions.reduce(b, "max", shapes.concat(b, [positions, b.constant([-1], I64)], 0))
+    min_count = reductions.size_as(b, minlength, I64)
+    count = formula(b, lambda n, m: (n + 1).max(m), largest, min_count)
+    size = b.size_of(b.scalar(count), "count")
     if weights is None:
-        amounts = shapes.full(tracer.b, 1, positions.shape, I64)
+        amounts = shapes.full(b, 1, positions.shape, I64)
     else:
-        amounts = ew.convert(tracer.b, weights, F32 if weights.dtype == F32 else F64)
-    return scatters.put_rows(tracer.b, shapes.full(tracer.b, 0, (size,), amounts.dtype), [positions], amounts, "add")
+        amounts = ew.convert(b, weights, F32 if weights.dtype == F32 else F64)
+    return scatters.put_rows(b, shapes.full(b, 0, (size,), amounts.dtype), [positions], amounts, "add")
 
 
-def histc(tracer: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
+def histc(b: Builder, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """Return the number of elements in each of `bins` equal intervals from min to max. If min equals max, the intervals
     span the range of the elements.
     """
-    b, dtype = tracer.b, self.dtype
+    dtype = self.dtype
     if not dtype.is_float or isinstance(min, complex) or isinstance(max, complex) or bins < 1:
         raise b.fail(f"a histogram of {self} with {bins} bins from {min} to {max}; expected floats and a bin or more")
     flat = shapes.reshape(b, self, [product(self.shape)])
@@ -56,38 +57,38 @@ def histc(tracer: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: N
 # -- repetition
 
 
-def _repeated_indices(tracer: Tracer, repeats: Tensor, output_size: Size | None) -> Tensor:
+def _repeated_indices(b: Builder, repeats: Tensor, output_size: Size | None) -> Tensor:
     """Return each index of `repeats`, repeated as often as the element at this index states."""
-    counts = ew.convert(tracer.b, repeats, I64)
+    counts = ew.convert(b, repeats, I64)
     if output_size is None:
-        output_size = tracer.b.size_of(tracer.b.scalar(reductions.reduce(tracer.b, "add", counts)), "count")
+        output_size = b.size_of(b.scalar(reductions.reduce(b, "add", counts)), "count")
     # Each index begins at the sum of the counts before it. Marks at these positions, added up, give the index plus 1;
     # indices with a count of 0 add several marks at one position.
-    begins = scans.cumulative(tracer.b, "add", counts, 0, exclusive=True)
+    begins = scans.cumulative(b, "add", counts, 0, exclusive=True)
     marks = scatters.put_rows(
-        tracer.b,
-        shapes.full(tracer.b, 0, (output_size,), I64),
+        b,
+        shapes.full(b, 0, (output_size,), I64),
         [begins],
-        shapes.full(tracer.b, 1, counts.shape, I64),
+        shapes.full(b, 1, counts.shape, I64),
         "add",
     )
-    return formula(tracer.b, lambda n: n - 1, scans.cumulative(tracer.b, "add", marks, 0))
+    return formula(b, lambda n: n - 1, scans.cumulative(b, "add", marks, 0))
 
 
-def repeat_indices(tracer: Tracer, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
+def repeat_indices(b: Builder, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
     """Lower repeat_interleave of counts alone: the indices of the counts, each repeated by its count."""
-    return ew.convert(tracer.b, _repeated_indices(tracer, repeats, output_size), repeats.dtype)
+    return ew.convert(b, _repeated_indices(b, repeats, output_size), repeats.dtype)
 
 
 def repeat_by_tensor(
-    tracer: Tracer, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
+    b: Builder, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
     """Lower repeat_interleave: repeat each slice along an axis by its count."""
-    x = self if dim is not None else flatten(tracer, self)
-    axis = axis_of(tracer, dim or 0, x.rank)
+    x = self if dim is not None else flatten(b, self)
+    axis = axis_of(b, dim or 0, x.rank)
     if repeats.rank == 0 or repeats.shape[0] == 1:  # one count for all elements
-        repeats = shapes.broadcast_to(tracer.b, shapes.reshape(tracer.b, repeats, [1]), [x.shape[axis]])
-    return gathers.take(tracer.b, x, _repeated_indices(tracer, repeats, output_size), axis)
+        repeats = shapes.broadcast_to(b, shapes.reshape(b, repeats, [1]), [x.shape[axis]])
+    return gathers.take(b, x, _repeated_indices(b, repeats, output_size), axis)
 
 
 COUNTING: dict[str, Conversion] = {

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import F32, F64, I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div
 from pydispatch.frontends.graph.values import Tensor
@@ -13,42 +14,42 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import matrices, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, default_type
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Sizes = Sequence[Size]
 
 
-def filled(tracer: Tracer, value: Operand, shape: Sizes, dtype: DType) -> Tensor:
+def filled(b: Builder, value: Operand, shape: Sizes, dtype: DType) -> Tensor:
     """Return a tensor of a given shape with all elements equal to `value`."""
-    return shapes.broadcast_to(tracer.b, as_tensor(tracer, value, dtype), shape)
+    return shapes.broadcast_to(b, as_tensor(b, value, dtype), shape)
 
 
-def full(tracer: Tracer, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+def full(b: Builder, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
     default = fill_value.dtype if isinstance(fill_value, Tensor) else default_type(fill_value)
-    return filled(tracer, fill_value, size, dtype or default)
+    return filled(b, fill_value, size, dtype or default)
 
 
-def full_like(tracer: Tracer, self: Tensor, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
-    return filled(tracer, fill_value, self.shape, dtype or self.dtype)
+def full_like(b: Builder, self: Tensor, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+    return filled(b, fill_value, self.shape, dtype or self.dtype)
 
 
-def new_full(tracer: Tracer, self: Tensor, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
-    return filled(tracer, fill_value, size, dtype or self.dtype)
+def new_full(b: Builder, self: Tensor, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+    return filled(b, fill_value, size, dtype or self.dtype)
 
 
-def fill(tracer: Tracer, self: Tensor, value: Operand) -> Tensor:
-    return filled(tracer, value, self.shape, self.dtype)
+def fill(b: Builder, self: Tensor, value: Operand) -> Tensor:
+    return filled(b, value, self.shape, self.dtype)
 
 
-def zero(tracer: Tracer, self: Tensor) -> Tensor:
-    return filled(tracer, 0, self.shape, self.dtype)
+def zero(b: Builder, self: Tensor) -> Tensor:
+    return filled(b, 0, self.shape, self.dtype)
 
 
 def _of_size(value: int) -> Conversion:
     """Return the conversion of zeros, ones or empty: a tensor of a given size."""
 
-    def convert(tracer: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-        return filled(tracer, value, size, dtype or F32)
+    def convert(b: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+        return filled(b, value, size, dtype or F32)
 
     return convert
 
@@ -56,8 +57,8 @@ def _of_size(value: int) -> Conversion:
 def _like(value: int) -> Conversion:
     """Return the conversion of zeros_like, ones_like or empty_like: a tensor of the shape of another one."""
 
-    def convert(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-        return filled(tracer, value, self.shape, dtype or self.dtype)
+    def convert(b: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+        return filled(b, value, self.shape, dtype or self.dtype)
 
     return convert
 
@@ -67,37 +68,33 @@ def _new(value: int) -> Conversion:
     one.
     """
 
-    def convert(tracer: Tracer, self: Tensor, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-        return filled(tracer, value, size, dtype or self.dtype)
+    def convert(b: Builder, self: Tensor, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+        return filled(b, value, size, dtype or self.dtype)
 
     return convert
 
 
-def empty_strided(tracer: Tracer, size: Sizes, stride: Sizes, *, dtype: DType | None = None) -> Tensor:
-    return filled(tracer, 0, size, dtype or F32)
+def empty_strided(b: Builder, size: Sizes, stride: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return filled(b, 0, size, dtype or F32)
 
 
-def new_empty_strided(
-    tracer: Tracer, self: Tensor, size: Sizes, stride: Sizes, *, dtype: DType | None = None
-) -> Tensor:
-    return filled(tracer, 0, size, dtype or self.dtype)
+def new_empty_strided(b: Builder, self: Tensor, size: Sizes, stride: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return filled(b, 0, size, dtype or self.dtype)
 
 
-def empty_permuted(
-    tracer: Tracer, size: Sizes, physical_layout: Sequence[int], *, dtype: DType | None = None
-) -> Tensor:
-    return filled(tracer, 0, size, dtype or F32)
+def empty_permuted(b: Builder, size: Sizes, physical_layout: Sequence[int], *, dtype: DType | None = None) -> Tensor:
+    return filled(b, 0, size, dtype or F32)
 
 
-def scalar_tensor(tracer: Tracer, s: Operand, *, dtype: DType | None = None) -> Tensor:
-    return as_tensor(tracer, s, dtype or F32)
+def scalar_tensor(b: Builder, s: Operand, *, dtype: DType | None = None) -> Tensor:
+    return as_tensor(b, s, dtype or F32)
 
 
-def arange(tracer: Tracer, end: Number, *, dtype: DType | None = None) -> Tensor:
-    return arange_step(tracer, 0, end, 1, dtype=dtype)
+def arange(b: Builder, end: Number, *, dtype: DType | None = None) -> Tensor:
+    return arange_step(b, 0, end, 1, dtype=dtype)
 
 
-def arange_step(tracer: Tracer, start: Number, end: Number, step: Number = 1, *, dtype: DType | None = None) -> Tensor:
+def arange_step(b: Builder, start: Number, end: Number, step: Number = 1, *, dtype: DType | None = None) -> Tensor:
     """Return the numbers from start to end, without end, at intervals of `step`.
 
     The length of a range with a dynamic size is computed with integers, hence its other bounds must be integral.
@@ -106,59 +103,57 @@ def arange_step(tracer: Tracer, start: Number, end: Number, step: Number = 1, *,
     is_dynamic = any(isinstance(n, Expr) for n in (start, end, step))
     low, high, by = (int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step))
     if is_integer or (is_dynamic and all(isinstance(n, (int, Expr)) for n in (low, high, by))):
-        return _integer_range(tracer, low, high, by, dtype or (I64 if is_integer else F32))
+        return _integer_range(b, low, high, by, dtype or (I64 if is_integer else F32))
     if is_dynamic or not step:
-        raise tracer.b.fail(
+        raise b.fail(
             f"arange with the step {step} between {start} and {end}: with dynamic sizes all three must be whole numbers"
         )
     first, last, interval = float(start), float(end), float(step)  # type: ignore[arg-type]
-    positions = shapes.iota(tracer.b, [max(0, math.ceil((last - first) / interval))], 0, I64)
-    values = formula(tracer.b, lambda e: e.to(F64) * interval + first, positions)
-    return ew.convert(tracer.b, values, dtype or F32)
+    positions = shapes.iota(b, [max(0, math.ceil((last - first) / interval))], 0, I64)
+    values = formula(b, lambda e: e.to(F64) * interval + first, positions)
+    return ew.convert(b, values, dtype or F32)
 
 
-def _integer_range(tracer: Tracer, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
+def _integer_range(b: Builder, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
     """Return a range of integers, whose bounds may be dynamic sizes."""
     if not isinstance(step, int) or not step:
-        raise tracer.b.fail(f"arange with the step {step}")
+        raise b.fail(f"arange with the step {step}")
     count = ceil_div(end - start, step) if step > 0 else ceil_div(start - end, -step)
     count = max(count, 0) if isinstance(count, int) else count
-    positions = shapes.iota(tracer.b, [count], 0, I64)
-    scaled = positions if step == 1 else ew.binary(tracer.b, "mul", positions, as_tensor(tracer, step))
-    values = scaled if start == 0 else ew.binary(tracer.b, "add", scaled, as_tensor(tracer, start))
-    return ew.convert(tracer.b, values, dtype)
+    positions = shapes.iota(b, [count], 0, I64)
+    scaled = positions if step == 1 else ew.binary(b, "mul", positions, as_tensor(b, step))
+    values = scaled if start == 0 else ew.binary(b, "add", scaled, as_tensor(b, start))
+    return ew.convert(b, values, dtype)
 
 
-def linspace(tracer: Tracer, start: Operand, end: Operand, steps: int, *, dtype: DType | None = None) -> Tensor:
+def linspace(b: Builder, start: Operand, end: Operand, steps: int, *, dtype: DType | None = None) -> Tensor:
     """Return `steps` numbers from `start` to `end`, both included; a constant unless a bound is a tensor."""
     import numpy as np
 
     if isinstance(start, Tensor) or isinstance(end, Tensor):
         # PyTorch interpolates each half from its own end, so that the last element is exactly the end.
-        part = tracer.b.constant(np.linspace(0.0, 1.0, steps), F64)
-        low, high = (shapes.reshape(tracer.b, as_tensor(tracer, v, F64), []) for v in (start, end))
-        values_ = formula(
-            tracer.b, lambda p, x, y: (p < 0.5).where(x + (y - x) * p, y - (y - x) * (1.0 - p)), part, low, high
-        )
-        return ew.convert(tracer.b, values_, dtype or F32)
+        part = b.constant(np.linspace(0.0, 1.0, steps), F64)
+        low, high = (shapes.reshape(b, as_tensor(b, v, F64), []) for v in (start, end))
+        values_ = formula(b, lambda p, x, y: (p < 0.5).where(x + (y - x) * p, y - (y - x) * (1.0 - p)), part, low, high)
+        return ew.convert(b, values_, dtype or F32)
     values = np.linspace(float(start), float(end), steps)  # type: ignore[arg-type]
-    return tracer.b.constant(values, dtype or F32)
+    return b.constant(values, dtype or F32)
 
 
-def eye(tracer: Tracer, n: Size, m: Size | None = None, *, dtype: DType | None = None) -> Tensor:
-    return matrices.identity(tracer.b, n, n if m is None else m, dtype or F32)
+def eye(b: Builder, n: Size, m: Size | None = None, *, dtype: DType | None = None) -> Tensor:
+    return matrices.identity(b, n, n if m is None else m, dtype or F32)
 
 
-def triangle(tracer: Tracer, x: Tensor, order: str, diagonal: int) -> Tensor:
+def triangle(b: Builder, x: Tensor, order: str, diagonal: int) -> Tensor:
     """Return x with 0 where the column minus the row does not compare by `order` ("le" or "ge") to `diagonal`."""
-    return matrices.triangle(tracer.b, x, order, tracer.b.constant(diagonal, I64))
+    return matrices.triangle(b, x, order, b.constant(diagonal, I64))
 
 
 def _triangle(order: str) -> Conversion:
     """Return the conversion of tril ("le") or triu ("ge")."""
 
-    def convert(tracer: Tracer, self: Tensor, diagonal: int = 0) -> Tensor:
-        return triangle(tracer, self, order, diagonal)
+    def convert(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
+        return triangle(b, self, order, diagonal)
 
     return convert
 
@@ -166,11 +161,11 @@ def _triangle(order: str) -> Conversion:
 def _triangle_indices(name: str) -> Conversion:
     """Return the conversion of tril_indices ("tril") or triu_indices ("triu"): rows and columns as [2, count]."""
 
-    def convert(tracer: Tracer, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
+    def convert(b: Builder, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
         import numpy as np
 
         indices = np.tril_indices(row, offset, col) if name == "tril" else np.triu_indices(row, offset, col)
-        return tracer.b.constant(np.stack(indices).astype(np.int64), dtype or I64)
+        return b.constant(np.stack(indices).astype(np.int64), dtype or I64)
 
     return convert
 

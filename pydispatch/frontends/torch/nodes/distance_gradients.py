@@ -6,25 +6,26 @@ import math
 
 import numpy as np
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import gathers, normalization, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.nodes.products import count_of_rows
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 
-def cdist_backward(tracer: Tracer, grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
+def cdist_backward(b: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
     """Return the gradient of x1 [..., n, c] for the gradient `grad` of its distances [..., n, m] to the rows of x2."""
     inner = normalization.wide(x1.dtype)
 
     def share(g: Element, d: Element, a: Element, c: Element) -> Element:
         return g.to(inner) * _slope(a.to(inner) - c.to(inner), d.to(inner), p)
 
-    weights, distances = (shapes.expand_dims(tracer.b, matrix, [matrix.rank]) for matrix in (grad, cdist))
-    rows, columns = shapes.expand_dims(tracer.b, x1, [x1.rank - 1]), shapes.expand_dims(tracer.b, x2, [x2.rank - 2])
-    gradient = reductions.reduce(tracer.b, "add", formula(tracer.b, share, weights, distances, rows, columns), [-2])
-    return ew.convert(tracer.b, gradient, x1.dtype)
+    weights, distances = (shapes.expand_dims(b, matrix, [matrix.rank]) for matrix in (grad, cdist))
+    rows, columns = shapes.expand_dims(b, x1, [x1.rank - 1]), shapes.expand_dims(b, x2, [x2.rank - 2])
+    gradient = reductions.reduce(b, "add", formula(b, share, weights, distances, rows, columns), [-2])
+    return ew.convert(b, gradient, x1.dtype)
 
 
 def _slope(difference: Element, distance: Element, p: float) -> Element:
@@ -40,16 +41,16 @@ def _slope(difference: Element, distance: Element, p: float) -> Element:
     return difference.is_equal(0.0).where(0.0, slope)
 
 
-def pdist_backward(tracer: Tracer, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
+def pdist_backward(b: Builder, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
     """Return the gradient of the rows of `self` for the gradient of the distances of all pairs of rows."""
-    count = count_of_rows(tracer, self)
+    count = count_of_rows(b, self)
     if count < 2:
-        return shapes.full(tracer.b, 0, self.shape, self.dtype)
+        return shapes.full(b, 0, self.shape, self.dtype)
     pairs = np.zeros((count, count), np.int64)
     pairs[np.triu_indices(count, 1)] = np.arange(count * (count - 1) // 2)
-    positions = tracer.b.constant(pairs + pairs.T)
-    grad_matrix, distance_matrix = (gathers.take(tracer.b, vector, positions, 0) for vector in (grad, pdist))
-    return cdist_backward(tracer, grad_matrix, self, self, p, distance_matrix)
+    positions = b.constant(pairs + pairs.T)
+    grad_matrix, distance_matrix = (gathers.take(b, vector, positions, 0) for vector in (grad, pdist))
+    return cdist_backward(b, grad_matrix, self, self, p, distance_matrix)
 
 
 DISTANCE_GRADIENTS: dict[str, Conversion] = {

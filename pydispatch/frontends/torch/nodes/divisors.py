@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import control, reductions, shapes
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import formula, formulas
 from pydispatch.frontends.torch.promotion import Operand, promoted
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 
-def gcd(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+def gcd(b: Builder, self: Operand, other: Operand) -> Tensor:
     """Return the greatest common divisors, by Euclid's algorithm on all elements at once until every remainder is 0."""
-    b = tracer.b
-    x, y = promoted(tracer, self, other)
+    x, y = promoted(b, self, other)
     if not x.dtype.is_integer:
         raise b.fail(f"common divisors of {x} and {y}; expected integers")
     shape = ew.broadcast_shape(b, x.shape, y.shape)
@@ -34,12 +34,12 @@ def gcd(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
     return control.while_(b, [x, y], has_remainder, euclid_step)[0]
 
 
-def lcm(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+def lcm(b: Builder, self: Operand, other: Operand) -> Tensor:
     """Return the least common multiple; 0 if both numbers are 0."""
-    x, y = promoted(tracer, self, other)
-    divisor = gcd(tracer, x, y)
-    multiple = formula(tracer.b, lambda v, w, d: v / d.is_equal(0).where(1, d) * w, x, y, divisor)
-    return multiple if x.dtype.is_unsigned else ew.unary(tracer.b, "abs", multiple)
+    x, y = promoted(b, self, other)
+    divisor = gcd(b, x, y)
+    multiple = formula(b, lambda v, w, d: v / d.is_equal(0).where(1, d) * w, x, y, divisor)
+    return multiple if x.dtype.is_unsigned else ew.unary(b, "abs", multiple)
 
 
 DIVISORS: dict[str, Conversion] = {"aten.gcd": gcd, "aten.lcm": lcm}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
@@ -9,7 +10,7 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import gathers, normalization, reductions, scatters, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.nodes.ordering import searchsorted
-from pydispatch.frontends.torch.trace import Conversion, Saved, Tracer
+from pydispatch.frontends.torch.trace import Conversion, Saved
 
 _SUM, _MEAN, _MAX = range(3)
 _TYPES_WITHOUT_BAG_INDICES = ("f32", "f16")
@@ -17,7 +18,7 @@ _TYPES_WITHOUT_BAG_INDICES = ("f32", "f16")
 
 
 def embedding_bag(
-    tracer: Tracer,
+    b: Builder,
     weight: Tensor,
     indices: Tensor,
     offsets: Tensor,
@@ -31,12 +32,11 @@ def embedding_bag(
     """Return the combined rows of each bag, the bag of each index, the number of rows of each bag, and the indices of
     maxima.
     """
-    b = tracer.b
     if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
         raise b.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
-    bag = _bag_of_each(tracer, indices, offsets, bags, padding_idx)
-    counts = _counts(tracer, bag, bags)
+    bag = _bag_of_each(b, indices, offsets, bags, padding_idx)
+    counts = _counts(b, bag, bags)
     rows = gathers.take(b, weight, indices, 0)
     if per_sample_weights is not None:
         rows = ew.binary(b, "mul", rows, shapes.expand_dims(b, per_sample_weights, [1]))
@@ -53,7 +53,7 @@ def embedding_bag(
             result,
             Saved(bags_of_indices),
             Saved(counts),
-            Saved(_argmax_of_bags(tracer, largest, rows, bag, indices)),
+            Saved(_argmax_of_bags(b, largest, rows, bag, indices)),
         )
     result = scatters.put_rows(b, shapes.full(b, 0, shape, weight.dtype), [bag], rows, "add")
     if mode == _MEAN:
@@ -61,49 +61,47 @@ def embedding_bag(
     return result, Saved(bags_of_indices), Saved(counts), Saved(counts)
 
 
-def _bag_of_each(tracer: Tracer, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
+def _bag_of_each(b: Builder, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
     """Return the bag of each index; -1 for padding, which belongs to no bag."""
-    begins = shapes.slice_axis(tracer.b, offsets, 0, 0, bags)
-    positions = searchsorted(tracer, begins, shapes.iota(tracer.b, indices.shape, 0, offsets.dtype), right=True)
-    bag = formula(tracer.b, lambda n: n - 1, positions)
+    begins = shapes.slice_axis(b, offsets, 0, 0, bags)
+    positions = searchsorted(b, begins, shapes.iota(b, indices.shape, 0, offsets.dtype), right=True)
+    bag = formula(b, lambda n: n - 1, positions)
     if padding_idx is None or padding_idx < 0:
         return bag
-    return formula(tracer.b, lambda n, i: i.is_equal(padding_idx).where(-1, n), bag, indices)
+    return formula(b, lambda n, i: i.is_equal(padding_idx).where(-1, n), bag, indices)
 
 
-def _counts(tracer: Tracer, bag: Tensor, bags: Size) -> Tensor:
+def _counts(b: Builder, bag: Tensor, bags: Size) -> Tensor:
     """Return the number of rows of each bag."""
-    ones = shapes.full(tracer.b, 1, bag.shape, I64)
-    return scatters.put_rows(tracer.b, shapes.full(tracer.b, 0, [bags], I64), [bag], ones, "add")
+    ones = shapes.full(b, 1, bag.shape, I64)
+    return scatters.put_rows(b, shapes.full(b, 0, [bags], I64), [bag], ones, "add")
 
 
-def _argmax_of_bags(tracer: Tracer, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
+def _argmax_of_bags(b: Builder, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
     """Return, for each bag and column, the table index of the first row that has the maximum."""
     no_row = reductions.largest(I64)
-    largest_of_bag = gathers.take(tracer.b, largest, bag, 0)
+    largest_of_bag = gathers.take(b, largest, bag, 0)
     row_numbers = formula(
-        tracer.b, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(no_row).to(I64)), rows, largest_of_bag
+        b, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(no_row).to(I64)), rows, largest_of_bag
     )
-    first_row = scatters.put_rows(
-        tracer.b, shapes.full(tracer.b, no_row, largest.shape, I64), [bag], row_numbers, "min"
-    )
-    return gathers.take(tracer.b, indices, first_row, 0)
+    first_row = scatters.put_rows(b, shapes.full(b, no_row, largest.shape, I64), [bag], row_numbers, "min")
+    return gathers.take(b, indices, first_row, 0)
 
 
 def embedding_bag_backward(
-    tracer: Tracer, grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor,
+    b: Builder, grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor,
     maximum_indices: Tensor, num_weights: Size, scale_grad_by_freq: bool, mode: int, sparse: bool,
     per_sample_weights: Tensor | None, padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
     """Return the gradient of the table."""
     if sparse:
-        raise tracer.b.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
+        raise b.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
     if scale_grad_by_freq:  # PyTorch's gradients on the CPU are not those that its documentation describes
-        raise tracer.b.fail("gradients of bags scaled by frequency are unsupported", "leave out scale_grad_by_freq")
-    b, inner = tracer.b, normalization.wide(grad.dtype)
+        raise b.fail("gradients of bags scaled by frequency are unsupported", "leave out scale_grad_by_freq")
+    inner = normalization.wide(grad.dtype)
     bags, width = grad.shape
-    bag = _bag_of_each(tracer, indices, offsets, bags, padding_idx)
-    counts = shapes.expand_dims(b, _counts(tracer, bag, bags), [1])
+    bag = _bag_of_each(b, indices, offsets, bags, padding_idx)
+    counts = shapes.expand_dims(b, _counts(b, bag, bags), [1])
     table = shapes.full(b, 0, [num_weights, width], inner)
     if mode == _MAX:
         updates = formula(b, lambda g, n: (n > 0).where(g.to(inner), 0.0), grad, counts)
@@ -119,17 +117,15 @@ def embedding_bag_backward(
 
 
 def per_sample_weights_backward(
-    tracer: Tracer, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
+    b: Builder, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
     padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
     """Return the gradient of the weights of the rows in a sum."""
     inner = normalization.wide(grad.dtype)
-    bag = _bag_of_each(tracer, indices, offsets, grad.shape[0], padding_idx)
-    rows, own = gathers.take(tracer.b, weight, indices, 0), gathers.take(tracer.b, grad, bag, 0)
-    total = reductions.reduce(
-        tracer.b, "add", formula(tracer.b, lambda w, g: w.to(inner) * g.to(inner), rows, own), [1]
-    )
-    return ew.convert(tracer.b, formula(tracer.b, lambda v, n: (n < 0).where(0.0, v), total, bag), grad.dtype)
+    bag = _bag_of_each(b, indices, offsets, grad.shape[0], padding_idx)
+    rows, own = gathers.take(b, weight, indices, 0), gathers.take(b, grad, bag, 0)
+    total = reductions.reduce(b, "add", formula(b, lambda w, g: w.to(inner) * g.to(inner), rows, own), [1])
+    return ew.convert(b, formula(b, lambda v, n: (n < 0).where(0.0, v), total, bag), grad.dtype)
 
 
 EMBEDDING_BAGS: dict[str, Conversion] = {

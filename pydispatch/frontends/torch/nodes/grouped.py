@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import grouped, products, shapes
 from pydispatch.frontends.ops.normalization import wide
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 
 def grouped_mm(
-    tracer: Tracer, self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
+    b: Builder, self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
     out_dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the products of groups, whose ends along the axis that they share are `offs`, [groups].
@@ -22,7 +23,7 @@ def grouped_mm(
     Raises:
         CompileError: The operands have other ranks, or `offs` is missing.
     """
-    b, dtype = tracer.b, wide(self.dtype)
+    dtype = wide(self.dtype)
     ranks = self.rank, mat2.rank
     if not {*ranks} <= {2, 3} or (offs is None) != (ranks == (3, 3)):
         wanted = "[groups, m, k] and [groups, k, n]" if offs is None else "matrices, of which one may have a group axis"
@@ -41,9 +42,9 @@ def grouped_mm(
     return ew.convert(b, product, out_dtype or self.dtype)
 
 
-def grouped_mm_fallback(tracer: Tracer, input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+def grouped_mm_fallback(b: Builder, input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
     """Convert the operator that Transformers defines for PyTorch versions or types without `aten._grouped_mm`."""
-    return grouped_mm(tracer, input, weight, offs)
+    return grouped_mm(b, input, weight, offs)
 
 
 GROUPED: dict[str, Conversion] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I32
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import eigen, factors, jacobi, linear, matrices, products, reductions, shapes, systems
@@ -33,154 +34,148 @@ from pydispatch.frontends.torch.nodes.linear_systems import (
 )
 from pydispatch.frontends.torch.nodes.parts import diagonal
 from pydispatch.frontends.torch.promotion import Operand, as_tensor
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 # -- Cholesky and QR
 
 
-def cholesky(tracer: Tracer, self: Tensor, *, upper: bool = False) -> Tensor:
-    return linear.cholesky(tracer.b, self, not upper)
+def cholesky(b: Builder, self: Tensor, *, upper: bool = False) -> Tensor:
+    return linear.cholesky(b, self, not upper)
 
 
-def cholesky_legacy(tracer: Tracer, self: Tensor, upper: bool = False) -> Tensor:
-    return linear.cholesky(tracer.b, self, not upper)
+def cholesky_legacy(b: Builder, self: Tensor, upper: bool = False) -> Tensor:
+    return linear.cholesky(b, self, not upper)
 
 
-def cholesky_ex(tracer: Tracer, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
+def cholesky_ex(b: Builder, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
     """Return the Cholesky factor, and the order of the first leading minor that is not positive definite, or 0."""
-    factor = linear.cholesky(tracer.b, self, not upper)
-    pivot = diagonal(tracer, factor, 0, -2, -1)
-    n = reductions.size_as(tracer.b, pivot.shape[-1], I32)
-    index = shapes.iota(tracer.b, pivot.shape, pivot.rank - 1, I32)
-    failed = formula(tracer.b, lambda v, i, n: (v > 0.0).where(n + 1, i + 1), pivot, index, n)
-    first = reductions.reduce(tracer.b, "min", failed, [-1])
-    return factor, formula(tracer.b, lambda v, n: (v > n).where(0, v), first, n)
+    factor = linear.cholesky(b, self, not upper)
+    pivot = diagonal(b, factor, 0, -2, -1)
+    n = reductions.size_as(b, pivot.shape[-1], I32)
+    index = shapes.iota(b, pivot.shape, pivot.rank - 1, I32)
+    failed = formula(b, lambda v, i, n: (v > 0.0).where(n + 1, i + 1), pivot, index, n)
+    first = reductions.reduce(b, "min", failed, [-1])
+    return factor, formula(b, lambda v, n: (v > n).where(0, v), first, n)
 
 
-def cholesky_solve(tracer: Tracer, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+def cholesky_solve(b: Builder, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """Solve A x = self, where `input2` is the Cholesky factor of A."""
-    matrix, right = systems.broadcast_batches(tracer.b, input2, self)
-    partial = linear.triangular_solve(tracer.b, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
-    return linear.triangular_solve(
-        tracer.b, matrix, partial, lower=not upper, transposed=not upper, conjugated=not upper
-    )
+    matrix, right = systems.broadcast_batches(b, input2, self)
+    partial = linear.triangular_solve(b, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
+    return linear.triangular_solve(b, matrix, partial, lower=not upper, transposed=not upper, conjugated=not upper)
 
 
-def cholesky_inverse(tracer: Tracer, self: Tensor, upper: bool = False) -> Tensor:
-    return cholesky_solve(tracer, eye(tracer, self.shape[-1], dtype=self.dtype), self, upper)
+def cholesky_inverse(b: Builder, self: Tensor, upper: bool = False) -> Tensor:
+    return cholesky_solve(b, eye(b, self.shape[-1], dtype=self.dtype), self, upper)
 
 
-def qr(tracer: Tracer, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
+def qr(b: Builder, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
     """Return Q and R; in the mode "r", an empty Q."""
     if mode not in ("reduced", "r"):
-        raise tracer.b.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
-    q, r = systems.qr(tracer.b, A)
-    return q if mode == "reduced" else tracer.b.constant([], A.dtype), r
+        raise b.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
+    q, r = systems.qr(b, A)
+    return q if mode == "reduced" else b.constant([], A.dtype), r
 
 
-def geqrf(tracer: Tracer, self: Tensor) -> Pair:
-    return factors.qr(tracer.b, self)
+def geqrf(b: Builder, self: Tensor) -> Pair:
+    return factors.qr(b, self)
 
 
-def householder_product(tracer: Tracer, input: Tensor, tau: Tensor) -> Tensor:
-    return factors.of_reflections(tracer.b, input, tau)
+def householder_product(b: Builder, input: Tensor, tau: Tensor) -> Tensor:
+    return factors.of_reflections(b, input, tau)
 
 
 # -- eigenvalues and singular values
 
 
-def eigh(tracer: Tracer, self: Tensor, UPLO: str = "L") -> Pair:  # noqa: N803
-    return eigen.eigh(tracer.b, self, UPLO.upper() != "U")
+def eigh(b: Builder, self: Tensor, UPLO: str = "L") -> Pair:  # noqa: N803
+    return eigen.eigh(b, self, UPLO.upper() != "U")
 
 
-def eigh_with_options(tracer: Tracer, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
-    return eigh(tracer, A, UPLO)
+def eigh_with_options(b: Builder, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
+    return eigh(b, A, UPLO)
 
 
-def eigvalsh(tracer: Tracer, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
-    return eigh(tracer, self, UPLO)[0]
+def eigvalsh(b: Builder, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
+    return eigh(b, self, UPLO)[0]
 
 
-def eig(tracer: Tracer, self: Tensor) -> Pair:
-    return eigen.eig(tracer.b, self)[:2]
+def eig(b: Builder, self: Tensor) -> Pair:
+    return eigen.eig(b, self)[:2]
 
 
-def eigvals(tracer: Tracer, self: Tensor) -> Tensor:
-    return eigen.eigenvalues(tracer.b, self)
+def eigvals(b: Builder, self: Tensor) -> Tensor:
+    return eigen.eigenvalues(b, self)
 
 
 def svd(
-    tracer: Tracer, A: Tensor, full_matrices: bool = True, *, driver: str | None = None  # noqa: N803
+    b: Builder, A: Tensor, full_matrices: bool = True, *, driver: str | None = None  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    return jacobi.svd(tracer.b, A, full_matrices)
+    return jacobi.svd(b, A, full_matrices)
 
 
 def svd_with_options(
-    tracer: Tracer, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None  # noqa: N803
+    b: Builder, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return U, singular values and V^H; U and V^H are empty without `compute_uv`."""
     if compute_uv:
-        return svd(tracer, A, full_matrices)
-    none = tracer.b.constant([], A.dtype)
-    return none, svdvals(tracer, A), none
+        return svd(b, A, full_matrices)
+    none = b.constant([], A.dtype)
+    return none, svdvals(b, A), none
 
 
-def svdvals(tracer: Tracer, A: Tensor, *, driver: str | None = None) -> Tensor:  # noqa: N803
-    return jacobi.svd(tracer.b, A)[1]
+def svdvals(b: Builder, A: Tensor, *, driver: str | None = None) -> Tensor:  # noqa: N803
+    return jacobi.svd(b, A)[1]
 
 
 def pinv(
-    tracer: Tracer, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
+    b: Builder, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
 ) -> Tensor:
     """Return the pseudoinverse. Singular values that do not exceed `_singular_value_cutoff` count as 0.
 
     Args:
-        tracer: The tracer.
+        b: The builder.
         self: Matrices [..., m, n].
         atol: Absolute tolerance.
         rtol: Tolerance relative to the largest singular value.
         hermitian: The matrices are symmetric or Hermitian; only their lower triangles are read.
     """
-    b = tracer.b
     if hermitian:
         values, right = eigen.eigh(b, self)
         left = right
     else:
         u, values, vt = jacobi.svd(b, self)
-        left, right = matrices.adjoint(tracer.b, vt), u
-    cutoff = _singular_value_cutoff(tracer, self, values, atol, rtol)
+        left, right = matrices.adjoint(b, vt), u
+    cutoff = _singular_value_cutoff(b, self, values, atol, rtol)
     inverse = formula(b, lambda v, n: (v.unary("abs") > n).where(1.0 / v, 0.0), values, cutoff)
     weights = ew.convert(b, shapes.expand_dims(b, inverse, [inverse.rank - 1]), left.dtype)
     scaled = ew.binary(b, "mul", left, weights)
-    return products.matmul(b, scaled, matrices.adjoint(tracer.b, right))
+    return products.matmul(b, scaled, matrices.adjoint(b, right))
 
 
-def _singular_value_cutoff(
-    tracer: Tracer, x: Tensor, values: Tensor, atol: Operand | None, rtol: Operand | None
-) -> Tensor:
+def _singular_value_cutoff(b: Builder, x: Tensor, values: Tensor, atol: Operand | None, rtol: Operand | None) -> Tensor:
     """Return the cutoff of singular values, [..., 1]: max(atol, rtol * largest value).
 
     The default of rtol is eps * max(m, n) if atol is 0, else 0.
     """
-    b = tracer.b
-    absolute = as_tensor(tracer, 0.0 if atol is None else atol, values.dtype)
+    absolute = as_tensor(b, 0.0 if atol is None else atol, values.dtype)
     if rtol is None:
         m, n = x.shape[-2:]
         default_rtol = float(np.finfo(x.dtype.numpy).eps) * max(int(m), int(n))  # type: ignore[arg-type]
         relative = formula(b, lambda v: (v > 0.0).where(v.const(0.0), default_rtol), absolute)
     else:
-        relative = as_tensor(tracer, rtol, values.dtype)
+        relative = as_tensor(b, rtol, values.dtype)
     absolute, relative = (shapes.expand_dims(b, v, [v.rank]) if v.rank else v for v in (absolute, relative))
     largest = reductions.reduce(b, "max", ew.unary(b, "abs", values), [-1], True)
     return formula(b, lambda v, a, r: a.max(r * v), largest, absolute, relative)
 
 
-def pinv_by_rcond(tracer: Tracer, self: Tensor, rcond: Operand = 1e-15, hermitian: bool = False) -> Tensor:
-    return pinv(tracer, self, atol=0.0, rtol=rcond, hermitian=hermitian)
+def pinv_by_rcond(b: Builder, self: Tensor, rcond: Operand = 1e-15, hermitian: bool = False) -> Tensor:
+    return pinv(b, self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 
-def adjoint(tracer: Tracer, self: Tensor) -> Tensor:
-    return matrices.adjoint(tracer.b, self)
+def adjoint(b: Builder, self: Tensor) -> Tensor:
+    return matrices.adjoint(b, self)
 
 
 LINEAR_ALGEBRA: dict[str, Conversion] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Size, minimum, product
 from pydispatch.frontends.graph.values import Tensor
@@ -20,25 +21,22 @@ Pair = tuple[Tensor, Tensor]
 # -- LU
 
 
-def lu_factor_ex(tracer: Tracer, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
+def lu_factor_ex(b: Builder, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
     if not pivot:
-        raise tracer.b.fail(
-            "LU without pivots is not supported: PyTorch has it on CUDA alone", "factor with pivot=True"
-        )
-    return factors.lu(tracer.b, A)
+        raise b.fail("LU without pivots is not supported: PyTorch has it on CUDA alone", "factor with pivot=True")
+    return factors.lu(b, A)
 
 
-def lu_factor(tracer: Tracer, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
-    factored = lu_factor_ex(tracer, A, pivot=pivot)
+def lu_factor(b: Builder, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
+    factored = lu_factor_ex(b, A, pivot=pivot)
     return factored[0], factored[1]
 
 
-def _permutation_of_pivots(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
+def _permutation_of_pivots(b: Builder, pivots: Tensor, n: Size) -> Tensor:
     """Return, for each row of L U, the index of the row of the factored matrix that it corresponds to: [..., n].
 
     `pivots` are LAPACK's successive row exchanges, counted from 1.
     """
-    b = tracer.b
     lead, count = pivots.shape[:-1], pivots.shape[-1]
     exchanges = shapes.reshape(b, pivots, [product(lead), count])
     rows = shapes.broadcast_to(b, shapes.iota(b, [n], 0, I64), [exchanges.shape[0], n])
@@ -57,58 +55,58 @@ def _permutation_of_pivots(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
     return shapes.reshape(b, ordered, [*lead, n])
 
 
-def _triangles(tracer: Tracer, LU: Tensor) -> Pair:  # noqa: N803
+def _triangles(b: Builder, LU: Tensor) -> Pair:  # noqa: N803
     """Split packed LU factors into L, whose diagonal is 1, and U."""
     m, n = LU.shape[-2:]
     k = minimum(m, n)
-    first_columns = shapes.slice_axis(tracer.b, LU, LU.rank - 1, 0, k)
-    lower = triangle(tracer, first_columns, "le", -1)
-    upper = triangle(tracer, shapes.slice_axis(tracer.b, LU, LU.rank - 2, 0, k), "ge", 0)
-    return ew.binary(tracer.b, "add", lower, eye(tracer, m, k, dtype=LU.dtype)), upper
+    first_columns = shapes.slice_axis(b, LU, LU.rank - 1, 0, k)
+    lower = triangle(b, first_columns, "le", -1)
+    upper = triangle(b, shapes.slice_axis(b, LU, LU.rank - 2, 0, k), "ge", 0)
+    return ew.binary(b, "add", lower, eye(b, m, k, dtype=LU.dtype)), upper
 
 
 def lu_unpack(
-    tracer: Tracer, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
+    b: Builder, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return P, L and U from packed factors; matrices that are not requested are empty."""
     m = LU_data.shape[-2]
-    order = _permutation_of_pivots(tracer, LU_pivots, m)
+    order = _permutation_of_pivots(b, LU_pivots, m)
     # The permutation matrix P has a 1 at each position [order[i], i].
-    rows = shapes.expand_dims(tracer.b, order, [order.rank - 1])
-    index = shapes.reshape(tracer.b, shapes.iota(tracer.b, [m], 0, I64), [m, 1])
-    P = ew.convert(tracer.b, ew.compare(tracer.b, "eq", index, rows), LU_data.dtype)  # noqa: N806
-    none = shapes.full(tracer.b, 0, [0], LU_data.dtype)
-    return P if unpack_pivots else none, *(_triangles(tracer, LU_data) if unpack_data else (none, none))
+    rows = shapes.expand_dims(b, order, [order.rank - 1])
+    index = shapes.reshape(b, shapes.iota(b, [m], 0, I64), [m, 1])
+    P = ew.convert(b, ew.compare(b, "eq", index, rows), LU_data.dtype)  # noqa: N806
+    none = shapes.full(b, 0, [0], LU_data.dtype)
+    return P if unpack_pivots else none, *(_triangles(b, LU_data) if unpack_data else (none, none))
 
 
-def linalg_lu(tracer: Tracer, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    return lu_unpack(tracer, *lu_factor(tracer, A, pivot=pivot))
+def linalg_lu(b: Builder, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    return lu_unpack(b, *lu_factor(b, A, pivot=pivot))
 
 
 def lu_solve(
-    tracer: Tracer, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
+    b: Builder, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
     """Solve A X = B (or X A = B, if not `left`) for a matrix A that is given by its LU factors."""
     if adjoint:  # X A^H = B is the adjoint of A X^H = B^H, so the matrix changes sides
-        return matrices.adjoint(tracer.b, lu_solve(tracer, LU, pivots, matrices.adjoint(tracer.b, B), left=not left))
+        return matrices.adjoint(b, lu_solve(b, LU, pivots, matrices.adjoint(b, B), left=not left))
     if not left:
-        P, L, U = lu_unpack(tracer, LU, pivots)  # noqa: N806
-        right, upper = systems.broadcast_batches(tracer.b, B, U)
-        solution = linear.triangular_solve(tracer.b, upper, right, left=False, lower=False)
+        P, L, U = lu_unpack(b, LU, pivots)  # noqa: N806
+        right, upper = systems.broadcast_batches(b, B, U)
+        solution = linear.triangular_solve(b, upper, right, left=False, lower=False)
         solution = linear.triangular_solve(
-            tracer.b, systems.broadcast_batches(tracer.b, L, solution)[0], solution, left=False, unit=True
+            b, systems.broadcast_batches(b, L, solution)[0], solution, left=False, unit=True
         )
-        return products.matmul(tracer.b, solution, matrices.adjoint(tracer.b, P))
-    order = _permutation_of_pivots(tracer, pivots, LU.shape[-2])
-    matrix, right = systems.broadcast_batches(tracer.b, LU, B)
-    positions = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, order, [order.rank]), right.shape)
-    permuted = gathers.take_along(tracer.b, right, positions, right.rank - 2)
-    lower_solution = linear.triangular_solve(tracer.b, matrix, permuted, unit=True)
-    return linear.triangular_solve(tracer.b, matrix, lower_solution, lower=False)
+        return products.matmul(b, solution, matrices.adjoint(b, P))
+    order = _permutation_of_pivots(b, pivots, LU.shape[-2])
+    matrix, right = systems.broadcast_batches(b, LU, B)
+    positions = shapes.broadcast_to(b, shapes.expand_dims(b, order, [order.rank]), right.shape)
+    permuted = gathers.take_along(b, right, positions, right.rank - 2)
+    lower_solution = linear.triangular_solve(b, matrix, permuted, unit=True)
+    return linear.triangular_solve(b, matrix, lower_solution, lower=False)
 
 
-def lu_solve_legacy(tracer: Tracer, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
-    return lu_solve(tracer, LU_data, LU_pivots, self)
+def lu_solve_legacy(b: Builder, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
+    return lu_solve(b, LU_data, LU_pivots, self)
 
 
 # -- determinants
@@ -155,56 +153,54 @@ def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
 # -- linear systems
 
 
-def _solve(tracer: Tracer, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
+def _solve(b: Builder, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
     """Solve A X = B (or X A = B, if not `left`), where B has matrices or vectors. Return X and the first zero pivot."""
     is_vector = B.rank == 1 or (A.rank - 1 == B.rank and all(
         n == m for n, m in zip(A.shape[:-1], B.shape, strict=True)))  # fmt: skip
-    columns = shapes.expand_dims(tracer.b, B, [B.rank]) if is_vector else B
+    columns = shapes.expand_dims(b, B, [B.rank]) if is_vector else B
     if left or is_vector:
-        solution, failed = systems.solve(tracer.b, A, columns)
+        solution, failed = systems.solve(b, A, columns)
     else:
-        solution, failed = systems.solve(tracer.b, matrices.adjoint(tracer.b, A), matrices.adjoint(tracer.b, columns))
-        solution = matrices.adjoint(tracer.b, solution)
-    return shapes.squeeze(tracer.b, solution, [solution.rank - 1]) if is_vector else solution, failed
+        solution, failed = systems.solve(b, matrices.adjoint(b, A), matrices.adjoint(b, columns))
+        solution = matrices.adjoint(b, solution)
+    return shapes.squeeze(b, solution, [solution.rank - 1]) if is_vector else solution, failed
 
 
-def solve(tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803
-    return _solve(tracer, A, B, left)[0]
+def solve(b: Builder, A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803
+    return _solve(b, A, B, left)[0]
 
 
-def solve_ex(tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
-    return _solve(tracer, A, B, left)
+def solve_ex(b: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
+    return _solve(b, A, B, left)
 
 
 def solve_with_factors(
-    tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
+    b: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return the solution, the packed LU factors, the pivots, and the position of the first zero pivot (0 for none)."""
-    LU, pivots, failed = factors.lu(tracer.b, A)  # noqa: N806
-    return _solve(tracer, A, B, left)[0], LU, pivots, failed
+    LU, pivots, failed = factors.lu(b, A)  # noqa: N806
+    return _solve(b, A, B, left)[0], LU, pivots, failed
 
 
-def inv_ex(tracer: Tracer, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
-    return systems.solve(tracer.b, A, eye(tracer, A.shape[-1], dtype=A.dtype))
+def inv_ex(b: Builder, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
+    return systems.solve(b, A, eye(b, A.shape[-1], dtype=A.dtype))
 
 
-def inv(tracer: Tracer, A: Tensor) -> Tensor:  # noqa: N803
-    return inv_ex(tracer, A)[0]
+def inv(b: Builder, A: Tensor) -> Tensor:  # noqa: N803
+    return inv_ex(b, A)[0]
 
 
 def solve_triangular(
-    tracer: Tracer, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
+    b: Builder, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    matrix, right = systems.broadcast_batches(tracer.b, self, B)
-    return linear.triangular_solve(tracer.b, matrix, right, left=left, lower=not upper, unit=unitriangular)
+    matrix, right = systems.broadcast_batches(b, self, B)
+    return linear.triangular_solve(b, matrix, right, left=left, lower=not upper, unit=unitriangular)
 
 
 def triangular_solve(
-    tracer: Tracer, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
+    b: Builder, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
 ) -> Pair:  # fmt: skip
     """Return the solution of A x = self, and A, both broadcast to one batch."""
-    matrix, right = systems.broadcast_batches(tracer.b, A, self)
-    solution = linear.triangular_solve(
-        tracer.b, matrix, right, lower=not upper, transposed=transpose, unit=unitriangular
-    )
+    matrix, right = systems.broadcast_batches(b, A, self)
+    solution = linear.triangular_solve(b, matrix, right, lower=not upper, transposed=transpose, unit=unitriangular)
     return solution, matrix

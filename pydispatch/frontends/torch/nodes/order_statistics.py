@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import gathers, ordering, reductions, scans, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Pair = tuple[Tensor, Tensor]
 
 
-def _count_not_nan(tracer: Tracer, x: Tensor, axis: int) -> Tensor:
+def _count_not_nan(b: Builder, x: Tensor, axis: int) -> Tensor:
     """Return the number of elements along an axis that are not NaN; the axis has size 1 in the result."""
-    known = formula(tracer.b, lambda v: v.is_equal(v).to(I64), x)
-    return reductions.reduce(tracer.b, "add", known, [axis], keep=True)
+    known = formula(b, lambda v: v.is_equal(v).to(I64), x)
+    return reductions.reduce(b, "add", known, [axis], keep=True)
 
 
-def _median_index(tracer: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
+def _median_index(b: Builder, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
     """Return the index of the lower median among the sorted elements along an axis.
 
     NaN are sorted last. If there is one, the result is the index of the first NaN, unless `skips_nan` is set.
@@ -29,28 +30,27 @@ def _median_index(tracer: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Tens
             return ((n - 1) / 2).max(0)
         return n.is_equal(size).where(((size - 1) / 2).max(0), n)
 
-    return formula(tracer.b, index, _count_not_nan(tracer, x, axis), reductions.size_as(tracer.b, x.shape[axis], I64))
+    return formula(b, index, _count_not_nan(b, x, axis), reductions.size_as(b, x.shape[axis], I64))
 
 
-def _reduced_axis(tracer: Tracer, name: str, x: Tensor, dim: int) -> int:
+def _reduced_axis(b: Builder, name: str, x: Tensor, dim: int) -> int:
     """Return a non-negative axis. Raise CompileError if its size is 0, and check dynamic sizes at run time."""
-    axis = shapes.axis_of(tracer.b, dim, x.rank)
-    tracer.b.require_positive(x.shape[axis], f"the {name} along axis {axis} of {x}: the axis has the size 0")
+    axis = shapes.axis_of(b, dim, x.rank)
+    b.require_positive(x.shape[axis], f"the {name} along axis {axis} of {x}: the axis has the size 0")
     return axis
 
 
 def _median_along_axis(skips_nan: bool) -> Conversion:
     """Return the conversion of a median along an axis, which also returns the index of the median."""
 
-    def convert(tracer: Tracer, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
-        b = tracer.b
+    def convert(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
         if not self.rank:
             return self, b.constant(0, I64)
-        axis = _reduced_axis(tracer, "median", self, dim)
+        axis = _reduced_axis(b, "median", self, dim)
         values, positions = ordering.sort_with_indices(b, self, axis)
-        at = _median_index(tracer, self, axis, skips_nan)
+        at = _median_index(b, self, axis, skips_nan)
         medians = gathers.take_along(b, values, at, axis), gathers.take_along(b, positions, at, axis)
-        return medians if keepdim else _squeeze_pair(tracer, medians, axis)
+        return medians if keepdim else _squeeze_pair(b, medians, axis)
 
     return convert
 
@@ -58,9 +58,8 @@ def _median_along_axis(skips_nan: bool) -> Conversion:
 def _median_of_all(skips_nan: bool) -> Conversion:
     """Return the conversion of the median of all elements."""
 
-    def convert(tracer: Tracer, self: Tensor) -> Tensor:
+    def convert(b: Builder, self: Tensor) -> Tensor:
         """Return the median of all elements. The median of no elements is NaN; an integer type has none."""
-        b = tracer.b
         flat = shapes.reshape(b, self, [product(self.shape)])
         size = flat.shape[0]
         values, _ = ordering.sort_with_indices(b, flat, 0)
@@ -68,22 +67,21 @@ def _median_of_all(skips_nan: bool) -> Conversion:
             b.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
         elif isinstance(size, Expr) or size == 0:
             values = shapes.pad(b, values, [0], [1], float("nan"))
-        return shapes.reshape(b, gathers.take_along(b, values, _median_index(tracer, flat, 0, skips_nan), 0), [])
+        return shapes.reshape(b, gathers.take_along(b, values, _median_index(b, flat, 0, skips_nan), 0), [])
 
     return convert
 
 
-def _squeeze_pair(tracer: Tracer, results: Pair, axis: int) -> Pair:
+def _squeeze_pair(b: Builder, results: Pair, axis: int) -> Pair:
     """Remove an axis of size 1 from two results."""
-    return shapes.squeeze(tracer.b, results[0], [axis]), shapes.squeeze(tracer.b, results[1], [axis])
+    return shapes.squeeze(b, results[0], [axis]), shapes.squeeze(b, results[1], [axis])
 
 
-def mode(tracer: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
+def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
     """Return the smallest of the most frequent elements, and the index of its last occurrence."""
-    b = tracer.b
     if not self.rank:
         return self, b.constant(0, I64)
-    axis = _reduced_axis(tracer, "mode", self, dim)
+    axis = _reduced_axis(b, "mode", self, dim)
     values, positions = ordering.sort_with_indices(b, self, axis)
     # In sorted order equal elements are adjacent. An element's index minus that of the first equal element counts the
     # equal elements before it. The largest count marks the last element of the longest sequence.
@@ -98,7 +96,7 @@ def mode(tracer: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> 
     counts = formula(b, lambda s: s.position(axis, I64) - s, starts)
     last_index = reductions.argument(b, "max", counts, axis, True)
     modes = gathers.take_along(b, values, last_index, axis), gathers.take_along(b, positions, last_index, axis)
-    return modes if keepdim else _squeeze_pair(tracer, modes, axis)
+    return modes if keepdim else _squeeze_pair(b, modes, axis)
 
 
 ORDER_STATISTICS: dict[str, Conversion] = {

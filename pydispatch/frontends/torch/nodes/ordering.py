@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I8, I32, I64, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
@@ -12,66 +13,60 @@ from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, category, promoted
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 
-def sort(tracer: Tracer, self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+def sort(b: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     if not self.rank:
-        return self, tracer.b.constant(0, I64)
-    return ordering.sort_with_indices(tracer.b, self, shapes.axis_of(tracer.b, dim, self.rank), descending=descending)
+        return self, b.constant(0, I64)
+    return ordering.sort_with_indices(b, self, shapes.axis_of(b, dim, self.rank), descending=descending)
 
 
 def sort_stable(
-    tracer: Tracer, self: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+    b: Builder, self: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> tuple[Tensor, Tensor]:
-    return sort(tracer, self, dim, descending)
+    return sort(b, self, dim, descending)
 
 
-def argsort(tracer: Tracer, self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
-    return sort(tracer, self, dim, descending)[1]
+def argsort(b: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
+    return sort(b, self, dim, descending)[1]
 
 
-def argsort_stable(
-    tracer: Tracer, self: Tensor, *, stable: bool = True, dim: int = -1, descending: bool = False
-) -> Tensor:
-    return sort(tracer, self, dim, descending)[1]
+def argsort_stable(b: Builder, self: Tensor, *, stable: bool = True, dim: int = -1, descending: bool = False) -> Tensor:
+    return sort(b, self, dim, descending)[1]
 
 
 def topk(
-    tracer: Tracer, self: Tensor, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
+    b: Builder, self: Tensor, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Return the `k` largest or smallest elements and their positions, in order also if `sorted` is false."""
     if not self.rank:
-        return self, tracer.b.constant(0, I64)
-    return ordering.top_k(tracer.b, self, k, shapes.axis_of(tracer.b, dim, self.rank), largest=largest)
+        return self, b.constant(0, I64)
+    return ordering.top_k(b, self, k, shapes.axis_of(b, dim, self.rank), largest=largest)
 
 
-def kthvalue(tracer: Tracer, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def kthvalue(b: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the k-th smallest elements along an axis and their positions; k is counted from 1."""
-    axis = shapes.axis_of(tracer.b, dim, self.rank)
-    last = [shapes.slice_axis(tracer.b, x, axis, k - 1, k) for x in ordering.sort_with_indices(tracer.b, self, axis)]
-    return (
-        (last[0], last[1])
-        if keepdim
-        else (shapes.squeeze(tracer.b, last[0], [axis]), shapes.squeeze(tracer.b, last[1], [axis]))
-    )
+    axis = shapes.axis_of(b, dim, self.rank)
+    last = [shapes.slice_axis(b, x, axis, k - 1, k) for x in ordering.sort_with_indices(b, self, axis)]
+    return (last[0], last[1]) if keepdim else (shapes.squeeze(b, last[0], [axis]), shapes.squeeze(b, last[1], [axis]))
 
 
 def _cumulative(name: str) -> Conversion:
     """Return the conversion of a cumulative sum ("add") or product ("mul")."""
 
-    def convert(tracer: Tracer, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+    def convert(b: Builder, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
         dtype = dtype or (self.dtype if category(self.dtype) >= 2 else I64)
-        x = ew.convert(tracer.b, self, wide(dtype))
-        running = scans.cumulative(tracer.b, name, x, shapes.axis_of(tracer.b, dim, x.rank)) if x.rank else x
-        return ew.convert(tracer.b, running, dtype)
+        x = ew.convert(b, self, wide(dtype))
+        running = scans.cumulative(b, name, x, shapes.axis_of(b, dim, x.rank)) if x.rank else x
+        return ew.convert(b, running, dtype)
 
     return convert
 
 
-def logcumsumexp(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
+def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of exponentials, without overflow of the exponentials."""
-    x = ew.convert(tracer.b, self, wide(self.dtype))
+    x = ew.convert(b, self, wide(self.dtype))
     if not x.rank:
         return self
 
@@ -82,8 +77,8 @@ def logcumsumexp(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
         is_infinite = low.is_equal(high) & ~low.unary("is_finite")
         return is_infinite.where(high, high + (low - high).unary("exp").unary("log1p")).scalar
 
-    running_ = scans.cumulative(tracer.b, combined, x, shapes.axis_of(tracer.b, dim, x.rank))
-    return ew.convert(tracer.b, running_, self.dtype)
+    running_ = scans.cumulative(b, combined, x, shapes.axis_of(b, dim, x.rank))
+    return ew.convert(b, running_, self.dtype)
 
 
 def _cumulative_extreme(name: str) -> Conversion:
@@ -91,12 +86,12 @@ def _cumulative_extreme(name: str) -> Conversion:
     occurrence.
     """
 
-    def convert(tracer: Tracer, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    def convert(b: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
         if not self.rank:
-            return self, tracer.b.constant(0, I64)
-        axis = shapes.axis_of(tracer.b, dim, self.rank)
-        x = ew.convert(tracer.b, self, I8) if self.dtype.is_bool else self
-        extremes = scans.cumulative(tracer.b, name, x, axis)
+            return self, b.constant(0, I64)
+        axis = shapes.axis_of(b, dim, self.rank)
+        x = ew.convert(b, self, I8) if self.dtype.is_bool else self
+        extremes = scans.cumulative(b, name, x, axis)
 
         def position(value: Element, best: Element) -> Element:
             """Return the position of an element that is the extreme so far, 0 for others."""
@@ -105,34 +100,32 @@ def _cumulative_extreme(name: str) -> Conversion:
                 here = here | value.unary("is_nan")
             return here.where(value.position(axis, I64), 0)
 
-        positions = scans.cumulative(tracer.b, "max", formula(tracer.b, position, x, extremes), axis)
-        return ew.convert(tracer.b, extremes, self.dtype), positions
+        positions = scans.cumulative(b, "max", formula(b, position, x, extremes), axis)
+        return ew.convert(b, extremes, self.dtype), positions
 
     return convert
 
 
 def searchsorted(
-    tracer: Tracer, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
+    b: Builder, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return, for each element, the number of elements of a sorted row that are less; with `right`, less or equal.
 
     NaN is greater than all.
     """
-    x, rows = promoted(tracer, as_tensor(tracer, self), sorted_sequence)
+    x, rows = promoted(b, as_tensor(b, self), sorted_sequence)
     if sorter is not None:
-        rows = gathers.take_along(tracer.b, rows, sorter, rows.rank - 1)
+        rows = gathers.take_along(b, rows, sorter, rows.rank - 1)
     if rows.rank > 1:  # a row for each row of x
-        rows = shapes.expand_dims(tracer.b, rows, [rows.rank - 1])
+        rows = shapes.expand_dims(b, rows, [rows.rank - 1])
     order = "gt" if right or side == "right" else "ge"
-    below = ew.unary(tracer.b, "not", ew.compare(tracer.b, order, rows, shapes.expand_dims(tracer.b, x, [x.rank])))
-    return reductions.reduce(tracer.b, "add", ew.convert(tracer.b, below, I32 if out_int32 else I64), [x.rank])
+    below = ew.unary(b, "not", ew.compare(b, order, rows, shapes.expand_dims(b, x, [x.rank])))
+    return reductions.reduce(b, "add", ew.convert(b, below, I32 if out_int32 else I64), [x.rank])
 
 
-def bucketize(
-    tracer: Tracer, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
-) -> Tensor:
-    return searchsorted(tracer, boundaries, self, out_int32=out_int32, right=right)
+def bucketize(b: Builder, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    return searchsorted(b, boundaries, self, out_int32=out_int32, right=right)
 
 
 # -- distinct elements
@@ -141,24 +134,22 @@ def bucketize(
 Distinct = tuple[Tensor, Tensor, Tensor]
 
 
-def _requested(tracer: Tracer, distinct: Distinct, inverse: bool, counts: bool) -> Distinct:
+def _requested(b: Builder, distinct: Distinct, inverse: bool, counts: bool) -> Distinct:
     """Replace the inverse and the counts by empty vectors if the call does not request them."""
-    none = tracer.b.constant([], I64)
+    none = b.constant([], I64)
     return distinct[0], distinct[1] if inverse else none, distinct[2] if counts else none
 
 
 def unique(
-    tracer: Tracer, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+    b: Builder, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Distinct:
     """Return the distinct elements in order, and the requested positions and counts."""
-    values, _, inverse, counts = selection.distinct_slices(tracer.b, shapes.reshape(tracer.b, self, [-1]), 0, sort=True)
-    return _requested(
-        tracer, (values, shapes.reshape(tracer.b, inverse, self.shape), counts), return_inverse, return_counts
-    )
+    values, _, inverse, counts = selection.distinct_slices(b, shapes.reshape(b, self, [-1]), 0, sort=True)
+    return _requested(b, (values, shapes.reshape(b, inverse, self.shape), counts), return_inverse, return_counts)
 
 
 def unique_dim(
-    tracer: Tracer,
+    b: Builder,
     self: Tensor,
     dim: int,
     sorted: bool = True,
@@ -166,22 +157,20 @@ def unique_dim(
     return_counts: bool = False,
 ) -> Distinct:
     """Return the distinct slices along an axis in order, and the requested positions and counts."""
-    values, _, inverse, counts = selection.distinct_slices(
-        tracer.b, self, shapes.axis_of(tracer.b, dim, self.rank), sort=True
-    )
-    return _requested(tracer, (values, inverse, counts), return_inverse, return_counts)
+    values, _, inverse, counts = selection.distinct_slices(b, self, shapes.axis_of(b, dim, self.rank), sort=True)
+    return _requested(b, (values, inverse, counts), return_inverse, return_counts)
 
 
 def unique_consecutive(
-    tracer: Tracer, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    b: Builder, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Distinct:
     """Return the elements, or slices along an axis, that differ from the one before, and the requested positions and
     counts.
     """
-    x = shapes.reshape(tracer.b, self, [-1]) if dim is None else self
-    values, inverse, counts = selection.distinct_neighbours(tracer.b, x, shapes.axis_of(tracer.b, dim or 0, x.rank))
-    inverse = shapes.reshape(tracer.b, inverse, self.shape) if dim is None else inverse
-    return _requested(tracer, (values, inverse, counts), return_inverse, return_counts)
+    x = shapes.reshape(b, self, [-1]) if dim is None else self
+    values, inverse, counts = selection.distinct_neighbours(b, x, shapes.axis_of(b, dim or 0, x.rank))
+    inverse = shapes.reshape(b, inverse, self.shape) if dim is None else inverse
+    return _requested(b, (values, inverse, counts), return_inverse, return_counts)
 
 
 ORDERING: dict[str, Conversion] = {

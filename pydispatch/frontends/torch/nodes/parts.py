@@ -11,6 +11,7 @@ from typing import Any
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
@@ -18,7 +19,7 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import gathers, indexing, reductions, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.nodes.shapes import axis_of
-from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
+from pydispatch.frontends.torch.trace import Conversion, Inverse
 
 Sizes = Sequence[Size]
 
@@ -39,26 +40,26 @@ def _clamped_bound(position: Size | None, n: Size, missing: Size) -> Size:
 
 
 def _slice_bounds(
-    tracer: Tracer, x: Tensor, dim: int, start: Size | None, end: Size | None, step: int
+    b: Builder, x: Tensor, dim: int, start: Size | None, end: Size | None, step: int
 ) -> tuple[int, Size, Size]:
     """Return the axis, the start and the end of a slice, all non-negative."""
-    axis = axis_of(tracer, dim, x.rank)
+    axis = axis_of(b, dim, x.rank)
     if step < 1:
-        raise tracer.b.fail(f"a slice has the step {step}")
+        raise b.fail(f"a slice has the step {step}")
     n = x.shape[axis]
     first, last = _clamped_bound(start, n, 0), _clamped_bound(end, n, n)
     return axis, first, maximum(first, last)
 
 
 def slice_(
-    tracer: Tracer, self: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
+    b: Builder, self: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
 ) -> Tensor:
-    axis, first, last = _slice_bounds(tracer, self, dim, start, end, step)
-    return shapes.slice_axis(tracer.b, self, axis, first, last, step)
+    axis, first, last = _slice_bounds(b, self, dim, start, end, step)
+    return shapes.slice_axis(b, self, axis, first, last, step)
 
 
 def slice_scatter(
-    tracer: Tracer,
+    b: Builder,
     self: Tensor,
     src: Tensor,
     dim: int = 0,
@@ -66,125 +67,121 @@ def slice_scatter(
     end: Size | None = None,
     step: int = 1,
 ) -> Tensor:
-    axis, first, _ = _slice_bounds(tracer, self, dim, start, end, step)
-    return _insert_slice(tracer, self, ew.convert(tracer.b, src, self.dtype), axis, first, step)
+    axis, first, _ = _slice_bounds(b, self, dim, start, end, step)
+    return _insert_slice(b, self, ew.convert(b, src, self.dtype), axis, first, step)
 
 
-def _insert_slice(tracer: Tracer, x: Tensor, part: Tensor, axis: int, start: Size, step: int = 1) -> Tensor:
+def _insert_slice(b: Builder, x: Tensor, part: Tensor, axis: int, start: Size, step: int = 1) -> Tensor:
     """Return x with a slice along `axis` replaced by `part`."""
     starts = [start if d == axis else 0 for d in range(x.rank)]
-    return indexing.insert_slice(tracer.b, x, part, starts, [step if d == axis else 1 for d in range(x.rank)])
+    return indexing.insert_slice(b, x, part, starts, [step if d == axis else 1 for d in range(x.rank)])
 
 
-def _write_slice(
-    tracer: Tracer, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
-) -> Tensor:
+def _write_slice(b: Builder, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any) -> Tensor:
     """Return the base of a slice with the slice replaced by `new_part`."""
-    return slice_scatter(tracer, base, new_part, *args, **kwargs)
+    return slice_scatter(b, base, new_part, *args, **kwargs)
 
 
-def _position(tracer: Tracer, x: Tensor, axis: int, index: Size) -> Size:
+def _position(b: Builder, x: Tensor, axis: int, index: Size) -> Size:
     """Return a non-negative index for one that may count from the end of an axis. Raise CompileError if it is out of
     bounds.
     """
     n = x.shape[axis]
     if isinstance(index, int) and isinstance(n, int) and not -n <= index < n:
-        raise tracer.b.fail(f"index {index} of axis {axis} of {x} is out of bounds")
+        raise b.fail(f"index {index} of axis {axis} of {x} is out of bounds")
     return index + n if isinstance(index, int) and index < 0 else index
 
 
-def select(tracer: Tracer, self: Tensor, dim: int, index: Size) -> Tensor:
-    axis = axis_of(tracer, dim, self.rank)
-    position = _position(tracer, self, axis, index)
-    return shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, self, axis, position, position + 1), [axis])
+def select(b: Builder, self: Tensor, dim: int, index: Size) -> Tensor:
+    axis = axis_of(b, dim, self.rank)
+    position = _position(b, self, axis, index)
+    return shapes.squeeze(b, shapes.slice_axis(b, self, axis, position, position + 1), [axis])
 
 
-def select_scatter(tracer: Tracer, self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
-    axis = axis_of(tracer, dim, self.rank)
-    part = shapes.expand_dims(tracer.b, ew.convert(tracer.b, src, self.dtype), [axis])
-    return _insert_slice(tracer, self, part, axis, _position(tracer, self, axis, index))
+def select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
+    axis = axis_of(b, dim, self.rank)
+    part = shapes.expand_dims(b, ew.convert(b, src, self.dtype), [axis])
+    return _insert_slice(b, self, part, axis, _position(b, self, axis, index))
 
 
-def _write_select(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int, index: Size) -> Tensor:
+def _write_select(b: Builder, whole: Tensor, written: Tensor, output_index: int, dim: int, index: Size) -> Tensor:
     """Write to the base of a selected slice."""
-    return select_scatter(tracer, whole, written, dim, index)
+    return select_scatter(b, whole, written, dim, index)
 
 
-def narrow(tracer: Tracer, self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
-    axis = axis_of(tracer, dim, self.rank)
-    position = _position(tracer, self, axis, start) if length != 0 else start
-    return shapes.slice_axis(tracer.b, self, axis, position, position + length)
+def narrow(b: Builder, self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
+    axis = axis_of(b, dim, self.rank)
+    position = _position(b, self, axis, start) if length != 0 else start
+    return shapes.slice_axis(b, self, axis, position, position + length)
 
 
-def split(tracer: Tracer, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
+def split(b: Builder, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
     """Return parts of `split_size` along an axis; the last one has the rest. Raises CompileError if their number
     depends on a dynamic size.
     """
-    axis = axis_of(tracer, dim, self.rank)
+    axis = axis_of(b, dim, self.rank)
     n = self.shape[axis]
     count = ceil_div(n, split_size)
     if isinstance(count, Expr):
-        raise tracer.b.fail(f"{self} is split along axis {axis} into a number of parts that depends on its size")
-    return shapes.split(tracer.b, self, axis, [*[split_size] * (count - 1), n - split_size * (count - 1)])
+        raise b.fail(f"{self} is split along axis {axis} into a number of parts that depends on its size")
+    return shapes.split(b, self, axis, [*[split_size] * (count - 1), n - split_size * (count - 1)])
 
 
-def split_with_sizes(tracer: Tracer, self: Tensor, split_sizes: Sizes, dim: int = 0) -> list[Tensor]:
-    return shapes.split(tracer.b, self, axis_of(tracer, dim, self.rank), split_sizes)
+def split_with_sizes(b: Builder, self: Tensor, split_sizes: Sizes, dim: int = 0) -> list[Tensor]:
+    return shapes.split(b, self, axis_of(b, dim, self.rank), split_sizes)
 
 
-def chunk(tracer: Tracer, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
-    return split(tracer, self, maximum(1, ceil_div(self.shape[axis_of(tracer, dim, self.rank)], chunks)), dim)
+def chunk(b: Builder, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+    return split(b, self, maximum(1, ceil_div(self.shape[axis_of(b, dim, self.rank)], chunks)), dim)
 
 
-def unbind(tracer: Tracer, self: Tensor, dim: int = 0) -> list[Tensor]:
+def unbind(b: Builder, self: Tensor, dim: int = 0) -> list[Tensor]:
     """Return the slices along an axis, without it. Raises CompileError if its size is dynamic."""
-    axis = axis_of(tracer, dim, self.rank)
+    axis = axis_of(b, dim, self.rank)
     n = self.shape[axis]
     if isinstance(n, Expr):
-        raise tracer.b.fail(f"{self} is taken apart along axis {axis}, whose size is not known")
-    return [select(tracer, self, axis, i) for i in range(n)]
+        raise b.fail(f"{self} is taken apart along axis {axis}, whose size is not known")
+    return [select(b, self, axis, i) for i in range(n)]
 
 
-def _write_unbind(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int = 0) -> Tensor:
+def _write_unbind(b: Builder, whole: Tensor, written: Tensor, output_index: int, dim: int = 0) -> Tensor:
     """Write to the base of one of the slices that unbind returns."""
-    return select_scatter(tracer, whole, written, dim, output_index)
+    return select_scatter(b, whole, written, dim, output_index)
 
 
 def _write_split(conversion: Conversion) -> Inverse:
     """Return the inverse of an operator that splits a tensor into parts along an axis."""
 
-    def back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any) -> Tensor:
+    def back(b: Builder, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any) -> Tensor:
         """Write to the base of one of the parts."""
-        parts = conversion(tracer, whole, *args, **kwargs)
+        parts = conversion(b, whole, *args, **kwargs)
         dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
         return shapes.concat(
-            tracer.b, [*parts[:output_index], written, *parts[output_index + 1 :]], axis_of(tracer, dim, whole.rank)
+            b, [*parts[:output_index], written, *parts[output_index + 1 :]], axis_of(b, dim, whole.rank)
         )
 
     return back
 
 
-def diagonal(tracer: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return the elements whose index along dim2 exceeds the index along dim1 by `offset`, along a new last axis."""
-    i, j = axis_of(tracer, dim1, self.rank), axis_of(tracer, dim2, self.rank)
+    i, j = axis_of(b, dim1, self.rank), axis_of(b, dim2, self.rank)
     other_axes = [d for d in range(self.rank) if d not in (i, j)]
     rows, columns = self.shape[i], self.shape[j]
     count = minimum(rows, columns - offset) if offset >= 0 else minimum(rows + offset, columns)
     x = self
     for axis, start in ((i, max(0, -offset)), (j, max(0, offset))):
-        x = shapes.slice_axis(tracer.b, x, axis, start, start + count)
+        x = shapes.slice_axis(b, x, axis, start, start + count)
     position = {d: AffineExpr.dimension(n) for n, d in enumerate(other_axes)}
     diagonal_dim = AffineExpr.dimension(len(other_axes))
     source = tuple(position.get(d, diagonal_dim) for d in range(self.rank))
     shape = (*(self.shape[d] for d in other_axes), count)
-    return shapes.rearranged(tracer.b, x, shape, AffineMap(len(shape), 0, source))
+    return shapes.rearranged(b, x, shape, AffineMap(len(shape), 0, source))
 
 
-def diagonal_scatter(
-    tracer: Tracer, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Tensor:
+def diagonal_scatter(b: Builder, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return `self` with the elements that `diagonal` reads replaced by those of `src`."""
-    b, (i, j) = tracer.b, (axis_of(tracer, dim1, self.rank), axis_of(tracer, dim2, self.rank))
+    (i, j) = (axis_of(b, dim1, self.rank), axis_of(b, dim2, self.rank))
     rows = shapes.iota(b, [self.shape[i]], 0, I64)
     last = reductions.size_as(b, src.shape[-1] - 1, I64)
     index = formula(b, lambda r, n: (r - max(0, -offset)).max(0).min(n), rows, last)
@@ -197,39 +194,37 @@ def diagonal_scatter(
     )  # fmt: skip
 
 
-def diag_embed(tracer: Tracer, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return matrices with the elements of the last axis on a diagonal and 0 elsewhere."""
-    i, j = (axis_of(tracer, d, self.rank + 1) for d in (dim1, dim2))
+    i, j = (axis_of(b, d, self.rank + 1) for d in (dim1, dim2))
     rest, n = iter(self.shape[:-1]), self.shape[-1] + abs(offset)
     shape = [n if d in (i, j) else next(rest) for d in range(self.rank + 1)]
-    return diagonal_scatter(tracer, shapes.full(tracer.b, 0, shape, self.dtype), self, offset, dim1, dim2)
+    return diagonal_scatter(b, shapes.full(b, 0, shape, self.dtype), self, offset, dim1, dim2)
 
 
-def _write_diagonal(
-    tracer: Tracer, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
-) -> Tensor:
+def _write_diagonal(b: Builder, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any) -> Tensor:
     """Return the base of a diagonal with the diagonal replaced by `new_part`."""
-    return diagonal_scatter(tracer, base, new_part, *args, **kwargs)
+    return diagonal_scatter(b, base, new_part, *args, **kwargs)
 
 
 def _write_narrow(
-    tracer: Tracer, base: Tensor, new_part: Tensor, output_index: int, dim: int, start: Size, length: Size
+    b: Builder, base: Tensor, new_part: Tensor, output_index: int, dim: int, start: Size, length: Size
 ) -> Tensor:
     """Return the base of a narrowed tensor with that part replaced by `new_part`."""
-    axis = axis_of(tracer, dim, base.rank)
-    return _insert_slice(tracer, base, new_part, axis, _position(tracer, base, axis, start) if length != 0 else 0)
+    axis = axis_of(b, dim, base.rank)
+    return _insert_slice(b, base, new_part, axis, _position(b, base, axis, start) if length != 0 else 0)
 
 
-def unfold(tracer: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return the sliding windows of `size` elements along an axis; the elements of each window are a new last axis."""
     if self.rank == 0:  # as a vector of one element
-        return shapes.slice_axis(tracer.b, shapes.reshape(tracer.b, self, [1]), 0, 0, size)
-    axis = axis_of(tracer, dimension, self.rank)
+        return shapes.slice_axis(b, shapes.reshape(b, self, [1]), 0, 0, size)
+    axis = axis_of(b, dimension, self.rank)
     shape = [*self.shape, size]
     shape[axis] = (self.shape[axis] - size) // step + 1
     exprs: list[Any] = [AffineExpr.dimension(d) for d in range(self.rank)]
     exprs[axis] = AffineExpr.dimension(axis) * step + AffineExpr.dimension(self.rank)
-    return shapes.rearranged(tracer.b, self, tuple(shape), AffineMap(len(shape), 0, tuple(exprs)))
+    return shapes.rearranged(b, self, tuple(shape), AffineMap(len(shape), 0, tuple(exprs)))
 
 
 PARTS: dict[str, Conversion] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, I64
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
@@ -11,15 +12,15 @@ from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.torch.nodes.casts import to_copy, to_device, to_dtype, to_other, type_as, view_dtype
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, category, promoted, result_type
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 
-def in_floats(tracer: Tracer, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
+def in_floats(b: Builder, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
     """Evaluate a formula on floats. Integers become f32; 16-bit floats are computed in f32 and rounded back."""
-    operands = promoted(tracer, *tensors, floats=True)
+    operands = promoted(b, *tensors, floats=True)
     dtype = operands[0].dtype
     inner = wide(dtype)
-    return formula(tracer.b, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *operands)
+    return formula(b, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *operands)
 
 
 # -- functions of one element
@@ -28,8 +29,8 @@ def in_floats(tracer: Tracer, written: Callable[..., Element], *tensors: Tensor)
 def _float_function(name: str) -> Conversion:
     """Return the conversion of a unary function of floats."""
 
-    def convert(tracer: Tracer, self: Tensor) -> Tensor:
-        return in_floats(tracer, lambda e: e.unary(name), self)
+    def convert(b: Builder, self: Tensor) -> Tensor:
+        return in_floats(b, lambda e: e.unary(name), self)
 
     return convert
 
@@ -40,10 +41,10 @@ def _same_type(name: str, of_integers: bool = True) -> Conversion:
     `of_integers` is False for a function that leaves integers unchanged, such as floor.
     """
 
-    def convert(tracer: Tracer, self: Tensor) -> Tensor:
+    def convert(b: Builder, self: Tensor) -> Tensor:
         if not of_integers and category(self.dtype) < 2:
             return self
-        return ew.unary(tracer.b, name, self)
+        return ew.unary(b, name, self)
 
     return convert
 
@@ -51,51 +52,49 @@ def _same_type(name: str, of_integers: bool = True) -> Conversion:
 def _predicate(name: str) -> Conversion:
     """Return the conversion of isnan, isinf or isfinite; the result for integers is constant."""
 
-    def convert(tracer: Tracer, self: Tensor) -> Tensor:
+    def convert(b: Builder, self: Tensor) -> Tensor:
         if category(self.dtype) < 2:
-            return formula(tracer.b, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
-        return ew.unary(tracer.b, name, self)
+            return formula(b, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
+        return ew.unary(b, name, self)
 
     return convert
 
 
-def reciprocal(tracer: Tracer, self: Tensor) -> Tensor:
-    return in_floats(tracer, lambda e: 1.0 / e, self)
+def reciprocal(b: Builder, self: Tensor) -> Tensor:
+    return in_floats(b, lambda e: 1.0 / e, self)
 
 
-def round_(tracer: Tracer, self: Tensor, *, decimals: int = 0) -> Tensor:
+def round_(b: Builder, self: Tensor, *, decimals: int = 0) -> Tensor:
     """Round to `decimals` digits after the point, half to even; integers stay."""
     if category(self.dtype) < 2:
         return self
     scale = 10.0**decimals
-    return in_floats(
-        tracer, lambda e: (e * scale).unary("round_even") / scale if decimals else e.unary("round_even"), self
-    )
+    return in_floats(b, lambda e: (e * scale).unary("round_even") / scale if decimals else e.unary("round_even"), self)
 
 
-def sign(tracer: Tracer, self: Tensor) -> Tensor:
-    return self if self.dtype.is_bool else ew.unary(tracer.b, "sign", self)
+def sign(b: Builder, self: Tensor) -> Tensor:
+    return self if self.dtype.is_bool else ew.unary(b, "sign", self)
 
 
-def square(tracer: Tracer, self: Tensor) -> Tensor:
-    x = ew.convert(tracer.b, self, I64) if self.dtype.is_bool else self
-    return ew.binary(tracer.b, "mul", x, x)
+def square(b: Builder, self: Tensor) -> Tensor:
+    x = ew.convert(b, self, I64) if self.dtype.is_bool else self
+    return ew.binary(b, "mul", x, x)
 
 
-def logical_not(tracer: Tracer, self: Tensor) -> Tensor:
-    return ew.unary(tracer.b, "not", truth(tracer, self))
+def logical_not(b: Builder, self: Tensor) -> Tensor:
+    return ew.unary(b, "not", truth(b, self))
 
 
-def logit(tracer: Tracer, self: Tensor, eps: float | None = None) -> Tensor:
+def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
     def written(e: Element) -> Element:
         e = e if eps is None else e.max(eps).min(1.0 - eps)
         return (e / (1.0 - e)).unary("log")
 
-    return in_floats(tracer, written, self)
+    return in_floats(b, written, self)
 
 
 def nan_to_num(
-    tracer: Tracer, self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    b: Builder, self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
     """Replace NaN by 0 and infinities by the largest finite numbers, unless other numbers are passed; integers stay."""
     if not self.dtype.is_float:
@@ -108,34 +107,34 @@ def nan_to_num(
         low = (e.unary("is_inf") & (e < 0.0)).where(-largest_finite if neginf is None else neginf, high)
         return e.unary("is_nan").where(nan or 0.0, low)
 
-    return formula(tracer.b, written, self)
+    return formula(b, written, self)
 
 
 # -- functions of two operands
 
 
-def truth(tracer: Tracer, operand: Operand) -> Tensor:
+def truth(b: Builder, operand: Operand) -> Tensor:
     """Return whether each element is not 0, as bool."""
-    return as_tensor(tracer, operand, BOOL)
+    return as_tensor(b, operand, BOOL)
 
 
-def _scaled(tracer: Tracer, tensor: Tensor, alpha: Number) -> Tensor:
+def _scaled(b: Builder, tensor: Tensor, alpha: Number) -> Tensor:
     """Return alpha * tensor; emit nothing if alpha is 1."""
-    return tensor if alpha == 1 else ew.binary(tracer.b, "mul", tensor, as_tensor(tracer, alpha, tensor.dtype))
+    return tensor if alpha == 1 else ew.binary(b, "mul", tensor, as_tensor(b, alpha, tensor.dtype))
 
 
-def add(tracer: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    x, y = promoted(tracer, self, other)
-    return ew.binary(tracer.b, "add", x, _scaled(tracer, y, alpha))
+def add(b: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    x, y = promoted(b, self, other)
+    return ew.binary(b, "add", x, _scaled(b, y, alpha))
 
 
-def sub(tracer: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    x, y = promoted(tracer, self, other)
-    return ew.binary(tracer.b, "sub", x, _scaled(tracer, y, alpha))
+def sub(b: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    x, y = promoted(b, self, other)
+    return ew.binary(b, "sub", x, _scaled(b, y, alpha))
 
 
-def rsub(tracer: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    return sub(tracer, other, self, alpha)
+def rsub(b: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    return sub(b, other, self, alpha)
 
 
 def _promoted_binary(name: str, floats: bool = False) -> Conversion:
@@ -143,8 +142,8 @@ def _promoted_binary(name: str, floats: bool = False) -> Conversion:
     f32.
     """
 
-    def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-        return ew.binary(tracer.b, name, *promoted(tracer, self, other, floats=floats))
+    def convert(b: Builder, self: Operand, other: Operand) -> Tensor:
+        return ew.binary(b, name, *promoted(b, self, other, floats=floats))
 
     return convert
 
@@ -155,12 +154,12 @@ mul = _promoted_binary("mul")
 def _extreme_ignoring_nan(name: str) -> Conversion:
     """Return the conversion of fmax ("max") or fmin ("min"). If one operand is NaN, the result is the other one."""
 
-    def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+    def convert(b: Builder, self: Operand, other: Operand) -> Tensor:
         def written(e: Element, n: Element) -> Element:
             result = e.binary(name, n)
             return e.unary("is_nan").where(n, n.unary("is_nan").where(e, result)) if e.dtype.is_float else result
 
-        return formula(tracer.b, written, *promoted(tracer, self, other))
+        return formula(b, written, *promoted(b, self, other))
 
     return convert
 
@@ -168,8 +167,8 @@ def _extreme_ignoring_nan(name: str) -> Conversion:
 def _compare(order: str) -> Conversion:
     """Return the conversion of a comparison, for example "lt"."""
 
-    def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-        return ew.compare(tracer.b, order, *promoted(tracer, self, other))
+    def convert(b: Builder, self: Operand, other: Operand) -> Tensor:
+        return ew.compare(b, order, *promoted(b, self, other))
 
     return convert
 
@@ -177,30 +176,30 @@ def _compare(order: str) -> Conversion:
 def _logical(name: str) -> Conversion:
     """Return the conversion of a logical function of the truth values of two operands."""
 
-    def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-        return ew.binary(tracer.b, name, truth(tracer, self), truth(tracer, other))
+    def convert(b: Builder, self: Operand, other: Operand) -> Tensor:
+        return ew.binary(b, name, truth(b, self), truth(b, other))
 
     return convert
 
 
-def div(tracer: Tracer, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+def div(b: Builder, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """Divide, and round down or toward zero; without a rounding mode integers become floats first."""
     if rounding_mode == "floor":
-        return floor_divide(tracer, self, other)
-    x, y = promoted(tracer, self, other, floats=rounding_mode is None)
-    quotient = ew.binary(tracer.b, "div", x, y)
-    return ew.unary(tracer.b, "trunc", quotient) if rounding_mode == "trunc" and x.dtype.is_float else quotient
+        return floor_divide(b, self, other)
+    x, y = promoted(b, self, other, floats=rounding_mode is None)
+    quotient = ew.binary(b, "div", x, y)
+    return ew.unary(b, "trunc", quotient) if rounding_mode == "trunc" and x.dtype.is_float else quotient
 
 
-def floor_divide(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+def floor_divide(b: Builder, self: Operand, other: Operand) -> Tensor:
     """Divide and round down; division of unsigned integers and of sizes rounds down already."""
-    x, y = promoted(tracer, self, other)
+    x, y = promoted(b, self, other)
     if x.dtype.is_float:
-        return in_floats(tracer, _floor_quotient_of_floats, x, y)
+        return in_floats(b, _floor_quotient_of_floats, x, y)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
-        return ew.binary(tracer.b, "div", x, y)
+        return ew.binary(b, "div", x, y)
 
-    return formula(tracer.b, floor_quotient, x, y)
+    return formula(b, floor_quotient, x, y)
 
 
 def _floor_quotient_of_floats(e: Element, n: Element) -> Element:
@@ -224,37 +223,33 @@ def floor_quotient(e: Element, n: Element) -> Element:
     return needs_decrement.where(e / n - 1, e / n)
 
 
-def remainder(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+def remainder(b: Builder, self: Operand, other: Operand) -> Tensor:
     """Return the remainder of a division, with the sign of the divisor."""
-    x, y = promoted(tracer, self, other)
+    x, y = promoted(b, self, other)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
-        return ew.binary(tracer.b, "rem", x, y)
+        return ew.binary(b, "rem", x, y)
 
     def written(e: Element, n: Element) -> Element:
         truncated = e % n
         has_wrong_sign = truncated.is_unequal(0) & ((truncated < 0) ^ (n < 0))
         return has_wrong_sign.where(truncated + n, truncated)
 
-    return formula(tracer.b, written, x, y)
+    return formula(b, written, x, y)
 
 
-def pow_(tracer: Tracer, self: Operand, exponent: Operand) -> Tensor:
+def pow_(b: Builder, self: Operand, exponent: Operand) -> Tensor:
     """Return a power; some constant exponents become products, roots or quotients."""
     if isinstance(self, Tensor) and self.dtype.is_bool and type(exponent) is int:
-        self = ew.convert(tracer.b, self, I64)
+        self = ew.convert(b, self, I64)
     if isinstance(self, Tensor) and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
-        power = _simple_power(tracer, self, exponent)
+        power = _simple_power(b, self, exponent)
         if power is not None:
             return power
-    x, y = promoted(tracer, self, exponent)
-    return (
-        in_floats(tracer, lambda e, n: e.binary("pow", n), x, y)
-        if x.dtype.is_float
-        else ew.binary(tracer.b, "pow", x, y)
-    )
+    x, y = promoted(b, self, exponent)
+    return in_floats(b, lambda e, n: e.binary("pow", n), x, y) if x.dtype.is_float else ew.binary(b, "pow", x, y)
 
 
-def _simple_power(tracer: Tracer, x: Tensor, exponent: float) -> Tensor | None:
+def _simple_power(b: Builder, x: Tensor, exponent: float) -> Tensor | None:
     """Return a power that is computed by products, a root or a reciprocal, as PyTorch does; None for other
     exponents.
     """
@@ -267,71 +262,69 @@ def _simple_power(tracer: Tracer, x: Tensor, exponent: float) -> Tensor | None:
     if x.dtype.is_integer:
         stays_integer = isinstance(exponent, int) and exponent > 0
         return (
-            formula(tracer.b, written, x)
+            formula(b, written, x)
             if stays_integer
-            else in_floats(tracer, written, x)
+            else in_floats(b, written, x)
             if isinstance(exponent, float)
             else None
         )
-    return in_floats(tracer, written, x)
+    return in_floats(b, written, x)
 
 
-def where(tracer: Tracer, condition: Tensor, self: Operand, other: Operand) -> Tensor:
-    x, y = promoted(tracer, self, other)
-    return ew.select(tracer.b, truth(tracer, condition), x, y)
+def where(b: Builder, condition: Tensor, self: Operand, other: Operand) -> Tensor:
+    x, y = promoted(b, self, other)
+    return ew.select(b, truth(b, condition), x, y)
 
 
-def clamp(tracer: Tracer, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+def clamp(b: Builder, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Return max(min, x), then the minimum with max, in the common type of all three."""
     bounds = [n for n in (min, max) if n is not None]
     dtype = result_type([self, *bounds])
-    clamped = as_tensor(tracer, self, dtype)
+    clamped = as_tensor(b, self, dtype)
     for name, bound in (("max", min), ("min", max)):
         if bound is not None:
-            clamped = ew.binary(tracer.b, name, clamped, as_tensor(tracer, bound, dtype))
+            clamped = ew.binary(b, name, clamped, as_tensor(b, bound, dtype))
     return clamped
 
 
-def clamp_min(tracer: Tracer, self: Tensor, min: Operand) -> Tensor:
-    return clamp(tracer, self, min)
+def clamp_min(b: Builder, self: Tensor, min: Operand) -> Tensor:
+    return clamp(b, self, min)
 
 
-def clamp_max(tracer: Tracer, self: Tensor, max: Operand) -> Tensor:
-    return clamp(tracer, self, None, max)
+def clamp_max(b: Builder, self: Tensor, max: Operand) -> Tensor:
+    return clamp(b, self, None, max)
 
 
-def hypot(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return in_floats(tracer, lambda e, n: (e * e + n * n).unary("sqrt"), self, other)
+def hypot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return in_floats(b, lambda e, n: (e * e + n * n).unary("sqrt"), self, other)
 
 
-def lerp(tracer: Tracer, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
+def lerp(b: Builder, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """Interpolate from the nearer end, so that a weight of 1 gives exactly `end`."""
-    x, y, w = promoted(tracer, self, end, weight)
-    return in_floats(
-        tracer, lambda e, n, k: (k.unary("abs") < 0.5).where(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w
-    )
+    x, y, w = promoted(b, self, end, weight)
+    return in_floats(b, lambda e, n, k: (k.unary("abs") < 0.5).where(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w)
 
 
-def addcmul(tracer: Tracer, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    x, y, z = promoted(tracer, self, tensor1, tensor2)
-    return ew.binary(tracer.b, "add", x, ew.binary(tracer.b, "mul", _scaled(tracer, y, value), z))
+def addcmul(b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    x, y, z = promoted(b, self, tensor1, tensor2)
+    return ew.binary(b, "add", x, ew.binary(b, "mul", _scaled(b, y, value), z))
 
 
-def addcdiv(tracer: Tracer, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    x, y, z = promoted(tracer, self, tensor1, tensor2, floats=True)
-    return ew.binary(tracer.b, "add", x, _scaled(tracer, ew.binary(tracer.b, "div", y, z), value))
+def addcdiv(b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    x, y, z = promoted(b, self, tensor1, tensor2, floats=True)
+    return ew.binary(b, "add", x, _scaled(b, ew.binary(b, "div", y, z), value))
 
 
 def isclose(
-    tracer: Tracer, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    b: Builder, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
     def written(e: Element, n: Element) -> Element:
         is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
         is_near = e.is_equal(n) | (is_close & e.unary("is_finite") & n.unary("is_finite"))
         return is_near | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else is_near
 
-    x, y = promoted(tracer, self, other, floats=True)
-    return formula(tracer.b, written, x, y)
+    x, y = promoted(b, self, other, floats=True)
+    return formula(b, written, x, y)
 
 
 _FLOAT_FUNCTIONS = {

@@ -12,7 +12,7 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, products, reductions, scatters, shapes, windows
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.nodes.windows import PoolWindows, elements_in_windows
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Ints = Sequence[int]
 
@@ -23,7 +23,7 @@ def _max_pool(spatial: int) -> Conversion:
     """
 
     def convert(
-        tracer: Tracer,
+        b: Builder,
         grad_output: Tensor,
         self: Tensor,
         kernel_size: Ints,
@@ -33,11 +33,11 @@ def _max_pool(spatial: int) -> Conversion:
         ceil_mode: bool,
         indices: Tensor,
     ) -> Tensor:
-        p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        p = PoolWindows(b, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         inner = normalization.wide(self.dtype)
-        grad, positions = ew.convert(tracer.b, p.batched(grad_output), inner), p.batched(indices)
-        gradient = windows.sum_over_windows(tracer.b, grad, p.x.shape[2:], p.kernel, p.window, positions)
-        return p.without_batch(ew.convert(tracer.b, gradient, self.dtype))
+        grad, positions = ew.convert(b, p.batched(grad_output), inner), p.batched(indices)
+        gradient = windows.sum_over_windows(b, grad, p.x.shape[2:], p.kernel, p.window, positions)
+        return p.without_batch(ew.convert(b, gradient, self.dtype))
 
     return convert
 
@@ -48,7 +48,7 @@ def _avg_pool(spatial: int) -> Conversion:
     """
 
     def convert(
-        tracer: Tracer,
+        b: Builder,
         grad_output: Tensor,
         self: Tensor,
         kernel_size: Ints,
@@ -58,15 +58,15 @@ def _avg_pool(spatial: int) -> Conversion:
         count_include_pad: bool,
         divisor_override: int | None,
     ) -> Tensor:
-        p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+        p = PoolWindows(b, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
         inner = normalization.wide(self.dtype)
         if divisor_override is not None:
-            divisor = tracer.b.constant(divisor_override, inner)
+            divisor = b.constant(divisor_override, inner)
         else:
-            divisor = elements_in_windows(tracer, p, count_include_pad, inner)
-        share = ew.binary(tracer.b, "div", ew.convert(tracer.b, p.batched(grad_output), inner), divisor)
-        gradient = windows.sum_over_windows(tracer.b, share, p.x.shape[2:], p.kernel, p.window)
-        return p.without_batch(ew.convert(tracer.b, gradient, self.dtype))
+            divisor = elements_in_windows(b, p, count_include_pad, inner)
+        share = ew.binary(b, "div", ew.convert(b, p.batched(grad_output), inner), divisor)
+        gradient = windows.sum_over_windows(b, share, p.x.shape[2:], p.kernel, p.window)
+        return p.without_batch(ew.convert(b, gradient, self.dtype))
 
     return convert
 
@@ -77,11 +77,11 @@ def _avg_pool(spatial: int) -> Conversion:
 def _adaptive_avg_pool(spatial: int) -> Conversion:
     """Return the conversion of the gradient of adaptive average pooling."""
 
-    def convert(tracer: Tracer, grad_output: Tensor, self: Tensor) -> Tensor:
-        gradient = ew.convert(tracer.b, grad_output, normalization.wide(self.dtype))
+    def convert(b: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
+        gradient = ew.convert(b, grad_output, normalization.wide(self.dtype))
         for axis in range(self.rank - spatial, self.rank):
-            gradient = _adaptive_mean_gradient(tracer.b, gradient, axis, self.shape[axis])
-        return ew.convert(tracer.b, gradient, self.dtype)
+            gradient = _adaptive_mean_gradient(b, gradient, axis, self.shape[axis])
+        return ew.convert(b, gradient, self.dtype)
 
     return convert
 
@@ -126,14 +126,12 @@ def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType
 def _adaptive_max_pool(spatial: int) -> Conversion:
     """Return the conversion of the gradient of adaptive max pooling."""
 
-    def convert(tracer: Tracer, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
+    def convert(b: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
         lead = self.shape[: self.rank - spatial]
-        grad, positions = (shapes.reshape(tracer.b, x, [product(lead), -1]) for x in (grad_output, indices))
-        start = shapes.full(
-            tracer.b, 0, [product(lead), product(self.shape[-spatial:])], normalization.wide(self.dtype)
-        )
-        gradient = scatters.put_along(tracer.b, start, positions, ew.convert(tracer.b, grad, start.dtype), 1, "add")
-        return ew.convert(tracer.b, shapes.reshape(tracer.b, gradient, self.shape), self.dtype)
+        grad, positions = (shapes.reshape(b, x, [product(lead), -1]) for x in (grad_output, indices))
+        start = shapes.full(b, 0, [product(lead), product(self.shape[-spatial:])], normalization.wide(self.dtype))
+        gradient = scatters.put_along(b, start, positions, ew.convert(b, grad, start.dtype), 1, "add")
+        return ew.convert(b, shapes.reshape(b, gradient, self.shape), self.dtype)
 
     return convert
 

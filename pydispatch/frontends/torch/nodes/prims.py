@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
@@ -13,7 +14,7 @@ from pydispatch.frontends.ops import indexing, normalization, reductions, shapes
 from pydispatch.frontends.torch.nodes import arrangements, creation, float_parts, pointwise
 from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten, permute, same, view
 from pydispatch.frontends.torch.promotion import Number, as_tensor
-from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
+from pydispatch.frontends.torch.trace import Conversion, Inverse
 
 Ints = Sequence[int]
 Sizes = Sequence[Size]
@@ -22,68 +23,66 @@ Sizes = Sequence[Size]
 # -- shapes
 
 
-def collapse(tracer: Tracer, a: Tensor, start: int, end: int) -> Tensor:
+def collapse(b: Builder, a: Tensor, start: int, end: int) -> Tensor:
     """Merge the axes from start to end, both included, into one."""
-    return flatten(tracer, a, start, end)
+    return flatten(b, a, start, end)
 
 
-def split_dim(tracer: Tracer, a: Tensor, dim: int, outer_length: Size) -> Tensor:
-    axis = axis_of(tracer, dim, a.rank)
+def split_dim(b: Builder, a: Tensor, dim: int, outer_length: Size) -> Tensor:
+    axis = axis_of(b, dim, a.rank)
     split = [outer_length, a.shape[axis] // outer_length]
-    return shapes.reshape(tracer.b, a, [*a.shape[:axis], *split, *a.shape[axis + 1 :]])
+    return shapes.reshape(b, a, [*a.shape[:axis], *split, *a.shape[axis + 1 :]])
 
 
-def squeeze(tracer: Tracer, a: Tensor, dimensions: Ints) -> Tensor:
-    return shapes.squeeze(tracer.b, a, [axis_of(tracer, d, a.rank) for d in dimensions])
+def squeeze(b: Builder, a: Tensor, dimensions: Ints) -> Tensor:
+    return shapes.squeeze(b, a, [axis_of(b, d, a.rank) for d in dimensions])
 
 
-def broadcast_in_dim(tracer: Tracer, a: Tensor, shape: Sizes, broadcast_dimensions: Ints) -> Tensor:
-    return shapes.broadcast_to(tracer.b, a, shape, broadcast_dimensions)
+def broadcast_in_dim(b: Builder, a: Tensor, shape: Sizes, broadcast_dimensions: Ints) -> Tensor:
+    return shapes.broadcast_to(b, a, shape, broadcast_dimensions)
 
 
-def slice_(
-    tracer: Tracer, a: Tensor, start_indices: Sizes, limit_indices: Sizes, strides: Ints | None = None
-) -> Tensor:
-    return shapes.slice_(tracer.b, a, list(start_indices), list(limit_indices), list(strides or [1] * a.rank))
+def slice_(b: Builder, a: Tensor, start_indices: Sizes, limit_indices: Sizes, strides: Ints | None = None) -> Tensor:
+    return shapes.slice_(b, a, list(start_indices), list(limit_indices), list(strides or [1] * a.rank))
 
 
-def rev(tracer: Tracer, a: Tensor, dims: Ints) -> Tensor:
-    return indexing.reverse(tracer.b, a, [axis_of(tracer, d, a.rank) for d in dims])
+def rev(b: Builder, a: Tensor, dims: Ints) -> Tensor:
+    return indexing.reverse(b, a, [axis_of(b, d, a.rank) for d in dims])
 
 
-def cat(tracer: Tracer, tensors: Sequence[Tensor], dim: int) -> Tensor:
-    result: Tensor = arrangements.cat(tracer, tensors, dim)
+def cat(b: Builder, tensors: Sequence[Tensor], dim: int) -> Tensor:
+    result: Tensor = arrangements.cat(b, tensors, dim)
     return result
 
 
-def _write_reshaped(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
+def _write_reshaped(b: Builder, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
     """Write to the base of a view that only changes the shape."""
-    return shapes.reshape(tracer.b, written, whole.shape)
+    return shapes.reshape(b, written, whole.shape)
 
 
 # -- elements
 
 
-def where(tracer: Tracer, pred: Tensor, lhs: Tensor, rhs: Tensor) -> Tensor:
-    return ew.select(tracer.b, pred, lhs, rhs)
+def where(b: Builder, pred: Tensor, lhs: Tensor, rhs: Tensor) -> Tensor:
+    return ew.select(b, pred, lhs, rhs)
 
 
-def convert_element_type(tracer: Tracer, a: Tensor, dtype: DType) -> Tensor:
-    return ew.convert(tracer.b, a, dtype)
+def convert_element_type(b: Builder, a: Tensor, dtype: DType) -> Tensor:
+    return ew.convert(b, a, dtype)
 
 
-def iota(tracer: Tracer, length: Size, *, start: Size, step: Size, dtype: DType, requires_grad: bool = False) -> Tensor:
-    positions = shapes.iota(tracer.b, [length], 0, dtype)
-    scaled = positions if step == 1 else ew.binary(tracer.b, "mul", positions, as_tensor(tracer, step, dtype))
-    return scaled if start == 0 else ew.binary(tracer.b, "add", scaled, as_tensor(tracer, start, dtype))
+def iota(b: Builder, length: Size, *, start: Size, step: Size, dtype: DType, requires_grad: bool = False) -> Tensor:
+    positions = shapes.iota(b, [length], 0, dtype)
+    scaled = positions if step == 1 else ew.binary(b, "mul", positions, as_tensor(b, step, dtype))
+    return scaled if start == 0 else ew.binary(b, "add", scaled, as_tensor(b, start, dtype))
 
 
-def full(tracer: Tracer, shape: Sizes, fill_value: Number, *, dtype: DType, requires_grad: bool = False) -> Tensor:
-    return creation.filled(tracer, fill_value, shape, dtype)
+def full(b: Builder, shape: Sizes, fill_value: Number, *, dtype: DType, requires_grad: bool = False) -> Tensor:
+    return creation.filled(b, fill_value, shape, dtype)
 
 
-def full_like(tracer: Tracer, a: Tensor, fill_value: Number, *, dtype: DType, requires_grad: bool = False) -> Tensor:
-    return creation.filled(tracer, fill_value, a.shape, dtype)
+def full_like(b: Builder, a: Tensor, fill_value: Number, *, dtype: DType, requires_grad: bool = False) -> Tensor:
+    return creation.filled(b, fill_value, a.shape, dtype)
 
 
 # -- reductions
@@ -92,15 +91,15 @@ def full_like(tracer: Tracer, a: Tensor, fill_value: Number, *, dtype: DType, re
 def _reduction(name: str) -> Conversion:
     """Return the conversion of a reduction by a function of one name."""
 
-    def convert(tracer: Tracer, inp: Tensor, dims: Ints | None, *, output_dtype: DType | None = None) -> Tensor:
-        axes = range(inp.rank) if dims is None else [axis_of(tracer, d, inp.rank) for d in dims]
-        return reductions.reduce(tracer.b, name, ew.convert(tracer.b, inp, output_dtype or inp.dtype), axes)
+    def convert(b: Builder, inp: Tensor, dims: Ints | None, *, output_dtype: DType | None = None) -> Tensor:
+        axes = range(inp.rank) if dims is None else [axis_of(b, d, inp.rank) for d in dims]
+        return reductions.reduce(b, name, ew.convert(b, inp, output_dtype or inp.dtype), axes)
 
     return convert
 
 
 def var(
-    tracer: Tracer,
+    b: Builder,
     inp: Tensor,
     dims: Ints | None,
     correction: Number | None = 1.0,
@@ -108,11 +107,11 @@ def var(
     output_dtype: DType | None = None,
 ) -> Tensor:
     """Return the variance over `dims`; of all axes for None."""
-    axes = [axis_of(tracer, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
+    axes = [axis_of(b, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
     degrees_of_freedom_lost = float(1 if correction is None else correction)  # type: ignore[arg-type]
-    spread = normalization.moments(tracer.b, inp, axes, degrees_of_freedom_lost)[1]
-    variance = ew.convert(tracer.b, spread, output_dtype or inp.dtype)
-    return shapes.squeeze(tracer.b, variance, axes) if axes else variance
+    spread = normalization.moments(b, inp, axes, degrees_of_freedom_lost)[1]
+    variance = ew.convert(b, spread, output_dtype or inp.dtype)
+    return shapes.squeeze(b, variance, axes) if axes else variance
 
 
 # -- elementwise functions, most of which have the conversions of ATen
@@ -121,8 +120,8 @@ def var(
 def _binary(name: str) -> Conversion:
     """Return the conversion of an elementwise function of two operands of the same type."""
 
-    def convert(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-        return ew.binary(tracer.b, name, self, other)
+    def convert(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+        return ew.binary(b, name, self, other)
 
     return convert
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, F32, F64, I64, U64, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
@@ -18,52 +19,52 @@ from pydispatch.frontends.torch.nodes import pointwise
 from pydispatch.frontends.torch.nodes.activations import leaky_relu
 from pydispatch.frontends.torch.nodes.ordering import searchsorted
 from pydispatch.frontends.torch.promotion import Number, Operand
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Sizes = Sequence[Size]
 
 
-def _unit(tracer: Tracer, shape: Sizes) -> Tensor:
+def _unit(b: Builder, shape: Sizes) -> Tensor:
     """Return uniformly distributed f32 numbers in [0, 1)."""
-    return random.uniform(tracer.b, random.draw(tracer.b, shape)[0], F32)
+    return random.uniform(b, random.draw(b, shape)[0], F32)
 
 
-def _check_float(tracer: Tracer, dtype: DType) -> DType:
+def _check_float(b: Builder, dtype: DType) -> DType:
     """Return the type. Raise CompileError if it is not a float."""
     if not dtype.is_float:
-        raise tracer.b.fail(f"random numbers of {dtype} are not defined; they are floats")
+        raise b.fail(f"random numbers of {dtype} are not defined; they are floats")
     return dtype
 
 
-def rand(tracer: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-    return uniform_samples(tracer, size, _check_float(tracer, dtype or F32), 0.0, 1.0)
+def rand(b: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return uniform_samples(b, size, _check_float(b, dtype or F32), 0.0, 1.0)
 
 
-def uniform_samples(tracer: Tracer, shape: Sizes, dtype: DType, low: float, high: float) -> Tensor:
+def uniform_samples(b: Builder, shape: Sizes, dtype: DType, low: float, high: float) -> Tensor:
     """Return uniformly distributed numbers in [low, high)."""
-    samples = formula(tracer.b, lambda u: u * (high - low) + low, _unit(tracer, shape))
-    return ew.convert(tracer.b, samples, dtype)
+    samples = formula(b, lambda u: u * (high - low) + low, _unit(b, shape))
+    return ew.convert(b, samples, dtype)
 
 
-def randn(tracer: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-    return random.normal(tracer.b, *random.draw(tracer.b, size), _check_float(tracer, dtype or F32))
+def randn(b: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return random.normal(b, *random.draw(b, size), _check_float(b, dtype or F32))
 
 
-def randint(tracer: Tracer, high: int, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-    return randint_low(tracer, 0, high, size, dtype=dtype)
+def randint(b: Builder, high: int, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return randint_low(b, 0, high, size, dtype=dtype)
 
 
-def randint_low(tracer: Tracer, low: int, high: int, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-    return _integers(tracer, low, high, size, dtype or I64)
+def randint_low(b: Builder, low: int, high: int, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return _integers(b, low, high, size, dtype or I64)
 
 
-def _integers(tracer: Tracer, low: int, high: int, shape: Sizes, dtype: DType) -> Tensor:
+def _integers(b: Builder, low: int, high: int, shape: Sizes, dtype: DType) -> Tensor:
     """Return uniformly distributed integers in [low, high).
 
     A number is `low` plus the upper 32 bits of the 64-bit product of 32 random bits and high - low.
     """
     if not 0 < high - low <= 1 << 32:
-        raise tracer.b.fail(f"random integers from {low} up to {high}: they have from 1 to 2^32 values")
+        raise b.fail(f"random integers from {low} up to {high}: they have from 1 to 2^32 values")
     count = high - low
 
     def scaled(scalars: Scalars, bits: Scalar) -> Scalar:
@@ -71,141 +72,135 @@ def _integers(tracer: Tracer, low: int, high: int, shape: Sizes, dtype: DType) -
         position = scalars.convert(scalars.binary("shift_right_logical", wide, scalars.const(32, U64)), I64)
         return scalars.convert(scalars.binary("add", position, scalars.const(low, I64)), dtype)
 
-    return ew.apply(tracer.b, scaled, random.draw(tracer.b, shape)[0])
+    return ew.apply(b, scaled, random.draw(b, shape)[0])
 
 
-def rand_like(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return rand(tracer, self.shape, dtype=dtype or self.dtype)
+def rand_like(b: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return rand(b, self.shape, dtype=dtype or self.dtype)
 
 
-def randn_like(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return randn(tracer, self.shape, dtype=dtype or self.dtype)
+def randn_like(b: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return randn(b, self.shape, dtype=dtype or self.dtype)
 
 
-def randint_like(tracer: Tracer, self: Tensor, high: int, *, dtype: DType | None = None) -> Tensor:
-    return _integers(tracer, 0, high, self.shape, dtype or self.dtype)
+def randint_like(b: Builder, self: Tensor, high: int, *, dtype: DType | None = None) -> Tensor:
+    return _integers(b, 0, high, self.shape, dtype or self.dtype)
 
 
-def randint_like_low(tracer: Tracer, self: Tensor, low: int, high: int, *, dtype: DType | None = None) -> Tensor:
-    return _integers(tracer, low, high, self.shape, dtype or self.dtype)
+def randint_like_low(b: Builder, self: Tensor, low: int, high: int, *, dtype: DType | None = None) -> Tensor:
+    return _integers(b, low, high, self.shape, dtype or self.dtype)
 
 
-def bernoulli(tracer: Tracer, self: Tensor) -> Tensor:
+def bernoulli(b: Builder, self: Tensor) -> Tensor:
     """Return 1 with the probability that each element states, else 0."""
-    samples = ew.compare(tracer.b, "lt", _unit(tracer, self.shape), ew.convert(tracer.b, self, F32))
-    return ew.convert(tracer.b, samples, self.dtype)
+    samples = ew.compare(b, "lt", _unit(b, self.shape), ew.convert(b, self, F32))
+    return ew.convert(b, samples, self.dtype)
 
 
-def bernoulli_p(tracer: Tracer, self: Tensor, p: float = 0.5) -> Tensor:
-    return ew.convert(tracer.b, random_mask(tracer, self.shape, p), self.dtype)
+def bernoulli_p(b: Builder, self: Tensor, p: float = 0.5) -> Tensor:
+    return ew.convert(b, random_mask(b, self.shape, p), self.dtype)
 
 
-def random_mask(tracer: Tracer, shape: Sizes, p: float) -> Tensor:
+def random_mask(b: Builder, shape: Sizes, p: float) -> Tensor:
     """Return a mask whose elements are true with probability p."""
     if not 0 <= p <= 1:
-        raise tracer.b.fail(f"a probability of {p}; it is from 0 to 1")
-    return ew.compare(tracer.b, "lt", _unit(tracer, shape), tracer.b.constant(p, F32))
+        raise b.fail(f"a probability of {p}; it is from 0 to 1")
+    return ew.compare(b, "lt", _unit(b, shape), b.constant(p, F32))
 
 
-def uniform(tracer: Tracer, self: Tensor, from_: float = 0.0, to: float = 1.0) -> Tensor:
-    return uniform_samples(tracer, self.shape, _check_float(tracer, self.dtype), from_, to)
+def uniform(b: Builder, self: Tensor, from_: float = 0.0, to: float = 1.0) -> Tensor:
+    return uniform_samples(b, self.shape, _check_float(b, self.dtype), from_, to)
 
 
-def normal(tracer: Tracer, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    samples = random.normal(tracer.b, *random.draw(tracer.b, self.shape), F64 if self.dtype == F64 else F32)
-    return ew.convert(tracer.b, formula(tracer.b, lambda v: v * std + mean, samples), _check_float(tracer, self.dtype))
+def normal(b: Builder, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    samples = random.normal(b, *random.draw(b, self.shape), F64 if self.dtype == F64 else F32)
+    return ew.convert(b, formula(b, lambda v: v * std + mean, samples), _check_float(b, self.dtype))
 
 
-def bernoulli_like(tracer: Tracer, self: Tensor, p: Tensor) -> Tensor:
+def bernoulli_like(b: Builder, self: Tensor, p: Tensor) -> Tensor:
     """Return 1 with the probabilities p, broadcast to the shape of `self`, else 0."""
-    chance = shapes.broadcast_to(tracer.b, ew.convert(tracer.b, p, F32), self.shape)
-    return ew.convert(tracer.b, ew.compare(tracer.b, "lt", _unit(tracer, self.shape), chance), self.dtype)
+    chance = shapes.broadcast_to(b, ew.convert(b, p, F32), self.shape)
+    return ew.convert(b, ew.compare(b, "lt", _unit(b, self.shape), chance), self.dtype)
 
 
-def _exponential(tracer: Tracer, shape: Sizes) -> Tensor:
+def _exponential(b: Builder, shape: Sizes) -> Tensor:
     """Return exponentially distributed f32 numbers of rate 1, all larger than 0.
 
     They are -log(1 - u) for uniform u, of which 0 is replaced by 2^-24: for u = 2^-25, 1 - u would round to 1, whose
     logarithm is 0.
     """
     return formula(
-        tracer.b,
+        b,
         lambda u: -(1.0 - u).unary("log"),
-        formula(tracer.b, lambda u: u.max(2.0**-24), _unit(tracer, shape)),
+        formula(b, lambda u: u.max(2.0**-24), _unit(b, shape)),
     )
 
 
-def exponential(tracer: Tracer, self: Tensor, lambd: float = 1.0) -> Tensor:
+def exponential(b: Builder, self: Tensor, lambd: float = 1.0) -> Tensor:
     if lambd <= 0:
-        raise tracer.b.fail(f"an exponential distribution with the rate {lambd}; it is larger than 0")
-    samples = formula(tracer.b, lambda v: v / lambd, _exponential(tracer, self.shape))
-    return ew.convert(tracer.b, samples, _check_float(tracer, self.dtype))
+        raise b.fail(f"an exponential distribution with the rate {lambd}; it is larger than 0")
+    samples = formula(b, lambda v: v / lambd, _exponential(b, self.shape))
+    return ew.convert(b, samples, _check_float(b, self.dtype))
 
 
-def normal_by_element(tracer: Tracer, mean: Operand, std: Operand) -> Tensor:
+def normal_by_element(b: Builder, mean: Operand, std: Operand) -> Tensor:
     """Return normally distributed numbers, each with its own mean or standard deviation."""
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
-    dtype, shape = _check_float(tracer, tensors[0].dtype), ew.broadcast_shape(tracer.b, *(v.shape for v in tensors))
-    return pointwise.add(tracer, pointwise.mul(tracer, randn(tracer, shape, dtype=dtype), std), mean)
+    dtype, shape = _check_float(b, tensors[0].dtype), ew.broadcast_shape(b, *(v.shape for v in tensors))
+    return pointwise.add(b, pointwise.mul(b, randn(b, shape, dtype=dtype), std), mean)
 
 
-def normal_of_shape(tracer: Tracer, mean: float, std: float, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-    samples = randn(tracer, size, dtype=dtype)
-    return formula(tracer.b, lambda v: v * std + mean, samples)
+def normal_of_shape(b: Builder, mean: float, std: float, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    samples = randn(b, size, dtype=dtype)
+    return formula(b, lambda v: v * std + mean, samples)
 
 
-def log_normal(tracer: Tracer, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
-    samples = random.normal(tracer.b, *random.draw(tracer.b, self.shape), F64 if self.dtype == F64 else F32)
-    return ew.convert(
-        tracer.b, formula(tracer.b, lambda v: (v * std + mean).unary("exp"), samples), _check_float(tracer, self.dtype)
-    )
+def log_normal(b: Builder, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
+    samples = random.normal(b, *random.draw(b, self.shape), F64 if self.dtype == F64 else F32)
+    return ew.convert(b, formula(b, lambda v: (v * std + mean).unary("exp"), samples), _check_float(b, self.dtype))
 
 
-def cauchy(tracer: Tracer, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    samples = formula(
-        tracer.b, lambda u: ((u - 0.5) * math.pi).unary("tan") * sigma + median, _unit(tracer, self.shape)
-    )
-    return ew.convert(tracer.b, samples, _check_float(tracer, self.dtype))
+def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
+    samples = formula(b, lambda u: ((u - 0.5) * math.pi).unary("tan") * sigma + median, _unit(b, self.shape))
+    return ew.convert(b, samples, _check_float(b, self.dtype))
 
 
-def geometric(tracer: Tracer, self: Tensor, p: float) -> Tensor:
+def geometric(b: Builder, self: Tensor, p: float) -> Tensor:
     """Return geometrically distributed numbers: the number of trials up to and including the first success of
     probability p.
     """
     if not 0 < p < 1:
-        raise tracer.b.fail(f"a geometric distribution with the probability {p}; it is between 0 and 1")
+        raise b.fail(f"a geometric distribution with the probability {p}; it is between 0 and 1")
     rate = -math.log1p(-p)
-    return ew.convert(
-        tracer.b, formula(tracer.b, lambda v: (v / rate).unary("ceil"), _exponential(tracer, self.shape)), self.dtype
-    )
+    return ew.convert(b, formula(b, lambda v: (v / rate).unary("ceil"), _exponential(b, self.shape)), self.dtype)
 
 
-def multinomial(tracer: Tracer, self: Tensor, num_samples: Size, replacement: bool = False) -> Tensor:
+def multinomial(b: Builder, self: Tensor, num_samples: Size, replacement: bool = False) -> Tensor:
     """Return indices of elements of each row, drawn with probabilities proportional to the elements."""
-    weights = ew.convert(tracer.b, self, F32)
+    weights = ew.convert(b, self, F32)
     axis = weights.rank - 1
     if replacement:
-        running = scans.cumulative(tracer.b, "add", weights, axis)
-        total = shapes.slice_axis(tracer.b, running, axis, running.shape[axis] - 1, running.shape[axis])
+        running = scans.cumulative(b, "add", weights, axis)
+        total = shapes.slice_axis(b, running, axis, running.shape[axis] - 1, running.shape[axis])
         # u * sum may round up to the sum, which searchsorted would map to an index after the last element.
         at = formula(
-            tracer.b,
+            b,
             lambda u, s: (u * s).min(s * (1.0 - 2.0**-23)),
-            _unit(tracer, (*self.shape[:-1], num_samples)),
+            _unit(b, (*self.shape[:-1], num_samples)),
             total,
         )
-        return searchsorted(tracer, running, at, right=True)
+        return searchsorted(b, running, at, right=True)
     # Exponential races: w_i / e_i is the largest of all with probability w_i / sum(w), so the top k are k draws.
-    keys = formula(tracer.b, lambda w, e: w / e, weights, _exponential(tracer, self.shape))
-    return ordering.top_k(tracer.b, keys, num_samples, axis)[1]
+    keys = formula(b, lambda w, e: w / e, weights, _exponential(b, self.shape))
+    return ordering.top_k(b, keys, num_samples, axis)[1]
 
 
-def rrelu(tracer: Tracer, self: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False) -> Tensor:
-    return _random_leaky_relu(tracer, self, lower, upper, training)[0]
+def rrelu(b: Builder, self: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False) -> Tensor:
+    return _random_leaky_relu(b, self, lower, upper, training)[0]
 
 
 def rrelu_with_noise(
-    tracer: Tracer,
+    b: Builder,
     self: Tensor,
     noise: TensorMemory,
     lower: Number = 0.125,
@@ -213,47 +208,45 @@ def rrelu_with_noise(
     training: bool = False,
 ) -> Tensor:
     """Return a leaky ReLU; in training, its random slopes are also written to `noise`."""
-    result, slopes = _random_leaky_relu(tracer, self, lower, upper, training)
+    result, slopes = _random_leaky_relu(b, self, lower, upper, training)
     if training:
-        noise.write(ew.convert(tracer.b, slopes, noise.tensor.dtype))
+        noise.write(ew.convert(b, slopes, noise.tensor.dtype))
     return result
 
 
 def rrelu_with_noise_functional(
-    tracer: Tracer, self: Tensor, noise: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
+    b: Builder, self: Tensor, noise: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return the leaky ReLU with random slopes, and the slopes; in evaluation the mean slope, and `noise` as it was."""
-    result, slopes = _random_leaky_relu(tracer, self, lower, upper, training)
-    return result, ew.convert(tracer.b, slopes, noise.dtype) if training else noise
+    result, slopes = _random_leaky_relu(b, self, lower, upper, training)
+    return result, ew.convert(b, slopes, noise.dtype) if training else noise
 
 
-def _random_leaky_relu(
-    tracer: Tracer, x: Tensor, lower: Number, upper: Number, training: bool
-) -> tuple[Tensor, Tensor]:
+def _random_leaky_relu(b: Builder, x: Tensor, lower: Number, upper: Number, training: bool) -> tuple[Tensor, Tensor]:
     """Return a leaky ReLU; in training also its slopes, which are random in [lower, upper) for negative elements. In
     evaluation the slope is the mean of both bounds, and the second tensor is x, to be ignored.
     """
     low, high = float(lower), float(upper)  # type: ignore[arg-type]
     if not training:
-        return leaky_relu(tracer, x, (low + high) / 2), x
-    random_slopes = uniform_samples(tracer, x.shape, _check_float(tracer, x.dtype), low, high)
-    slopes = formula(tracer.b, lambda v, s: (v <= 0.0).where(s, 1.0), x, random_slopes)
-    return ew.binary(tracer.b, "mul", x, slopes), slopes
+        return leaky_relu(b, x, (low + high) / 2), x
+    random_slopes = uniform_samples(b, x.shape, _check_float(b, x.dtype), low, high)
+    slopes = formula(b, lambda v, s: (v <= 0.0).where(s, 1.0), x, random_slopes)
+    return ew.binary(b, "mul", x, slopes), slopes
 
 
-def native_dropout(tracer: Tracer, input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+def native_dropout(b: Builder, input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Return the input with elements zeroed with probability p and the others scaled by 1 / (1 - p), and the mask of
     the others.
     """
     if train is False or p == 0:
-        return input, shapes.broadcast_to(tracer.b, tracer.b.constant(True, BOOL), input.shape)
-    mask = random_mask(tracer, input.shape, 1 - p)
+        return input, shapes.broadcast_to(b, b.constant(True, BOOL), input.shape)
+    mask = random_mask(b, input.shape, 1 - p)
     scale = 0.0 if p == 1 else 1 / (1 - p)
-    return formula(tracer.b, lambda x, m: m.where(x * scale, x.const(0)), input, mask), mask
+    return formula(b, lambda x, m: m.where(x * scale, x.const(0)), input, mask), mask
 
 
-def dropout(tracer: Tracer, input: Tensor, p: float, train: bool) -> Tensor:
-    return native_dropout(tracer, input, p, train)[0]
+def dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    return native_dropout(b, input, p, train)[0]
 
 
 RANDOM: dict[str, Conversion] = {

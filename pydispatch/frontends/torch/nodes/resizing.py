@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import F32, I64, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
@@ -15,7 +16,7 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import gathers, normalization, reductions, resampling, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.resampling import CUBIC, LINEAR, Taps
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Array = np.ndarray[Any, Any]
 Floats = Sequence[float]
@@ -72,10 +73,10 @@ class Interpolation:
         return np.stack(indices, 1), np.stack([weight(positions - low) for _, weight in self.taps], 1)
 
     def dynamic_taps(
-        self, tracer: Tracer, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
+        self, b: Builder, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the indices [out] and the weights [out] of each tap, for sizes of which one is dynamic."""
-        size, count = (reductions.size_as(tracer.b, v, I64) for v in (n, out))
+        size, count = (reductions.size_as(b, v, I64) for v in (n, out))
 
         def distance(n: Element, m: Element) -> Element:
             if corners:
@@ -83,11 +84,9 @@ class Interpolation:
                 return (m > 1).where(step, 0.0)
             return n.to(dtype) / m.to(dtype)
 
-        step = (
-            formula(tracer.b, distance, size, count) if corners or not scale else tracer.b.constant(1.0 / scale, dtype)
-        )
-        output_index = shapes.iota(tracer.b, [out], 0, I64)
-        positions = formula(tracer.b, lambda o, s: self.position(o.to(dtype), s, corners), output_index, step)
+        step = formula(b, distance, size, count) if corners or not scale else b.constant(1.0 / scale, dtype)
+        output_index = shapes.iota(b, [out], 0, I64)
+        positions = formula(b, lambda o, s: self.position(o.to(dtype), s, corners), output_index, step)
         indices, weights = [], []
         for offset, weight in self.taps:
 
@@ -97,8 +96,8 @@ class Interpolation:
             def fraction_weight(value: Element, weight: Callable[[Element], Element] = weight) -> Element:
                 return weight(value - value.unary("floor"))
 
-            indices.append(formula(tracer.b, index, positions, size))
-            weights.append(formula(tracer.b, fraction_weight, positions))
+            indices.append(formula(b, index, positions, size))
+            weights.append(formula(b, fraction_weight, positions))
         return indices, weights
 
 
@@ -160,10 +159,10 @@ class Antialiased:
         return np.minimum(indices, n - 1), weights / weights.sum(1, keepdims=True)
 
     def dynamic_taps(
-        self, tracer: Tracer, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
+        self, b: Builder, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Raise CompileError: antialiasing needs static sizes."""
-        raise tracer.b.fail(
+        raise b.fail(
             f"an axis of {n} elements is resized to {out} elements with antialiasing: both sizes must be known",
             "export the model with a static size of the image, or resize with antialias=False",
         )
@@ -194,46 +193,46 @@ def repetitions(n: Size, out: Size, scale: float | None, how: Method, unscaled: 
 
 
 def _resize_axis(
-    tracer: Tracer, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method,
+    b: Builder, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method,
     unscaled: Collection[int],
 ) -> Tensor:  # fmt: skip
     """Resize one axis to `out` elements."""
     n = x.shape[axis]
     if (repeats := repetitions(n, out, scale, how, unscaled)) is not None:
-        wide = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, x, [axis + 1]),
+        wide = shapes.broadcast_to(b, shapes.expand_dims(b, x, [axis + 1]),
                                    [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])  # fmt: skip
-        return shapes.reshape(tracer.b, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
+        return shapes.reshape(b, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
     dtype = F32 if how.is_nearest else x.dtype
     if isinstance(n, int) and isinstance(out, int):
         positions, factors = how.known_taps(n, out, scale, corners, dtype)
         if not how.is_nearest:
-            return resampling.resampled(tracer.b, x, axis, positions, factors)
-        return gathers.take(tracer.b, x, tracer.b.constant(positions[:, 0]), axis)
-    indices, weights = how.dynamic_taps(tracer, n, out, scale, corners, dtype)
+            return resampling.resampled(b, x, axis, positions, factors)
+        return gathers.take(b, x, b.constant(positions[:, 0]), axis)
+    indices, weights = how.dynamic_taps(b, n, out, scale, corners, dtype)
     if how.is_nearest:
-        return gathers.take(tracer.b, x, indices[0], axis)
-    return resampling.weighted_slices(tracer.b, x, axis, indices, weights)
+        return gathers.take(b, x, indices[0], axis)
+    return resampling.weighted_slices(b, x, axis, indices, weights)
 
 
 def _resize_axes(
-    tracer: Tracer, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], corners: bool, how: Method
+    b: Builder, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], corners: bool, how: Method
 ) -> Tensor:
     """Resize the last axes, one after the other. If `output_size` is None, the scales determine the sizes."""
     if not x.dtype.is_float and not how.is_nearest:
-        raise tracer.b.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
+        raise b.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
     first = x.rank - len(scales)
-    resized = ew.convert(tracer.b, x, normalization.wide(x.dtype))
+    resized = ew.convert(b, x, normalization.wide(x.dtype))
     for axis, scale in enumerate(scales, first):
-        out = output_size[axis - first] if output_size is not None else tracer.b.scaled(x.shape[axis], scale or 1.0)
-        resized = _resize_axis(tracer, resized, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
-    return ew.convert(tracer.b, resized, x.dtype)
+        out = output_size[axis - first] if output_size is not None else b.scaled(x.shape[axis], scale or 1.0)
+        resized = _resize_axis(b, resized, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
+    return ew.convert(b, resized, x.dtype)
 
 
-def _scales(tracer: Tracer, given_scales: Sequence[float | None] | None, spatial: int) -> list[float | None]:
+def _scales(b: Builder, given_scales: Sequence[float | None] | None, spatial: int) -> list[float | None]:
     """Return one scale for each spatial axis, None for those that are not stated."""
     scales: list[float | None] = list(given_scales) if given_scales else [None] * spatial
     if len(scales) != spatial:
-        raise tracer.b.fail(f"{len(scales)} scales are stated; the image has {spatial} axes")
+        raise b.fail(f"{len(scales)} scales are stated; the image has {spatial} axes")
     return scales
 
 
@@ -243,17 +242,17 @@ def _overload_with_list(spatial: int, how: Method) -> Conversion:
     It has a parameter `align_corners` unless the method is "nearest".
     """
 
-    def nearest(tracer: Tracer, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
-        return _resize_axes(tracer, self, output_size, _scales(tracer, scale_factors, spatial), corners=False, how=how)
+    def nearest(b: Builder, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
+        return _resize_axes(b, self, output_size, _scales(b, scale_factors, spatial), corners=False, how=how)
 
     def interpolated(
-        tracer: Tracer,
+        b: Builder,
         self: Tensor,
         output_size: Sizes | None,
         align_corners: bool,
         scale_factors: Floats | None = None,
     ) -> Tensor:
-        return _resize_axes(tracer, self, output_size, _scales(tracer, scale_factors, spatial), align_corners, how)
+        return _resize_axes(b, self, output_size, _scales(b, scale_factors, spatial), align_corners, how)
 
     return nearest if how.is_nearest else interpolated
 
@@ -261,13 +260,13 @@ def _overload_with_list(spatial: int, how: Method) -> Conversion:
 def _overload_with_numbers(spatial: int, how: Method) -> Conversion:
     """Return the conversion of the overload that has one scale parameter per axis."""
 
-    def nearest(tracer: Tracer, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
-        return _resize_axes(tracer, self, output_size, _scales(tracer, scales, spatial), corners=False, how=how)
+    def nearest(b: Builder, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
+        return _resize_axes(b, self, output_size, _scales(b, scales, spatial), corners=False, how=how)
 
     def interpolated(
-        tracer: Tracer, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None
+        b: Builder, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None
     ) -> Tensor:
-        return _resize_axes(tracer, self, output_size, _scales(tracer, scales, spatial), align_corners, how)
+        return _resize_axes(b, self, output_size, _scales(b, scales, spatial), align_corners, how)
 
     return nearest if how.is_nearest else interpolated
 

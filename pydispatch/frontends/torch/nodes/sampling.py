@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import sampling
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 _MODES = ("linear", "nearest", "cubic")
 _BEYOND = ("zeros", "border", "reflection")
 
 
 def grid_sampler(
-    tracer: Tracer, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+    b: Builder, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    return sampling.grid_sample(
-        tracer.b, input, grid, sampler_of(tracer, interpolation_mode, padding_mode, align_corners)
-    )
+    return sampling.grid_sample(b, input, grid, sampler_of(b, interpolation_mode, padding_mode, align_corners))
 
 
-def sampler_of(tracer: Tracer, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.GridSampler:
+def sampler_of(b: Builder, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.GridSampler:
     """Return the sampling options for PyTorch's codes of the interpolation and padding modes."""
     if not 0 <= interpolation_mode < len(_MODES) or not 0 <= padding_mode < len(_BEYOND):
-        raise tracer.b.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
+        raise b.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
     return sampling.GridSampler(_MODES[interpolation_mode], _BEYOND[padding_mode], align_corners)
 
 

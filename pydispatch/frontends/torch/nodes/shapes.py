@@ -9,74 +9,75 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import shapes
 from pydispatch.frontends.torch.promotion import Operand, as_tensor
-from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
+from pydispatch.frontends.torch.trace import Conversion, Inverse
 
 Sizes = Sequence[Size]
 Ints = Sequence[int]
 Tensors = Sequence[Tensor]
 
 
-def axis_of(tracer: Tracer, dim: int, rank: int) -> int:
+def axis_of(b: Builder, dim: int, rank: int) -> int:
     """Return a non-negative axis for one that may count from the end (-1 is the last)."""
-    return shapes.axis_of(tracer.b, dim, rank)
+    return shapes.axis_of(b, dim, rank)
 
 
 # -- reshape
 
 
-def view(tracer: Tracer, self: Tensor, size: Sizes) -> Tensor:
-    return shapes.reshape(tracer.b, self, size)
+def view(b: Builder, self: Tensor, size: Sizes) -> Tensor:
+    return shapes.reshape(b, self, size)
 
 
-def reshape_alias(tracer: Tracer, self: Tensor, size: Sizes, stride: Sizes) -> Tensor:
-    return view(tracer, self, size)
+def reshape_alias(b: Builder, self: Tensor, size: Sizes, stride: Sizes) -> Tensor:
+    return view(b, self, size)
 
 
-def view_as(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return shapes.reshape(tracer.b, self, other.shape)
+def view_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return shapes.reshape(b, self, other.shape)
 
 
-def _write_reshaped(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
+def _write_reshaped(b: Builder, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
     """Write to the base of a view that only changes the shape."""
-    return shapes.reshape(tracer.b, written, whole.shape)
+    return shapes.reshape(b, written, whole.shape)
 
 
-def flatten(tracer: Tracer, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+def flatten(b: Builder, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge the axes from start_dim to end_dim, both included, into one."""
     if not self.rank:
-        return shapes.reshape(tracer.b, self, [1])
-    first, last = axis_of(tracer, start_dim, self.rank), axis_of(tracer, end_dim, self.rank)
+        return shapes.reshape(b, self, [1])
+    first, last = axis_of(b, start_dim, self.rank), axis_of(b, end_dim, self.rank)
     joined = product(self.shape[first : last + 1])
-    return shapes.reshape(tracer.b, self, [*self.shape[:first], joined, *self.shape[last + 1 :]])
+    return shapes.reshape(b, self, [*self.shape[:first], joined, *self.shape[last + 1 :]])
 
 
-def unflatten(tracer: Tracer, self: Tensor, dim: int, sizes: Sizes) -> Tensor:
+def unflatten(b: Builder, self: Tensor, dim: int, sizes: Sizes) -> Tensor:
     """Split an axis into several; a size of -1 is inferred."""
-    axis = axis_of(tracer, dim, self.rank)
+    axis = axis_of(b, dim, self.rank)
     if -1 in sizes:
         rest = product(n for n in sizes if n != -1)
         sizes = [self.shape[axis] // rest if n == -1 else n for n in sizes]
-    return shapes.reshape(tracer.b, self, [*self.shape[:axis], *sizes, *self.shape[axis + 1 :]])
+    return shapes.reshape(b, self, [*self.shape[:axis], *sizes, *self.shape[axis + 1 :]])
 
 
-def unsqueeze(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
-    return shapes.expand_dims(tracer.b, self, [dim])
+def unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
+    return shapes.expand_dims(b, self, [dim])
 
 
-def squeeze(tracer: Tracer, self: Tensor, dim: int | Ints | None = None) -> Tensor:
+def squeeze(b: Builder, self: Tensor, dim: int | Ints | None = None) -> Tensor:
     """Remove the axes of size 1: all of them, or those of `dim`; other axes of `dim` stay."""
     if dim is None:
-        return shapes.squeeze(tracer.b, self)
-    axes = [axis_of(tracer, d, self.rank) for d in ([dim] if isinstance(dim, int) else dim)]
-    return shapes.squeeze(tracer.b, self, [d for d in axes if self.rank and self.shape[d] == 1])
+        return shapes.squeeze(b, self)
+    axes = [axis_of(b, d, self.rank) for d in ([dim] if isinstance(dim, int) else dim)]
+    return shapes.squeeze(b, self, [d for d in axes if self.rank and self.shape[d] == 1])
 
 
-def same(tracer: Tracer, self: Tensor, *_: Any) -> Tensor:
+def same(b: Builder, self: Tensor, *_: Any) -> Tensor:
     """Return the operand itself."""
     return self
 
@@ -84,110 +85,103 @@ def same(tracer: Tracer, self: Tensor, *_: Any) -> Tensor:
 # -- axes in another order
 
 
-def permute(tracer: Tracer, self: Tensor, dims: Ints) -> Tensor:
-    return shapes.transpose(tracer.b, self, list(dims))
+def permute(b: Builder, self: Tensor, dims: Ints) -> Tensor:
+    return shapes.transpose(b, self, list(dims))
 
 
-def _write_permuted(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dims: Ints) -> Tensor:
+def _write_permuted(b: Builder, whole: Tensor, written: Tensor, output_index: int, dims: Ints) -> Tensor:
     """Write to the base of a view whose axes are permuted."""
-    order = [axis_of(tracer, d, whole.rank) for d in dims]
-    return shapes.transpose(tracer.b, written, [order.index(d) for d in range(whole.rank)])
+    order = [axis_of(b, d, whole.rank) for d in dims]
+    return shapes.transpose(b, written, [order.index(d) for d in range(whole.rank)])
 
 
-def transpose(tracer: Tracer, self: Tensor, dim0: int, dim1: int) -> Tensor:
+def transpose(b: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
     order = list(range(self.rank))
     if order:
-        i, j = axis_of(tracer, dim0, self.rank), axis_of(tracer, dim1, self.rank)
+        i, j = axis_of(b, dim0, self.rank), axis_of(b, dim1, self.rank)
         order[i], order[j] = order[j], order[i]
-    return shapes.transpose(tracer.b, self, order)
+    return shapes.transpose(b, self, order)
 
 
-def _write_transposed(
-    tracer: Tracer, base: Tensor, new_part: Tensor, output_index: int, dim0: int, dim1: int
-) -> Tensor:
+def _write_transposed(b: Builder, base: Tensor, new_part: Tensor, output_index: int, dim0: int, dim1: int) -> Tensor:
     """Return the base of a view in which two axes are swapped, replaced by `new_part`."""
-    return transpose(tracer, new_part, dim0, dim1)
+    return transpose(b, new_part, dim0, dim1)
 
 
-def reversed_axes(tracer: Tracer, self: Tensor) -> Tensor:
-    return shapes.transpose(tracer.b, self)
+def reversed_axes(b: Builder, self: Tensor) -> Tensor:
+    return shapes.transpose(b, self)
 
 
-def _write_reversed(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int) -> Tensor:
+def _write_reversed(b: Builder, whole: Tensor, written: Tensor, output_index: int) -> Tensor:
     """Write to the base of a view whose axes are reversed."""
-    return shapes.transpose(tracer.b, written)
+    return shapes.transpose(b, written)
 
 
-def matrix_transpose(tracer: Tracer, self: Tensor) -> Tensor:
-    return transpose(tracer, self, -2, -1)
+def matrix_transpose(b: Builder, self: Tensor) -> Tensor:
+    return transpose(b, self, -2, -1)
 
 
-def movedim(tracer: Tracer, self: Tensor, source: int | Ints, destination: int | Ints) -> Tensor:
+def movedim(b: Builder, self: Tensor, source: int | Ints, destination: int | Ints) -> Tensor:
     """Move axes to other positions; the remaining axes fill the free positions in order."""
     sources = [source] if isinstance(source, int) else source
     destinations = [destination] if isinstance(destination, int) else destination
     source_of = {
-        axis_of(tracer, to, self.rank): axis_of(tracer, d, self.rank)
-        for d, to in zip(sources, destinations, strict=True)
+        axis_of(b, to, self.rank): axis_of(b, d, self.rank) for d, to in zip(sources, destinations, strict=True)
     }
     unmoved_axes = iter(d for d in range(self.rank) if d not in source_of.values())
-    return shapes.transpose(
-        tracer.b, self, [source_of[n] if n in source_of else next(unmoved_axes) for n in range(self.rank)]
-    )
+    return shapes.transpose(b, self, [source_of[n] if n in source_of else next(unmoved_axes) for n in range(self.rank)])
 
 
 # -- broadcast
 
 
-def expand(tracer: Tracer, self: Tensor, size: Sizes, *, implicit: bool = False) -> Tensor:
+def expand(b: Builder, self: Tensor, size: Sizes, *, implicit: bool = False) -> Tensor:
     first = len(size) - self.rank
     sizes = [self.shape[d - first] if n == -1 and d >= first else n for d, n in enumerate(size)]
-    return shapes.broadcast_to(tracer.b, self, sizes)
+    return shapes.broadcast_to(b, self, sizes)
 
 
-def expand_as(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return shapes.broadcast_to(tracer.b, self, other.shape)
+def expand_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return shapes.broadcast_to(b, self, other.shape)
 
 
-def broadcast_tensors(tracer: Tracer, tensors: Tensors) -> list[Tensor]:
-    shape = ew.broadcast_shape(tracer.b, *(x.shape for x in tensors))
-    return [shapes.broadcast_to(tracer.b, x, shape) for x in tensors]
+def broadcast_tensors(b: Builder, tensors: Tensors) -> list[Tensor]:
+    shape = ew.broadcast_shape(b, *(x.shape for x in tensors))
+    return [shapes.broadcast_to(b, x, shape) for x in tensors]
 
 
-def repeat(tracer: Tracer, self: Tensor, repeats: Sizes) -> Tensor:
-    x = shapes.reshape(tracer.b, self, [1] * (len(repeats) - self.rank) + list(self.shape))
-    return shapes.tile(tracer.b, x, repeats)
+def repeat(b: Builder, self: Tensor, repeats: Sizes) -> Tensor:
+    x = shapes.reshape(b, self, [1] * (len(repeats) - self.rank) + list(self.shape))
+    return shapes.tile(b, x, repeats)
 
 
-def tile(tracer: Tracer, self: Tensor, dims: Sizes) -> Tensor:
-    return repeat(tracer, self, [1] * (self.rank - len(dims)) + list(dims))
+def tile(b: Builder, self: Tensor, dims: Sizes) -> Tensor:
+    return repeat(b, self, [1] * (self.rank - len(dims)) + list(dims))
 
 
 def repeat_interleave(
-    tracer: Tracer, self: Tensor, repeats: Size, dim: int | None = None, *, output_size: Size | None = None
+    b: Builder, self: Tensor, repeats: Size, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
     """Repeat each element along an axis, or of the flattened tensor, `repeats` times in a row."""
-    x = self if dim is not None else flatten(tracer, self)
-    axis = axis_of(tracer, dim or 0, x.rank)
-    wide = shapes.expand_dims(tracer.b, x, [axis + 1])
-    repeated = shapes.broadcast_to(tracer.b, wide, [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])
-    return shapes.reshape(tracer.b, repeated, [*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]])
+    x = self if dim is not None else flatten(b, self)
+    axis = axis_of(b, dim or 0, x.rank)
+    wide = shapes.expand_dims(b, x, [axis + 1])
+    repeated = shapes.broadcast_to(b, wide, [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])
+    return shapes.reshape(b, repeated, [*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]])
 
 
-def meshgrid(tracer: Tracer, tensors: Tensors, *, indexing: str = "ij") -> list[Tensor]:
+def meshgrid(b: Builder, tensors: Tensors, *, indexing: str = "ij") -> list[Tensor]:
     """Broadcast vectors to a common grid; with the indexing "xy" its first two axes change places."""
     sizes = [x.shape[0] if x.rank else 1 for x in tensors]
     grids = [
-        shapes.broadcast_to(
-            tracer.b, shapes.reshape(tracer.b, x, [sizes[i] if d == i else 1 for d in range(len(sizes))]), sizes
-        )
+        shapes.broadcast_to(b, shapes.reshape(b, x, [sizes[i] if d == i else 1 for d in range(len(sizes))]), sizes)
         for i, x in enumerate(tensors)
     ]
-    return [transpose(tracer, x, 0, 1) for x in grids] if indexing == "xy" and len(grids) > 1 else grids
+    return [transpose(b, x, 0, 1) for x in grids] if indexing == "xy" and len(grids) > 1 else grids
 
 
-def copy(tracer: Tracer, self: Tensor, src: Operand) -> Tensor:
-    return shapes.broadcast_to(tracer.b, as_tensor(tracer, src, self.dtype), self.shape)
+def copy(b: Builder, self: Tensor, src: Operand) -> Tensor:
+    return shapes.broadcast_to(b, as_tensor(b, src, self.dtype), self.shape)
 
 
 _SAME = ("alias", "detach", "clone", "contiguous", "lift_fresh_copy", "lift_fresh", "lift", "positive", "resolve_conj",
@@ -225,7 +219,7 @@ SHAPES: dict[str, Conversion] = {
 }
 
 
-def _write_whole(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
+def _write_whole(b: Builder, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
     """Write to the base of a view that is the whole base."""
     return written
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import float_bits, gamma, special
@@ -13,27 +14,27 @@ from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.promotion import Operand, promoted
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 
-def _of_floats(tracer: Tracer, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
+def _of_floats(b: Builder, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
     """Apply a function to floats. Integers become f32; 16-bit floats are computed in f32 and rounded back."""
-    operands_ = promoted(tracer, *operands, floats=True)
+    operands_ = promoted(b, *operands, floats=True)
     dtype = operands_[0].dtype
     inner = wide(dtype)
 
     def widened(scalars: Scalars, *values: Scalar) -> Scalar:
         return scalars.convert(function(scalars, *(scalars.convert(v, inner) for v in values)), dtype)
 
-    return ew.apply(tracer.b, widened, *operands_)
+    return ew.apply(b, widened, *operands_)
 
 
-def lgamma(tracer: Tracer, self: Tensor) -> Tensor:
-    return _of_floats(tracer, gamma.lgamma, self)
+def lgamma(b: Builder, self: Tensor) -> Tensor:
+    return _of_floats(b, gamma.lgamma, self)
 
 
-def digamma(tracer: Tracer, self: Tensor) -> Tensor:
-    return _of_floats(tracer, _digamma, self)
+def digamma(b: Builder, self: Tensor) -> Tensor:
+    return _of_floats(b, _digamma, self)
 
 
 def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
@@ -42,33 +43,33 @@ def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
     return scalars.select(scalars.compare("eq", x, scalars.const(0.0, x.dtype)), at_zero, gamma.digamma(scalars, x))
 
 
-def erfinv(tracer: Tracer, self: Tensor) -> Tensor:
-    return _of_floats(tracer, special.erf_inv, self)
+def erfinv(b: Builder, self: Tensor) -> Tensor:
+    return _of_floats(b, special.erf_inv, self)
 
 
-def polygamma(tracer: Tracer, n: int, self: Tensor) -> Tensor:
+def polygamma(b: Builder, n: int, self: Tensor) -> Tensor:
     if n < 0:
-        raise tracer.b.fail(f"polygamma of the order {n}; orders are 0 or more")
-    return _of_floats(tracer, lambda s, x: gamma.digamma_derivative(s, n, x) if n else _digamma(s, x), self)
+        raise b.fail(f"polygamma of the order {n}; orders are 0 or more")
+    return _of_floats(b, lambda s, x: gamma.digamma_derivative(s, n, x) if n else _digamma(s, x), self)
 
 
-def zeta(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-    return _of_floats(tracer, gamma.hurwitz_zeta, self, other)
+def zeta(b: Builder, self: Operand, other: Operand) -> Tensor:
+    return _of_floats(b, gamma.hurwitz_zeta, self, other)
 
 
-def nextafter(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return ew.apply(tracer.b, float_bits.next_after, *promoted(tracer, self, other))
+def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return ew.apply(b, float_bits.next_after, *promoted(b, self, other))
 
 
-def angle(tracer: Tracer, self: Tensor) -> Tensor:
+def angle(b: Builder, self: Tensor) -> Tensor:
     """Return the argument of complex numbers; 0 or pi for real ones."""
     if self.dtype.is_complex:
-        return ew.apply(tracer.b, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
+        return ew.apply(b, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
 
     def written(e: Element) -> Element:
         return e.unary("is_nan").where(e, (e < 0.0).where(e.const(3.141592653589793), 0.0))
 
-    return formula(tracer.b, written, promoted(tracer, self, floats=True)[0])
+    return formula(b, written, promoted(b, self, floats=True)[0])
 
 
 SPECIAL: dict[str, Conversion] = {

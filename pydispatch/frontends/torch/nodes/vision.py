@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, I64
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import (
@@ -17,12 +18,11 @@ from pydispatch.frontends.ops import (
 )
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 
-def nms(tracer: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+def nms(b: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return the indices of the boxes that remain after non-maximum suppression, in order of decreasing score."""
-    b = tracer.b
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
         raise b.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
     count = dets.shape[0]
@@ -42,11 +42,11 @@ def nms(tracer: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> T
 
 
 def roi_align(
-    tracer: Tracer, input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
+    b: Builder, input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
     sampling_ratio: int, aligned: bool,
 ) -> Tensor:  # fmt: skip
     """Return the means of interpolated samples in each cell of boxes; `rois` has (image, x1, y1, x2, y2) in a row."""
-    b, cells = tracer.b, (pooled_height, pooled_width)
+    cells = (pooled_height, pooled_width)
     if sampling_ratio <= 0:
         raise b.fail(
             f"roi_align with the sampling_ratio {sampling_ratio}: the number of samples depends on the boxes",
@@ -59,7 +59,7 @@ def roi_align(
 
 
 def deform_conv2d(
-    tracer: Tracer,
+    b: Builder,
     input: Tensor,
     weight: Tensor,
     offset: Tensor,
@@ -75,7 +75,7 @@ def deform_conv2d(
     offset_groups: int,
     use_mask: bool,
 ) -> Tensor:
-    b, (filters, channels, *sizes) = tracer.b, weight.shape
+    (filters, channels, *sizes) = weight.shape
     kernel = [n for n in sizes if isinstance(n, int)]
     if len(kernel) != 2:
         raise b.fail(f"deform_conv2d with the filters {weight}: the size of the kernel must be known")

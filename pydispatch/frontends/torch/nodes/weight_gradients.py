@@ -4,46 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, reductions, scans, scatters, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Sizes = Sequence[Size]
 
 
 def weight_norm_backward(
-    tracer: Tracer, grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
+    b: Builder, grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients of v and g of the weight g * v / norm(v), where the norm is over all axes but `dim`."""
     inner, axis = normalization.wide(saved_v.dtype), dim % saved_v.rank
     rest = [d for d in range(saved_v.rank) if d != axis]
-    products = formula(tracer.b, lambda w, v: w.to(inner) * v.to(inner), grad_w, saved_v)
-    total = reductions.reduce(tracer.b, "add", products, rest, keep=True)
+    products = formula(b, lambda w, v: w.to(inner) * v.to(inner), grad_w, saved_v)
+    total = reductions.reduce(b, "add", products, rest, keep=True)
 
     def of_v(w: Element, value: Element, g: Element, norm: Element, n: Element) -> Element:
         norm = norm.to(inner)
         return (g.to(inner) / norm * (w.to(inner) - value.to(inner) * n / (norm * norm))).to(saved_v.dtype)
 
-    of_g = formula(tracer.b, lambda n, norm: (n / norm.to(inner)).to(saved_g.dtype), total, saved_norms)
-    return formula(tracer.b, of_v, grad_w, saved_v, saved_g, saved_norms, total), of_g
+    of_g = formula(b, lambda n, norm: (n / norm.to(inner)).to(saved_g.dtype), total, saved_norms)
+    return formula(b, of_v, grad_w, saved_v, saved_g, saved_norms, total), of_g
 
 
-def masked_scatter_backward(tracer: Tracer, grad_output: Tensor, mask: Tensor, sizes: Sizes) -> Tensor:
+def masked_scatter_backward(b: Builder, grad_output: Tensor, mask: Tensor, sizes: Sizes) -> Tensor:
     """Return the gradient of the source of `masked_scatter`: the gradients of the masked elements, in order, then
     zeros.
     """
-    marked = ew.convert(
-        tracer.b, shapes.reshape(tracer.b, shapes.broadcast_to(tracer.b, mask, grad_output.shape), [-1]), I64
-    )
-    numbers = scans.cumulative(tracer.b, "add", marked, 0, exclusive=True)
-    positions = formula(tracer.b, lambda m, n: m.is_equal(0).where(-1, n), marked, numbers)
-    source = shapes.full(tracer.b, 0, [product(tuple(sizes))], grad_output.dtype)
-    gradient = scatters.put_rows(tracer.b, source, [positions], shapes.reshape(tracer.b, grad_output, [-1]))
-    return shapes.reshape(tracer.b, gradient, sizes)
+    marked = ew.convert(b, shapes.reshape(b, shapes.broadcast_to(b, mask, grad_output.shape), [-1]), I64)
+    numbers = scans.cumulative(b, "add", marked, 0, exclusive=True)
+    positions = formula(b, lambda m, n: m.is_equal(0).where(-1, n), marked, numbers)
+    source = shapes.full(b, 0, [product(tuple(sizes))], grad_output.dtype)
+    gradient = scatters.put_rows(b, source, [positions], shapes.reshape(b, grad_output, [-1]))
+    return shapes.reshape(b, gradient, sizes)
 
 
 WEIGHT_GRADIENTS: dict[str, Conversion] = {

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import convolutions, normalization, reductions, shapes, windows
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Conversion
 
 Ints = Sequence[int]
 Sizes = Sequence[Size]
@@ -28,7 +29,7 @@ class PoolWindows:
 
     def __init__(
         self,
-        tracer: Tracer,
+        b: Builder,
         x: Tensor,
         spatial: int,
         kernel: Ints,
@@ -37,35 +38,35 @@ class PoolWindows:
         dilation: Ints,
         ceil: bool,
     ) -> None:
-        self.t = tracer
+        self.b = b
         self.rank = x.rank
         self.spatial = spatial
         self.x = self.batched(x)
         self.kernel = _per_axis(kernel, spatial)
         strides, pads, dilations = (_per_axis(v, spatial) for v in (stride or self.kernel, padding, dilation))
         if any(len(v) != spatial for v in (self.kernel, strides, pads, dilations)) or min(strides, default=1) < 1:
-            raise tracer.b.fail(f"pooling over {spatial} axes with kernel {list(kernel)} and strides {list(strides)}")
+            raise b.fail(f"pooling over {spatial} axes with kernel {list(kernel)} and strides {list(strides)}")
         self.window = convolutions.Window(strides, pads, pads, dilations)
-        self.out = convolutions.window_sizes(tracer.b, self.x.shape[2:], self.kernel, self.window, ceil)
+        self.out = convolutions.window_sizes(b, self.x.shape[2:], self.kernel, self.window, ceil)
 
     def batched(self, x: Tensor) -> Tensor:
         """Return a tensor with a batch axis of size 1 inserted if it lacks one."""
-        return x if x.rank == self.spatial + 2 else shapes.expand_dims(self.t.b, x, [0])
+        return x if x.rank == self.spatial + 2 else shapes.expand_dims(self.b, x, [0])
 
     def without_batch(self, result: Tensor) -> Tensor:
         """Return a result without the batch axis if the operand of the pooling lacks one."""
-        return result if result.rank == self.rank else shapes.squeeze(self.t.b, result, [0])
+        return result if result.rank == self.rank else shapes.squeeze(self.b, result, [0])
 
 
 def _max_pool(spatial: int) -> Conversion:
     """Return the conversion of max pooling over `spatial` axes."""
 
     def convert(
-        tracer: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
+        b: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> Tensor:  # fmt: skip
-        p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        return p.without_batch(windows.pool(tracer.b, "max", p.x, p.kernel, p.window, p.out))
+        p = PoolWindows(b, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        return p.without_batch(windows.pool(b, "max", p.x, p.kernel, p.window, p.out))
 
     return convert
 
@@ -74,11 +75,11 @@ def _max_pool_with_indices(spatial: int) -> Conversion:
     """Return the conversion of max pooling that also returns the index of each maximum in its image."""
 
     def convert(
-        tracer: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
+        b: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        values, positions = windows.max_pool_with_indices(tracer.b, p.x, p.kernel, p.window, p.out)
+        p = PoolWindows(b, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        values, positions = windows.max_pool_with_indices(b, p.x, p.kernel, p.window, p.out)
         return p.without_batch(values), p.without_batch(positions)
 
     return convert
@@ -88,7 +89,7 @@ def _avg_pool(spatial: int) -> Conversion:
     """Return the conversion of average pooling over `spatial` axes."""
 
     def convert(
-        tracer: Tracer,
+        b: Builder,
         self: Tensor,
         kernel_size: Ints,
         stride: Ints = (),
@@ -97,36 +98,34 @@ def _avg_pool(spatial: int) -> Conversion:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+        p = PoolWindows(b, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
         inner = normalization.wide(p.x.dtype)
-        total = windows.pool(tracer.b, "add", ew.convert(tracer.b, p.x, inner), p.kernel, p.window, p.out)
+        total = windows.pool(b, "add", ew.convert(b, p.x, inner), p.kernel, p.window, p.out)
         if divisor_override is not None:
-            divisor = tracer.b.constant(divisor_override, inner)
+            divisor = b.constant(divisor_override, inner)
         else:
-            divisor = elements_in_windows(tracer, p, count_include_pad, inner)
-        return p.without_batch(ew.convert(tracer.b, ew.binary(tracer.b, "div", total, divisor), p.x.dtype))
+            divisor = elements_in_windows(b, p, count_include_pad, inner)
+        return p.without_batch(ew.convert(b, ew.binary(b, "div", total, divisor), p.x.dtype))
 
     return convert
 
 
-def elements_in_windows(tracer: Tracer, pool: PoolWindows, padding_counts: bool, dtype: Any) -> Tensor:
+def elements_in_windows(b: Builder, pool: PoolWindows, padding_counts: bool, dtype: Any) -> Tensor:
     """Return the number of elements in each window, as a tensor that broadcasts to the result.
 
     With `padding_counts`, elements in the padding count too, but not elements after it that ceil_mode adds.
     """
-    total = tracer.b.constant(1, I64)
+    total = b.constant(1, I64)
     for d, (out, n) in enumerate(zip(pool.out, pool.x.shape[2:], strict=True)):
         pad, stride, extent = pool.window.low[d], pool.window.strides[d], pool.kernel[d]
         begin, end = (-pad, n + pad) if padding_counts else (0, n)
-        size = reductions.size_as(tracer.b, end, I64)
+        size = reductions.size_as(b, end, I64)
         counts = formula(
-            tracer.b, lambda o, m: (o * stride - pad + extent).min(m) - (o * stride - pad).max(begin),  # noqa: B023
-            shapes.iota(tracer.b, [out], 0, I64), size,
+            b, lambda o, m: (o * stride - pad + extent).min(m) - (o * stride - pad).max(begin),  # noqa: B023
+            shapes.iota(b, [out], 0, I64), size,
         )  # fmt: skip
-        total = ew.binary(
-            tracer.b, "mul", total, shapes.reshape(tracer.b, counts, [-1, *[1] * (len(pool.out) - d - 1)])
-        )
-    return ew.convert(tracer.b, total, dtype)
+        total = ew.binary(b, "mul", total, shapes.reshape(b, counts, [-1, *[1] * (len(pool.out) - d - 1)]))
+    return ew.convert(b, total, dtype)
 
 
 WINDOWS: dict[str, Conversion] = {
