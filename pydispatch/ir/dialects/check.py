@@ -38,6 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import directive
+from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.hal.device import DeviceType
 
 DEFAULT_ATOL = 1e-4
@@ -81,14 +82,22 @@ class CheckOp(IRDLOperation):
     custom_directives = (Tolerances,)
 
     def verify_(self) -> None:
-        """Check that both sides, one of which may be a constant, have the same type."""
+        """Check that both sides, one of which may be a constant, have types that one value may have."""
         first, *others = [v for v in self.operands if not isinstance(v.type, DeviceType)]
         types = [v.type for v in others]
         if (constant := self.properties.get("value")) is not None:
             types.append(getattr(constant, "type", constant))
         for other in types:
-            if other != first.type:
+            if not _describe_one_value(other, first.type):
                 raise VerifyException(f"the two sides of a check have one type, got {first.type} and {other}")
+
+
+def _describe_one_value(lhs: Attribute, rhs: Attribute) -> bool:
+    """Return whether one value may have both types: equal types, or tensor types whose static sizes agree."""
+    if not isinstance(lhs, TensorType) or not isinstance(rhs, TensorType) or lhs.element_type != rhs.element_type:
+        return lhs == rhs
+    sizes, others = lhs.get_shape(), rhs.get_shape()
+    return len(sizes) == len(others) and all(n == m or DYNAMIC in (n, m) for n, m in zip(sizes, others, strict=True))
 
 
 class _TruthOp(CheckOp):

@@ -32,6 +32,12 @@ func.func @types_after_a_space() {
   check.expect_eq_const(%z, dense<[1.0, 2.0, 3.0]> : tensor<3xf32>) : tensor<3xf32>
   return
 }
+func.func @sides_with_a_static_and_a_dynamic_size() {
+  %x = util.unfoldable_constant dense<[1, 2]> : tensor<2xi32>
+  %y = tensor.cast %x : tensor<2xi32> to tensor<?xi32>
+  "check.expect_eq"(%y, %x) : (tensor<?xi32>, tensor<2xi32>) -> ()
+  return
+}
 func.func @slices() {
   %x = util.unfoldable_constant dense<[[01, 02, 03], [04, 05, 06], [07, 08, 09]]> : tensor<3x3xi32>
   %one = util.unfoldable_constant dense<1> : tensor<i64>
