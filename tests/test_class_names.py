@@ -14,7 +14,7 @@ UNIQUE = ("bench", "cli", "formats", "ir", "link")
 DIALECT_NAMES = ("Op", "Type", "ComparisonDirection", "Precision")
 NOT_RENAMED = frozenset((
     ("compiler/kernels/matmul/windows", "_Workgroup"),
-    ("frontends/onnx", "Tracer"), ("frontends/ops", "Grid"), ("runtime/accelerators", "Linked"),
+    ("frontends/onnx", "Tracer"), ("operations", "Grid"), ("runtime/accelerators", "Linked"),
     ("runtime/accelerators", "_Repeated"),
 ))  # fmt: skip
 """Names that files of one folder still share."""

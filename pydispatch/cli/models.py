@@ -29,9 +29,9 @@ def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str,
     from xdsl.dialects import func
     from xdsl.dialects.builtin import ShapedType
 
-    from pydispatch.frontends.ops.custom import ASSUMED
     from pydispatch.ir.dialects.pyd.custom import CustomOp
     from pydispatch.ir.dialects.util.dialect import GlobalOp
+    from pydispatch.operations.custom import ASSUMED
     from pydispatch.patterns.kernels import CustomOperation
 
     stated = {name: CustomOperation(None, list(types)) for name, types in results.items()}

@@ -1,1 +1,1 @@
-"""Frontends, which read models into programs: one folder per source format; `graph/` and `ops/` are shared by all."""
+"""Frontends, which read models into programs: one folder per source format."""

@@ -16,14 +16,14 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, ModuleOp,
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.constants import elements_of
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.graph.writer import Scope
 from pydispatch.frontends.mlir.frontend import DialectFrontend
 from pydispatch.frontends.mlir.trace import MlirTracer, filename_of
 from pydispatch.frontends.source import ReadOptions
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.constants import elements_of
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.graph.writer import Scope
 from pydispatch.ir.core.dominance import reverse_postorder
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.util.dialect import InitializerOp

@@ -46,8 +46,8 @@ class Frontend:
     """Reader of programs in another format than MLIR text of pydispatch's dialects. Registered with
     `extensions.frontend`.
 
-    `read` begins a public function on a `Builder` (`frontends/graph`), calls functions of `frontends/ops` for each node
-    of the model in order, and finishes the function. `examples/extending/toy/frontend.py` is a small example.
+    `read` begins a public function on a `Builder` (`graph`), calls functions of `operations` for each node of the model
+    in order, and finishes the function. `examples/extending/toy/frontend.py` is a small example.
 
     Every compilation queries all frontends, so modules that only `read` needs are imported in `read`.
 

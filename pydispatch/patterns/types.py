@@ -12,7 +12,7 @@ Size = int | str | None
 
 
 class ComputedSize:
-    """Dynamic size of a model, or term over such sizes; subclassed in `frontends/graph/sizes.py`."""
+    """Dynamic size of a model, or term over such sizes; subclassed in `graph/sizes.py`."""
 
     __slots__ = ()
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from pydispatch._core.extended_types import BY_MLIR
 from pydispatch.errors import CompileError
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
 from pydispatch.programs.trace import Trace
 
 Handler = Callable[..., Any]

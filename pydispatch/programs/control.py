@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control, elementwise
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import control, elementwise
 from pydispatch.programs.array import Array, arrays_of
 from pydispatch.programs.trace import Trace, current
 

@@ -8,12 +8,12 @@ from typing import Any
 from xdsl.dialects import arith, func, tensor
 from xdsl.ir import SSAValue
 
-from pydispatch.frontends.graph.dtypes import DTYPES
-from pydispatch.frontends.graph.values import Tensor, tensor_type
-from pydispatch.frontends.ops import elementwise
-from pydispatch.frontends.ops.python_kernels import function_of_kernel
-from pydispatch.frontends.ops.shapes import element
+from pydispatch.graph.dtypes import DTYPES
+from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.kernels.kernel import KernelSource
+from pydispatch.operations import elementwise
+from pydispatch.operations.python_kernels import function_of_kernel
+from pydispatch.operations.shapes import element
 from pydispatch.programs.array import Array
 from pydispatch.programs.functions.common import dtype_from
 from pydispatch.programs.trace import Trace

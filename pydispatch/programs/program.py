@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.faults import translated
-from pydispatch.frontends.graph.builder import Input
+from pydispatch.graph.builder import Input
 from pydispatch.ir.core.locations import CodeLoc
 from pydispatch.kernels.annotations import Static, type_of
 from pydispatch.kernels.source import is_set

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.frontends.graph.dtypes import dtype_of_numpy
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise
+from pydispatch.graph.dtypes import dtype_of_numpy
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise
 from pydispatch.programs.array import Array
 from pydispatch.programs.trace import Trace, current, is_frozen
 

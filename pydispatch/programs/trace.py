@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pydispatch.errors import CompileError, InvalidArgumentError
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import DTYPES, DType, dtype_of_numpy
-from pydispatch.frontends.graph.sizes import Expr
-from pydispatch.frontends.graph.values import Tensor
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DTYPES, DType, dtype_of_numpy
+from pydispatch.graph.sizes import Expr
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.locations import CodeLoc
 
 _NOT_THE_USERS = tuple(

@@ -10,11 +10,11 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.compiler.driver.sources import load_source, lower_input
-from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import F32
-from pydispatch.frontends.ops import elementwise
 from pydispatch.frontends.source import ReadOptions
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.dtypes import F32
 from pydispatch.ir.core.symbols import symbols_of
+from pydispatch.operations import elementwise
 
 PREFILL = """
 util.global private @w = dense<2.0> : tensor<4xf32>

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import F32, dtype_of_numpy
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import convolutions, elementwise, products, reductions, shapes
-from pydispatch.frontends.ops.gathers import take
-from pydispatch.frontends.ops.indexing import dynamic_update_slice, insert_slice
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.dtypes import F32, dtype_of_numpy
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import convolutions, elementwise, products, reductions, shapes
+from pydispatch.operations.gathers import take
+from pydispatch.operations.indexing import dynamic_update_slice, insert_slice
 
 UNARY: dict[str, Callable[[Any], Any]] = {
     "tanh": np.tanh, "exp": np.exp, "neg": np.negative, "abs": np.abs, "sqrt": np.sqrt, "rsqrt": lambda v: v**-0.5,

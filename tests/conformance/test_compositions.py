@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from backends import Backend
 
-from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import dtype_of_numpy
-from pydispatch.frontends.ops import fourier, linear
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.dtypes import dtype_of_numpy
+from pydispatch.operations import fourier, linear
 
 RNG = np.random.default_rng(3)
 

@@ -12,11 +12,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.errors import CompileError, Location
 from pydispatch.files import read_text
-from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import F32
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise
 from pydispatch.frontends.source import Frontend, ReadOptions
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.dtypes import F32
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise
 
 OPERATIONS = {
     "add": elementwise.binary, "sub": elementwise.binary, "mul": elementwise.binary, "div": elementwise.binary,

@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from pydispatch.compiler.match.custom import symbol_of
 from pydispatch.compiler.match.report import Report
 from pydispatch.errors import CompileError, CompileWarning, InvalidArgumentError
-from pydispatch.frontends.graph.builder import KERNEL_HINTS
 from pydispatch.frontends.source import frontends
+from pydispatch.graph.builder import KERNEL_HINTS
 from pydispatch.ir.core.walk import walk
 from pydispatch.logs import caller_level
 

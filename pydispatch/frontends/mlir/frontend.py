@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch.frontends.source import Frontend, ReadOptions
 
 if TYPE_CHECKING:
-    from pydispatch.frontends.graph.builder import Builder
     from pydispatch.frontends.mlir.trace import MlirTracer
+    from pydispatch.graph.builder import Builder
 
 
 class DialectFrontend(Frontend):

@@ -11,11 +11,11 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.errors import Location
-from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.faults import guarded
-from pydispatch.frontends.graph.sizes import Expr
-from pydispatch.frontends.graph.values import Tensor
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.faults import guarded
+from pydispatch.graph.sizes import Expr
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.locations import SourceLoc, location_of
 from pydispatch.ir.core.walk import walk
 

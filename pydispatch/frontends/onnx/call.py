@@ -8,14 +8,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from pydispatch.errors import CompileError
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import ModelFault
-from pydispatch.frontends.ops.chosen_axes import ChosenAxes
-from pydispatch.frontends.ops.host_integers import HostInteger, Integer, read_integers
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.chosen_axes import ChosenAxes
+from pydispatch.operations.host_integers import HostInteger, Integer, read_integers
 
 _TYPES = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors", 10: "graphs"}
 _TYPE_NAMES = {"f": "a float", "i": "an integer", "s": "a string", "t": "a tensor", "g": "a graph", "floats": "floats",

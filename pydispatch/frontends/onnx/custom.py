@@ -7,15 +7,15 @@ from typing import Any, Protocol
 
 from xdsl.ir import Block
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.sizes import Shape, Size
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import type_of
 from pydispatch.frontends.onnx.scope import Values
-from pydispatch.frontends.ops.custom import custom_call, result_types
 from pydispatch.frontends.source import ReadOptions
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Shape, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.custom import custom_call, result_types
 from pydispatch.suggestions import close_matches
 
 

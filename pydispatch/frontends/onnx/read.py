@@ -8,13 +8,13 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.errors import CompileError, Location
-from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.operators import OPERATORS
 from pydispatch.frontends.onnx.protobuf import FormatError
 from pydispatch.frontends.onnx.tensors import Files, ModelFault, map_file
 from pydispatch.frontends.onnx.trace import OnnxTracer
 from pydispatch.frontends.source import ReadOptions
+from pydispatch.graph.builder import Builder
 
 
 def read(source: str | os.PathLike[str] | bytes, options: ReadOptions | None = None) -> ModuleOp:

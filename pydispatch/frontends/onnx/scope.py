@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
+from pydispatch.graph.values import Tensor
 
 
 class Values:

@@ -12,8 +12,8 @@ import numpy as np
 
 from pydispatch import files
 from pydispatch.errors import SystemError_
-from pydispatch.frontends.graph.dtypes import DTYPES, DType
 from pydispatch.frontends.onnx import model
+from pydispatch.graph.dtypes import DTYPES, DType
 
 _NAMES = {
     1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64", 12: "u32",

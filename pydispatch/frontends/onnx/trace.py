@@ -9,11 +9,6 @@ from functools import cache, partial
 from typing import Any
 
 from pydispatch.errors import CompileError, CompileWarning
-from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.faults import guarded
-from pydispatch.frontends.graph.sizes import UndecidedError
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import custom, model
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.custom import UserKernels, kernel_name
@@ -21,6 +16,11 @@ from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without_opera
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import Files, ModelFault, array_of, dtype_of
 from pydispatch.frontends.source import ReadOptions
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.faults import guarded
+from pydispatch.graph.sizes import UndecidedError
+from pydispatch.graph.values import Tensor
 from pydispatch.logs import caller_level
 
 Conversion = Callable[..., Any]

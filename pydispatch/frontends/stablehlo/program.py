@@ -11,14 +11,14 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import BlockArgument, Operation
 
 from pydispatch.errors import CompileError
-from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.mlir.trace import filename_of, is_name, public_functions
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.operators import TABLE
 from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
 from pydispatch.frontends.stablehlo.sizes import names_of_sizes
 from pydispatch.frontends.stablehlo.tracer import StablehloTracer
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.locations import NamedLoc, location_of
 from pydispatch.ir.core.symbols import references
 

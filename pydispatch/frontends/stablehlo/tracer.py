@@ -12,18 +12,18 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, SymbolRefA
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.errors import Location
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.constants import elements_of
-from pydispatch.frontends.graph.dtypes import DType, of_element
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.mlir import trace
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.ops.shapes import element
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of, shape_of
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.constants import elements_of
+from pydispatch.graph.dtypes import DType, of_element
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.stablehlo.attributes import Record, integers
 from pydispatch.ir.dialects.stablehlo.collectives import EXCHANGES
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
+from pydispatch.operations.shapes import element
 
 Results = trace.Results
 Convert = Callable[["StablehloTracer", Operation, list[Tensor]], Results]

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
 from pydispatch.errors import CompileError, Location
-from pydispatch.frontends.graph.dtypes import DTYPES, DType, of_element
+from pydispatch.graph.dtypes import DTYPES, DType, of_element
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.quant import Quantization, UniformType
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from pydispatch import files
 from pydispatch.errors import CompileError, Location
 from pydispatch.formats.storage.stored_zip import ZipFault, members_of
-from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.torch.json_value import JsonValue, ProgramFault, parse
 from pydispatch.frontends.torch.schema import ExportedProgram, TensorMeta
 from pydispatch.frontends.torch.schema_reader import read_program, read_tensor_meta
+from pydispatch.graph.dtypes import DType
 
 if TYPE_CHECKING:
     import numpy as np

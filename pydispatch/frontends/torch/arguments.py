@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.sizes import Expr
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.schema import ExportedGraph, OpaqueArgument
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Expr
+from pydispatch.graph.values import Tensor
 
 IGNORED = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "implicit",
                      "cudnn_enable", "cudnn_enabled", "generator"})  # fmt: skip

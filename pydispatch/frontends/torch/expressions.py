@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
-from pydispatch.frontends.graph.sizes import Size, maximum, minimum
 from pydispatch.frontends.torch.schema import SizeText, Symbolic
+from pydispatch.graph.sizes import Size, maximum, minimum
 
 _MAX_LENGTH = 4096  # characters of an expression; longer ones are treated as unknown
 

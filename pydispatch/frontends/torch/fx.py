@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.dtypes import DTYPES, DType
 from pydispatch.frontends.torch.archive import StoredArray
 from pydispatch.frontends.torch.json_value import ProgramFault
 from pydispatch.frontends.torch.schema import (
@@ -20,6 +19,7 @@ from pydispatch.frontends.torch.schema import (
     TensorMeta,
     ValueName,
 )
+from pydispatch.graph.dtypes import DTYPES, DType
 
 _DTYPES = {
     "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "f16", "float32": "f32",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pydispatch.frontends.graph.values import Tensor
+from pydispatch.graph.values import Tensor
 
 if TYPE_CHECKING:
     from pydispatch.errors import CompileError

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import BF16, BOOL, C64, C128, DTYPES, F16, F32, F64, I64, DType, Kind
-from pydispatch.frontends.graph.sizes import Expr
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BF16, BOOL, C64, C128, DTYPES, F16, F32, F64, I64, DType, Kind
+from pydispatch.graph.sizes import Expr
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise
 
 Number = bool | int | float | complex | Expr
 Operand = Tensor | Number

@@ -7,10 +7,6 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import F32, I64
-from pydispatch.frontends.graph.sizes import Expr, Size, maximum, minimum
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.torch.archive import Model, StoredArray
 from pydispatch.frontends.torch.expressions import evaluate, symbol_name
@@ -19,6 +15,10 @@ from pydispatch.frontends.torch.nodes import CONVERSIONS, VIEWS
 from pydispatch.frontends.torch.promotion import as_tensor
 from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, SizeText, SymbolRange, ValueName
 from pydispatch.frontends.torch.trace import Tracer, writes
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.dtypes import F32, I64
+from pydispatch.graph.sizes import Expr, Size, maximum, minimum
+from pydispatch.graph.values import Tensor
 
 _MIN_TRACED_SIZE = 2
 """Lower bound that PyTorch states for every dynamic size, because tracing specializes sizes 0 and 1. It is no

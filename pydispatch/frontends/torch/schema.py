@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Union
 
-from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.graph.dtypes import DType
 
 
 @dataclass(frozen=True)

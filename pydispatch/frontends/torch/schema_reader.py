@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydispatch.frontends.graph.dtypes import DTYPES, DType
 from pydispatch.frontends.torch.json_value import JsonValue, ProgramFault
 from pydispatch.frontends.torch.schema import (
     Argument,
@@ -20,6 +19,7 @@ from pydispatch.frontends.torch.schema import (
     TensorMeta,
     ValueName,
 )
+from pydispatch.graph.dtypes import DTYPES, DType
 
 MAJOR = 8
 """Major version of the schema."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydispatch.errors import CompileError
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.faults import guarded
-from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError, is_static
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise, shapes
-from pydispatch.frontends.ops.custom import custom_call
 from pydispatch.frontends.torch.arguments import ArgumentError, bind, shown
 from pydispatch.frontends.torch.expressions import evaluate, symbol_name
 from pydispatch.frontends.torch.memory import TensorMemory, TensorView
 from pydispatch.frontends.torch.schema import Argument, ExportedGraph, ExportedNode, TensorMeta, ValueName
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.faults import guarded
+from pydispatch.graph.sizes import Expr, Size, UndecidedError, is_static
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, shapes
+from pydispatch.operations.custom import custom_call
 
 Conversion = Callable[..., Any]
 """Function that emits one operator: function(builder, arguments of the operator...) -> tensor, number or tuple.

@@ -12,8 +12,8 @@ from pydispatch.frontends.mlir.frontend import DialectFrontend
 from pydispatch.frontends.source import ReadOptions
 
 if TYPE_CHECKING:
-    from pydispatch.frontends.graph.builder import Builder
     from pydispatch.frontends.mlir.trace import MlirTracer
+    from pydispatch.graph.builder import Builder
 
 
 class Tosa(DialectFrontend):

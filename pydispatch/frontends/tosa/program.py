@@ -6,11 +6,11 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.errors import CompileError
-from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.mlir.trace import filename_of, public_functions
 from pydispatch.frontends.tosa.operators import TABLE
 from pydispatch.frontends.tosa.operators.variables import declare
 from pydispatch.frontends.tosa.tracer import TosaTracer
+from pydispatch.graph.builder import Builder
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.tosa.control import VariableOp

@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DenseIntOrFPElement
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.errors import Location
-from pydispatch.frontends.graph.constants import elements_of
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.mlir import trace
 from pydispatch.frontends.tosa.types import dtype_of, shape_of
+from pydispatch.graph.constants import elements_of
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.enumeration import Enumeration
 from pydispatch.ir.dialects.tosa.attributes import ZeroPoints
 

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import IntegerType, TensorType, UnrankedTensorType
 from xdsl.ir import Attribute
 
 from pydispatch.errors import CompileError, Location
-from pydispatch.frontends.graph.dtypes import I64, DType, of_element
+from pydispatch.graph.dtypes import I64, DType, of_element
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.tosa.attributes import ShapeType
 

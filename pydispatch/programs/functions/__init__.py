@@ -1,4 +1,4 @@
-"""Tables of NumPy functions on traced arrays, implemented with `frontends/ops`."""
+"""Tables of NumPy functions on traced arrays, implemented with `operations`."""
 
 from pydispatch.programs.functions import combined, elementwise, indexing, linalg, products, reductions, shapes
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import BOOL, DTYPES, F16, F32, F64, DType, dtype_of_numpy
-from pydispatch.frontends.graph.sizes import Expr
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import (
+from pydispatch.graph.dtypes import BOOL, DTYPES, F16, F32, F64, DType, dtype_of_numpy
+from pydispatch.graph.sizes import Expr
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import (
     elementwise,
 )
 from pydispatch.patterns.types import DType as PatternType

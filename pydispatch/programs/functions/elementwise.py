@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import BOOL, DTYPES, I8
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import (
+from pydispatch.graph.dtypes import BOOL, DTYPES, I8
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import (
     elementwise,
     shapes,
 )
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.operations.formulas import Element, formula
 from pydispatch.programs.array import Array
 from pydispatch.programs.functions.common import as_type, dtype_from, floats, is_bare, promoted, quotients, truth
 from pydispatch.programs.trace import Trace

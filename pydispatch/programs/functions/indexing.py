@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import (
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import (
     gathers,
     indexing,
     normalization,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pydispatch.frontends.graph.dtypes import F16, F32
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import eigen, elementwise, factors, jacobi, linear, matrices, shapes, systems
+from pydispatch.graph.dtypes import F16, F32
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import eigen, elementwise, factors, jacobi, linear, matrices, shapes, systems
 from pydispatch.programs.array import Array
 from pydispatch.programs.functions.common import quotients
 from pydispatch.programs.trace import Trace

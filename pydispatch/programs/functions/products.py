@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydispatch.frontends.ops import (
+from pydispatch.operations import (
     products,
 )
 from pydispatch.programs.array import Array, shape_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.dtypes import DTYPES, F16, F32, I64, DType
-from pydispatch.frontends.graph.sizes import product
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import (
+from pydispatch.graph.dtypes import DTYPES, F16, F32, I64, DType
+from pydispatch.graph.sizes import product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import (
     elementwise,
     reductions,
     scans,

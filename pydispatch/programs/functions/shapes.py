@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.ops import (
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Size
+from pydispatch.operations import (
     indexing,
     matrices,
     padding,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import pydispatch as pd
-from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.onnx import model as messages
 from pydispatch.frontends.onnx.read import read
 from pydispatch.frontends.onnx.tensors import Files, ModelFault, array_of, dtype_of
 from pydispatch.frontends.source import ReadOptions
+from pydispatch.graph.dtypes import DType
 
 RTOL, ATOL = 1e-3, 1e-7  # those of the tests' own runner
 _COARSE = {"f16": 1e-3, "bf16": 8e-3}

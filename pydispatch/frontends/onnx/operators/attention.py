@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import attention, gathers, reductions, shapes
-from pydispatch.frontends.ops.formulas import formula
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import attention, gathers, reductions, shapes
+from pydispatch.operations.formulas import formula
 
 
 def _attention(

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, product
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, matrices, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.host_integers import HostInteger
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, Size, ceil_div, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, matrices, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.host_integers import HostInteger
 
 
 def _constant(call: NodeCall) -> Tensor:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydispatch.frontends.graph.dtypes import BOOL, I64
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import control, elementwise, reductions, shapes
-from pydispatch.frontends.ops.indexing import reverse
+from pydispatch.graph.dtypes import BOOL, I64
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import control, elementwise, reductions, shapes
+from pydispatch.operations.indexing import reverse
 
 _UNROLLED = 64  # runs of a graph that are written one by one
 

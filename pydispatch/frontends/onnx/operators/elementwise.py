@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable
 from functools import reduce
 
-from pydispatch.frontends.graph.dtypes import BOOL, F32, F64, I8, I32, U8, U32, DType, Kind
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import activations, random
-from pydispatch.frontends.ops import elementwise as ops
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.graph.dtypes import BOOL, F32, F64, I8, I32, U8, U32, DType, Kind
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import activations, random
+from pydispatch.operations import elementwise as ops
+from pydispatch.operations.formulas import Element, formula
 
 # -- conversions that are made from one function
 

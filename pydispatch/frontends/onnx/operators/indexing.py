@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from pydispatch.frontends.graph.dtypes import F32, I64
-from pydispatch.frontends.graph.sizes import Expr, Size, product
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, gathers, ordering, reductions, regions, scatters, selection, shapes
-from pydispatch.frontends.ops.formulas import Element, formula, formulas
-from pydispatch.frontends.ops.host_integers import HostInteger
-from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
+from pydispatch.graph.dtypes import F32, I64
+from pydispatch.graph.sizes import Expr, Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, gathers, ordering, reductions, regions, scatters, selection, shapes
+from pydispatch.operations.formulas import Element, formula, formulas
+from pydispatch.operations.host_integers import HostInteger
+from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 
 
 def _check_integers(call: NodeCall, indices: Tensor) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from pydispatch.frontends.graph.dtypes import DTYPES, F32
-from pydispatch.frontends.graph.sizes import Expr
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, indexing, normalization, reductions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.graph.dtypes import DTYPES, F32
+from pydispatch.graph.sizes import Expr
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, indexing, normalization, reductions, shapes
+from pydispatch.operations.formulas import Element, formula
 
 
 def _batch_normalization(

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Shape, Size, product
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import spatial_rank, window_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import convolutions, elementwise, normalization, reductions, shapes, windows
-from pydispatch.frontends.ops.columns import image_of_columns
-from pydispatch.frontends.ops.convolutions import Window
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, Shape, Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import convolutions, elementwise, normalization, reductions, shapes, windows
+from pydispatch.operations.columns import image_of_columns
+from pydispatch.operations.convolutions import Window
+from pydispatch.operations.formulas import Element, formula
 
 
 def _pooling_window(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shape]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.dtypes import F32, I32, I64, DType
-from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, product
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import convolutions, elementwise, gathers, products, reductions, shapes
-from pydispatch.frontends.ops.convolutions import Window
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.graph.dtypes import F32, I32, I64, DType
+from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import convolutions, elementwise, gathers, products, reductions, shapes
+from pydispatch.operations.convolutions import Window
+from pydispatch.operations.formulas import Element, formula
 
 _MAX_WINDOW_PARAMETER = 1 << 20  # bounds strides, dilations and pads, so that sizes stay within 64 bits
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.dtypes import F32, I32, U8, DType
-from pydispatch.frontends.graph.sizes import Expr, ceil_div
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import reductions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.products import matmul
+from pydispatch.graph.dtypes import F32, I32, U8, DType
+from pydispatch.graph.sizes import Expr, ceil_div
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import reductions, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.products import matmul
 
 
 def bounds(dtype: DType) -> tuple[float, float]:

@@ -1,19 +1,19 @@
-"""Operators that draw numbers: others in each call (`ops/random.py`), by their seeds where they state one."""
+"""Operators that draw numbers: others in each call (`operations/random.py`), by their seeds where they state one."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
 
-from pydispatch.frontends.graph.dtypes import F32, DType
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import random
-from pydispatch.frontends.ops.formulas import formula
+from pydispatch.graph.dtypes import F32, DType
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import random
+from pydispatch.operations.formulas import formula
 
 
 def _drawn(call: NodeCall, shape: Sequence[Size]) -> tuple[Tensor, Tensor]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import accumulator
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import activations, control, elementwise, products, reductions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import activations, control, elementwise, products, reductions, shapes
+from pydispatch.operations.formulas import Element, formula
 
 Activation = Callable[[Element], Element]
 Step = Callable[[Tensor, list[Tensor]], list[Tensor]]

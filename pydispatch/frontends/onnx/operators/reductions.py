@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydispatch.frontends.graph.dtypes import F64, I64
-from pydispatch.frontends.graph.sizes import product
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.shapes import stated_axes
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, normalization, reductions, scans, shapes
-from pydispatch.frontends.ops.chosen_axes import ChosenAxes, as_rows, chosen_last
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.graph.dtypes import F64, I64
+from pydispatch.graph.sizes import product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, normalization, reductions, scans, shapes
+from pydispatch.operations.chosen_axes import ChosenAxes, as_rows, chosen_last
+from pydispatch.operations.formulas import Element, formula
 
 Reduce = Callable[[NodeCall, Tensor, list[int], bool], Tensor]  # (call, x, axes, whether reduced axes are kept)
 

@@ -8,15 +8,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import F32, I64
-from pydispatch.frontends.graph.sizes import Expr, Size, is_static
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, normalization, reductions, shapes
-from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.ops.host_integers import read_integers
-from pydispatch.frontends.ops.resize_axis import Filter, Number, ResizedAxis, resize_axis
+from pydispatch.graph.dtypes import F32, I64
+from pydispatch.graph.sizes import Expr, Size, is_static
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, normalization, reductions, shapes
+from pydispatch.operations.formulas import formula
+from pydispatch.operations.host_integers import read_integers
+from pydispatch.operations.resize_axis import Filter, Number, ResizedAxis, resize_axis
 
 _TRANSFORMATIONS = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                     "tf_crop_and_resize", "tf_half_pixel_for_nn")  # fmt: skip

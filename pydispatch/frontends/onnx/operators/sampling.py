@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import F32, F64, I64
-from pydispatch.frontends.graph.sizes import product
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import accumulator, groups_of, kernel_of, positive, with_bias
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import convolutions, elementwise, products, reductions, regions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.sampling import GridSampler, grid_sample, sampled
+from pydispatch.graph.dtypes import F32, F64, I64
+from pydispatch.graph.sizes import product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import convolutions, elementwise, products, reductions, regions, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.sampling import GridSampler, grid_sample, sampled
 
 # -- grids
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pydispatch.frontends.graph.sizes import Size, ceil_div, is_static, product
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, matrices, shapes
-from pydispatch.frontends.ops.chosen_axes import ChosenAxes
-from pydispatch.frontends.ops.host_integers import HostInteger, Integer
-from pydispatch.frontends.ops.host_integers import product as product_of
+from pydispatch.graph.sizes import Size, ceil_div, is_static, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, matrices, shapes
+from pydispatch.operations.chosen_axes import ChosenAxes
+from pydispatch.operations.host_integers import HostInteger, Integer
+from pydispatch.operations.host_integers import product as product_of
 
 # -- reshape
 

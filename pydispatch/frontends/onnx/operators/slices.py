@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.sizes import Expr, Size, maximum, minimum
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import indexing, padding, shapes
-from pydispatch.frontends.ops.chosen_axes import ChosenAxes
-from pydispatch.frontends.ops.host_integers import HostInteger, Integer
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Expr, Size, maximum, minimum
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import indexing, padding, shapes
+from pydispatch.operations.chosen_axes import ChosenAxes
+from pydispatch.operations.host_integers import HostInteger, Integer
 
 _LIMIT = 1 << 40  # no size is larger; files write "to the end" as the largest number of a type
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.dtypes import C64, C128, F32, F64, I64
-from pydispatch.frontends.graph.sizes import Expr, Size, maximum, minimum
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, fourier, gathers, reductions, shapes
-from pydispatch.frontends.ops.chosen_axes import ChosenAxes, as_rows
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.graph.dtypes import C64, C128, F32, F64, I64
+from pydispatch.graph.sizes import Expr, Size, maximum, minimum
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, fourier, gathers, reductions, shapes
+from pydispatch.operations.chosen_axes import ChosenAxes, as_rows
+from pydispatch.operations.formulas import Element, formula
 
 _MAX_LENGTH = 1 << 24  # bounds the tables of factors that a transform of this length needs
 

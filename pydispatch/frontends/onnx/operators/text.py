@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pydispatch.frontends.graph.dtypes import F32
-from pydispatch.frontends.graph.sizes import Expr
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, products, reductions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.graph.dtypes import F32
+from pydispatch.graph.sizes import Expr
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, products, reductions, shapes
+from pydispatch.operations.formulas import Element, formula
 
 _MAX_SKIPS = 64  # each skip distance adds operations to the program
 _MAX_COLUMN_MATRIX = 1 << 26  # elements of the 0-1 matrix that moves the counts of n-grams to their columns

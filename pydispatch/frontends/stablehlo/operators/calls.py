@@ -17,19 +17,19 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.frontends.graph.dtypes import of_element
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import custom
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.convolutions import Window
-from pydispatch.frontends.ops.shapes import element, reshape
 from pydispatch.frontends.stablehlo.operators import checks, elementwise, linear, reductions
 from pydispatch.frontends.stablehlo.operators.dynamic import sizes_in
 from pydispatch.frontends.stablehlo.operators.windows import reduced
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer, callee_of
 from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
+from pydispatch.graph.dtypes import of_element
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.stablehlo.calls import CompositeOp
+from pydispatch.operations import custom
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.convolutions import Window
+from pydispatch.operations.shapes import element, reshape
 
 
 def _call(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:

@@ -8,10 +8,10 @@ from typing import Any
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i64
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops.shapes import full
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects import check
+from pydispatch.operations.shapes import full
 
 _CALL_ATOL, _CALL_ULP = 1e-3, 3
 """Default tolerances of checks that are custom calls: those of StableHLO's interpreter."""

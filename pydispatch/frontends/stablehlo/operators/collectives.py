@@ -11,11 +11,11 @@ from typing import Any
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.shapes import full
 from pydispatch.frontends.stablehlo.tracer import ONE_DEVICE, Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.shapes import full
 
 _PADDING = -1
 """Entry of replica groups in rows that are shorter than others."""

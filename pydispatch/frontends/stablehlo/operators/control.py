@@ -10,10 +10,10 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer, callee_of
+from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import control
 
 _PASSED_ON = ("stablehlo.convert", "stablehlo.reshape")
 

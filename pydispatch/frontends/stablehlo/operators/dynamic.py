@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import padding, shapes
-from pydispatch.frontends.ops.host_integers import HostInteger, read_integers
-from pydispatch.frontends.ops.indexing import strided_axis
 from pydispatch.frontends.stablehlo.operators import indexing, products
 from pydispatch.frontends.stablehlo.operators.shapes import broadcast, broadcast_axes
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
+from pydispatch.graph.sizes import Expr, Size, ceil_div
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import padding, shapes
+from pydispatch.operations.host_integers import HostInteger, read_integers
+from pydispatch.operations.indexing import strided_axis
 
 
 def sizes_in(tracer: StablehloTracer, x: Tensor, hint: str) -> list[Size]:

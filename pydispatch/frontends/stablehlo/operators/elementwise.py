@@ -8,14 +8,14 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import float_bits, gamma, integers, special
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.ops.shapes import reshape
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import dtype_of
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import float_bits, gamma, integers, special
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
+from pydispatch.operations.shapes import reshape
 
 ScalarFunction = Callable[..., Scalar]
 """Function of elements: function(scalars, op, elements...) -> element. `op` has attributes and the type of

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import gathers, indexing, scatters
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import gathers, indexing, scatters
 
 
 def _check_starts(tracer: StablehloTracer, x: Tensor, starts: Sequence[Tensor]) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import eigen, factors, fourier, jacobi, linear, shapes
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import eigen, factors, fourier, jacobi, linear, shapes
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import formula
+from pydispatch.operations.reductions import reduce
 
 
 def _fft(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:

@@ -6,11 +6,11 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import reductions, shapes
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import reductions, shapes
 
 
 class _FeatureAxis:

@@ -7,12 +7,12 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import convolutions, products, shapes
-from pydispatch.frontends.ops.indexing import reverse
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.stablehlo.attributes import Conv, integers
+from pydispatch.operations import convolutions, products, shapes
+from pydispatch.operations.indexing import reverse
 
 
 def _dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:

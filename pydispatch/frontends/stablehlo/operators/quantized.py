@@ -10,12 +10,12 @@ import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.frontends.graph.dtypes import I32, DType, of_element
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of
+from pydispatch.graph.dtypes import I32, DType, of_element
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.quant import Quantization
+from pydispatch.operations import elementwise as ew
 
 
 def _along(

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import I32, I64, DType
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import grouped, products, shapes
-from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.operators.products import dimension_pairs
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
+from pydispatch.graph.dtypes import I32, I64, DType
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import grouped, products, shapes
+from pydispatch.operations.reductions import reduce
 
 
 def _ragged_dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import F32, F64, U32, U64
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import random
-from pydispatch.frontends.ops.shapes import stack
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
+from pydispatch.graph.dtypes import F32, F64, U32, U64
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import random
+from pydispatch.operations.shapes import stack
 
 _ALGORITHMS = {"DEFAULT": "philox", "PHILOX": "philox", "THREE_FRY": "threefry"}
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.sizes import Expr
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import ordering, reductions
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
+from pydispatch.graph.sizes import Expr
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import ordering, reductions
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
 
 
 def _reduce(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Block, Operation
 
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control, scans, shapes
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.chlo.scan import ScanOp
+from pydispatch.operations import control, scans, shapes
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
 
 
 def _scan(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:

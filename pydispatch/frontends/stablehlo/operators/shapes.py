@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import I32
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import shapes
-from pydispatch.frontends.ops.indexing import reverse as reversed_
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
+from pydispatch.graph.dtypes import I32
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import shapes
+from pydispatch.operations.indexing import reverse as reversed_
 
 
 def declared(tracer: StablehloTracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:

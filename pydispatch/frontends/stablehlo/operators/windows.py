@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import windows
-from pydispatch.frontends.ops.convolutions import Window
-from pydispatch.frontends.ops.reductions import Combine
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.stablehlo.attributes import integers
+from pydispatch.operations import windows
+from pydispatch.operations.convolutions import Window
+from pydispatch.operations.reductions import Combine
 
 
 def _padding(tracer: StablehloTracer, op: Operation, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

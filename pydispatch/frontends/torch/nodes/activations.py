@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import activations, normalization, shapes
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.nodes.pointwise import clamp, in_floats
 from pydispatch.frontends.torch.promotion import Number, as_tensor
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import activations, normalization, shapes
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import Element, formula
 
 
 def relu(b: Builder, self: Tensor) -> Tensor:

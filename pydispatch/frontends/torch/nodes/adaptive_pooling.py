@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, normalization, reductions, shapes
-from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import gathers, normalization, reductions, shapes
+from pydispatch.operations.formulas import formula
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
 
 Sizes = Sequence[Size]
 Reduce = Callable[[list[Tensor], int], list[Tensor]]

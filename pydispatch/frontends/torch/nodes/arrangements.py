@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import indexing, padding, shapes
 from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten, transpose
 from pydispatch.frontends.torch.promotion import Number, as_tensor, result_type
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import indexing, padding, shapes
 
 Sizes = Sequence[Size]
 Ints = Sequence[int]

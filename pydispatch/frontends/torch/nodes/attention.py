@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import attention, normalization, shapes
-from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.torch.nodes.activations import gelu, relu
 from pydispatch.frontends.torch.nodes.products import linear
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import attention, normalization, shapes
+from pydispatch.operations import elementwise as ew
 
 
 def sdpa(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
 
 
 def to_copy(b: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import convolutions, shapes
-from pydispatch.frontends.ops.columns import image_of_columns
-from pydispatch.frontends.ops.convolutions import Window
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import convolutions, shapes
+from pydispatch.operations.columns import image_of_columns
+from pydispatch.operations.convolutions import Window
 
 Ints = Sequence[int]
 _MAX_WINDOW_ELEMENTS = 1024  # the filters are a constant of the square of this number of elements

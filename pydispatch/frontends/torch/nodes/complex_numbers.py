@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import shapes
 from pydispatch.frontends.torch.nodes.parts import select
 from pydispatch.frontends.torch.trace import Conversion, Inverse
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import shapes
 
 
 def real(b: Builder, self: Tensor) -> Tensor:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.dtypes import BOOL
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control, shapes
 from pydispatch.frontends.torch.promotion import Operand, Operands, as_tensor
 from pydispatch.frontends.torch.schema import ExportedGraph
 from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.graph.dtypes import BOOL
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import control, shapes
 
 
 def cond(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import convolutions, normalization, reductions, shapes
-from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.torch.nodes.products import window_of
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import convolutions, normalization, reductions, shapes
+from pydispatch.operations import elementwise as ew
 
 Sizes = Sequence[Size]
 

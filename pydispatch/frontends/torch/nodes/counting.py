@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import F32, F64, I64
-from pydispatch.frontends.graph.sizes import Size, product
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, reductions, scans, scatters, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten
 from pydispatch.frontends.torch.promotion import Number
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, F64, I64
+from pydispatch.graph.sizes import Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import gathers, reductions, scans, scatters, shapes
+from pydispatch.operations.formulas import Element, formula
 
 
 def bincount(b: Builder, self: Tensor, weights: Tensor | None = None, minlength: Size = 0) -> Tensor:

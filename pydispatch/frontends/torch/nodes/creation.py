@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import F32, F64, I64, DType
-from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import matrices, shapes
-from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, default_type
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, F64, I64, DType
+from pydispatch.graph.sizes import Expr, Size, ceil_div
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import matrices, shapes
+from pydispatch.operations.formulas import formula
 
 Sizes = Sequence[Size]
 

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, normalization, reductions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.nodes.products import count_of_rows
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import gathers, normalization, reductions, shapes
+from pydispatch.operations.formulas import Element, formula
 
 
 def cdist_backward(b: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:

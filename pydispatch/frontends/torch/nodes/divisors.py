@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control, reductions, shapes
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.formulas import formula, formulas
 from pydispatch.frontends.torch.promotion import Operand, promoted
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import control, reductions, shapes
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import formula, formulas
 
 
 def gcd(b: Builder, self: Operand, other: Operand) -> Tensor:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, normalization, reductions, scatters, shapes
-from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.nodes.ordering import searchsorted
 from pydispatch.frontends.torch.trace import Conversion, Saved
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import gathers, normalization, reductions, scatters, shapes
+from pydispatch.operations.formulas import formula
 
 _SUM, _MEAN, _MAX = range(3)
 _TYPES_WITHOUT_BAG_INDICES = ("f32", "f16")

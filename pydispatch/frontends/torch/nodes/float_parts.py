@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I32
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops.formulas import Element, formula, formulas
-from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.torch.nodes.pointwise import in_floats
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I32
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.formulas import Element, formula, formulas
+from pydispatch.operations.normalization import wide
 
 
 def signbit(b: Builder, self: Tensor) -> Tensor:

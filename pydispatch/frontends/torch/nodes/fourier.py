@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Expr, Size, product
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import fourier, shapes
 from pydispatch.frontends.torch.promotion import as_tensor
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.sizes import Expr, Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import fourier, shapes
 
 Ints = Sequence[int]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import grouped, products, shapes
-from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import grouped, products, shapes
+from pydispatch.operations.normalization import wide
 
 
 def grouped_mm(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64, U8, DType, Kind
-from pydispatch.frontends.graph.sizes import Expr, Size, product
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, reductions, scans, scatters, selection, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.nodes.pointwise import floor_quotient
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64, U8, DType, Kind
+from pydispatch.graph.sizes import Expr, Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import gathers, reductions, scans, scatters, selection, shapes
+from pydispatch.operations.formulas import Element, formula
 
 MaybeTensors = Sequence["Tensor | None"]
 

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I32
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import eigen, factors, jacobi, linear, matrices, products, reductions, shapes, systems
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.nodes.creation import eye
 from pydispatch.frontends.torch.nodes.linear_systems import (
     Pair,
@@ -35,6 +29,12 @@ from pydispatch.frontends.torch.nodes.linear_systems import (
 from pydispatch.frontends.torch.nodes.parts import diagonal
 from pydispatch.frontends.torch.promotion import Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I32
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import eigen, factors, jacobi, linear, matrices, products, reductions, shapes, systems
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import formula
 
 # -- Cholesky and QR
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Size, minimum, product
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import factors, gathers, linear, matrices, products, reductions, shapes, systems
-from pydispatch.frontends.ops.control import for_
-from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes.creation import eye, triangle
 from pydispatch.frontends.torch.nodes.strided import is_contiguous
 from pydispatch.frontends.torch.trace import Tracer
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Size, minimum, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import factors, gathers, linear, matrices, products, reductions, shapes, systems
+from pydispatch.operations.control import for_
+from pydispatch.operations.formulas import formula
 
 Pair = tuple[Tensor, Tensor]
 

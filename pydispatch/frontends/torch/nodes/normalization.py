@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, reductions, shapes
-from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.trace import Conversion, Saved
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import normalization, reductions, shapes
+from pydispatch.operations.formulas import formula
 
 Sizes = Sequence[Size]
 Normalized = tuple[Tensor, Saved, Saved]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, product
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import gathers, ordering, reductions, scans, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import gathers, ordering, reductions, scans, shapes
+from pydispatch.operations.formulas import Element, formula
 
 Pair = tuple[Tensor, Tensor]
 

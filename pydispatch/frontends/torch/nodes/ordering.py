@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I8, I32, I64, DType
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, ordering, reductions, scans, selection, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.normalization import wide
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, category, promoted
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I8, I32, I64, DType
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import gathers, ordering, reductions, scans, selection, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.normalization import wide
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
 
 
 def sort(b: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:

@@ -11,15 +11,15 @@ from typing import Any
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, minimum
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, indexing, reductions, shapes
-from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.nodes.shapes import axis_of
 from pydispatch.frontends.torch.trace import Conversion, Inverse
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum, minimum
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import gathers, indexing, reductions, shapes
+from pydispatch.operations.formulas import formula
 
 Sizes = Sequence[Size]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import BOOL, I64
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.torch.nodes.casts import to_copy, to_device, to_dtype, to_other, type_as, view_dtype
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, category, promoted, result_type
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL, I64
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.normalization import wide
 
 
 def in_floats(b: Builder, written: Callable[..., Element], *tensors: Tensor) -> Tensor:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64, DType
-from pydispatch.frontends.graph.sizes import Size, product
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, products, reductions, scatters, shapes, windows
-from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.nodes.windows import PoolWindows, elements_in_windows
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64, DType
+from pydispatch.graph.sizes import Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import normalization, products, reductions, scatters, shapes, windows
+from pydispatch.operations.formulas import Element, formula
 
 Ints = Sequence[int]
 

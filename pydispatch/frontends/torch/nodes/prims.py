@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import indexing, normalization, reductions, shapes
 from pydispatch.frontends.torch.nodes import arrangements, creation, float_parts, pointwise
 from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten, permute, same, view
 from pydispatch.frontends.torch.promotion import Number, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Inverse
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import indexing, normalization, reductions, shapes
 
 Ints = Sequence[int]
 Sizes = Sequence[Size]

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import F32, I32, DType
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import convolutions, gathers, normalization, products, reductions, shapes
-from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.torch.promotion import Number, as_tensor, promoted
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, I32, DType
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import convolutions, gathers, normalization, products, reductions, shapes
+from pydispatch.operations import elementwise as ew
 
 Sizes = Sequence[Size]
 Ints = Sequence[int]

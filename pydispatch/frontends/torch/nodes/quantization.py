@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import BF16, F16, F32, F64, I8, I64, DType
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import reductions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula, formulas
-from pydispatch.frontends.ops.normalization import wide
 from pydispatch.frontends.torch.nodes.pointwise import add as add_
 from pydispatch.frontends.torch.nodes.pointwise import clamp, div, mul, sub
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BF16, F16, F32, F64, I8, I64, DType
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import reductions, shapes
+from pydispatch.operations.formulas import Element, formula, formulas
+from pydispatch.operations.normalization import wide
 
 
 def _scalar(b: Builder, operand: Operand) -> Operand:

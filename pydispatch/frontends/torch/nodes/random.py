@@ -1,25 +1,25 @@
-"""Conversions of random number operators. The numbers are those of `ops/random.py`; they differ from PyTorch's."""
+"""Conversions of random number operators. Their numbers are those of `operations/random.py`, not PyTorch's."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import BOOL, F32, F64, I64, U64, DType
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import ordering, random, scans, shapes
-from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes import pointwise
 from pydispatch.frontends.torch.nodes.activations import leaky_relu
 from pydispatch.frontends.torch.nodes.ordering import searchsorted
 from pydispatch.frontends.torch.promotion import Number, Operand
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL, F32, F64, I64, U64, DType
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import ordering, random, scans, shapes
+from pydispatch.operations.formulas import formula
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
 
 Sizes = Sequence[Size]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control, shapes
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.formulas import Element, formulas
 from pydispatch.frontends.torch.nodes.products import linear
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import control, shapes
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import Element, formulas
 
 Tensors = Sequence[Tensor]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import F32, I64, U8, DType
-from pydispatch.frontends.graph.sizes import product
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, reductions, shapes
-from pydispatch.frontends.ops.indexing import require_elements
 from pydispatch.frontends.torch.nodes.pointwise import sub, truth
 from pydispatch.frontends.torch.promotion import Number, category
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, I64, U8, DType
+from pydispatch.graph.sizes import product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import normalization, reductions, shapes
+from pydispatch.operations.indexing import require_elements
 
 Ints = Sequence[int]
 

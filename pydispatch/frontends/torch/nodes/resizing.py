@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import F32, I64, DType
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import gathers, normalization, reductions, resampling, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.resampling import CUBIC, LINEAR, Taps
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, I64, DType
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import gathers, normalization, reductions, resampling, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.resampling import CUBIC, LINEAR, Taps
 
 Array = np.ndarray[Any, Any]
 Floats = Sequence[float]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import sampling
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import sampling
 
 _MODES = ("linear", "nearest", "cubic")
 _BEYOND = ("zeros", "border", "reflection")

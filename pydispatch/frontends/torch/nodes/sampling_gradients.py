@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import F32, I64
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, products, reductions, resampling, sampling_gradients, shapes
-from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.nodes.resizing import UNSCALED, UPSAMPLE, Method, repetitions
 from pydispatch.frontends.torch.nodes.sampling import sampler_of
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, I64
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import normalization, products, reductions, resampling, sampling_gradients, shapes
+from pydispatch.operations.formulas import formula
 
 Sizes = Sequence[Size]
 

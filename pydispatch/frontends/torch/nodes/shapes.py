@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Size, product
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import shapes
 from pydispatch.frontends.torch.promotion import Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Inverse
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.sizes import Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import shapes
 
 Sizes = Sequence[Size]
 Ints = Sequence[int]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import float_bits, gamma, special
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.normalization import wide
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.torch.promotion import Operand, promoted
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import float_bits, gamma, special
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.normalization import wide
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
 
 
 def _of_floats(b: Builder, function: Callable[..., Scalar], *operands: Operand) -> Tensor:

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, Shape, Size, is_static, maximum, product
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import reductions, scatters, shapes
-from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 from pydispatch.frontends.torch.expressions import evaluate
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, Shape, Size, is_static, maximum, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import reductions, scatters, shapes
+from pydispatch.operations.formulas import formula
+from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 
 Sizes = Sequence[Size]
 _HINT = "write the model with slices, views, expand or unfold"

@@ -7,16 +7,16 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import F64, I64
-from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError, maximum, minimum
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.torch.arguments import shown
 from pydispatch.frontends.torch.nodes.pointwise import floor_divide, remainder
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, promoted
 from pydispatch.frontends.torch.schema import OpaqueArgument
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F64, I64
+from pydispatch.graph.sizes import Expr, Size, UndecidedError, maximum, minimum
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
 
 Sizes = Sequence[Size]
 OfTensors = Callable[[Builder, Tensor, Tensor], Tensor]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import BOOL, I64
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import (
+from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL, I64
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import (
     convolutions,
     gathers,
     normalization,
@@ -16,9 +17,8 @@ from pydispatch.frontends.ops import (
     selection,
     shapes,
 )
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import formula
 
 
 def nms(b: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:

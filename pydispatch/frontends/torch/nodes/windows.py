@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import convolutions, normalization, reductions, shapes, windows
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import convolutions, normalization, reductions, shapes, windows
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import formula
 
 Ints = Sequence[int]
 Sizes = Sequence[Size]

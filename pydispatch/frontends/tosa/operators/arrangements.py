@@ -7,12 +7,12 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import indexing, shapes
-from pydispatch.frontends.ops.custom import custom_call
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.frontends.tosa.types import dtype_of, shape_of
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import indexing, shapes
+from pydispatch.operations.custom import custom_call
 
 
 def _concat(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:

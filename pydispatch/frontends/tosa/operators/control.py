@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import control
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.tosa.control import IfOp, WhileOp
+from pydispatch.operations import control
 
 
 def _cond_if(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:

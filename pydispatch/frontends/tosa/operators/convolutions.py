@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from pydispatch.frontends.graph.dtypes import I32, DType
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import indexing, shapes
-from pydispatch.frontends.ops.convolutions import Window, window_sizes
-from pydispatch.frontends.ops.products import contract, dot_general
 from pydispatch.frontends.tosa.operators.fixed_point import shifted
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.frontends.tosa.types import element_dtype
+from pydispatch.graph.dtypes import I32, DType
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import indexing, shapes
+from pydispatch.operations.convolutions import Window, window_sizes
+from pydispatch.operations.products import contract, dot_general
 
 
 def accumulator(tracer: TosaTracer, op: Operation) -> DType:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I32, I64, DType
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import integers, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
-from pydispatch.frontends.ops.reductions import largest, least
 from pydispatch.frontends.tosa.operators.fixed_point import saturated
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I32, I64, DType
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import integers, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.indexing import CoordinateBuilder, elements_at
+from pydispatch.operations.reductions import largest, least
 
 _UNARY = {
     "abs": "abs", "bitwise_not": "not", "ceil": "ceil", "clz": "count_leading_zeros", "cos": "cos", "erf": "erf",

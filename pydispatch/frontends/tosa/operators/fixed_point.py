@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I16, I32, I64, DType
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import shapes
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.reductions import largest, least
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I16, I32, I64, DType
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.reductions import largest, least
 
 
 def scaled(value: Element, multiplier: Element, shift: Element, double_round: bool) -> Element:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import F32
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops.fourier import complex_of, parts_of, rfft, waves
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
+from pydispatch.graph.dtypes import F32
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.fourier import complex_of, parts_of, rfft, waves
 
 
 def _check(tracer: TosaTracer, x: Tensor) -> None:

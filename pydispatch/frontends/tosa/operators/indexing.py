@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import gathers, shapes
-from pydispatch.frontends.ops.gathers import GatherAxes
-from pydispatch.frontends.ops.scatters import scatter
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import gathers, shapes
+from pydispatch.operations.gathers import GatherAxes
+from pydispatch.operations.scatters import scatter
 
 _ROWS = GatherAxes(offset=(2,), collapsed=(1,), batching=(0,), index_batching=(0,), indexed=(1,), vector=2)
 """Axes of a gather by indices [n, w] from tables [n, k, c]."""

@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import F32, I32, I64
-from pydispatch.frontends.graph.sizes import Size
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import reductions, shapes
-from pydispatch.frontends.ops.convolutions import Window
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.ops.windows import reduce_windows
 from pydispatch.frontends.tosa.operators.convolutions import accumulator
 from pydispatch.frontends.tosa.operators.elementwise import extreme, ignores_nan
 from pydispatch.frontends.tosa.operators.fixed_point import reciprocal, saturated, scaled, shifted
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
+from pydispatch.graph.dtypes import F32, I32, I64
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import reductions, shapes
+from pydispatch.operations.convolutions import Window
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
+from pydispatch.operations.windows import reduce_windows
 
 Combine = Callable[[Element, Element], Element]
 """Function combine(running value, element) -> new running value."""

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import F32, DType
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import reductions
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.reals import Scalar
-from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.tosa.operators.elementwise import extreme, ignores_nan
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
+from pydispatch.graph.dtypes import F32, DType
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import reductions
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
 
 
 def _reduce(function: str) -> Convert:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import DTYPES, I32, I64, DType, Kind
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import shapes
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.reductions import largest, least
 from pydispatch.frontends.tosa.operators.fixed_point import scaled
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
+from pydispatch.graph.dtypes import DTYPES, I32, I64, DType, Kind
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.reductions import largest, least
 
 
 def _unsigned(dtype: DType) -> DType:

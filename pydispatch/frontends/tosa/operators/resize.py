@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.dtypes import I32, DType
-from pydispatch.frontends.graph.sizes import Expr, Size, maximum
-from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import reductions, shapes
-from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I32, DType
+from pydispatch.graph.sizes import Expr, Size, maximum
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import reductions, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 
 
 @dataclass(frozen=True)

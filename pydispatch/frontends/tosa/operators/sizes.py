@@ -8,10 +8,10 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import Expr, ceil_div, maximum, minimum
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, ceil_div, maximum, minimum
+from pydispatch.graph.values import Tensor
 
 
 def _list(tracer: TosaTracer, sizes: list[Any]) -> Tensor:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.frontends.tosa.types import dtype_of, shape_of
+from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.tosa.control import VariableOp
 from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalOp, GlobalStoreOp

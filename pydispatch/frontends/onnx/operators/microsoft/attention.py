@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydispatch.frontends.graph.dtypes import BOOL, I64
-from pydispatch.frontends.graph.sizes import Expr, Size
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products
 from pydispatch.frontends.onnx.operators.attention import rotate_any
 from pydispatch.frontends.onnx.operators.microsoft.fused import integer_product, scaled
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import attention, elementwise, reductions, shapes
-from pydispatch.frontends.ops.formulas import formula
+from pydispatch.graph.dtypes import BOOL, I64
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import attention, elementwise, reductions, shapes
+from pydispatch.operations.formulas import formula
 
 
 def _packed_attention(

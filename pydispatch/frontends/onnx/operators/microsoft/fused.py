@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydispatch.frontends.graph.dtypes import F32, I64
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products, quantization
 from pydispatch.frontends.onnx.operators.microsoft import sub_byte_weights
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import activations, elementwise, gathers, normalization, reductions, shapes
-from pydispatch.frontends.ops import products as ops
-from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.graph.dtypes import F32, I64
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import activations, elementwise, gathers, normalization, reductions, shapes
+from pydispatch.operations import products as ops
+from pydispatch.operations.formulas import Element, formula
 
 # -- activations and what is added before them
 

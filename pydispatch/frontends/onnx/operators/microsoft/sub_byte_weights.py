@@ -9,14 +9,14 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation
 
-from pydispatch.frontends.graph.dtypes import U8
-from pydispatch.frontends.graph.sizes import product
-from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.ops import elementwise, normalization, shapes
-from pydispatch.frontends.ops import products as ops
-from pydispatch.frontends.ops.formulas import formula
+from pydispatch.graph.dtypes import U8
+from pydispatch.graph.sizes import product
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.op_info import INTEGER_BYTES
+from pydispatch.operations import elementwise, normalization, shapes
+from pydispatch.operations import products as ops
+from pydispatch.operations.formulas import formula
 
 _INTEGER_BYTES = {1: 3, 2: 2, 3: 2, 4: 1}
 """Bytes of the integers that may stand for elements of x, for an `accuracy_level` of f32, f16, bf16 and int8."""

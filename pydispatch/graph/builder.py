@@ -1,0 +1,388 @@
+"""Builder of a program: tensors, constants, weights, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects import arith, builtin, func, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    StringAttr,
+    UnrealizedConversionCastOp,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.graph.constants import constant_attribute, dense_of, encoded
+from pydispatch.graph.dtypes import I64, DType, Kind, dtype_of_numpy
+from pydispatch.graph.sizes import Expr, Shape, Size, is_static, symbol
+from pydispatch.graph.values import Tensor, Weight, tensor_type
+from pydispatch.graph.writer import OperationWriter, Scope
+from pydispatch.inlining import InlinedCalls
+from pydispatch.ir.core.locations import LayerLoc
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr
+from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
+from pydispatch.ir.dialects.util import dialect as util
+from pydispatch.ir.functions import FUNCTIONS, symbol_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    from typing_extensions import Self
+
+    from pydispatch.kernels.kernel import KernelSource
+    from pydispatch.kernels.module import Lowered
+
+KERNEL_HINTS = "pyd.kernel_hints"
+"""Attribute of a program: for each kernel of the user's that replaces nothing, by name, a hint why."""
+
+MODEL = "model"
+"""Scope of the weights that are supplied when an artifact is loaded."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """Argument of a public function. A string in `shape` names a dynamic size; sizes of the same name are equal.
+
+    is_donated: whether the caller no longer needs its value, so that a result may have its memory.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int | str, ...]
+    is_donated: bool = False
+
+
+class Builder(OperationWriter):
+    """Builder of the tensors and functions of one module.
+
+    `filename` names the model in error messages. `weights` is described in `ReadOptions`.
+    """
+
+    def __init__(self, filename: str, weights: str = "embed") -> None:
+        super().__init__(filename)
+        self.weights = weights
+        self._weights: dict[int, util.GlobalOp] = {}
+        self.state: dict[str, Tensor] = {}
+        """What programs keep between calls for themselves, by name (`operations/random.py`)."""
+        self.kernel_functions: dict[tuple[KernelSource, bool], tuple[Lowered, func.FuncOp]] = {}
+        """Kernels written in Python that the module has (`operations/python_kernels.py`)."""
+        self._inlined_calls = InlinedCalls()
+        self.at_end: list[Callable[[], None]] = []  # emit stores that are postponed to the end of the function
+        self.sites = 0  # operations of the function, or of the mixed module, that draw random numbers
+        self.is_call_counted = False  # whether `at_end` counts a call that draws random numbers
+
+    @classmethod
+    def of(cls, module: builtin.ModuleOp, filename: str, weights: str = "embed") -> Self:
+        """Return a builder that adds operations to an existing module, with names that differ from the module's
+        symbols.
+        """
+        builder = cls(filename, weights)
+        builder.module = module
+        named = (op for op in module.ops if "sym_name" in op.properties or "sym_name" in op.attributes)
+        builder._names |= {symbol_name(op) for op in named}
+        return builder
+
+    def hint_kernels(self, hints: Mapping[str, str]) -> None:
+        """Record in the program why kernels of the user's replace nothing: one sentence per kernel name."""
+        if hints:
+            texts = {name: StringAttr(text) for name, text in hints.items()}
+            self.module.attributes[KERNEL_HINTS] = DictionaryAttr(texts)
+
+    def count_inlined(self, name: str) -> None:
+        """Count an inlined call of the function `name`. Raise CompileError if the program would grow beyond
+        the limit.
+        """
+        if (fault := self._inlined_calls.fault(name)) is not None:
+            raise self.fail(*fault)
+
+    # -- tensors
+
+    def wrap(self, dtype: DType, shape: Sequence[Size], *parts: SSAValue) -> Tensor:
+        """Return a tensor whose parts are SSA values."""
+        return Tensor(dtype, tuple(shape), parts)
+
+    def constant(self, elements: Any, dtype: DType | None = None) -> Tensor:
+        """Return a constant tensor of numbers, or of sizes in an object array.
+
+        The default of `dtype` is the type of the array, i64 for sizes.
+        """
+        import numpy as np
+
+        array = np.asarray(elements)
+        if dtype is None:
+            dtype = I64 if array.dtype == object else dtype_of_numpy(array)
+        if array.dtype == object:
+            listed = array.reshape(-1).tolist()
+            if not any(isinstance(n, Expr) for n in listed):
+                array = array.astype(dtype.numpy)
+        elif array.dtype != dtype.numpy:
+            array = encoded(array, dtype)
+        return Tensor(dtype, array.shape, known=array)
+
+    def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType, *, is_own: bool = False) -> Tensor:
+        """Return a tensor for a named array, which is stored next to the program. `is_own` is that of Weight."""
+        return Tensor(dtype, array.shape, weight=Weight(name, array, is_own))
+
+    def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
+        """Return the SSA values of a tensor: one, or real and imaginary part.
+
+        Constants and weights are emitted on first use, in the function's outermost block so that all blocks can see
+        them.
+        """
+        if of.parts:
+            return of.parts
+        for scope in self._scopes:
+            if of in scope.tensors:
+                return scope.tensors[of]
+        scope = self._scopes[-1] if of.is_symbolic else self._scopes[0]
+        if of.weight is not None:
+            values = self._weight(of, of.weight)
+        elif of.is_symbolic:
+            values = (self._tensor_of_sizes(of),)
+        else:
+            assert of.known is not None
+            arrays = (of.known.real, of.known.imag) if of.dtype.is_complex else (of.known,)
+            values = tuple(self._add_to(arith.ConstantOp(dense_of(a, of.dtype)), scope.block).result for a in arrays)
+        scope.tensors[of] = values
+        return values
+
+    def value(self, of: Tensor) -> SSAValue:
+        """Return the SSA value of a tensor that is not complex."""
+        (value,) = self.parts(of)
+        return value
+
+    def _tensor_of_sizes(self, of: Tensor) -> SSAValue:
+        """Emit a tensor whose elements are symbolic sizes."""
+        elements = []
+        for n in of.sizes() or ():
+            value = self.index(n)
+            elements.append(self.add(arith.IndexCastOp(value, of.dtype.element)).result)
+        list_op = tensor.FromElementsOp.build(
+            operands=[elements], result_types=[tensor_type(of.dtype.element, of.shape)]
+        )
+        return self.add(list_op).result
+
+    def _weight(self, of: Tensor, weight: Weight) -> tuple[SSAValue, ...]:
+        """Emit a load of a weight's global, which is created on first use."""
+        global_op = self._weights.get(id(weight.array))
+        if global_op is None:
+            type = tensor_type(of.dtype.element, of.shape)
+            if self.weights == "embed" or weight.is_own:
+                value: Attribute = NumPyArrayAttr.of(weight.name, type, weight.array)
+            else:
+                value = FlowParameterAttr(StringAttr(MODEL), StringAttr(weight.name), DictionaryAttr({}), type)
+            global_op = util.GlobalOp(
+                properties={"sym_name": StringAttr(self.unused_name(f"weight.{weight.name}")), "type": type,
+                            "sym_visibility": StringAttr("private"), "initial_value": value}
+            )  # fmt: skip
+            self.module.body.block.add_op(global_op)
+            self._weights[id(weight.array)] = global_op
+        load = util.GlobalLoadOp(
+            properties={"global": builtin.SymbolRefAttr(global_op.sym_name)}, result_types=[global_op.type]
+        )  # fmt: skip
+        return (self._add_to(load, self._scopes[0].block).result,)
+
+    def store(self, of: Tensor, new: Tensor) -> None:
+        """Emit a store of a new value to the weight `of`. As state of the loaded program, the value persists across
+        calls.
+        """
+        assert of.weight is not None
+        self.parts(of)
+        known = self._weights[id(of.weight.array)]
+        known.properties["is_mutable"] = builtin.UnitAttr()
+        name = builtin.SymbolRefAttr(known.sym_name)
+        self.add(util.GlobalStoreOp(operands=[self.value(new)], properties={"global": name}))
+
+    def empty(self, element: Attribute, shape: Sequence[Size]) -> SSAValue:
+        """Return a tensor with undefined elements."""
+        type = tensor_type(element, shape)
+        return self.add(tensor.EmptyOp.create(operands=self.indices(shape), result_types=[type])).tensor
+
+    def splat(self, value: SSAValue, shape: Sequence[Size]) -> SSAValue:
+        """Return a tensor with all elements equal to a value."""
+        return self.add(tensor.SplatOp(value, self.indices(shape), tensor_type(value.type, shape))).result
+
+    def scalar_constant(self, value: complex | bool, dtype: DType) -> SSAValue:
+        """Return a constant scalar; for complex types of the real type `dtype.real`."""
+        return self._add_to(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
+
+    def as_shape(self, of: Tensor, shape: Sequence[Size]) -> Tensor:
+        """Return a tensor with a shape that is known to equal its own. Sizes that may differ are checked at
+        run time.
+        """
+        shape = tuple(shape)
+        if of.shape == shape:
+            return of
+        if of.known is not None:
+            return of
+        cast_parts = []
+        for part in self.parts(of):
+            if not is_static(shape):
+                dims = [self.index(n) for n, now in zip(shape, of.shape, strict=True) if isinstance(now, Expr)]
+                part = self.add(TensorTieShapeOp(operands=[part, dims], result_types=[part.type])).result
+            target = tensor_type(of.dtype.element, shape)
+            cast_parts.append(part if part.type == target else self.add(tensor.CastOp(part, target)).dest)
+        return Tensor(of.dtype, shape, tuple(cast_parts))
+
+    def scalar(self, tensor_: Tensor) -> SSAValue:
+        """Return the element of a tensor of one element as an SSA value of type index. A computed element is read back
+        from the device.
+        """
+        if (known := tensor_.sizes()) is not None:
+            return self.index(known[0])
+        (value,) = self.parts(tensor_)
+        zeros = [self.index(0)] * tensor_.rank
+        element = self.add(tensor.ExtractOp(value, zeros, tensor_.dtype.element)).result
+        cast = arith.IndexCastOp(element, builtin.IndexType())
+        return self.add(cast).result
+
+    # -- functions
+
+    def store_at_end(self) -> None:
+        """Write the stores that operations postponed to the end of their function."""
+        for store in self.at_end:
+            store()
+        self.at_end, self.is_call_counted = [], False
+
+    def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
+        """Begin a public function and return its arguments.
+
+        `at_end` has functions that emit operations before the results are returned.
+        """
+        block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
+                                 for i in inputs])  # fmt: skip
+        self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
+        self.at_end, self.sites, self.is_call_counted = [], 0, False
+        self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
+        tensors = []
+        for declared, argument in zip(inputs, block.args, strict=True):
+            is_usable_name = declared.name.isascii() and declared.name.isidentifier()  # callers use pyd.name
+            argument.name_hint = declared.name if is_usable_name else None
+            value: SSAValue = argument
+            shape: list[Size] = []
+            for axis, n in enumerate(declared.shape):
+                shape.append(symbol(n) if isinstance(n, str) else n)
+                if isinstance(n, str) and n not in self._symbols:
+                    self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
+            if dims := self.indices(shape):
+                value = self.add(TensorTieShapeOp(operands=[value, dims], result_types=[value.type])).result
+            tensors.append(self.received(value, declared.dtype, tuple(shape)))
+        return tensors
+
+    def is_kept(self, value: BlockArgument) -> bool:
+        """Return whether the caller of the function keeps a value: an argument that is not donated.
+
+        The function may be one of a mixed module, which is written by the user.
+        """
+        function = value.owner.parent_op()
+        if function is not None and function.name in FUNCTIONS:
+            return True
+        return value.owner is self._scopes[0].block and not self._inputs[value.index].is_donated
+
+    def received(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
+        """Return the tensor for a value of a boundary type, which has signs and complex elements."""
+        if dtype.is_complex:
+            value = self._cast(value, tensor_type(dtype.element, (*shape, 2)))
+            return self.wrap(dtype, shape, *(self._component(value, dtype, shape, n) for n in (0, 1)))
+        if dtype.kind is Kind.UINT:
+            value = self._cast(value, tensor_type(dtype.element, shape))
+        return self.wrap(dtype, shape, value)
+
+    def _cast(self, value: SSAValue, type: Attribute) -> SSAValue:
+        """Emit a cast between a boundary type and the type of the same elements inside of the program."""
+        return self.add(UnrealizedConversionCastOp.get([value], [type])).results[0]
+
+    def _component(self, value: SSAValue, dtype: DType, shape: Shape, component: int) -> SSAValue:
+        """Return the real (0) or imaginary (1) parts of complex numbers that are stored as pairs along the
+        last axis.
+        """
+        rank = len(shape)
+        inner, outer = (
+            AffineMap.identity(rank),
+            AffineMap(rank, 0, (*(AffineExpr.dimension(d) for d in range(rank)), AffineExpr.constant(component))),
+        )
+        out = self.empty(dtype.element, shape)
+        return self.generic([(value, outer)], [(out, inner)], [True] * rank, lambda _, args: args[:1])[0]
+
+    def _interleaved(self, of: Tensor) -> SSAValue:
+        """Return complex numbers as pairs along a new last axis."""
+        pairs = []
+        for part in self.parts(of):
+            axes = [[n] for n in range(of.rank - 1)] + [[of.rank - 1, of.rank]] if of.rank else []
+            pairs.append(self.expand(part, axes, (*of.shape, 1)))
+        result = tensor_type(of.dtype.element, (*of.shape, 2))
+        return self.add(tensor.ConcatOp(pairs, of.rank, result)).result
+
+    def expand(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
+        """Emit `tensor.expand_shape`. `groups` has, for each axis of the value, the axes of the result that it splits
+        into.
+        """
+        static = [DYNAMIC if isinstance(n, Expr) else n for n in shape]
+        reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
+        expand_op = tensor.ExpandShapeOp(
+            value, self.indices(shape), reassociation, DenseArrayBase.from_list(builtin.i64, static),
+            tensor_type(value.type.element_type, shape),  # type: ignore[attr-defined]
+        )  # fmt: skip
+        return self.add(expand_op).result
+
+    def collapse(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
+        """Emit `tensor.collapse_shape`. `groups` has, for each axis of the result, the axes of the value that it
+        merges.
+        """
+        reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
+        collapse_op = tensor.CollapseShapeOp(
+            operands=[value], properties={"reassociation": reassociation},
+            result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
+        )  # fmt: skip
+        return self.add(collapse_op).result
+
+    def finish(self, name: str, outputs: Mapping[str, Tensor]) -> None:
+        """End the current function, and add it to the module as `name`. `outputs` are its results by name."""
+        for write in self.at_end:
+            write()
+        values = [self.boundary_value(of) for of in outputs.values()]
+        self.add(func.ReturnOp(*values))
+        block = self._scopes[0].block
+        inputs = [_named(i.name, i.shape) for i in self._inputs]
+        shapes = [[str(n) if isinstance(n, Expr) else n for n in of.shape] for of in outputs.values()]
+        results = [_named(key, shape) for key, shape in zip(outputs, shapes, strict=True)]
+        function = func.FuncOp(
+            name, (block.arg_types, [v.type for v in values]), Region(block), arg_attrs=ArrayAttr(inputs),
+            res_attrs=ArrayAttr(results),
+        )  # fmt: skip
+        function.location = LayerLoc(self.filename, "")  # type: ignore[assignment]
+        self.module.body.block.add_op(function)
+        self._scopes = []
+
+    def boundary_value(self, of: Tensor) -> SSAValue:
+        """Return the SSA value of a tensor in its boundary type, which has signs and complex elements."""
+        type = boundary_type(of.dtype, [DYNAMIC if isinstance(n, Expr) else n for n in of.shape])
+        if of.dtype.is_complex:
+            return self._cast(self._interleaved(of), type)
+        value = self.value(of)
+        return value if value.type == type else self._cast(value, type)
+
+
+def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
+    """Return the type of an argument or result, with signs and complex elements. `shape` has ints and DYNAMIC."""
+    element = dtype.element
+    if dtype.is_complex:
+        element = builtin.ComplexType(dtype.element)
+    elif dtype.kind is Kind.UINT:
+        element = builtin.IntegerType(dtype.bits, builtin.Signedness.UNSIGNED)
+    return builtin.TensorType(element, shape)
+
+
+def _named(name: str, shape: Sequence[int | str]) -> DictionaryAttr:
+    """Return the attributes of an argument or result: its name, and its shape if that has named sizes."""
+    attributes: dict[str, Attribute] = {"pyd.name": StringAttr(name)}
+    if any(isinstance(n, str) for n in shape):
+        attributes["pyd.shape"] = ArrayAttr([StringAttr(str(n)) for n in shape])
+    return DictionaryAttr(attributes)

@@ -1,0 +1,79 @@
+"""Conversion between NumPy arrays and the constant attributes of MLIR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+
+from pydispatch.formats.arrays import small_floats
+from pydispatch.graph.dtypes import DType, Kind, dtype_of_numpy
+from pydispatch.graph.values import tensor_type
+from pydispatch.ir.core.dense import splat_of_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def elements_of(constant: DenseIntOrFPElementsAttr[Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """Return the elements of a dense constant as an array of `dtype.numpy`, which shares the memory of the constant if
+    possible.
+
+    A splat, which is stored as one element, becomes an array with strides of 0.
+    """
+    import numpy as np
+
+    data = constant.data.data
+    shape = constant.get_shape()
+    if dtype.is_bool:
+        return _shaped((np.frombuffer(data, np.uint8) & 1).astype(np.bool_), shape)
+    array = np.frombuffer(data, dtype.numpy)
+    if dtype.kind is Kind.UINT and dtype.bits < 8:  # Producers extend sub-byte values with sign or zero bits.
+        array = array & dtype.numpy.type((1 << dtype.bits) - 1)
+    return _shaped(array, shape)
+
+
+def _shaped(array: np.ndarray[Any, Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Reshape an array; an array of one element is broadcast instead."""
+    import numpy as np
+
+    return np.broadcast_to(array.reshape(()), shape) if array.size == 1 else array.reshape(shape)
+
+
+def constant_attribute(value: Any, dtype: DType) -> Any:
+    """Return a number as an attribute of the element type. Integers wrap around."""
+    if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
+        return FloatAttr(float(value), dtype.element)
+    unsigned = int(value) & ((1 << dtype.bits) - 1)
+    signed = unsigned - (1 << dtype.bits) if unsigned >> (dtype.bits - 1) and dtype.bits > 1 else unsigned
+    return IntegerAttr(signed, dtype.element)
+
+
+def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsAttr[Any]:
+    """Return an array of `dtype.numpy` as a dense constant; an array with strides of 0 becomes a splat."""
+    import numpy as np
+
+    type = tensor_type(dtype.element, array.shape)
+    if array.size > 1 and not any(stride for n, stride in zip(array.shape, array.strides, strict=True) if n > 1):
+        return splat_of_bytes(type, array[(0,) * array.ndim].tobytes())
+    return DenseIntOrFPElementsAttr(type, BytesAttr(np.ascontiguousarray(array).tobytes()))
+
+
+def encoded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """Return numbers as elements of a type, in an array of `dtype.numpy`.
+
+    Types that NumPy lacks are encoded as bits, rounded to nearest even.
+    """
+    import numpy as np
+
+    if dtype.has_numpy_values:
+        with np.errstate(all="ignore"):
+            return array.astype(dtype.numpy)
+    if dtype_of_numpy(array) is dtype:  # an array of ml_dtypes
+        return array.view(dtype.numpy)
+    if dtype.name != "bf16":
+        return small_floats.encode(array, dtype.name)
+    bits = array.astype(np.float32).view(np.uint32)
+    rounded = ((bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(array.astype(np.float32)), np.uint16(0x7FC0), rounded)

@@ -1,0 +1,57 @@
+"""Translation of exceptions during the conversion of a node into CompileError, or InternalError for internal faults.
+
+A CompileError names the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.errors import CompileError
+from pydispatch.faults import internal_error, is_fault
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.sizes import UndecidedError
+
+_CONTRADICTIONS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NotImplementedError,
+                   RecursionError, TypeError, ValueError, VerifyException)  # fmt: skip
+
+
+@contextmanager
+def guarded(
+    builder: Builder, name: str, operands: Callable[[], str], stated: tuple[type[Exception], ...] = (UndecidedError,),
+    note: str | None = None, outer: tuple[type[Exception], ...] = (),
+) -> Iterator[None]:  # fmt: skip
+    """Report exceptions that the conversion of a node raises as CompileError, or as InternalError for internal faults.
+
+    Args:
+        builder: errors are located at its current layer.
+        name: name of the node in error messages.
+        operands: returns the description of the operands that is added to errors other than `stated`.
+        stated: exceptions whose text is a complete message.
+        note: location of the node in the model, added to all errors.
+        outer: exceptions that are passed on to the caller.
+    """
+    try:
+        yield
+    except CompileError as error:
+        if (
+            note is None or error.location != builder.location
+        ):  # the error is of a node in a nested graph, which has a note of its own
+            raise
+        short = name.removesuffix(".default").rpartition(".")[2]
+        message = error.message if short in error.message else f"{name}: {error.message}"
+        raise builder.fail(message, f"{error.note}\n{note}" if error.note else note) from error.__cause__
+    except outer:
+        raise
+    except stated as fault:
+        raise builder.fail(f"{name}: {fault}", note) from None
+    except _CONTRADICTIONS as error:  # operands contradict each other in a way that no explicit check covers
+        text = f"{name}: its operands ({operands()}) do not fit each other: {type(error).__name__}: {error}"
+        raise builder.fail(text, note) from error
+    except Exception as error:
+        if not is_fault(error):
+            raise
+        raise internal_error(error, f"{name} ({operands()})", builder.location) from error

@@ -1,0 +1,93 @@
+"""Tensors as operator conversions see them while a program is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Expr, Shape, Size, is_static
+from pydispatch.ir.core.syntax import DYNAMIC
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class Weight:
+    """Named array of a model.
+
+    Attributes:
+        name: Name in the artifact.
+        array: Elements in the representation `DType.numpy`, possibly memory-mapped; they are read when the artifact is
+            written.
+        is_own: Whether the array is state of the program, not a weight of the model; such an array is always embedded.
+    """
+
+    name: str
+    array: np.ndarray[Any, Any]
+    is_own: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """Tensor that a program computes, or whose elements are constant.
+
+    Attributes:
+        dtype: Element type.
+        shape: One size per axis.
+        parts: SSA values: one, or the real and the imaginary part; empty as long as no operation has used a constant or
+            weight.
+        known: Constant elements, as numbers of `dtype.numpy` or as objects that are ints and sizes.
+        weight: The weight whose elements these are.
+    """
+
+    dtype: DType
+    shape: Shape
+    parts: tuple[SSAValue, ...] = ()
+    known: np.ndarray[Any, Any] | None = None
+    weight: Weight | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Return whether the elements are known as expressions over the sizes of a call."""
+        return self.known is not None and self.known.dtype == object
+
+    @property
+    def numbers(self) -> np.ndarray[Any, Any] | None:
+        """Return the elements if all are known as numbers; else None."""
+        return None if self.is_symbolic else self.known
+
+    def sizes(self) -> list[Size] | None:
+        """Return the elements as a list of sizes if they are known; else None."""
+        if self.known is None:
+            return None
+        return [n if isinstance(n, Expr) else int(n) for n in self.known.reshape(-1).tolist()]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+def tensor_type(element: Attribute, shape: Sequence[Size]) -> TensorType[Attribute]:
+    """Return the MLIR type of a tensor from its element type and shape."""
+    return _tensor_type(element, tuple(DYNAMIC if isinstance(n, Expr) else n for n in shape))
+
+
+@lru_cache(4096)
+def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    """Return the MLIR type of a tensor. Types are cached, because xDSL verifies each new one and a model has few."""
+    return TensorType(element, shape)
+
+
+def has_static_shape(tensor: Tensor) -> bool:
+    """Return whether all sizes of a tensor are ints."""
+    return is_static(tensor.shape)

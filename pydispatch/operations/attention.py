@@ -1,0 +1,173 @@
+"""Scaled dot-product attention, its gradients, and its masks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64, DType
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import normalization, products, reductions, shapes
+from pydispatch.operations.formulas import Element, formula
+
+
+def attend(
+    builder: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    masks: Sequence[Tensor] = (),
+    *,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    precision: DType | None = None,
+    stage: int = 0,
+    filler: float = -math.inf,
+) -> tuple[Tensor, Tensor]:
+    """Return attention softmax(scale * Q K^T + masks) V, and intermediate scores.
+
+    Args:
+        builder: The builder.
+        query: [..., l, d].
+        key: [..., s, d]. Leading axes broadcast; the number of heads may be a divisor of that of the query (grouped
+            heads).
+        value: [..., s, v].
+        masks: Bool masks are false for keys that are left out; float masks are added to the scores.
+        scale: Factor of the scores; None for 1 / sqrt(d).
+        softcap: Scores are limited to (-softcap, softcap) by tanh; 0 for no limit.
+        precision: Type of the softmax, if wider than the default.
+        stage: Scores to return: after scaling (0), masks (1), softcap (2) or softmax (3).
+        filler: Score of a key that is left out.
+
+    Returns:
+        The attention [..., l, v] and the scores [..., l, s]. A query whose scores are all -inf gives 0.
+    """
+    key, value = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
+    factor = usual_scale(builder, query) if scale is None else scale
+    inner = normalization.wide(query.dtype)
+    scores = products.matmul(builder, query, _transpose_matrices(builder, key), inner)
+    stages = [formula(builder, lambda e: e * factor, scores)]
+
+    def masked(e: Element, *mask_elements: Element) -> Element:
+        for m in mask_elements:
+            e = m.where(e, filler) if m.dtype.is_bool else e + m.to(inner)
+        return e
+
+    stages.append(formula(builder, masked, stages[0], *masks) if masks else stages[0])
+    stages.append(
+        formula(builder, lambda e: (e / softcap).unary("tanh") * softcap, stages[1]) if softcap else stages[1]
+    )
+    exact = precision if precision is not None and precision.bits > inner.bits else inner
+    stages.append(normalization.softmax(builder, ew.convert(builder, stages[2], exact), -1, masked_rows_are_zero=True))
+    result = products.matmul(builder, ew.convert(builder, stages[3], value.dtype), value, inner)
+    return ew.convert(builder, result, query.dtype), ew.convert(builder, stages[stage], query.dtype)
+
+
+def attention_gradients(
+    builder: Builder, grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sums: Tensor,
+    masks: Sequence[Tensor] = (), *, scale: float | None = None,
+) -> list[Tensor]:  # fmt: skip
+    """Return the gradients of query, key and value of `attend` for the gradient `grad` of its result `out`.
+
+    log_sums [..., l] is, for each query, the logarithm of the sum of the exponentials of its scores.
+    """
+    inner = normalization.wide(query.dtype)
+    keys, values = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
+    factor = usual_scale(builder, query) if scale is None else scale
+    scores = products.matmul(builder, query, _transpose_matrices(builder, keys), inner)
+
+    def weight(e: Element, total: Element, *mask_elements: Element) -> Element:
+        """Return exp(score - logarithm of the row's sum); 0 in a row without keys."""
+        e = e * factor
+        for m in mask_elements:
+            e = m.where(e, -math.inf) if m.dtype.is_bool else e + m.to(inner)
+        return total.is_equal(-math.inf).where(0.0, (e - total.to(inner)).unary("exp"))
+
+    weights = formula(builder, weight, scores, shapes.expand_dims(builder, log_sums, [log_sums.rank]), *masks)
+    of_value = products.matmul(builder, _transpose_matrices(builder, weights), grad, inner)
+    of_weights = products.matmul(builder, grad, _transpose_matrices(builder, values), inner)
+    common = reductions.reduce(
+        builder, "add", formula(builder, lambda g, o: g.to(inner) * o.to(inner), grad, out), [-1], keep=True
+    )
+    of_scores = formula(builder, lambda w, g, c: w * (g - c) * factor, weights, of_weights, common)
+    of_query = products.matmul(builder, of_scores, keys, inner)
+    of_key = products.matmul(builder, _transpose_matrices(builder, of_scores), query, inner)
+    gradients = zip((of_query, of_key, of_value), (query, key, value), strict=True)
+    return [ew.convert(builder, _sum_of_groups(builder, gradient, x), x.dtype) for gradient, x in gradients]
+
+
+def _transpose_matrices(builder: Builder, x: Tensor) -> Tensor:
+    """Swap the last two axes."""
+    return shapes.transpose(builder, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
+
+
+def _sum_of_groups(builder: Builder, gradient: Tensor, x: Tensor) -> Tensor:
+    """Return the sums of gradients over the query heads that share a head of x, the adjoint of `grouped_heads`."""
+    if gradient.shape == x.shape:
+        return gradient
+    fewer, (heads, *matrix) = x.shape[-3], gradient.shape[-3:]
+    split = shapes.reshape(builder, gradient, [*gradient.shape[:-3], fewer, heads // fewer, *matrix])
+    return reductions.reduce(builder, "add", split, [split.rank - 3])
+
+
+def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tensor = 0, window: int = -1) -> Tensor:
+    """Return a mask [queries, keys] of the keys up to each query's own position.
+
+    The queries begin at position `before`; a tensor [batch, 1, 1, 1] gives a mask per sequence, [batch, 1, queries,
+    keys]. If `window` is not negative, only the last `window` of these keys are visible.
+    """
+    first = before if isinstance(before, Tensor) else reductions.size_as(builder, before, I64)
+    rank = max(first.rank, 2)
+    positions = shapes.iota(builder, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
+
+    def is_visible(j: Element, n: Element) -> Element:
+        own = j.position(rank - 2, I64) + n
+        return (j <= own) if window < 0 else (j <= own) & (j > own - window)
+
+    return formula(builder, is_visible, positions, first)
+
+
+def length_mask(builder: Builder, lengths: Tensor, keys: Size) -> Tensor:
+    """Return a mask of the keys within the length of each sequence, [batch, 1, 1, keys]."""
+    limit = shapes.reshape(builder, lengths, [lengths.shape[0], 1, 1, 1])
+    positions = shapes.iota(builder, [1, 1, 1, keys], 3, I64)
+    return formula(builder, lambda j, n: j < n.to(I64), positions, limit)
+
+
+def usual_scale(builder: Builder, query: Tensor) -> float:
+    """Return 1 / sqrt(d) for queries [..., d]. Raise CompileError if d is dynamic."""
+    width = query.shape[-1]
+    if isinstance(width, Expr):
+        raise builder.fail(f"the size of the last axis of {query} must be known")
+    return 1.0 / math.sqrt(max(width, 1))
+
+
+def split_heads(builder: Builder, x: Tensor, heads: int) -> Tensor:
+    """Reshape [batch, length, heads * size] to [batch, heads, length, size]."""
+    width = x.shape[2]
+    if isinstance(width, Expr) or heads < 1 or width % heads:
+        raise builder.fail(f"{x} cannot be divided among {heads} heads")
+    return shapes.transpose(
+        builder, shapes.reshape(builder, x, [x.shape[0], x.shape[1], heads, width // heads]), [0, 2, 1, 3]
+    )
+
+
+def join_heads(builder: Builder, x: Tensor) -> Tensor:
+    """Reshape [batch, heads, length, size] to [batch, length, heads * size]."""
+    batch, heads, length, size = x.shape
+    return shapes.reshape(builder, shapes.transpose(builder, x, [0, 2, 1, 3]), [batch, length, heads * size])
+
+
+def grouped_heads(builder: Builder, query: Tensor, x: Tensor) -> Tensor:
+    """Return keys or values with one head per query head, repeating each head that several query heads share."""
+    if query.rank < 4 or x.rank < 4 or x.shape[-3] in (1, query.shape[-3]):
+        return x
+    heads, fewer = query.shape[-3], x.shape[-3]
+    if isinstance(heads, Expr) or isinstance(fewer, Expr) or fewer == 0 or heads % fewer:
+        raise builder.fail(f"{fewer} heads of keys and values do not divide {heads} heads of queries")
+    repeated = shapes.expand_dims(builder, x, [x.rank - 2])
+    wide = [*x.shape[:-2], heads // fewer, *x.shape[-2:]]
+    return shapes.reshape(builder, shapes.broadcast_to(builder, repeated, wide), [*x.shape[:-3], heads, *x.shape[-2:]])

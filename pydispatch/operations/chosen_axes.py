@@ -1,0 +1,125 @@
+"""Axes that are operands of a model: each call chooses them. The ranks of results are known nevertheless."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.sizes import product as product_of_sizes
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import shapes
+from pydispatch.operations.host_integers import HostCondition, HostInteger, Integer, product
+from pydispatch.operations.indexing import CoordinateBuilder, elements_at
+
+
+class ChosenAxes:
+    """Distinct axes of a tensor of rank `rank` that the host knows in each call only.
+
+    Attributes:
+        axes: The axes, not negative.
+        is_chosen: For each axis of the tensor, whether it is one of them.
+    """
+
+    def __init__(self, builder: Builder, axes: Sequence[HostInteger], rank: int) -> None:
+        """Add checks that the axes, which may count from the end, are distinct and within the rank."""
+        if len(axes) > rank:
+            raise builder.fail(f"{len(axes)} axes of a tensor of rank {rank}")
+        self.builder, self.rank = builder, rank
+        self.axes = [(axis < 0).where(axis + rank, axis) for axis in axes]
+        for axis in self.axes:
+            ((axis >= 0) & (axis < rank)).require(f"an axis is not from {-rank} to {rank - 1}")
+        self.is_chosen = [self._is_chosen(d) for d in range(rank)]
+        if len(axes) > 1:
+            self._count_before(rank).is_equal(len(axes)).require("axes name an axis twice")
+
+    def _is_chosen(self, d: int) -> HostCondition:
+        """Return whether axis `d` is one of the chosen axes."""
+        chosen, *others = (axis.is_equal(d) for axis in self.axes)
+        for other in others:
+            chosen = chosen | other
+        return chosen
+
+    def _count_before(self, d: int) -> HostInteger:
+        """Return how many of the axes before axis d are chosen."""
+        count = HostInteger.of(self.builder, 0)
+        for is_chosen in self.is_chosen[:d]:
+            count = count + is_chosen.where(1, 0)
+        return count
+
+    def scattered(self, values: Sequence[Integer], defaults: Sequence[Integer]) -> list[HostInteger]:
+        """Return for each axis of the tensor the value that is given for it, or the default."""
+        scattered = []
+        for d, default in enumerate(defaults):
+            entry = HostInteger.of(self.builder, default)
+            for axis, value in zip(self.axes, values, strict=True):
+                entry = axis.is_equal(d).where(value, entry)
+            scattered.append(entry)
+        return scattered
+
+    def replaced(self, sizes: Sequence[Size], size: Integer) -> list[Size]:
+        """Return a shape in which the chosen axes have another size."""
+        return [is_chosen.where(size, n).size() for is_chosen, n in zip(self.is_chosen, sizes, strict=True)]
+
+    def chosen(self, values: Sequence[Integer]) -> list[HostInteger]:
+        """Return from one value for each axis of the tensor those of the chosen axes, in the order of the axes."""
+        return [_selected(self.builder, axis, values) for axis in self.axes]
+
+    def others(self, values: Sequence[Integer]) -> list[HostInteger]:
+        """Return from one value for each axis of the tensor those of the axes that are not chosen."""
+        others = []
+        for n in range(self.rank - len(self.axes)):
+            # The n-th other axis is the first of axes n, n + 1, ... that is not chosen and has n others before it.
+            last = n + len(self.axes)
+            value = HostInteger.of(self.builder, values[last])
+            for d in reversed(range(n, last)):
+                is_other = self.is_chosen[d].where(1, 0).is_equal(0)
+                value = (is_other & self._count_before(d).is_equal(d - n)).where(values[d], value)
+            others.append(value)
+        return others
+
+    def inserted(self, sizes: Sequence[Size]) -> list[Size]:
+        """Return the shape with size 1 at the chosen axes and, in order, the given sizes at the others."""
+        result: list[Size] = []
+        for d, is_chosen in enumerate(self.is_chosen):
+            if sizes:
+                n = _selected(self.builder, (d - self._count_before(d)).min(len(sizes) - 1), sizes)
+                result.append(is_chosen.where(1, n).size())
+            else:
+                result.append(1)
+        return result
+
+
+def _selected(builder: Builder, index: HostInteger, values: Sequence[Integer]) -> HostInteger:
+    """Return the value at a computed index."""
+    selected = HostInteger.of(builder, values[0])
+    for n, value in enumerate(values[1:], 1):
+        selected = index.is_equal(n).where(value, selected)
+    return selected
+
+
+def chosen_last(builder: Builder, x: Tensor, axes: ChosenAxes) -> Tensor:
+    """Transpose x so that the chosen axes are last, in their order, after the others in theirs."""
+    flat = shapes.reshape(builder, x, [product_of_sizes(x.shape)])
+    strides = [product_of_sizes(x.shape[d + 1 :]) for d in range(x.rank)]
+    sizes = [n.size() for n in (*axes.others(x.shape), *axes.chosen(x.shape))]
+    steps = [n.value for n in (*axes.others(strides), *axes.chosen(strides))]
+
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        position = coords.index_constant(0)
+        for d, step in enumerate(steps):
+            position = coords.plus(position, coords.times(coords.index(d), step))
+        return [position]
+
+    return elements_at(builder, flat, tuple(sizes), coordinates)
+
+
+def as_rows(builder: Builder, x: Tensor, axis: ChosenAxes) -> Tensor:
+    """Reshape x to three axes: the axes before the single chosen axis merged, that axis, the axes after it merged."""
+    (chosen,) = axis.axes
+    before = product(builder, ((chosen > d).where(n, 1) for d, n in enumerate(x.shape)))
+    after = product(builder, ((chosen < d).where(n, 1) for d, n in enumerate(x.shape)))
+    (size,) = axis.chosen(x.shape)
+    return shapes.reshape(builder, x, [n.size() for n in (before, size, after)])

@@ -1,0 +1,77 @@
+"""Images of columns: the sum of windows at their positions in an image (col2im)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, tensor
+from xdsl.ir import SSAValue
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL
+from pydispatch.graph.sizes import Size, is_static, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import convolutions, elementwise, normalization, reductions
+from pydispatch.operations.convolutions import Window
+from pydispatch.operations.indexing import CoordinateBuilder
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
+
+
+def image_of_columns(
+    builder: Builder, x: Tensor, sizes: Sequence[Size], kernel: Sequence[Size], window: Window
+) -> Tensor:
+    """Return images [n, channels, sizes...] in which each element is the sum of the window elements at its position.
+
+    Args:
+        builder: The builder.
+        x: Windows as columns, [n, channels * elements of the kernel, windows].
+        sizes: Spatial sizes of the images.
+        kernel: Size of a window along each axis.
+        window: Strides, padding and dilations of the windows.
+    """
+    counts = convolutions.window_sizes(builder, tuple(sizes), kernel, window)
+    for count in counts:
+        builder.require_positive(count, "a window is larger than the padded image")
+    area = product(kernel)
+    if x.rank != 3 or (is_static([x.shape[1], area]) and x.shape[1] % area):
+        raise builder.fail(f"{x} is not [n, channels * {area}, windows], as windows of {list(kernel)} elements need")
+    builder.require_equal(x.shape[2], product(counts), f"{x} has {{a}} windows; the image has {{b}}")
+    rank, channels = len(kernel), x.shape[1] // area
+    builder.require_equal(x.shape[1], channels * area, f"{x} has {{a}} rows, which is not {{b}}, a multiple of {area}")
+    area_value = builder.index(area)
+    kernel_values, count_values, strides, lows, dilations = (
+        [builder.index(n) for n in sizes] for sizes in (kernel, counts, window.strides, window.low, window.dilations)
+    )
+    source = builder.value(x)
+
+    def element(scalars: Scalars) -> Scalar:
+        """Return what element k of the window that has the position at its element k adds to it, or 0."""
+        coords = CoordinateBuilder(scalars.block, [])
+        zero, remaining = coords.index_constant(0), coords.index(2 + rank)
+        row = coords.plus(coords.times(coords.index(1), area_value), remaining)
+        is_inside: SSAValue | None = None
+        column, stride = zero, coords.index_constant(1)
+        for d in reversed(range(rank)):
+            offset = coords.add_op(arith.RemSIOp(remaining, kernel_values[d]))
+            remaining = coords.add_op(arith.DivSIOp(remaining, kernel_values[d]))
+            begin = coords.minus(coords.plus(coords.index(2 + d), lows[d]), coords.times(offset, dilations[d]))
+            window_index = coords.add_op(arith.DivSIOp(begin, strides[d]))
+            for holds in (
+                arith.CmpiOp(begin, zero, "sge"),
+                arith.CmpiOp(coords.times(window_index, strides[d]), begin, "eq"),
+                arith.CmpiOp(window_index, count_values[d], "slt"),
+            ):
+                condition = coords.add_op(holds)
+                is_inside = condition if is_inside is None else coords.add_op(arith.AndIOp(is_inside, condition))
+            last = coords.minus(count_values[d], coords.index_constant(1))
+            column = coords.plus(column, coords.times(coords.clamped(window_index, last), stride))
+            stride = coords.times(stride, count_values[d])
+        assert is_inside is not None
+        taken = coords.add_op(tensor.ExtractOp(source, [coords.index(0), row, column], x.dtype.element))
+        return coords.select(Scalar(BOOL, (is_inside,)), Scalar(x.dtype, (taken,)), coords.const(0, x.dtype))
+
+    shape = (x.shape[0], channels, *sizes, area)
+    (terms,) = elementwise.apply_several(builder, element, shape=shape)
+    wide = elementwise.convert(builder, terms, normalization.wide(x.dtype))
+    return elementwise.convert(builder, reductions.reduce(builder, "add", wide, [2 + rank]), x.dtype)

@@ -1,0 +1,297 @@
+"""Branches and loops. Their bodies are Python functions that emit operations and return tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, builtin, scf, tensor
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Expr, Shape, Size, SizeSymbol, Term, symbol
+from pydispatch.graph.values import Tensor, tensor_type
+from pydispatch.operations.indexing import insert_slice
+from pydispatch.operations.shapes import element, expand_dims
+
+Tensors = Sequence[Tensor]
+Branch = Callable[[], Tensors]
+Row = tuple[DType, Shape]
+
+Form = tuple[DType, tuple[Size | None, ...]]
+"""Type of a tensor that a region yields; None is a size that differs between runs of the region."""
+
+
+# -- branches
+
+
+def if_(
+    builder: Builder, condition: Tensor, then: Branch, otherwise: Branch, remedy: str | None = None
+) -> list[Tensor]:
+    """Add a branch on a condition, and return its results.
+
+    A constant condition selects a branch at compile time. The branches must return tensors of equal dtypes and ranks; a
+    size that differs between them is read from the result.
+
+    Args:
+        builder: The builder.
+        condition: A single bool.
+        then: Emits the branch for true.
+        otherwise: Emits the branch for false.
+        remedy: Note of the error if the types differ.
+    """
+    if condition.numbers is not None:
+        return list(then() if condition.numbers.reshape(-1)[0] else otherwise())
+    chosen = _truth(builder, condition)
+    (on_true, on_false), forms = _branches(builder, [then, otherwise], remedy)
+    return _wrap_values(builder, builder.add(scf.IfOp(chosen, _types(forms), on_true, on_false)).results, forms)
+
+
+def _truth(builder: Builder, condition: Tensor) -> SSAValue:
+    """Return a condition as an SSA value. Raise CompileError if it is no single bool."""
+    if not condition.dtype.is_bool or any(n != 1 for n in condition.shape if not isinstance(n, Expr)):
+        raise builder.fail(f"a condition is {condition}; expected one truth value")
+    return element(builder, condition)
+
+
+def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
+    """Add a branch on an integer, and return its results. A number without a branch selects the last one."""
+    if (known := index.sizes()) is not None and not isinstance(known[0], Expr):
+        branch_index = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
+        return list(branches[branch_index]())
+    if len(branches) == 1:
+        return list(branches[0]())
+    chosen = builder.scalar(index)
+    (*cases, default), forms = _branches(builder, branches)
+    numbers = DenseArrayBase.from_list(builtin.i64, range(len(cases)))
+    return _wrap_values(
+        builder, builder.add(scf.IndexSwitchOp(chosen, numbers, default, cases, _types(forms))).results, forms
+    )
+
+
+def _branches(
+    builder: Builder, branches: Sequence[Branch], remedy: str | None = None
+) -> tuple[list[Region], list[Form]]:
+    """Emit branches into regions, and return the regions and the common types of their results."""
+    outside = builder.symbols
+    blocks: list[Block] = []
+    results: list[list[Tensor]] = []
+    for branch in branches:
+        blocks.append(Block())
+        with builder.inside(blocks[-1]):
+            results.append(list(branch()))
+    forms: list[Form] = [(x.dtype, tuple(n if symbols_of(n) <= outside else None for n in x.shape)) for x in results[0]]
+    for other in results[1:]:
+        if not _alike(results[0], other):
+            shown = [", ".join(map(str, tensors)) for tensors in (results[0], other)]
+            raise builder.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}", remedy)
+        forms = _joined(forms, other)
+    for block, tensors in zip(blocks, results, strict=True):
+        with builder.inside(block):
+            block.add_op(scf.YieldOp(*_unwrap_tensors(builder, tensors, forms)))
+    return [Region(block) for block in blocks], forms
+
+
+# -- loops
+
+
+def while_(
+    builder: Builder,
+    first: Tensors,
+    condition: Callable[[list[Tensor]], Tensor],
+    body: Callable[[list[Tensor]], Tensors],
+    *,
+    shapes_vary: bool = False,
+) -> list[Tensor]:
+    """Add a loop whose body replaces tensors as long as a condition on them holds, and return the final tensors.
+
+    dtypes and ranks must not change. With `shapes_vary` an iteration may change sizes; otherwise all shapes are those
+    of `first`.
+    """
+    after, forms = _iteration(builder, first, [], lambda _, tensors: body(tensors), shapes_vary)
+    before = Block(arg_types=_types(forms))
+    with builder.inside(before):
+        holds = _truth(builder, condition(_wrap_values(builder, before.args, forms)))
+        before.add_op(scf.ConditionOp(holds, *before.args))
+    op = builder.add(scf.WhileOp(_unwrap_tensors(builder, first, forms), _types(forms), Region(before), Region(after)))
+    return _wrap_values(builder, op.results, forms)
+
+
+def for_(
+    builder: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], Tensors], *,
+    shapes_vary: bool = False,
+) -> list[Tensor]:  # fmt: skip
+    """Add a loop whose body replaces tensors `count` times, and return the final tensors.
+
+    The body is passed the index of the iteration, from 0. `shapes_vary` is that of `while_`.
+    """
+
+    def iteration(lead: Sequence[SSAValue], tensors: list[Tensor]) -> Tensors:
+        # Symbols are assumed to be at least 1 but the index begins at 0, so the symbol stands for the index plus 1.
+        following = builder.add(arith.AddiOp(lead[0], builder.index(1))).result
+        return body(builder.size_of(following, "i") - 1, tensors)
+
+    block, forms = _iteration(builder, first, [builtin.IndexType()], iteration, shapes_vary)
+    op = builder.add(
+        scf.ForOp(
+            builder.index(0),
+            builder.index(count),
+            builder.index(1),
+            _unwrap_tensors(builder, first, forms),
+            Region(block),
+        )
+    )
+    return _wrap_values(builder, op.results, forms)
+
+
+def scan(
+    builder: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], tuple[Tensors, Tensors]], *,
+    rows: Sequence[Row] | None = None, backwards: bool = False, shapes_vary: bool = False,
+) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+    """Add a loop like `for_` whose body also returns rows, and return the final tensors and the rows stacked along axis
+    0.
+
+    `rows` has the types of the rows if the caller knows them; otherwise the body is emitted once more to determine
+    them. With `backwards` the loop goes from the last row to the first.
+    """
+    if rows is None:
+        rows = rows_of(builder, lambda: body(0, list(first))[1])
+    buffers = [rows_buffer(builder, count, row) for row in rows]
+
+    def iteration(index: Size, tensors: list[Tensor]) -> Tensors:
+        """Run the body on a row, and store the rows that it returns."""
+        row_index = count - 1 - index if backwards else index
+        carried, new = body(row_index, tensors[: len(first)])
+        return [
+            *carried,
+            *(with_row(builder, x, row_index, row) for x, row in zip(tensors[len(first) :], new, strict=True)),
+        ]
+
+    results = for_(builder, count, [*first, *buffers], iteration, shapes_vary=shapes_vary)
+    return results[: len(first)], results[len(first) :]
+
+
+def rows_of(builder: Builder, rows: Branch) -> list[Row]:
+    """Return the types of the rows that an iteration returns, determined by emitting it into a block that
+    is discarded.
+    """
+    outside = builder.symbols
+    with builder.inside(Block()):
+        tensors = list(rows())
+    for x in tensors:
+        if not all(symbols_of(n) <= outside for n in x.shape):
+            raise builder.fail(f"the rows {x} of a loop are stacked, and their sizes are known only when it runs")
+    return [(x.dtype, x.shape) for x in tensors]
+
+
+def rows_buffer(builder: Builder, count: Size, row: Row) -> Tensor:
+    """Return a tensor of `count` rows with undefined elements."""
+    dtype, shape = row
+    size = (count, *shape)
+    return builder.wrap(dtype, size, *(builder.empty(dtype.element, size) for _ in range(_parts(dtype))))
+
+
+def with_row(builder: Builder, x: Tensor, index: Size, row: Tensor) -> Tensor:
+    """Return x with the row at an index, which must be in bounds, replaced."""
+    new_row = builder.as_shape(expand_dims(builder, row, [0]), (1, *x.shape[1:]))
+    return insert_slice(builder, x, new_row, [index, *[0] * row.rank])
+
+
+def _iteration(
+    builder: Builder, first: Tensors, lead: Sequence[Attribute],
+    body: Callable[[Sequence[SSAValue], list[Tensor]], Tensors], shapes_vary: bool,
+) -> tuple[Block, list[Form]]:  # fmt: skip
+    """Emit an iteration into a block, and return it with the types that hold before and after each iteration.
+
+    Sizes that an iteration changes become dynamic, and the iteration is emitted again until no further size changes.
+    """
+    forms: list[Form] = [(x.dtype, x.shape) for x in first]
+    while True:
+        block = Block(arg_types=[*lead, *_types(forms)])
+        with builder.inside(block):
+            results = list(body(block.args[: len(lead)], _wrap_values(builder, block.args[len(lead) :], forms)))
+            if len(results) != len(first):
+                raise builder.fail(f"a loop over {len(first)} value(s) gives {len(results)}")
+            if not _alike(first, results):
+                x, y = next((x, y) for x, y in zip(first, results, strict=True) if not _alike([x], [y]))
+                raise builder.fail(f"a loop begins with {x}, and an iteration gives {y}")
+            if not shapes_vary:
+                results = [builder.as_shape(y, x.shape) for x, y in zip(first, results, strict=True)]
+            joined = _joined(forms, results) if shapes_vary else forms
+            if joined == forms:
+                block.add_op(scf.YieldOp(*_unwrap_tensors(builder, results, forms)))
+                return block, forms
+        forms = joined
+
+
+# -- types of the results of regions
+
+
+def _alike(these: Tensors, those: Tensors) -> bool:
+    """Return whether two lists of tensors have the same dtypes and ranks."""
+    return [(x.dtype, x.rank) for x in these] == [(y.dtype, y.rank) for y in those]
+
+
+def _joined(forms: Sequence[Form], tensors: Tensors) -> list[Form]:
+    """Return the types with each size that differs from that of the tensor made dynamic."""
+    return [(dtype, tuple(n if n is not None and n == m else None for n, m in zip(shape, x.shape, strict=True)))
+            for (dtype, shape), x in zip(forms, tensors, strict=True)]  # fmt: skip
+
+
+def _parts(dtype: DType) -> int:
+    """Return the number of SSA values of an element: 2 for complex types, else 1."""
+    return 2 if dtype.is_complex else 1
+
+
+def _type(form: Form) -> Attribute:
+    """Return the MLIR type of one part of a tensor."""
+    dtype, shape = form
+    return tensor_type(dtype.element, [symbol("?") if n is None else n for n in shape])
+
+
+def _types(forms: Sequence[Form]) -> list[Attribute]:
+    """Return the MLIR types of all parts of tensors."""
+    return [_type(form) for form in forms for _ in range(_parts(form[0]))]
+
+
+def _wrap_values(builder: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
+    """Wrap SSA values of these types as tensors; dynamic sizes are read from the values."""
+    remaining = iter(values)
+    tensors = []
+    for dtype, shape in forms:
+        parts = [next(remaining) for _ in range(_parts(dtype))]
+        sizes = [size_at(builder, parts[0], d) if n is None else n for d, n in enumerate(shape)]
+        tensors.append(builder.wrap(dtype, sizes, *parts))
+    return tensors
+
+
+def _unwrap_tensors(builder: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
+    """Return the SSA values of tensors, cast to these types."""
+    return [
+        cast_to(builder, part, _type(form)) for x, form in zip(tensors, forms, strict=True) for part in builder.parts(x)
+    ]
+
+
+def symbols_of(size: Size) -> set[str]:
+    """Return the names of the symbols in a size."""
+    if not isinstance(size, Expr):
+        return set()
+    names: set[str] = set()
+    for atoms, _ in size.terms:
+        for atom in atoms:
+            if isinstance(atom, SizeSymbol):
+                names.add(atom.name)
+            elif isinstance(atom, Term):
+                names |= symbols_of(atom.a) | symbols_of(atom.b)
+    return names
+
+
+def size_at(builder: Builder, value: SSAValue, axis: int) -> Size:
+    """Return the size of a tensor value along an axis, read at run time."""
+    return builder.size_of(builder.add(tensor.DimOp(value, builder.index(axis))).result)
+
+
+def cast_to(builder: Builder, value: SSAValue, type: Attribute) -> SSAValue:
+    """Cast a tensor value to a type with more or fewer static sizes."""
+    return value if value.type == type else builder.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]

@@ -1,0 +1,246 @@
+"""Convolutions over sliding windows, their transposes, and their gradients by the filter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Expr, Shape, Size, ceil_div, minimum
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.indexing import reverse
+from pydispatch.operations.products import contract
+from pydispatch.operations.shapes import pad, rearranged, reshape, slice_axis, squeeze, transpose
+
+
+@dataclass(frozen=True)
+class Window:
+    """Sliding window of a convolution or pooling: strides, padding and dilations, with one entry per spatial axis."""
+
+    strides: tuple[int, ...]
+    low: tuple[Size, ...]
+    high: tuple[Size, ...]
+    dilations: tuple[int, ...]
+
+    @staticmethod
+    def unit(rank: int) -> Window:
+        """Return a window that moves one step at a time, without padding and dilation."""
+        return Window((1,) * rank, (0,) * rank, (0,) * rank, (1,) * rank)
+
+
+def window_sizes(builder: Builder, x: Shape, kernel: Sequence[Size], window: Window, ceil: bool = False) -> Shape:
+    """Return the number of windows that fit into each spatial axis of `x`.
+
+    With `ceil`, the last window may end after the padding, but it begins within the elements or the padding before
+    them.
+    """
+    counts: list[Size] = []
+    for d, (n, k) in enumerate(zip(x, kernel, strict=True)):
+        extent = (k - 1) * window.dilations[d] + 1
+        room = n + window.low[d] + window.high[d] - extent
+        if not isinstance(room, Expr) and room < 0:
+            raise builder.fail(
+                f"a window of {extent} does not fit into {n} with padding {window.low[d]} and {window.high[d]}"
+            )
+        step = window.strides[d]
+        counts.append(minimum(ceil_div(room, step), (n + window.low[d] - 1) // step) + 1 if ceil else room // step + 1)
+    return tuple(counts)
+
+
+def convolution(
+    builder: Builder,
+    x: Tensor,
+    w: Tensor,
+    window: Window,
+    *,
+    groups: int = 1,
+    input_dilations: Sequence[int] | None = None,
+    dtype: DType | None = None,
+    channels_last: bool = False,
+) -> Tensor:
+    """Return the convolution of x [n, c, spatial...] by w [f, c / groups, kernel...] as [n, f, spatial...].
+
+    Filters are not flipped, as usual in neural networks. With `input_dilations`, zeros are inserted between the
+    elements of x so that neighbours are that far apart. `channels_last` states that the result will be transposed so
+    that f is last.
+    """
+    spatial = x.rank - 2
+    dtype = dtype or x.dtype
+    if groups == 1 and input_dilations and _skips_zeros(x, w, window, input_dilations):
+        return _upsampled(builder, x, w, window, input_dilations, dtype, channels_last)
+    interior = [0, 0, *(n - 1 for n in input_dilations or [1] * spatial)]
+    x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), 0, interior)
+    inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
+    out = window_sizes(builder, x.shape[2:], w.shape[2:], inside)
+    channels, filters = x.shape[1], w.shape[0]
+    if isinstance(channels, Expr) or isinstance(filters, Expr):
+        raise builder.fail(f"convolution of {x} by {w}: numbers of channels must be known")
+    if channels % groups or filters % groups or w.shape[1] != channels // groups:
+        raise builder.fail(f"convolution of {x} by {w} in {groups} group(s): {channels} channels, {filters} filters of "
+                     f"{w.shape[1]} channels")  # fmt: skip
+    if groups == 1:
+        return _windows(builder, x, w, inside, out, dtype)
+    channels_per_group, filters_per_group = channels // groups, filters // groups
+    xs = reshape(builder, x, [x.shape[0], groups, channels_per_group, *x.shape[2:]])
+    ws = reshape(builder, w, [groups, filters_per_group, channels_per_group, *w.shape[2:]])
+    result = _windows(builder, xs, ws, inside, out, dtype, grouped=True)
+    return reshape(builder, result, [x.shape[0], filters, *out])
+
+
+def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
+    """Return whether `_upsampled` can compute a convolution with input dilations.
+
+    All sizes must be static, strides and dilations 1, and each kernel size a multiple of the factor, so that the
+    inserted zeros meet the same elements of w in all elements of a phase.
+    """
+    known = not any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *window.low, *window.high))
+    has_unit_steps = {*window.strides, *window.dilations} == {1}
+    is_multiple = all(not isinstance(k, Expr) and k % n == 0 for k, n in zip(w.shape[2:], factors, strict=True))
+    return known and has_unit_steps and is_multiple and max(factors) > 1 and 0 not in x.shape and 0 not in w.shape
+
+
+def _upsampled(
+    builder: Builder, x: Tensor, w: Tensor, window: Window, factors: Sequence[int], dtype: DType, channels_last: bool
+) -> Tensor:
+    """Return the convolution of x with `factors` - 1 zeros between its elements, without the products with these zeros.
+
+    Along an axis with factor s, padding L before it and kernel w, result o is phase r of group u, where s u + r = o + s
+    - 1 - L. It is the sum over p of x[u + p] w[s p + s - 1 - r]. One contraction computes all phases of all groups; a
+    reshape interleaves them.
+    """
+    spatial = x.rank - 2
+    n, f, c = x.shape[0], w.shape[0], x.shape[1]
+    starts, groups, low, high, out = [], [], [0, 0], [0, 0], []
+    for axis, s in enumerate(factors):
+        size, k, before, after = x.shape[2 + axis], w.shape[2 + axis], window.low[axis], window.high[axis]
+        assert isinstance(size, int) and isinstance(k, int) and isinstance(before, int) and isinstance(after, int)
+        out.append((size - 1) * s + 1 + before + after - k + 1)
+        first, last = (s - 1 - before) // s, (out[-1] + s - 2 - before) // s
+        starts.append((s - 1 - before) % s)
+        groups.append(last - first + 1)
+        low.append(-first)
+        high.append(last + k // s - size)
+    x = pad(builder, x, low, high)
+    steps = [k // s for k, s in zip(w.shape[2:], factors, strict=True)]
+    d = AffineExpr.dimension
+    # The loops are n, groups..., phases..., f, c, steps... The filters are first rearranged to the order of the loops
+    # that read them.
+    g, r, step = (range(base, base + spatial) for base in (1, 1 + spatial, 3 + 2 * spatial))
+    at_f, at_c, count = 1 + 2 * spatial, 2 + 2 * spatial, 3 + 3 * spatial
+    order = [*r, *step, at_c, at_f] if channels_last else [*r, at_f, at_c, *step]
+    taps = [d(order.index(step[i])) * s + (s - 1) - d(order.index(r[i])) for i, s in enumerate(factors)]
+    loops = [n, *groups, *factors, f, c, *steps]
+    source = AffineMap(len(order), 0, (d(order.index(at_f)), d(order.index(at_c)), *taps))
+    w = rearranged(builder, w, tuple(loops[i] for i in order), source)
+    interleaved = [i for pair in zip(g, r, strict=True) for i in pair]
+    result = [0, *interleaved, at_f] if channels_last else [0, at_f, *interleaved]
+    convolved = contract(
+        builder, x, w, AffineMap(count, 0, (d(0), d(at_c), *(d(g[i]) + d(step[i]) for i in range(spatial)))),
+        AffineMap(count, 0, tuple(d(i) for i in order)), AffineMap(count, 0, tuple(d(i) for i in result)),
+        tuple(loops[i] for i in result), [i < at_c for i in range(count)], dtype,
+    )  # fmt: skip
+    whole = [groups[i] * s for i, s in enumerate(factors)]
+    lead = 1 if channels_last else 2
+    convolved = reshape(builder, convolved, [n, *whole, f] if channels_last else [n, f, *whole])
+    for axis, start in enumerate(starts):
+        convolved = slice_axis(builder, convolved, lead + axis, start, start + out[axis])
+    return transpose(builder, convolved, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else convolved
+
+
+def _windows(
+    builder: Builder, x: Tensor, w: Tensor, window: Window, out: Shape, dtype: DType, grouped: bool = False
+) -> Tensor:
+    """Return the products of filters with sliding windows.
+
+    The loops are n, (g,) f, out..., c, kernel... With `grouped`, the second axis of x and the first axis of w are
+    groups.
+    """
+    spatial = len(out)
+    if grouped and w.shape[2] == 1:  # depthwise: a single channel per group needs no loop
+        x, w = squeeze(builder, x, [2]), squeeze(builder, w, [2])
+    is_depthwise = grouped and x.rank == spatial + 2
+    g = 1 if grouped else 0
+    first = 2 + g
+    count = first + spatial + (0 if is_depthwise else 1) + spatial
+    d = AffineExpr.dimension
+    channel = [] if is_depthwise else [d(first + spatial)]
+    kernel = [d(count - spatial + n) for n in range(spatial)]
+    positions = [d(first + n) * window.strides[n] + kernel[n] * window.dilations[n] for n in range(spatial)]
+    group = [d(1)] if grouped else []
+    x_map = AffineMap(count, 0, (d(0), *group, *channel, *positions))
+    w_map = AffineMap(count, 0, (*group, d(1 + g), *channel, *kernel))
+    out_map = AffineMap(count, 0, tuple(d(n) for n in range(first + spatial)))
+    lead = (x.shape[0], x.shape[1], w.shape[1]) if grouped else (x.shape[0], w.shape[0])
+    return contract(builder, x, w, x_map, w_map, out_map, (*lead, *out),
+                    [n < first + spatial for n in range(count)], dtype)  # fmt: skip
+
+
+def transposed_convolution(
+    builder: Builder,
+    x: Tensor,
+    w: Tensor,
+    window: Window,
+    *,
+    groups: int = 1,
+    output_padding: Sequence[Size] | None = None,
+    dtype: DType | None = None,
+) -> Tensor:
+    """Return the gradient of a convolution by its input: x [n, c, ...] by w [c, f / groups, kernel...] as [n, f, ...].
+
+    It is a convolution of x, dilated by the strides, by the flipped filters. `output_padding` appends elements to the
+    result.
+    """
+    spatial = x.rank - 2
+    extra = output_padding or [0] * spatial
+    channels, filters_per_group = w.shape[0], w.shape[1]
+    if isinstance(channels, Expr) or isinstance(filters_per_group, Expr) or channels % groups:
+        raise builder.fail(f"transposed convolution of {x} by {w} in {groups} group(s)")
+    ws = reshape(builder, w, [groups, channels // groups, *w.shape[1:]])
+    ws = transpose(builder, ws, [0, 2, 1, *range(3, ws.rank)])
+    ws = reverse(
+        builder,
+        reshape(builder, ws, [groups * filters_per_group, channels // groups, *w.shape[2:]]),
+        range(2, 2 + spatial),
+    )
+    spans = [(k - 1) * step for k, step in zip(w.shape[2:], window.dilations, strict=True)]
+    low = tuple(r - n for r, n in zip(spans, window.low, strict=True))
+    high = tuple(r - n + e for r, n, e in zip(spans, window.high, extra, strict=True))
+    forward = Window((1,) * spatial, low, high, window.dilations)
+    return convolution(builder, x, ws, forward, groups=groups, input_dilations=window.strides, dtype=dtype)
+
+
+def filter_gradient(
+    builder: Builder, x: Tensor, grad: Tensor, kernel: Sequence[Size], window: Window, *, groups: int = 1,
+    dtype: DType | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the gradient of the filters [f, c / groups, kernel...] of `convolution`.
+
+    x [n, c, spatial...] is the operand of the convolution, grad [n, f, spatial...] the gradient of its result. The
+    gradient is a convolution of x by grad with channels and batch exchanged, and strides and dilations exchanged.
+    """
+    spatial = x.rank - 2
+    n, c, f = x.shape[0], x.shape[1], grad.shape[1]
+    if isinstance(c, Expr) or isinstance(f, Expr) or c % groups or f % groups:
+        raise builder.fail(f"gradient of the filters of {x} in {groups} group(s): numbers of channels must be known")
+    x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), 0, [0] * x.rank)
+    inside = Window(window.dilations, (0,) * spatial, (0,) * spatial, window.strides)
+    rest, dtype = range(2, x.rank), dtype or x.dtype
+    if groups == 1:
+        images, filters = (transpose(builder, operand, [1, 0, *rest]) for operand in (x, grad))
+        return transpose(builder, _windows(builder, images, filters, inside, tuple(kernel), dtype), [1, 0, *rest])
+    channels_per_group, filters_per_group = c // groups, f // groups
+    images = transpose(
+        builder, reshape(builder, x, [n, groups, channels_per_group, *x.shape[2:]]), [2, 1, 0, *range(3, x.rank + 1)]
+    )
+    filters = transpose(
+        builder,
+        reshape(builder, grad, [n, groups, filters_per_group, *grad.shape[2:]]),
+        [1, 2, 0, *range(3, x.rank + 1)],
+    )
+    result = _windows(builder, images, filters, inside, tuple(kernel), dtype, grouped=True)
+    return reshape(
+        builder, transpose(builder, result, [1, 2, 0, *range(3, x.rank + 1)]), [f, channels_per_group, *kernel]
+    )

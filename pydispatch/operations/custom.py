@@ -1,0 +1,196 @@
+"""Calls of kernels that the user supplies."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
+from xdsl.ir import SSAValue
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, I64, DType, UnknownTypeError, dtype_named
+from pydispatch.graph.sizes import Expr, Shape, Size, SizeSymbol, product
+from pydispatch.graph.values import Tensor, tensor_type
+from pydispatch.ir.dialects.pyd.custom import CustomOp
+from pydispatch.operations.shapes import element
+from pydispatch.patterns.kernels import CustomOperation
+from pydispatch.patterns.types import TensorType
+
+ASSUMED = "pyd.assumed"
+"""Attribute of a custom operation whose result types are assumed, because nothing states them."""
+
+Number = bool | int | float | Tensor
+"""Value of a numeric attribute. A constant tensor of rank 0 also states the type."""
+
+
+def custom_call(
+    builder: Builder, name: str, operands: Sequence[Tensor], results: Sequence[tuple[DType, Shape]],
+    attributes: Mapping[str, Number] | None = None, names: Sequence[str] | None = None, float_dtype: DType = F32,
+    other_names: Sequence[str] = (), is_assumed: bool = False,
+) -> list[Tensor]:  # fmt: skip
+    """Add a call of the user's kernel `name`, which `compile(..., kernels={name: ...})` supplies, and return its
+    results.
+
+    A kernel may have parameters for each tensor (`names`, else in0, in1, ...), each numeric attribute, the results
+    (out, or out0, out1, ...), each dynamic size (its symbol, else in0_size1), and `count`, the number of elements of
+    the first result.
+
+    Args:
+        builder: The builder.
+        name: Name of the custom operation.
+        operands: The operands.
+        results: Types of the results.
+        attributes: Numeric attributes by name; a float is passed as `float_dtype`, an integer as i64.
+        names: Names of the operands for the kernel.
+        float_dtype: Type of float attributes.
+        other_names: What the model calls each operand, then each result; kernels may use these names too.
+        is_assumed: Whether the types of the results are assumed.
+    """
+    tensors = list(names) if names is not None else [f"in{i}" for i in range(len(operands))]
+    known: dict[Size, str] = {}
+    shapes = []
+    for tensor, t in zip(tensors, operands, strict=True):
+        shapes.append([_size_name(known, n, f"{tensor}_size{axis}") for axis, n in enumerate(t.shape)])
+    values: list[tuple[str, SSAValue]] = [
+        (tensor, part)
+        for tensor, t in zip(tensors, operands, strict=True)
+        for part in (builder.parts(t) if not t.dtype.is_complex else _no_complex(builder, name, t))
+    ]
+    for key, attribute in (attributes or {}).items():
+        if isinstance(attribute, Tensor):
+            values.append((key, element(builder, attribute)))
+        else:
+            values.append(
+                (key, builder.scalar_constant(attribute, float_dtype if isinstance(attribute, float) else I64))
+            )
+    outputs = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
+    result_shapes: list[list[str]] = []
+    extra: dict[str, Size] = {}
+    for output, (_, shape) in zip(outputs, results, strict=True):
+        result_shapes.append([])
+        for axis, n in enumerate(shape):
+            if isinstance(n, Expr) and n not in known:
+                known[n] = f"{output}_size{axis}"
+                extra[known[n]] = n
+            result_shapes[-1].append(known[n] if isinstance(n, Expr) else str(n))
+    extra["count"] = product(results[0][1]) if results else 0
+    shapes += [[] for _ in attributes or {}] + [[] for _ in extra]
+    values += [(key, builder.index(n)) for key, n in extra.items()]
+    renamed = {key: other for key, other in zip([*tensors, *outputs], other_names, strict=False) if other != key}
+    others = {} if not renamed else {
+        "other_names": ArrayAttr([StringAttr(renamed.get(key, "")) for key in (*(key for key, _ in values), *outputs)])
+    }  # fmt: skip
+    op = CustomOp(
+        operands=[[value for _, value in values]],
+        result_types=[[tensor_type(dtype.element, shape) for dtype, shape in results]],
+        properties={
+            "callee": StringAttr(name), "operand_names": ArrayAttr([StringAttr(key) for key, _ in values]),
+            "shapes": ArrayAttr([ArrayAttr([StringAttr(n) for n in axes]) for axes in (*shapes, *result_shapes)]),
+            **others,
+        },
+    )  # fmt: skip
+    if is_assumed:
+        op.attributes[ASSUMED] = UnitAttr()
+    builder.add(op)
+    return [builder.wrap(dtype, shape, value) for (dtype, shape), value in zip(results, op.results_, strict=True)]
+
+
+def result_types(
+    builder: Builder, kernels: Mapping[str, object], name: str, operands: Sequence[Tensor], names: Sequence[str] = (),
+    other_names: Sequence[str] = (),
+) -> list[tuple[DType, Shape]] | None:  # fmt: skip
+    """Return the result types that the user states for a custom operation; None if the user states none.
+
+    `names` are the operands' names for kernels, else in0, in1, ...; `other_names` those of the model. Raise
+    CompileError for invalid types, and for any exception of the user's function.
+    """
+    custom = kernels.get(name)
+    if not isinstance(custom, CustomOperation):
+        return None
+    keys = [*names] or [f"in{i}" for i in range(len(operands))]
+    known = dict(zip(other_names, operands, strict=False)) | dict(zip(keys, operands, strict=True))
+    try:
+        listed = custom.results(*operands) if callable(custom.results) else custom.results
+        if isinstance(listed, (str, Tensor, TensorType)) or not isinstance(listed, Sequence):
+            raise _WrongType(f"expected a list with a type for each result, got {_shown(listed)}")
+        return [_type_of(result, known) for result in listed]
+    except Exception as error:  # whatever the user's function does
+        shown = ", ".join(f"{key}: {x}" for key, x in zip(keys, operands, strict=True)) or "no operand"
+        is_ours = isinstance(error, (_WrongType, UnknownTypeError))
+        why = str(error) if is_ours else f"{type(error).__name__}: {error}"
+        what = "function for the results" if callable(custom.results) else "list of results"
+        raise builder.fail(
+            f"the {what} of '{name}' failed: {why}",
+            f"it gets {shown}, and gives a list with the type of each result: an operand or its name, "
+            'pydispatch.f32["n", 3], "f32[n, 3]" or (dtype, shape)',
+        ) from error
+
+
+def _shown(value: object) -> str:
+    """Return an invalid result type as text for errors."""
+    return f"the operand {value}" if isinstance(value, Tensor) else repr(value)
+
+
+class _WrongType(Exception):
+    """Error for an invalid result type that the user states; the message gives the reason."""
+
+
+def _type_of(stated: Any, operands: Mapping[str, Tensor]) -> tuple[DType, Shape]:
+    """Return the type that the user states for a result: an operand or its name, "f32[n, 3]", a TensorType, or (dtype,
+    shape).
+    """
+    if isinstance(stated, Tensor):
+        return stated.dtype, stated.shape
+    if isinstance(stated, str):
+        if stated in operands:
+            return operands[stated].dtype, operands[stated].shape
+        parts = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", stated, re.DOTALL)
+        if parts is None:
+            known_operands = ", ".join(operands) or "there is none"
+            raise _WrongType(f"'{stated}' is no operand ({known_operands}), and no type such as f32[n, 3]")
+        sizes = [n.strip() for n in parts[2].split(",")] if parts[2].strip() else []
+        return dtype_named(parts[1]), tuple(_size_of(int(n) if n.isdecimal() else n, operands) for n in sizes)
+    if isinstance(stated, TensorType) and stated.shape is not None:
+        return dtype_named(stated.dtype), tuple(_size_of(n, operands) for n in stated.shape)
+    if not isinstance(stated, (tuple, list)) or len(stated) != 2 or not isinstance(stated[1], (tuple, list)):
+        raise _WrongType(f"{stated!r} is no type of a tensor")
+    return dtype_named(stated[0]), tuple(_size_of(n, operands) for n in stated[1])
+
+
+def _size_of(stated: Any, operands: Mapping[str, Tensor]) -> Size:
+    """Return a size that the user states: a number, a computed size, or the name of an operand's size."""
+    if isinstance(stated, Expr):
+        return stated
+    if isinstance(stated, str):
+        known: dict[str, Size] = {str(n): n for x in operands.values() for n in x.shape if isinstance(n, Expr)}
+        known |= {f"{key}_size{axis}": n for key, x in operands.items() for axis, n in enumerate(x.shape)}
+        if stated not in known:
+            raise _WrongType(f"the size '{stated}' is that of no operand; there are {', '.join(known) or 'none'}")
+        return known[stated]
+    try:
+        size = operator.index(stated)
+    except TypeError:
+        size = -1
+    if isinstance(stated, bool) or size < 0:
+        raise _WrongType(f"a size is a number from 0 or a name, got {stated!r}")
+    return size
+
+
+def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
+    """Return the name of an operand's size for kernels: its symbol, else `fallback`. A static size is its own name."""
+    if not isinstance(n, Expr):
+        return str(n)
+    if n not in known:
+        atoms = n.terms[0][0]
+        is_symbol = len(n.terms) == 1 and n.terms[0][1] == 1 and len(atoms) == 1 and isinstance(atoms[0], SizeSymbol)
+        known[n] = str(atoms[0]) if is_symbol and str(atoms[0]).isidentifier() else fallback
+    return known[n]
+
+
+def _no_complex(builder: Builder, name: str, t: Tensor) -> tuple[SSAValue, ...]:
+    """Raise CompileError for a complex operand."""
+    raise builder.fail(f"custom operation '{name}' of {t}: complex tensors are not passed to kernels",
+                 "pass the real and the imaginary part")  # fmt: skip

@@ -1,0 +1,248 @@
+"""Hessenberg and Schur forms, and eigenvalues of general and of Hermitian matrices, to LAPACK's accuracy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import C64, C128, F32, F64, I64
+from pydispatch.graph.sizes import Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.kernels.kernel import KernelSource
+from pydispatch.operations import (
+    control,
+    factors,
+    gathers,
+    indexing,
+    jacobi,
+    matrices,
+    ordering,
+    products,
+    reductions,
+    shapes,
+)
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.python_kernels import call_kernel
+from pydispatch.operations.scaling import scaled_to_one
+from pydispatch.operations.schur_kernels import complex_schur_kernel, real_schur_kernel, split_pairs_kernel
+from pydispatch.patterns.types import DType
+
+
+def schur(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the Schur form T and the unitary factor Q of x = Q T adjoint(Q).
+
+    x is [..., n, n] of f32, f64 or of complex numbers of these. T is triangular for complex x. For real x it has blocks
+    of two rows with equal diagonal elements for pairs of conjugate eigenvalues, like LAPACK's. Both are NaN for a
+    matrix with an infinity or NaN, and where the QR algorithm does not converge.
+    """
+    a = _square_matrices(builder, "the Schur form", x)
+    t, q, scale = _scaled_schur(builder, a)
+    t = formula(builder, _times, t, scale)
+    return shapes.reshape(builder, t, x.shape), shapes.reshape(builder, q, x.shape)
+
+
+def eigenvalues(builder: Builder, x: Tensor) -> Tensor:
+    """Return the eigenvalues of x [..., n, n] as complex numbers [..., n]; NaN as of `schur`.
+
+    The eigenvalues of a real matrix are real numbers and exactly conjugate pairs, of which the one with the positive
+    imaginary part is first.
+    """
+    a = _square_matrices(builder, "eigenvalues", x)
+    t, _, scale = _scaled_schur(builder, a)
+    return shapes.reshape(builder, formula(builder, _times, _values_of_schur(builder, t), scale), x.shape[:-1])
+
+
+def eigenvalues_of_schur(builder: Builder, t: Tensor) -> Tensor:
+    """Return the eigenvalues of Schur forms [..., n, n], as of `schur`, as complex numbers [..., n]."""
+    values = _values_of_schur(builder, _square_matrices(builder, "eigenvalues", t))
+    return shapes.reshape(builder, values, t.shape[:-1])
+
+
+def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return the eigenvalues of x [..., n, n], the right eigenvectors and, with `left`, the left ones, as columns.
+
+    All are complex; the columns have length 1. A left eigenvector u has adjoint(u) x = value adjoint(u).
+    """
+    a = _square_matrices(builder, "eigenvectors", x)
+    t, q, scale = _scaled_schur(builder, a)
+    values = _values_of_schur(builder, t)
+    if not a.dtype.is_complex:
+        zero = shapes.full(builder, 0.0, a.shape, a.dtype)
+        t, q = _complex_results(builder, split_pairs_kernel(DType(str(a.dtype))), [t, zero, q, zero])
+
+    def vectors(columns: Tensor) -> Tensor:
+        """Return eigenvectors of x from those of its Schur form, with length 1."""
+        columns = products.matmul(builder, q, columns)
+        if not a.dtype.is_complex:  # vectors of real eigenvalues are real
+            columns = formula(
+                builder, lambda v, w: v.real.with_imag(w.imag.is_equal(0.0).where(0.0, v.imag)), columns, values
+            )
+        squares = formula(builder, lambda v: v.real * v.real + v.imag * v.imag, columns)
+        length = formula(builder, lambda v: v.unary("sqrt"), reductions.reduce(builder, "add", squares, [1], True))
+        unit = formula(builder, lambda v, w: (v.real / w).with_imag(v.imag / w), columns, length)
+        return shapes.reshape(builder, unit, x.shape)
+
+    right = vectors(_vectors_of_triangular(builder, t))
+    left_vectors = None
+    if left:
+        # Left vectors of T are right ones of its adjoint, which is triangular after rows and columns are reversed.
+        reversed_adjoint = indexing.reverse(builder, matrices.adjoint(builder, t), [1, 2])
+        left_vectors = vectors(indexing.reverse(builder, _vectors_of_triangular(builder, reversed_adjoint), [1, 2]))
+    return shapes.reshape(builder, formula(builder, _times, values, scale), x.shape[:-1]), right, left_vectors
+
+
+def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues of symmetric or Hermitian matrices in ascending order, and the eigenvectors as columns.
+
+    x is [..., n, n]. Only its lower or upper triangle is read, and only the real parts of the diagonal.
+    """
+    if not x.dtype.is_complex:
+        return jacobi.eigh(builder, x, lower)
+    a = _square_matrices(builder, "eigenvalues", x)
+
+    def hermitian(value: Element, other: Element) -> Element:
+        """Return an element of the triangle that is read, or the conjugate of its mirror image."""
+        i, j = value.position(1, I64), value.position(2, I64)
+        imag = i.is_equal(j).where(0.0, value.imag)
+        return (i >= j if lower else i <= j).where(value.real.with_imag(imag), other)
+
+    t, q, scale = _scaled_schur(builder, formula(builder, hermitian, a, matrices.adjoint(builder, a)))
+    diagonal = shapes.squeeze(builder, formula(builder, lambda v: v.real, matrices.diagonals(builder, t)), [1])
+    values, order = ordering.sort_with_indices(builder, diagonal, 1)
+    order = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [1]), a.shape)
+    vectors = gathers.take_along(builder, q, order, 2)
+    values = ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, [2]))
+    return shapes.reshape(builder, values, x.shape[:-1]), shapes.reshape(builder, vectors, x.shape)
+
+
+def _square_matrices(builder: Builder, what: str, x: Tensor) -> Tensor:
+    """Return square matrices [..., n, n] as [batch, n, n]. Raise CompileError for other operands; `what` names the
+    result.
+    """
+    if x.rank < 2 or x.dtype not in (F32, F64, C64, C128):
+        raise builder.fail(f"{what} of {x}: expected square matrices of f32 or f64, real or complex",
+                           "convert the operand to f32 first")  # fmt: skip
+    n = matrices.order_of(builder, what, x)
+    return shapes.reshape(builder, x, [product(x.shape[:-2]), n, n])
+
+
+def _times(value: Element, scale: Element) -> Element:
+    """Return a real or complex element times a real one."""
+    return (value.real * scale).with_imag(value.imag * scale) if value.dtype.is_complex else value * scale
+
+
+def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the Schur form of a [batch, n, n] divided by a power of two, the factor Q, and the divisors [batch, 1, 1].
+
+    The largest magnitude of the quotient is about 1.
+    """
+    if a.shape[1] == 0:
+        return a, a, shapes.full(builder, 1.0, (a.shape[0], 1, 1), a.dtype.real)
+    sizes = formula(builder, lambda v: v.real.unary("abs").max(v.imag.unary("abs")), a)
+    _, scale = scaled_to_one(builder, sizes, [1, 2])
+    largest = reductions.reduce(builder, "max", sizes, [1, 2], True)
+
+    def quotient(value: Element, scale: Element, largest: Element) -> Element:
+        return _times(value, largest.unary("is_finite").where(1.0 / scale, float("nan")))
+
+    packed, scales = factors.hessenberg(builder, formula(builder, quotient, a, scale, largest))
+    n = a.shape[1]
+    below = shapes.slice_(builder, packed, (0, 1, 0), (a.shape[0], n, n - 1))
+    inner = shapes.pad(builder, factors.of_reflections(builder, below, scales), [0, 1, 1], [0, 0, 0], 0.0)
+
+    def corner(value: Element, largest: Element) -> Element:
+        one = largest.unary("is_finite").where(value.const(1.0), float("nan"))
+        return (value.position(1, I64) + value.position(2, I64)).is_equal(0).where(one, value)
+
+    def without_vectors(value: Element) -> Element:
+        return (value.position(1, I64) > value.position(2, I64) + 1).where(value.const(0.0), value)
+
+    h, q = formula(builder, without_vectors, packed), formula(builder, corner, inner, largest)
+    return *_reduced_by_kernel(builder, _real_parts(builder, h), _real_parts(builder, q)), scale
+
+
+def _reduced_by_kernel(builder: Builder, h: list[Tensor], q: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the Schur form of Hessenberg matrices, and q times the unitary factor. Both are given by their real parts,
+    or by their real and imaginary parts.
+    """
+    dtype = DType(str(h[0].dtype))
+    if len(h) == 1:
+        t, factor = call_kernel(builder, real_schur_kernel(dtype), [*h, *q])
+        return t, factor
+    return _complex_results(builder, complex_schur_kernel(dtype), [*h, *q])
+
+
+def _complex_results(builder: Builder, kernel: KernelSource, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the two complex tensors that a kernel changes, given by their real and imaginary parts."""
+    parts = call_kernel(builder, kernel, operands)
+    first, second = (formula(builder, lambda u, v: u.with_imag(v), *parts[n : n + 2]) for n in (0, 2))
+    return first, second
+
+
+def _real_parts(builder: Builder, x: Tensor) -> list[Tensor]:
+    """Return a real tensor, or the real and the imaginary part of a complex one."""
+    if not x.dtype.is_complex:
+        return [x]
+    return [builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x)]
+
+
+def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
+    """Return the eigenvalues of Schur forms [batch, n, n] as complex numbers [batch, 1, n]."""
+    diagonal = matrices.diagonals(builder, t)
+    if t.dtype.is_complex:
+        return diagonal
+    if t.shape[1] == 0:
+        return formula(builder, lambda v: v.with_imag(v), diagonal)
+    batch, n, _ = t.shape
+    below, above = (matrices.diagonals(builder, shapes.slice_(builder, t, (0, i, 1 - i), (batch, n - 1 + i, n - i)))
+                    for i in (1, 0))  # fmt: skip
+    imag = formula(builder, lambda u, v: u.unary("abs").unary("sqrt") * v.unary("abs").unary("sqrt"), below, above)
+    first, second = (shapes.pad(builder, imag, [0, 0, i], [0, 0, 1 - i], 0.0) for i in (0, 1))
+    return formula(builder, lambda v, u, w: v.with_imag(u - w), diagonal, first, second)
+
+
+def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
+    """Return the right eigenvectors of upper triangular complex matrices [batch, n, n] as columns of any length.
+
+    The largest magnitude in t is about 1. Back substitution computes a row of all vectors at once.
+    """
+    batch, n, _ = t.shape
+    if n == 0:
+        return t
+    values = matrices.diagonals(builder, t)
+    eps = float(np.finfo(t.dtype.real.numpy).eps)
+
+    def row_of_vectors(index: Size, tensors: list[Tensor]) -> list[Tensor]:
+        """Compute row n - 1 - index of all vectors from the rows below it."""
+        (x,) = tensors
+        j = n - 1 - index
+        row = shapes.slice_axis(builder, t, 1, j, j + 1)
+        column = shapes.reshape(builder, row, (batch, n, 1))
+        total = reductions.reduce(builder, "add", ew.binary(builder, "mul", column, x), [1], True)
+        at = builder.constant(np.array(j, object), I64)
+
+        def element(total: Element, pivot: Element, value: Element, at: Element) -> Element:
+            """Return an element of the row: 1 on the diagonal, 0 left of it, and what solves the equation right of
+            it.
+            """
+            difference = pivot - value
+            # Relative to the eigenvalue, like LAPACK: small eigenvalues of a graded matrix are accurate, too.
+            smallest = (value.unary("abs") * eps).max(eps * eps)
+            is_small = difference.unary("abs") < smallest
+            k = total.position(2, I64)
+            solved = -total / is_small.where(smallest.to(total.dtype), difference)
+            return (k > at).where(solved, k.is_equal(at).where(total.const(1.0), total.const(0.0)))
+
+        pivot = shapes.slice_axis(builder, row, 2, j, j + 1)
+        new = formula(builder, element, total, pivot, values, at)
+
+        def stored(old: Element, new: Element, at: Element) -> Element:
+            """Put the new row in its place, and scale each vector so that it does not overflow."""
+            growth = new.unary("abs").max(1.0)
+            chosen = old.position(1, I64).is_equal(at).where(new, old)
+            return (chosen.real / growth).with_imag(chosen.imag / growth)
+
+        return [formula(builder, stored, x, new, at)]
+
+    return control.for_(builder, n, [shapes.full(builder, 0.0, t.shape, t.dtype)], row_of_vectors)[0]

@@ -1,0 +1,214 @@
+"""Elementwise functions of tensors, with NumPy's broadcasting."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL, F32, F64, DType, Kind
+from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, equal, maximum, minimum
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.reals import Scalar, UnsupportedTypeError
+from pydispatch.operations.scalars import Scalars, scalars_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Elements = Scalar | Sequence[Scalar]
+Function = Callable[..., Elements]
+"""Function of elements: function(scalars, one element of each tensor...) -> one element, or several."""
+
+FOLDED = 4096
+"""Maximum number of elements of a constant for which operations are evaluated at compile time."""
+
+
+def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
+    """Return the common shape to which shapes broadcast. Dynamic sizes are assumed to fit."""
+    rank = max((len(s) for s in shapes), default=0)
+    result: list[Size] = []
+    for axis in range(rank):
+        sizes = [s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0]
+        common: Size = 1
+        for n in sizes:
+            if common == 1 or (isinstance(common, Expr) and not isinstance(n, Expr) and n != 1):
+                common = n
+            elif n not in (1, common) and not isinstance(n, Expr):
+                shown = " and ".join(str(list(s)) for s in shapes)
+                raise builder.fail(f"shapes {shown} do not broadcast together: {common} and {n} at axis {axis - rank}")
+        result.append(common)
+    return tuple(result)
+
+
+def broadcast_map(shape: Shape, rank: int) -> AffineMap:
+    """Return the indexing map of an operand that is broadcast to a result of rank `rank`."""
+    first = rank - len(shape)
+    exprs = [AffineExpr.constant(0) if n == 1 else AffineExpr.dimension(first + d) for d, n in enumerate(shape)]
+    return AffineMap(rank, 0, tuple(exprs))
+
+
+def apply(builder: Builder, function: Function, *tensors: Tensor) -> Tensor:
+    """Apply a function to the elements of tensors at each position. The function determines the type of the result."""
+    return apply_several(builder, function, *tensors)[0]
+
+
+def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape: Shape | None = None) -> list[Tensor]:
+    """Apply a function that returns several elements, and return a tensor for each. `shape` is that of the results if
+    there are no operands.
+    """
+    shape = broadcast_shape(builder, *(t.shape for t in tensors), *([shape] if shape is not None else []))
+    rank = len(shape)
+    inputs: list[tuple[SSAValue, AffineMap]] = []
+    for t in tensors:
+        if not _is_inline(t):
+            inputs += [(part, broadcast_map(t.shape, rank)) for part in builder.parts(t)]
+
+    def elements(block: Block, args: Sequence[SSAValue]) -> list[Scalar]:
+        """Apply the function to the arguments of the body, with inlined constants among them."""
+        s = Scalars(block)
+        arguments = iter(scalars_of([t.dtype for t in tensors if not _is_inline(t)], args))
+        operands = [s.const(t.known.reshape(-1)[0].item(), t.dtype) if _is_inline(t) and t.known is not None
+                    else next(arguments) for t in tensors]  # fmt: skip
+        try:
+            results = function(s, *operands)
+        except UnsupportedTypeError as error:
+            raise builder.fail(str(error)) from None
+        return [results] if isinstance(results, Scalar) else list(results)
+
+    block = Block(arg_types=[v.type.element_type for v, _ in inputs])  # type: ignore[attr-defined]
+    scalars = elements(block, block.args)
+    types = [r.dtype for r in scalars]  # these determine the types of the outputs
+    identity = AffineMap.identity(rank)
+    outputs = [(builder.empty(d.element, shape), identity) for d in types for _ in range(2 if d.is_complex else 1)]
+    for output, _ in outputs:
+        block.insert_arg(output.type.element_type, len(block.args))  # type: ignore[attr-defined]
+    parts = [p for r in scalars for p in r.parts]
+    values = iter(builder.generic_of(inputs, outputs, [True] * rank, block, parts))
+    return [builder.wrap(d, shape, *(next(values) for _ in range(2 if d.is_complex else 1))) for d in types]
+
+
+def _is_inline(t: Tensor) -> bool:
+    """Return whether a tensor is a single constant number, which becomes a constant in the body."""
+    return t.numbers is not None and t.numbers.size == 1 and (t.dtype.has_numpy_values and not t.dtype.is_complex)
+
+
+def binary(builder: Builder, name: str, x: Tensor, y: Tensor) -> Tensor:
+    """Apply a function of `scalars.Reals.binary`, by its name, to two tensors."""
+    folded = _folded(builder, name, x, y)
+    return folded if folded is not None else apply(builder, lambda s, u, v: s.binary(name, u, v), x, y)
+
+
+def unary(builder: Builder, name: str, x: Tensor) -> Tensor:
+    """Apply a function of `scalars.Reals.unary`, by its name, to a tensor."""
+    folded = _folded(builder, name, x)
+    return folded if folded is not None else apply(builder, lambda s, u: s.unary(name, u), x)
+
+
+def compare(builder: Builder, order: str, x: Tensor, y: Tensor) -> Tensor:
+    """Compare two tensors by `order`: eq, ne, lt, le, gt or ge. The result is bool."""
+    folded = _folded(builder, order, x, y)
+    return folded if folded is not None else apply(builder, lambda s, u, v: s.compare(order, u, v), x, y)
+
+
+def select(builder: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return x where the condition holds, else y."""
+    if condition.numbers is not None and x.known is not None and y.known is not None:
+        import numpy as np
+
+        return builder.constant(np.where(condition.numbers, x.known, y.known), x.dtype)
+    return apply(builder, lambda s, c, u, v: s.select(c, u, v), condition, x, y)
+
+
+def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """Convert a tensor to another type, as `Reals.convert` does."""
+    if x.dtype == dtype:
+        return x
+    if x.is_symbolic and dtype.is_integer:
+        return Tensor(dtype, x.shape, known=x.known)
+    if x.numbers is not None and x.dtype.has_numpy_values and x.numbers.size <= FOLDED and not x.is_symbolic \
+            and not (x.dtype.is_complex and not dtype.is_complex) and _converts(x.numbers, dtype):  # fmt: skip
+        return builder.constant(x.numbers, dtype)
+    return apply(builder, lambda s, u: s.convert(u, dtype), x)
+
+
+def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
+    """Return whether NumPy's conversion of these numbers equals that of `Reals.convert`."""
+    import numpy as np
+
+    if dtype.kind is Kind.FLOAT and dtype.name not in ("f16", "bf16", "f32", "f64"):
+        return False
+    if numbers.dtype.kind != "f" or dtype.is_float or dtype.is_complex or dtype.is_bool:
+        return True
+    info = np.iinfo(dtype.numpy)
+    return bool(np.all(np.isfinite(numbers)) and np.all(numbers >= info.min) and np.all(numbers <= info.max))
+
+
+def bitcast(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """Reinterpret the bits of each element as another type of the same width."""
+    if x.numbers is not None and x.dtype.numpy.itemsize == dtype.numpy.itemsize and not dtype.is_bool:
+        return Tensor(dtype, x.shape, known=x.numbers.view(dtype.numpy))
+    return apply(builder, lambda s, u: s.bitcast(u, dtype), x)
+
+
+def _floor_div(lhs: Any, rhs: Any) -> Any:
+    """Divide arrays of integers, rounding towards zero. Object arrays contain sizes, which are not negative."""
+    import numpy as np
+
+    if lhs.dtype == object or rhs.dtype == object:
+        return lhs // rhs
+    quotient = np.abs(lhs.astype(np.int64)) // np.abs(rhs.astype(np.int64))
+    return quotient * np.sign(lhs).astype(np.int64) * np.sign(rhs).astype(np.int64)
+
+
+def _fold_table() -> dict[str, Callable[..., Any]]:
+    """Return the NumPy functions that evaluate foldable operations."""
+    import numpy as np
+
+    return {
+        "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _floor_div, "rem": np.fmod,
+        "max": np.maximum, "min": np.minimum, "neg": operator.neg, "abs": np.abs, "sign": np.sign,
+        "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": operator.invert,
+        "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+        "ge": operator.ge,
+    }  # fmt: skip
+
+
+_ON_SIZES = frozenset({"add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", "max", "min", "rem"})
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+
+
+def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
+    """Return the result of an operation on small constants, evaluated at compile time; None if it cannot be folded.
+
+    Integers and bools are folded; f32 and f64 only by operations that give the same result at run time.
+    """
+    import numpy as np
+
+    if any(t.known is None or t.known.size > FOLDED for t in tensors):
+        return None
+    dtype = tensors[0].dtype
+    table = _fold_table()
+    function = table.get(name)
+    folds_floats = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
+    exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and folds_floats)
+    if function is None or not exact or (dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")):
+        return None
+    known = [t.known for t in tensors if t.known is not None]
+    if name in ("div", "rem") and (known[1].dtype == object or not np.all(known[1] != 0)):
+        return None
+    if any(k.dtype == object for k in known):
+        if name not in _ON_SIZES:
+            return None
+        chosen = {"max": maximum, "min": minimum, "rem": lambda x, y: x % y, "eq": equal,
+                  "ne": lambda x, y: not equal(x, y)}.get(name)  # fmt: skip
+        function = np.vectorize(chosen, otypes=[object]) if chosen else function
+    try:
+        with np.errstate(all="ignore"):
+            result = function(*known)
+    except UndecidedError:
+        return None
+    return builder.constant(np.asarray(result), BOOL if name in _COMPARISONS else dtype)

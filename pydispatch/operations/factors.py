@@ -1,0 +1,256 @@
+"""Matrix factorizations in LAPACK's storage: LU with pivots (getrf), QR as Householder reflections (geqrf, orgqr).
+
+Each is a loop over columns whose steps update all matrices of a batch at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I32, I64
+from pydispatch.graph.sizes import Size, maximum, minimum, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.control import for_
+from pydispatch.operations.formulas import Element, formula, formulas
+from pydispatch.operations.gathers import take_along
+from pydispatch.operations.matrices import order_of
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.reductions import argument, reduce
+from pydispatch.operations.shapes import broadcast_to, full, reshape, slice_, slice_axis
+
+
+def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the packed LU factors of x [..., m, n], the pivots, and the position of the first zero pivot.
+
+    U is on and above the diagonal, L below it; L's diagonal is 1. The pivots are the rows that each row was exchanged
+    with, and like the position count from 1; a position of 0 means that no pivot is zero.
+    """
+    a = _matrices(builder, "LU", x)
+    batch, m, n = a.shape
+    count = minimum(m, n)
+
+    def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        """Exchange row j with the row of the largest pivot, and eliminate column j below it."""
+        a, pivots, failed = tensors
+        column, top = slice_axis(builder, a, 2, j, j + 1), slice_axis(builder, a, 1, j, j + 1)
+
+        def length(value: Element) -> Element:
+            """Return the magnitude of an element of the column on or below the diagonal; -1 above it."""
+            size = value.real.unary("abs")
+            if value.dtype.is_complex:
+                size = size + value.imag.unary("abs")
+            return (value.position(1, I64) >= Element(value.s, position)).where(size, -1.0)
+
+        chosen = argument(builder, "max", formula(builder, length, column), 1, keep=True)
+        row = take_along(builder, a, broadcast_to(builder, chosen, (batch, 1, n)), 1)
+        corner, pivot = slice_axis(builder, top, 2, j, j + 1), slice_axis(builder, row, 2, j, j + 1)
+
+        def element(value: Element, left: Element, *others: Element) -> Element:
+            """Return an element after the exchange and the elimination. left: element of its row in column j; above,
+            corner: elements of row j in its column and in column j; best, pivot: the same of the chosen row.
+            """
+            above, best, chosen, corner, pivot = others
+            i, k, at = value.position(1, I64), value.position(2, I64), Element(value.s, position)
+            is_chosen_row = i.is_equal(chosen)
+            value = i.is_equal(at).where(best, is_chosen_row.where(above, value))
+            left = is_chosen_row.where(corner, left)
+            factor = pivot.is_equal(0.0).where(left, left / pivot)
+            eliminated = k.is_equal(at).where(factor, value - factor * best)
+            return ((i > at) & (k >= at)).where(eliminated, value)
+
+        def noted(before: Element, chosen: Element) -> Element:
+            """Record the chosen row, from 1, as the pivot of row j."""
+            return before.position(1, I64).is_equal(Element(before.s, position)).where(chosen.to(I32) + 1, before)
+
+        def first(before: Element, pivot: Element) -> Element:
+            """Return the position of the first zero pivot; the one before stays."""
+            is_first = pivot.is_equal(0.0) & before.is_equal(0)
+            return is_first.where(Element(before.s, position).to(I32) + 1, before)
+
+        return [
+            formula(builder, element, a, column, top, row, chosen, corner, pivot),
+            formula(builder, noted, pivots, reshape(builder, chosen, (batch, 1))),
+            formula(builder, first, failed, reshape(builder, pivot, (batch,))),
+        ]
+
+    numbers = [full(builder, 0, (batch, count), I32), full(builder, 0, (batch,), I32)]
+    factors, pivots, failed = _loop(builder, count, step, [a, *numbers])
+    lead = x.shape[:-2]
+    return reshape(builder, factors, x.shape), reshape(builder, pivots, (*lead, count)), reshape(builder, failed, lead)
+
+
+def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the packed QR factors of x [..., m, n], and the factors of the reflections.
+
+    R is on and above the diagonal; below it are the vectors v of the reflections without their leading 1. A reflection
+    is 1 - factor v adjoint(v).
+    """
+    a = _matrices(builder, "QR", x)
+    batch, m, n = a.shape
+    count = minimum(m, n)
+
+    def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        a, factors = tensors
+        reduced, _, factor = _column_reduced(builder, a, j, j)
+        return [reduced, _with_factor(builder, factors, position, factor)]
+
+    factored, factors = _loop(builder, count, step, [a, full(builder, 0.0, (batch, count), x.dtype)])
+    return reshape(builder, factored, x.shape), reshape(builder, factors, (*x.shape[:-2], count))
+
+
+def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the packed Hessenberg form of x [..., n, n], and the factors [..., n - 1] of the reflections (gehrd).
+
+    H = adjoint(Q) x Q is on and above the first subdiagonal. Below it are the vectors of the reflections whose product
+    is Q, in the format of `qr` for the matrix without its first row.
+    """
+    n = order_of(builder, "the Hessenberg form", x)
+    batch, count = product(x.shape[:-2]), maximum(n - 1, 0)
+    a = reshape(builder, x, (batch, n, n))
+
+    def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        """Reduce column j by a reflection, and apply it from the right too."""
+        a, factors = tensors
+        reduced, vector, factor = _column_reduced(builder, a, j, j + 1)
+        row = reshape(builder, vector, (batch, 1, n))
+        products = reduce(builder, "add", ew.binary(builder, "mul", reduced, row), [2], keep=True)
+        similar = formula(builder, lambda a, v, p, f: a - f * p * v.conj(), reduced, row, products, factor)
+        return [similar, _with_factor(builder, factors, position, factor)]
+
+    reduced, factors = _loop(builder, count, step, [a, full(builder, 0.0, (batch, count), x.dtype)])
+    return reshape(builder, reduced, x.shape), reshape(builder, factors, (*x.shape[:-2], count))
+
+
+def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
+    """Return the first n columns of the product of reflections, in the format of `qr`. x is [..., m, n], factors [...,
+    k].
+    """
+    a = _matrices(builder, "reflections", x)
+    count = factors.shape[-1]
+    factor_rows = reshape(builder, factors, (a.shape[0], 1, count))
+
+    def identity_element(value: Element) -> Element:
+        return value.position(1, I64).is_equal(value.position(2, I64)).where(value.const(1.0), 0.0)
+
+    def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        """Apply the reflector of column count - 1 - index."""
+        j = count - 1 - index
+        position = _position(builder, j)
+        column = slice_axis(builder, a, 2, j, j + 1)
+        vector = formula(builder, lambda v: _leading(position, v), column)
+        return [_reflected(builder, tensors[0], vector, slice_axis(builder, factor_rows, 2, j, j + 1))]
+
+    return reshape(builder, _loop(builder, count, step, [formula(builder, identity_element, a)])[0], x.shape)
+
+
+def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Tensor, Tensor, Tensor]:
+    """Apply the reflection that makes column j of a [batch, m, n] zero below a row.
+
+    Returns:
+        The columns from j on, reflected; the vector is in column j below the row.
+        The vector [batch, m, 1], which is 0 above the row and 1 in it.
+        The factor [batch, 1, 1].
+    """
+    position, diagonal = _position(builder, j), _position(builder, row)
+    column, alpha = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, row, j)
+
+    def below(value: Element, order: str) -> Element:
+        """Return whether an element is below the row (gt), or in or below it (ge)."""
+        return value.position(1, I64).compare(order, Element(value.s, diagonal))
+
+    def size(value: Element) -> Element:
+        largest = value.real.unary("abs").max(value.imag.unary("abs"))
+        return below(value, "ge").where(largest, 0.0)
+
+    # Divided by the largest magnitude, the squares do not underflow.
+    largest = reduce(builder, "max", formula(builder, size, column), [1], keep=True)
+    unit = formula(builder, lambda v: (v > 0.0).where(v, 1.0), largest)
+    column, alpha = (formula(builder, _quotient, v, unit) for v in (column, alpha))
+
+    def square(value: Element) -> Element:
+        length = value.unary("abs")
+        return below(value, "gt").where(length * length, 0.0)
+
+    rest = reduce(builder, "add", formula(builder, square, column), [1], keep=True)
+
+    def reflection(alpha: Element, rest: Element, unit: Element) -> list[Element]:
+        """Return the new element of the diagonal, the factor, and the divisor of the vector."""
+        length = alpha.unary("abs")
+        is_zero = rest.is_equal(0.0) & alpha.imag.is_equal(0.0)
+        beta = -((length * length + rest).unary("sqrt").binary("copysign", alpha.real))
+        whole = beta.to(alpha.dtype)
+        return [
+            is_zero.where(alpha, whole) * unit.to(alpha.dtype),
+            is_zero.where(0.0, (whole - alpha) / whole),
+            is_zero.where(1.0, alpha - whole),
+        ]
+
+    beta, factor, divisor = formulas(builder, reflection, alpha, rest, unit)
+
+    vector = formula(builder, lambda v, by: _leading(diagonal, v / by), column, divisor)
+    reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
+
+    def element(value: Element, new: Element, v: Element, beta: Element) -> Element:
+        k, at = value.position(2, I64), Element(value.s, position)
+        here = below(value, "gt").where(v, below(value, "ge").where(beta, value))
+        return (k > at).where(new, k.is_equal(at).where(here, value))
+
+    return formula(builder, element, a, reflected, vector, beta), vector, factor
+
+
+def _quotient(value: Element, by: Element) -> Element:
+    """Return a real or complex element divided by a real one."""
+    return (value.real / by).with_imag(value.imag / by) if value.dtype.is_complex else value / by
+
+
+def _with_factor(builder: Builder, factors: Tensor, position: Scalar, factor: Tensor) -> Tensor:
+    """Return factors [batch, count] with the one at a position replaced by a factor [batch, 1, 1]."""
+
+    def noted(before: Element, factor: Element) -> Element:
+        return before.position(1, I64).is_equal(Element(before.s, position)).where(factor, before)
+
+    return formula(builder, noted, factors, reshape(builder, factor, (factors.shape[0], 1)))
+
+
+def _matrices(builder: Builder, what: str, x: Tensor) -> Tensor:
+    """Flatten the batch axes of matrices [..., m, n] to [batch, m, n]. Raise CompileError for other operands; `what`
+    names the result.
+    """
+    if x.rank < 2 or not (x.dtype.is_float or x.dtype.is_complex):
+        raise builder.fail(f"{what} of {x}: expected matrices of floats or complex numbers")
+    return reshape(builder, x, [product(x.shape[:-2]), *x.shape[-2:]])
+
+
+def _element(builder: Builder, x: Tensor, i: Size, j: Size) -> Tensor:
+    """Return the element x[:, i, j] as [batch, 1, 1]."""
+    return slice_(builder, x, (0, i, j), (x.shape[0], i + 1, j + 1))
+
+
+def _leading(position: Scalar, value: Element) -> Element:
+    """Return an element of a reflection's vector: 0 before `position`, 1 at it, `value` after it."""
+    i, at = value.position(1, I64), Element(value.s, position)
+    return (i > at).where(value, i.is_equal(at).where(value.const(1.0), 0.0))
+
+
+def _reflected(builder: Builder, a: Tensor, vector: Tensor, factor: Tensor) -> Tensor:
+    """Return (1 - factor v adjoint(v)) a, with v [batch, m, 1] and factor [batch, 1, 1]."""
+    products = reduce(builder, "add", formula(builder, lambda a, v: v.conj() * a, a, vector), [1], keep=True)
+    return formula(builder, lambda a, v, p, f: a - f * v * p, a, vector, products, factor)
+
+
+def _position(builder: Builder, j: Size) -> Scalar:
+    """Return an index as an i64 element that bodies of operations can use."""
+    return Scalar(I64, (builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result,))
+
+
+def _loop(
+    builder: Builder, count: Size, step: Callable[[Size, Scalar, list[Tensor]], list[Tensor]], tensors: list[Tensor]
+) -> list[Tensor]:
+    """Return the tensors after step(j, j as an element, tensors) for each j < count."""
+    return (
+        tensors if count == 0 else for_(builder, count, tensors, lambda j, state: step(j, _position(builder, j), state))
+    )

@@ -1,0 +1,202 @@
+"""Fourier transforms of any length.
+
+A length is decomposed into factors of at most `DIRECT`; along each factor a transform is a product with a matrix
+(Cooley and Tukey). A length without such a factor is a product with its whole matrix while that is small, else a
+convolution by transforms of a power of two (Bluestein). For a dynamic length, the matrix is computed at run time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import C64, C128, I64, DType
+from pydispatch.graph.sizes import Expr, Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import Element, formulas, positions
+from pydispatch.operations.indexing import reverse
+from pydispatch.operations.products import contract
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.reductions import size_as
+from pydispatch.operations.scalars import Scalars
+from pydispatch.operations.shapes import axis_of, concat, full, pad, reshape, slice_axis, transpose
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DIRECT = 64
+"""Largest factor. Products with larger matrices cost more than another pass over memory."""
+DIRECT_PRIME = 256
+"""Longest transform without a factor that is one product with its matrix; longer ones use Bluestein's algorithm."""
+
+
+def fft(builder: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> Tensor:
+    """Return numpy.fft.fft, or ifft if `inverse`, along one axis. x is complex, or f32 or f64; the result
+    is complex.
+    """
+    transform = waves(builder, x, axis, 1 if inverse else -1)
+    n = transform.shape[axis]
+    if not inverse or n in (0, 1):
+        return transform
+    factor = ew.binary(
+        builder, "div", full(builder, 1.0, (), transform.dtype.real), size_as(builder, n, transform.dtype.real)
+    )
+    return ew.apply(builder, _scaled, transform, factor)
+
+
+def waves(builder: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
+    """Return the sums over j of x[..., j, ...] exp(sign 2 pi i j k / n), for each k below the size n of an axis."""
+    axis = axis_of(builder, axis, x.rank)
+    if not x.dtype.is_complex and x.dtype.name not in ("f32", "f64"):
+        raise builder.fail(f"a Fourier transform of {x}: elements are f32, f64, c64 or c128")
+    order = [*(d for d in range(x.rank) if d != axis), axis]
+    moved = transpose(builder, x, order)
+    rows = reshape(builder, moved, [product(moved.shape[:-1]), moved.shape[-1]])
+    sums = reshape(builder, _transform(builder, rows, x.shape[axis], sign), moved.shape)
+    return transpose(builder, sums, [order.index(d) for d in range(x.rank)])
+
+
+def rfft(builder: Builder, x: Tensor, axis: int = -1) -> Tensor:
+    """Return numpy.fft.rfft along one axis: the first n // 2 + 1 elements of the transform of n real floats."""
+    axis = axis_of(builder, axis, x.rank)
+    return slice_axis(builder, fft(builder, x, axis), axis, 0, x.shape[axis] // 2 + 1)
+
+
+def irfft(builder: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
+    """Return numpy.fft.irfft along one axis: n real floats, of whose transform x has the first n // 2 + 1 elements."""
+    axis = axis_of(builder, axis, x.rank)
+    if x.shape[axis] != n // 2 + 1 and not isinstance(x.shape[axis], Expr) and not isinstance(n, Expr):
+        raise builder.fail(f"{n} real elements along axis {axis} of {x} need {n // 2 + 1} elements of a transform")
+    rest = reverse(builder, slice_axis(builder, x, axis, 1, n - n // 2), [axis])
+    whole = concat(builder, [x, ew.apply(builder, lambda s, z: s.conj(z), rest)], axis)
+    return parts_of(builder, fft(builder, whole, axis, inverse=True))[0]
+
+
+def parts_of(builder: Builder, x: Tensor) -> list[Tensor]:
+    """Return the real part, and the imaginary part of a complex tensor, as tensors."""
+    return [builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x)]
+
+
+def complex_of(builder: Builder, real: Tensor, imag: Tensor) -> Tensor:
+    """Return the complex tensor of two f32 or f64 parts."""
+    return builder.wrap(C128 if real.dtype.bits == 64 else C64, real.shape, builder.value(real), builder.value(imag))
+
+
+def _array(numbers: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    """Return numbers as an array of the NumPy type of `dtype`."""
+    import numpy as np
+
+    return np.asarray(numbers).astype(dtype.numpy)
+
+
+def _scaled(scalars: Scalars, z: Scalar, factor: Scalar) -> Scalar:
+    """Return a complex number times a real factor."""
+    return scalars.complex(
+        scalars.binary("mul", scalars.real(z), factor), scalars.binary("mul", scalars.imag(z), factor)
+    )
+
+
+def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
+    """Return the sums over j of x[r, j] exp(sign 2 pi i j k / n), for each row r and each k."""
+    if isinstance(n, Expr):
+        return reshape(
+            builder, _along_blocks(builder, reshape(builder, x, [x.shape[0], n, 1]), n, sign), [x.shape[0], n]
+        )
+    if n <= 1:
+        return x if x.dtype.is_complex else ew.convert(builder, x, C128 if x.dtype.bits == 64 else C64)
+    factor = next((f for f in range(min(n, DIRECT), 1, -1) if n % f == 0), n)
+    if factor == n and n > DIRECT_PRIME:
+        return _bluestein(builder, x, n, sign)
+    rest, rows = n // factor, x.shape[0]
+    blocks = reshape(builder, x, [rows, factor, rest])
+    transformed = _along_blocks(builder, blocks, factor, sign)  # rows, factor, rest
+    if rest == 1:
+        return reshape(builder, transformed, [rows, n])
+    twisted = ew.binary(
+        builder,
+        "mul",
+        transformed,
+        builder.constant(_array(_powers(factor, rest, n, sign), transformed.dtype), transformed.dtype),
+    )
+    inner = _transform(builder, reshape(builder, twisted, [rows * factor, rest]), rest, sign)
+    return reshape(builder, transpose(builder, reshape(builder, inner, [rows, factor, rest]), [0, 2, 1]), [rows, n])
+
+
+def _powers(rows: int, columns: int, n: int, sign: int) -> np.ndarray[Any, Any]:
+    """Return exp(sign 2 pi i j k / n) for j < rows and k < columns."""
+    import numpy as np
+
+    return np.exp(sign * 2j * np.pi * (np.outer(np.arange(rows), np.arange(columns)) % n) / n)
+
+
+def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor, Tensor]:
+    """Return the real and imaginary parts of exp(sign 2 pi i j k / n) for j, k < n; for a dynamic n computed at run
+    time.
+    """
+    if not isinstance(n, Expr):
+        powers = _powers(n, n, n, sign)
+        return builder.constant(_array(powers.real, dtype), dtype), builder.constant(_array(powers.imag, dtype), dtype)
+    products = positions(builder, lambda grid: grid.at(0) * grid.at(1), (n, n))
+
+    def turned(jk: Element, whole: Element) -> list[Element]:
+        """Return cosine and sine of an angle; both are exact where an eighth of a turn divides it."""
+        eighths = jk % whole * 8
+        octant = eighths / whole
+        rest = eighths - octant * whole
+        is_mirrored = (octant % 2).is_equal(1)
+        angle = is_mirrored.where(whole - rest, rest).to(dtype) / whole.to(dtype) * (math.pi / 4)
+        cos, sin = angle.unary("cos"), angle.unary("sin")
+        is_swapped = ((octant + 1) % 4) >= 2
+        cos, sin = is_swapped.where(sin, cos), is_swapped.where(cos, sin)
+        is_left, is_below = (octant >= 2) & (octant <= 5), octant >= 4
+        return [is_left.where(-cos, cos), (is_below if sign > 0 else ~is_below).where(-sin, sin)]
+
+    cos, sin = formulas(builder, turned, products, size_as(builder, n, I64))
+    return cos, sin
+
+
+def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
+    """Return the transforms of x [rows, n, rest] along its second axis, as one product of real matrices.
+
+    Real and imaginary parts are concatenated: (re, im) times the matrix ((c, s), (-s, c)).
+    """
+    cos, sin = _matrix(builder, n, sign, x.dtype.real)
+    matrix = concat(builder, [cos, sin], 1)
+    if x.dtype.is_complex:
+        matrix = concat(builder, [matrix, concat(builder, [ew.unary(builder, "neg", sin), cos], 1)], 0)
+    both = concat(builder, parts_of(builder, x), 1)
+    dims = [AffineExpr.dimension(d) for d in range(4)]
+    row, frequency, rest, summed = dims
+    product_ = contract(
+        builder, both, matrix, AffineMap(4, 0, (row, summed, rest)),
+        AffineMap(4, 0, (summed, frequency)), AffineMap(4, 0, (row, frequency, rest)), (x.shape[0], n * 2, x.shape[2]),
+        [True, True, True, False], x.dtype.real,
+    )  # fmt: skip
+    return complex_of(builder, slice_axis(builder, product_, 1, 0, n), slice_axis(builder, product_, 1, n, n * 2))
+
+
+def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
+    """Return a transform as a convolution, by Bluestein's algorithm.
+
+    Since j k = (j^2 + k^2 - (k - j)^2) / 2, the transform is a convolution with exp(-sign pi i j^2 / n), between
+    products with the inverse of that.
+    """
+    import numpy as np
+
+    positions = np.arange(n)
+    chirp = np.exp(sign * 1j * np.pi * (positions * positions % (2 * n)) / n)
+    m = 1 << (2 * n - 2).bit_length()
+    kernel = np.zeros(m, np.complex128)
+    kernel[:n] = kernel[-np.arange(n)] = chirp.conj()
+    dtype = C128 if x.dtype.bits == 64 else C64
+    x = x if x.dtype.is_complex else ew.convert(builder, x, dtype)
+    factors = builder.constant(_array(chirp, dtype), dtype)
+    high: list[Size] = [0, m - n]
+    padded = pad(builder, ew.binary(builder, "mul", x, factors), [0, 0], high)
+    spectrum = builder.constant(_array(np.fft.fft(kernel) / m, dtype), dtype)
+    convolved = _transform(builder, ew.binary(builder, "mul", _transform(builder, padded, m, -1), spectrum), m, 1)
+    return ew.binary(builder, "mul", slice_axis(builder, convolved, 1, 0, n), factors)

@@ -1,0 +1,204 @@
+"""The gamma function and its relatives, digamma, polygamma and the zeta functions, as formulas of single elements.
+
+The gamma function is by Lanczos (g = 7, 9 terms), the zeta function by Euler and Maclaurin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pydispatch.operations.formulas import Element, widened
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
+
+_LANCZOS = (
+    676.520368121885098567009190444019, -1259.13921672240287047156078755283, 771.3234287776530788486528258894,
+    -176.61502916214059906584551354, 12.507343278686904814458936853, -0.13857109526572011689554707,
+    9.984369578019570859563e-6, 1.50563273514931155834e-7,
+)  # fmt: skip
+_LANCZOS_FIRST = 0.99999999999980993227684700473478
+_LANCZOS_G = 7.0
+
+
+@widened
+def lgamma(x: Element) -> Element:
+    """Return the logarithm of the absolute value of the gamma function."""
+    below = x < 0.5
+    z = below.where(-x, x - 1.0)
+    total = x.const(_LANCZOS_FIRST)
+    for n, c in enumerate(_LANCZOS):
+        total = total + c / (z + (n + 1.0))
+    t = z + (_LANCZOS_G + 0.5)
+    log_t = (z / (_LANCZOS_G + 0.5)).unary("log1p") + math.log(_LANCZOS_G + 0.5)
+    scaled = (z + 0.5 - t / log_t) * log_t
+    above = scaled + 0.5 * math.log(2 * math.pi) + total.unary("log")
+    # For x < 0.5 the reflection formula is used. Its sine is taken of the distance to the nearest integer, which is
+    # exact.
+    size = x.unary("abs")
+    part = size - size.unary("floor")
+    part = (part < 0.5).where(part, 1.0 - part)
+    sine = (part * math.pi).unary("sin").unary("log")
+    finite = sine.unary("is_finite")
+    reflected = finite.where(math.log(math.pi) - sine - above, -sine)
+    result = below.where(reflected, above)
+    return size.is_equal(math.inf).where(math.inf, result)
+
+
+@widened
+def digamma(x: Element) -> Element:
+    """Return the derivative of lgamma."""
+    below = x < 0.5
+    z = below.where(-x, x - 1.0)
+    total, slope = x.const(_LANCZOS_FIRST), x.const(0.0)
+    for n, c in enumerate(_LANCZOS):
+        at = z + (n + 1.0)
+        total = total + c / at
+        slope = slope - c / (at * at)
+    t = z + (_LANCZOS_G + 0.5)
+    log_t = (z / (_LANCZOS_G + 0.5)).unary("log1p") + math.log(_LANCZOS_G + 0.5)
+    above = log_t + slope / total - _LANCZOS_G / t
+    # x + |floor(x + 0.5)| is the signed distance to the nearest integer, whose cotangent is exact.
+    part = x + (x + 0.5).unary("floor").unary("abs")
+    angle = part * math.pi
+    reflected = above - angle.unary("cos") * math.pi / angle.unary("sin")
+    result = below.where(reflected, above)
+    pole = (x <= 0.0) & x.is_equal(x.unary("floor"))
+    return pole.where(math.nan, result)
+
+
+_BERNOULLI = (
+    12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10,
+    -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15, 1.8152105401943546773e17,
+    -7.1661652561756670113e18,
+)  # fmt: skip
+"""(2n)! / B(2n) for n from 1, where B are the Bernoulli numbers: divisors of the terms of the
+Euler-Maclaurin formula."""
+
+
+def _euler_maclaurin(
+    order: Element, q: Element,
+    power: Callable[[Element], Element], integral: Callable[[Element, Element], Element],
+) -> Element:  # fmt: skip
+    """Return the sum of (q + n)^-order over n >= 0, by the Euler-Maclaurin formula after ten explicit terms.
+
+    Args:
+        order: Order of the powers.
+        q: First term's base.
+        power: Returns a^-order.
+        integral: Returns the integral of the power from a to infinity; its second argument is power(a).
+    """
+    total, a = power(q), q
+    for _ in range(9):
+        a = a + 1.0
+        total = total + power(a)
+    a = a + 1.0
+    last = power(a)
+    total = total + integral(a, last) + last * 0.5
+    correction = order.const(1 / _BERNOULLI[-1])
+    for n, divisor in reversed(list(enumerate(_BERNOULLI[:-1]))):
+        ratio = (order + (2.0 * n + 1)) / a * ((order + (2.0 * n + 2)) / a)
+        correction = ratio * correction + 1 / divisor
+    # For a large order the ratios overflow, but then the last power is 0 and so is the correction.
+    return last.is_equal(0.0).where(total, total + last * (order / a) * correction)
+
+
+def _is_even(x: Element) -> Element:
+    """Return whether a whole number is even."""
+    return ((x * 0.5).unary("floor") * 2.0).is_equal(x)
+
+
+def _of_every_q(q: Element, is_even: Element, sum_from: Callable[[Element], Element]) -> Element:
+    """Return the sum of (q + n)^-order for any q and a whole order; inf at the poles.
+
+    For negative q the terms are those of two sums that start in (0, 1], minus the terms from 1 - q on. The two sums are
+    added first: halfway between poles they cancel if the order is odd. `sum_from` returns the sum for a positive q.
+    """
+    size = q.unary("abs")
+    part = size - size.unary("floor")
+    is_below = q < 0.0
+    upper = sum_from(is_below.where(1.0 - part, q))
+    sign = is_even.where(q.const(1.0), -1.0)
+    below = upper + sign * sum_from(part) - sign * sum_from(size + 1.0)
+    total = is_below.where(below, upper)
+    return ((q <= 0.0) & q.is_equal(q.unary("floor"))).where(math.inf, total)
+
+
+def _hurwitz_zeta(x: Element, q: Element) -> Element:
+    """Return the sum of (q + n)^-x over n >= 0.
+
+    It is inf at every pole, and NaN if x < 1 or if a power of a negative number is not real.
+    """
+    minus, less = -x, x - 1.0
+
+    def sum_from(q: Element) -> Element:
+        """Return the sum for a q that is large enough to be summed."""
+        return _euler_maclaurin(x, q, lambda a: a.binary("pow", minus), lambda a, _: a.binary("pow", -less) / less)
+
+    total = _of_every_q(q, _is_even(x), sum_from)
+    is_whole = q.is_equal(q.unary("floor"))
+    is_real = is_whole | x.is_equal(x.unary("floor")) | ~(q < 0.0)
+    total = (is_real & ~(x < 1.0)).where(total, math.nan)
+    return x.is_equal(1.0).where(math.inf, total)
+
+
+hurwitz_zeta = widened(_hurwitz_zeta)
+
+
+@widened
+def zeta(x: Element, q: Element) -> Element:
+    """Return the Hurwitz zeta function as CHLO defines it: NaN at the poles of an x that is not even, except for 1."""
+    is_pole = (q <= 0.0) & q.is_equal(q.unary("floor"))
+    is_signed = ~(_is_even(x) | x.is_equal(1.0))
+    return (is_pole & is_signed).where(math.nan, _hurwitz_zeta(x, q))
+
+
+def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
+    """Return the n-th derivative of digamma, for n >= 1. A pole has the sign of the derivative next to 0."""
+    # n! = scale^(n + 1), so n! / a^(n + 1) is a power of scale / a, which overflows only if the result does.
+    scale = math.exp(math.lgamma(n + 1) / (n + 1))
+
+    def power(a: Element, exponent: int) -> Element:
+        """Return scale / a to the power of a whole exponent."""
+        return 1.0 / _whole_power(a * (1 / scale), exponent)
+
+    def derivative(x: Element) -> Element:
+        """Return the n-th derivative of digamma at x."""
+
+        def sum_from(q: Element) -> Element:
+            """Return the sum for an argument that is large enough to be summed."""
+            order = x.const(n + 1.0)
+            return _euler_maclaurin(order, q, lambda a: power(a, n + 1), lambda a, _: power(a, n) * (scale / n))
+
+        total = _of_every_q(x, x.const(n % 2).is_equal(1.0), sum_from)
+        return total if n % 2 else -total
+
+    return widened(derivative)(scalars, x)
+
+
+def _whole_power(a: Element, exponent: int) -> Element:
+    """Return a^exponent by squaring; the exponent is at least 1."""
+    if exponent == 1:
+        return a
+    half = _whole_power(a * a, exponent // 2)
+    return half * a if exponent % 2 else half
+
+
+def polygamma(scalars: Scalars, n: Scalar, x: Scalar) -> Scalar:
+    """Return the n-th derivative of digamma as CHLO defines it. n is an element with a whole value."""
+
+    def of(function: Callable[..., Scalar], *operands: Element) -> Element:
+        return Element(scalars, function(scalars, *(element.scalar for element in operands)))
+
+    order, q = Element(scalars, n), Element(scalars, x)
+    sign = _modulo(order, 2.0) * 2.0 - 1.0
+    above = order + 1.0
+    result = sign * of(lgamma, above).unary("exp") * of(zeta, above, q)
+    result = order.is_equal(0.0).where(of(digamma, q), result)
+    undefined = (order < 0.0) | ~order.is_equal(order.unary("floor"))
+    return undefined.where(math.nan, result).scalar
+
+
+def _modulo(x: Element, by: float) -> Element:
+    """Return x - floor(x / by) * by."""
+    return x - (x * (1 / by)).unary("floor") * by

@@ -1,0 +1,240 @@
+"""Selection of elements and slices at computed positions.
+
+Except in `gather`, negative positions count from the end, and positions outside of an axis are clamped to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects import arith, tensor
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, Shape, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.elementwise import FOLDED, broadcast_shape
+from pydispatch.operations.indexing import (
+    CoordinateBuilder,
+    clamped_start,
+    elements_at,
+    require_elements,
+    require_slices,
+)
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.shapes import reshape, slice_, slice_axis
+
+# -- with NumPy's indices
+
+
+def _clamped_position(coords: CoordinateBuilder, position: Scalar, n: SSAValue) -> SSAValue:
+    """Return a position, which may count from the end, clamped to an axis of n elements."""
+    at = coords.index_of(position)
+    if not position.dtype.is_unsigned:
+        negative = coords.add_op(arith.CmpiOp(at, coords.index_constant(0), "slt"))
+        at = coords.add_op(arith.SelectOp(negative, coords.plus(at, n), at))
+    return coords.clamped(at, coords.minus(n, coords.index_constant(1)))
+
+
+def _elements(
+    builder: Builder, x: Tensor, shape: Sequence[Size], positions: Mapping[int, Tensor], others: Mapping[int, int]
+) -> Tensor:
+    """Return the tensor of `shape` whose elements are elements of x at computed positions.
+
+    Args:
+        builder: The builder.
+        x: The operand.
+        shape: Shape of the result.
+        positions: For some axes of x, integer tensors that broadcast to `shape`.
+        others: For the other axes of x, the axes of the result that index them.
+    """
+    require_elements(builder, x, positions, tuple(shape))
+    sizes = {d: builder.index(x.shape[d]) for d in positions}
+
+    def written(p: CoordinateBuilder) -> list[SSAValue]:
+        at = dict(zip(positions, p.elements, strict=True))
+        return [_clamped_position(p, at[d], sizes[d]) if d in at else p.index(others[d]) for d in range(x.rank)]
+
+    return elements_at(builder, x, tuple(shape), written, *positions.values())
+
+
+def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """Return numpy.take: the slices of x at the indices along an axis; the axes of the indices replace that axis.
+
+    Constant indices that are out of bounds raise CompileError.
+    """
+    known = indices.numbers
+    n = x.shape[axis]
+    if known is not None and not isinstance(n, Expr) and (known.min(initial=0) < -n or known.max(initial=-n) >= n):
+        raise builder.fail(f"an index in {known.reshape(-1)[:8].tolist()} is not within axis {axis} of {x}")
+    if known is not None and x.known is not None and x.known.size <= FOLDED:
+        return builder.constant(x.known.take(known, axis), x.dtype)
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    if known is not None and known.size == 1 and (known.item() >= 0 or not isinstance(n, Expr)):
+        at = known.item() % n if not isinstance(n, Expr) else known.item()
+        return reshape(builder, slice_axis(builder, x, axis, at, at + 1), shape)
+    trailing_axes = x.rank - axis - 1
+    others = {d: d if d < axis else d + indices.rank - 1 for d in range(x.rank)}
+    return _elements(
+        builder, x, shape, {axis: reshape(builder, indices, [*indices.shape, *[1] * trailing_axes])}, others
+    )
+
+
+def take_along(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """Return numpy.take_along_axis: each index selects an element along one axis; its own position is that along the
+    others.
+    """
+    return _elements(builder, x, indices.shape, {axis: indices}, {d: d for d in range(x.rank)})
+
+
+def take_nd(builder: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
+    """Return the slices of x at the positions in the rows of indices [..., k].
+
+    The first `batch` axes of x and indices correspond. A row has the positions along the next k axes of x.
+    """
+    lead, parts = indices.shape[:-1], columns(builder, indices)
+    first = batch + len(parts)
+    rest = x.shape[first:]
+    positions = {batch + n: reshape(builder, part, [*lead, *[1] * len(rest)]) for n, part in enumerate(parts)}
+    others = {d: d if d < batch else len(lead) + d - first for d in range(x.rank)}
+    return _elements(builder, x, (*lead, *rest), positions, others)
+
+
+def columns(builder: Builder, indices: Tensor) -> list[Tensor]:
+    """Split indices [..., k] into k tensors [...]."""
+    count = indices.shape[-1]
+    if isinstance(count, Expr):
+        raise builder.fail(f"the last size of the indices {indices} must be known")
+    last = indices.rank - 1
+    return [reshape(builder, slice_axis(builder, indices, last, n, n + 1), indices.shape[:-1]) for n in range(count)]
+
+
+def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    """Return NumPy's x[indices] for integer tensors that broadcast together, with None for a whole axis.
+
+    The axes of the indices are at the position of the first indexed axis; if the indexed axes are not adjacent, they
+    are first.
+    """
+    by_axis = {d: i for d, i in enumerate(indices) if i is not None}
+    axes = list(by_axis)
+    if len(axes) == 1:
+        return take(builder, x, by_axis[axes[0]], axes[0])
+    if (folded := _folded(builder, x, indices)) is not None:
+        return folded
+    shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
+    first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    whole_axes = [d for d in range(x.rank) if d not in by_axis]
+    before, after = whole_axes[:first], whole_axes[first:]
+    others = {d: n if n < first else n + len(shape) for n, d in enumerate(whole_axes)}
+    positions = {
+        d: reshape(builder, i, [*[1] * (len(shape) - i.rank), *i.shape, *[1] * len(after)]) for d, i in by_axis.items()
+    }
+    result = (*(x.shape[d] for d in before), *shape, *(x.shape[d] for d in after))
+    return _elements(builder, x, result, positions, others)
+
+
+def _folded(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
+    """Return x[indices], computed at compile time, if x is a small constant and the indices are constant; else None."""
+    if x.known is None or x.known.size > FOLDED or any(i is not None and i.numbers is None for i in indices):
+        return None
+    positions = tuple(slice(None) if i is None else i.numbers for i in indices)
+    try:
+        return builder.constant(np.asarray(x.known[positions]), x.dtype)
+    except IndexError as error:
+        raise builder.fail(f"indices into {x}: {error}") from None
+
+
+# -- slices, with the semantics of StableHLO
+
+
+@dataclass(frozen=True)
+class GatherAxes:
+    """Correspondence between the axes of the operand, indices and result of a gather, as in StableHLO's `gather`.
+
+    Attributes:
+        offset: axes of the result that index into a slice.
+        collapsed, batching: axes of the operand that a slice does not have.
+        index_batching: for each axis in `batching`, the corresponding axis of the indices.
+        indexed: for each coordinate, the axis of the operand that it indexes.
+        vector: axis of the indices that contains the coordinates; the rank of the indices if each index is a single
+            coordinate.
+    """
+
+    offset: tuple[int, ...]
+    collapsed: tuple[int, ...]
+    batching: tuple[int, ...]
+    index_batching: tuple[int, ...]
+    indexed: tuple[int, ...]
+    vector: int
+
+    def batch_of_indices(self, rank: int) -> list[int]:
+        """Return the axes of the indices that count the slices."""
+        return [d for d in range(rank) if d != self.vector]
+
+    def kept(self, rank: int) -> list[int]:
+        """Return the axes of the operand that slices have too."""
+        return [d for d in range(rank) if d not in self.collapsed and d not in self.batching]
+
+
+def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
+    """Return slices of x of given sizes, at the coordinates in `indices`; a slice that exceeds x is moved inside."""
+    batch_shape = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
+    kept = axes.kept(x.rank)
+    rank = len(batch_shape) + len(axes.offset)
+    batch_axes = [d for d in range(rank) if d not in axes.offset]
+    batch_sizes, kept_sizes = iter(batch_shape), iter([sizes[d] for d in kept])
+    shape = tuple(next(kept_sizes) if d in axes.offset else next(batch_sizes) for d in range(rank))
+    require_slices(builder, x, sizes, shape)
+    if not batch_shape and (known := indices.sizes()) is not None:
+        return _slice_at(builder, x, known, axes, sizes, shape)
+    columns = _coordinates(builder, indices, axes, batch_axes, rank)
+    last_start = {d: builder.index(x.shape[d] - sizes[d]) for d in axes.indexed}
+    offset_of = dict(zip(kept, axes.offset, strict=True))
+    sources = builder.parts(x)
+
+    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        """Return an element of the result: that of x at the start of its slice plus its offset in the slice."""
+        p = CoordinateBuilder(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
+        at = {d: p.index(offset_of[d]) if d in offset_of else p.index_constant(0) for d in range(x.rank)}
+        for d, n in zip(axes.batching, axes.index_batching, strict=True):
+            at[d] = p.index(batch_axes[n - (n > axes.vector)])
+        for d, coordinate in zip(axes.indexed, p.elements, strict=True):
+            begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last_start[d])
+            at[d] = p.plus(begin, at[d]) if d in offset_of else begin
+        position = [at[d] for d in range(x.rank)]
+        return [p.add_op(tensor.ExtractOp(source, position, x.dtype.element)) for source in sources]
+
+    identity = AffineMap.identity(rank)
+    outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]
+    return builder.wrap(x.dtype, shape, *builder.generic(columns, outputs, [True] * rank, body))
+
+
+def _slice_at(
+    builder: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
+) -> Tensor:
+    """Return the single slice at constant coordinates."""
+    begins: list[Size] = [0] * x.rank
+    for d, start in zip(axes.indexed, known, strict=True):
+        begins[d] = clamped_start(start, x.shape[d], sizes[d])
+    selected = slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
+    return reshape(builder, selected, shape)
+
+
+def _coordinates(
+    builder: Builder, indices: Tensor, axes: GatherAxes, batch_axes: Sequence[int], rank: int
+) -> list[tuple[SSAValue, AffineMap]]:
+    """Return each coordinate as an operand with its indexing map, for `rank` loops of which `batch_axes` count the
+    slices.
+    """
+    value = builder.value(indices)
+    lead = axes.batch_of_indices(indices.rank)
+    batch_exprs: dict[int, AffineExpr] = {d: AffineExpr.dimension(batch_axes[n]) for n, d in enumerate(lead)}
+    coordinates = []
+    for n in range(len(axes.indexed)):
+        exprs = {**batch_exprs, axes.vector: AffineExpr.constant(n)} if axes.vector < indices.rank else batch_exprs
+        coordinates.append((value, AffineMap(rank, 0, tuple(exprs[d] for d in range(indices.rank)))))
+    return coordinates

@@ -1,0 +1,289 @@
+"""Reads of elements at computed positions, and slices that begin at computed positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IndexType, IntegerAttr, i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL, I64
+from pydispatch.graph.sizes import Expr, Shape, Size, maximum, minimum, product
+from pydispatch.graph.values import Tensor
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
+from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
+from pydispatch.ir.dialects.iree_linalg_ext.indexing import MapStoreOp
+from pydispatch.ir.dialects.util.dialect import GlobalLoadOp
+from pydispatch.operations.elementwise import FOLDED, apply, broadcast_map
+from pydispatch.operations.host_integers import HostInteger
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars, scalars_of
+from pydispatch.operations.shapes import pad, slice_
+
+
+class CoordinateBuilder(Scalars):
+    """Builder of positions, SSA values of type index, in the body of an operation.
+
+    A list of coordinates has one entry per axis. `elements` are the elements of the operation's operands.
+    """
+
+    def __init__(self, block: Block, elements: Sequence[Scalar]) -> None:
+        super().__init__(block)
+        self.elements = elements
+
+    def index(self, axis: int) -> SSAValue:
+        """Return the loop index along an axis: the position of the result's element."""
+        return self.add_op(linalg.IndexOp(axis))
+
+    def index_constant(self, value: int) -> SSAValue:
+        """Return a constant of type index."""
+        return self.add_op(arith.ConstantOp(IntegerAttr(value, IndexType())))
+
+    def plus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Return lhs + rhs."""
+        return self.add_op(arith.AddiOp(lhs, rhs))
+
+    def minus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Return lhs - rhs."""
+        return self.add_op(arith.SubiOp(lhs, rhs))
+
+    def times(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Return lhs * rhs."""
+        return self.add_op(arith.MuliOp(lhs, rhs))
+
+    def clamped(self, a: SSAValue, last: SSAValue) -> SSAValue:
+        """Clamp a position to the range from 0 to `last`."""
+        return self.add_op(arith.MinSIOp(self.add_op(arith.MaxSIOp(a, self.index_constant(0))), last))
+
+
+def elements_at(
+    builder: Builder,
+    x: Tensor,
+    shape: Shape,
+    coordinates: Callable[[CoordinateBuilder], Sequence[SSAValue]],
+    *tensors: Tensor,
+) -> Tensor:
+    """Return the tensor of `shape` whose elements are those of x at `coordinates(builder)`, which must be in bounds.
+
+    The further tensors are broadcast to `shape`; `elements` of the CoordinateBuilder are their elements.
+    """
+    identity = AffineMap.identity(len(shape))
+    inputs = [(part, broadcast_map(t.shape, len(shape))) for t in tensors for part in builder.parts(t)]
+    sources = builder.parts(x)
+    outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]
+
+    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        p = CoordinateBuilder(block, scalars_of([t.dtype for t in tensors], args))
+        at = list(coordinates(p))
+        return [p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources]
+
+    return builder.wrap(x.dtype, shape, *builder.generic(inputs, outputs, [True] * len(shape), body))
+
+
+def reverse(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
+    """Reverse the order of elements along axes."""
+    if x.known is not None and x.known.size <= FOLDED:
+        import numpy as np
+
+        return Tensor(x.dtype, x.shape, known=np.flip(x.known, tuple(axes)))
+    last = {d: builder.index(x.shape[d] - 1) for d in axes}
+
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        return [coords.minus(last[d], coords.index(d)) if d in last else coords.index(d) for d in range(x.rank)]
+
+    return elements_at(builder, x, x.shape, coordinates)
+
+
+# -- checks that positions are valid
+
+
+def require_elements(builder: Builder, x: Tensor, axes: Iterable[int], shape: Shape) -> None:
+    """Add checks that x has elements along axes from which elements are read, unless the result, of shape `shape`, has
+    none.
+    """
+    for axis in axes:
+        builder.require_positive(x.shape[axis], f"axis {axis} of {x} has the size 0: it has no element to read",
+                                 unless_zero=product(shape))  # fmt: skip
+
+
+def require_slices(builder: Builder, x: Tensor, sizes: Sequence[Size], shape: Shape | None = None) -> None:
+    """Add checks that slices of these sizes fit into x, unless the result, of shape `shape`, has no elements."""
+    for axis, (n, size) in enumerate(zip(x.shape, sizes, strict=True)):
+        builder.require_positive(n - size + 1, f"axis {axis} of {x}: a slice of size {size} is larger than the axis",
+                                 unless_zero=1 if shape is None else product(shape))  # fmt: skip
+
+
+def with_an_element(builder: Builder, x: Tensor) -> Tensor:
+    """Return x with one element appended to each axis whose size may be 0.
+
+    Then every axis has a position that can be read, even where the element read is not used.
+    """
+    high = [1 if isinstance(n, Expr) or n == 0 else 0 for n in x.shape]
+    return pad(builder, x, [0] * x.rank, high) if any(high) else x
+
+
+# -- slices at computed positions
+
+
+def clamped_start(start: Size, n: Size, taken: Size) -> Size:
+    """Clamp the start of a slice of `taken` elements so that the slice is within `n` elements."""
+    return minimum(maximum(start, 0), n - taken)
+
+
+def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
+    """Return single integers as sizes if all of them are known; else None."""
+    listed = [s.sizes() for s in starts]
+    return None if any(one is None for one in listed) else [one[0] for one in listed if one is not None]
+
+
+def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
+    """Return the slice of x of given sizes that begins at `starts`, tensors of one integer, clamped so that it fits."""
+    require_slices(builder, x, sizes)
+    if (known := _starts_as_sizes(starts)) is not None:
+        begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
+        return slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
+    last = [builder.index(n - size) for n, size in zip(x.shape, sizes, strict=True)]
+
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        begins = [
+            coords.clamped(coords.index_of(coords.convert(start, I64)), last[d])
+            for d, start in enumerate(coords.elements)
+        ]
+        return [coords.plus(begin, coords.index(d)) for d, begin in enumerate(begins)]
+
+    return elements_at(builder, x, tuple(sizes), coordinates, *starts)
+
+
+def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
+    """Return x with the slice that begins at `starts` replaced by `update`; the starts are clamped so that it fits."""
+    if update.rank == 0:
+        return update
+    require_slices(builder, x, update.shape)
+    if (known := _starts_as_sizes(starts)) is not None:
+        begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, update.shape, strict=True)]
+        return insert_slice(builder, x, update, begins)
+    if _is_small_part(x.shape, update.shape) and all(_is_dead_after_update(builder, part) for part in builder.parts(x)):
+        return _stored_at(builder, x, update, starts)
+    last_start = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
+    sizes = [builder.index(size) for size in update.shape]
+    readable = with_an_element(builder, update)
+    last_read = [builder.index(size - 1) for size in readable.shape]
+    sources = builder.parts(readable)
+
+    def chosen(scalars: Scalars, here: Scalar, *begins: Scalar) -> Scalar:
+        """Return the element of the update within the slice, and the element of x elsewhere."""
+        p = CoordinateBuilder(scalars.block, begins)
+        at: list[SSAValue] = []
+        inside: Scalar | None = None
+        for d, start in enumerate(begins):
+            begin = p.clamped(p.index_of(p.convert(start, I64)), last_start[d])
+            position = p.minus(p.index(d), begin)
+            above = p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge"))
+            within = Scalar(BOOL, (p.add_op(arith.AndIOp(above, p.add_op(arith.CmpiOp(position, sizes[d], "slt")))),))
+            inside = within if inside is None else p.binary("and", inside, within)
+            at.append(p.clamped(position, last_read[d]))
+        taken = tuple(p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources)
+        return here if inside is None else p.select(inside, Scalar(x.dtype, taken), here)
+
+    return apply(builder, chosen, x, *starts)
+
+
+_SMALL_PART = 4
+"""Least ratio of the sizes of a tensor and of a slice that is stored in it on its own."""
+
+
+def _is_small_part(shape: Shape, part: Shape) -> bool:
+    """Return whether a slice of the shape `part` is known to be a small part of a tensor of the shape `shape`."""
+    times = 1
+    for n, size in zip(shape, part, strict=True):
+        if isinstance(n, Expr) and size == 1:
+            return True
+        if isinstance(n, int) and isinstance(size, int) and size:
+            times *= n // size
+    return times >= _SMALL_PART
+
+
+def _is_dead_after_update(builder: Builder, value: SSAValue) -> bool:
+    """Return whether the memory of a tensor can be updated in place, maybe after other slices were stored in it.
+
+    A loop carries it from one iteration to the next, the caller donates it, or a global has it. Then storing a slice
+    costs as much as the slice has elements. Elsewhere an update needs a copy of the tensor, and choosing each element
+    costs no more and fuses with the operations around it.
+    """
+    while isinstance(value.owner, (MapStoreOp, TensorTieShapeOp)):
+        value = value.owner.output if isinstance(value.owner, MapStoreOp) else value.owner.operands[0]
+    if isinstance(value, BlockArgument):
+        return not builder.is_kept(value)
+    return isinstance(value.owner, GlobalLoadOp)
+
+
+def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
+    """Return x after the elements of `update` were stored in it from `starts` on, clamped so that they fit."""
+    moved = [d for d in range(x.rank) if update.shape[d] != x.shape[d]]
+    last = {d: builder.index(x.shape[d] - update.shape[d]) for d in moved}
+    begins = {d: builder.value(starts[d]) for d in moved}
+    parts = []
+    for part, into in zip(builder.parts(update), builder.parts(x), strict=True):
+        block = Block(arg_types=[IndexType()] * x.rank)
+        p = CoordinateBuilder(block, [])
+        target: list[SSAValue] = list(block.args)
+        for d in moved:
+            start = Scalar(starts[d].dtype, (p.add_op(tensor.ExtractOp(begins[d], [], starts[d].dtype.element)),))
+            begin = p.clamped(p.index_of(p.convert(start, I64)), last[d])
+            target[d] = p.plus(target[d], begin)
+        block.add_op(YieldOp.create(operands=[*target, p.add_op(arith.ConstantOp(BoolAttr.from_bool(True)))]))
+        op = MapStoreOp.build(operands=[part, into], result_types=[[into.type]], regions=[Region(block)])
+        parts.append(builder.add(op).results[0])
+    return builder.wrap(x.dtype, x.shape, *parts)
+
+
+def strided_axis(builder: Builder, x: Tensor, axis: int, start: HostInteger, count: Size, step: HostInteger) -> Tensor:
+    """Return `count` slices of x along an axis, the first at `start` and each next one by `step` further, which may be
+    negative. All of them must be in bounds.
+    """
+
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        return [
+            coords.plus(start.value, coords.times(coords.index(d), step.value)) if d == axis else coords.index(d)
+            for d in range(x.rank)
+        ]
+
+    return elements_at(builder, x, (*x.shape[:axis], count, *x.shape[axis + 1 :]), coordinates)
+
+
+def insert_slice(
+    builder: Builder, x: Tensor, update: Tensor, begins: Sequence[Size], strides: Sequence[int] | None = None
+) -> Tensor:
+    """Return x with x[begins[0]::strides[0], ...] replaced by `update`, of equal rank and dtype, which must be in
+    bounds.
+    """
+    if update.shape == x.shape:
+        return update
+    if x.known is not None and update.known is not None and x.known.size <= FOLDED:
+        numbers = [n for n in begins if not isinstance(n, Expr)]
+        if len(numbers) == x.rank:
+            array = x.known.astype(object) if update.is_symbolic else x.known.copy()
+            steps = zip(numbers, update.known.shape, strides or [1] * x.rank, strict=True)
+            array[tuple(slice(n, n + size * step, step) for n, size, step in steps)] = update.known
+            return builder.constant(array, x.dtype)
+
+    def static(sizes: Sequence[Size]) -> DenseArrayBase:
+        return DenseArrayBase.from_list(i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
+
+    parts = []
+    for part, into in zip(builder.parts(update), builder.parts(x), strict=True):
+        op = tensor.InsertSliceOp.build(
+            operands=[part, into, builder.indices(begins), builder.indices(update.shape), []],
+            properties={
+                "static_offsets": static(begins), "static_sizes": static(update.shape),
+                "static_strides": static(strides or [1] * x.rank),
+            },
+            result_types=[into.type],
+        )  # fmt: skip
+        parts.append(builder.add(op).result)
+    return builder.wrap(x.dtype, x.shape, *parts)

@@ -1,0 +1,304 @@
+"""Eigenvalues and singular values by Jacobi rotations, which have LAPACK's accuracy and need no branches.
+
+A round rotates disjoint pairs of rows or columns, so that it is one operation on whole matrices: of n (even) columns it
+pairs i and i + n/2. The columns then change positions as in a round-robin tournament, so that n - 1 rounds, a sweep,
+pair all columns once. Sweeps are repeated until the matrix is diagonal or its columns are orthogonal.
+
+Each matrix is first divided by a power of two near its largest magnitude, so that squares neither overflow nor
+underflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL, F32, F64, I64
+from pydispatch.graph.sizes import product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import control, factors, gathers, matrices, ordering, reductions, shapes
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import Element, formula, formulas
+from pydispatch.operations.scaling import scaled_to_one
+
+MOST_SWEEPS = 30
+"""Maximum number of sweeps, for matrices that do not converge, such as those with NaN. Usual are about log2(n) + 5."""
+
+LARGEST = 1024
+"""Largest supported order of a matrix. A sweep takes time O(n^3); for larger n LAPACK's blocked methods are
+much faster."""
+
+
+def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues of symmetric matrices in ascending order, and the normalized eigenvectors as columns.
+
+    x is [..., n, n] of f32 or f64. Only its lower or upper triangle is read.
+    """
+    n = _checked_order(builder, "eigenvalues", x)
+    a = shapes.reshape(builder, x, [product(x.shape[:-2]), n, n])
+    flipped = shapes.transpose(builder, a, [0, 2, 1])
+
+    def symmetric(value: Element, w: Element) -> Element:
+        """Return an element of the triangle that is read, or its mirror image."""
+        i, j = value.position(1, I64), value.position(2, I64)
+        return (i >= j if lower else i <= j).where(value, w)
+
+    a, scale = scaled_to_one(builder, formula(builder, symmetric, a, flipped), [1, 2])
+    even = _padded_order(n)
+    a = shapes.pad(builder, a, [0, 0, 0], [0, even - n, even - n], 0.0)
+
+    def rotate(tensors: list[Tensor]) -> list[Tensor]:
+        """Rotate all pairs of rows and columns of a round, and move them to the pairs of the next."""
+        a, vectors = tensors
+        cos, sin = _angles(builder, *(_entry(builder, a, first, second) for first, second in ((0, 0), (1, 1), (0, 1))))
+        a = shapes.transpose(builder, _rotate_rows(builder, a, cos, sin), [0, 2, 1])
+        a = _next_round(
+            builder, shapes.transpose(builder, _next_round(builder, _rotate_rows(builder, a, cos, sin)), [0, 2, 1])
+        )
+        return [a, _next_round(builder, _rotate_rows(builder, vectors, cos, sin))]
+
+    def quotient(part: Element, whole: Element) -> Element:
+        """Return part / whole; 0 for a part of 0 or NaN, also if the whole is 0."""
+        least = 1e-300 if whole.dtype == F64 else 1e-37
+        return (part > 0.0).where(part / whole.max(least), 0.0)
+
+    def residual(tensors: list[Tensor]) -> Tensor:
+        """Return the sum of the squares off the diagonal, divided by the sum of all squares."""
+        (a, _) = tensors
+        square = formula(builder, lambda v: v * v, a)
+        off_diagonal = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(0.0, v), square)
+        off_diagonal_sum, total = (reductions.reduce(builder, "add", v, [1, 2]) for v in (off_diagonal, square))
+        return formula(builder, quotient, off_diagonal_sum, total)
+
+    eye = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(v.const(1.0), 0.0), a)
+    a, vectors = _sweep_until_converged(builder, even, [a, eye], rotate, residual)
+    # Rows of `vectors` are eigenvectors.
+    values = shapes.squeeze(builder, matrices.diagonals(builder, a), [1])
+    key = _mark_padding(builder, values, vectors, n, float("inf"))
+    order = shapes.slice_axis(builder, ordering.sort_with_indices(builder, key, 1)[1], 1, 0, n)
+    values = ew.binary(
+        builder, "mul", gathers.take_along(builder, values, order, 1), shapes.squeeze(builder, scale, [2])
+    )
+    rows = shapes.slice_axis(builder, vectors, 2, 0, n)
+    positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [rows.shape[0], n, n])
+    columns = shapes.transpose(builder, gathers.take_along(builder, rows, positions, 1), [0, 2, 1])
+    return shapes.reshape(builder, values, x.shape[:-1]), shapes.reshape(builder, columns, x.shape)
+
+
+def svd(builder: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """Return U, the singular values in descending order, and V^T, so that x = U diag(values) V^T.
+
+    x is [..., m, n] of f32 or f64. With `full`, U has m columns and V^T n rows; otherwise both have min(m, n).
+    """
+    m, n = x.shape[-2:]
+    if x.rank < 2 or not isinstance(m, int) or not isinstance(n, int) or x.dtype not in (F32, F64):
+        raise builder.fail(f"singular values of {x}: expected matrices of f32 or f64 whose sizes are known",
+                     "export the model with static sizes of the matrices")  # fmt: skip
+    lead = x.shape[:-2]
+    a = shapes.reshape(builder, x, [product(lead), m, n])
+    if m < n:
+        u, values, vt = svd(builder, shapes.transpose(builder, a, [0, 2, 1]), full)
+        factors = shapes.transpose(builder, vt, [0, 2, 1]), values, shapes.transpose(builder, u, [0, 2, 1])
+    else:
+        factors = _tall_svd(builder, a, full)
+    u, values, vt = (shapes.reshape(builder, v, [*lead, *v.shape[1:]]) for v in factors)
+    return u, values, vt
+
+
+def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the SVD of a [batch, m, n] with m >= n.
+
+    Rotations make the columns orthogonal. Their lengths are then the singular values, and the accumulated rotations V.
+    """
+    batch, m, n = a.shape[0], int(a.shape[1]), int(a.shape[2])  # type: ignore[arg-type]
+    _check_order(builder, "singular values", a, n)
+    even = _padded_order(n)
+    a, scale = scaled_to_one(builder, a, [1, 2])
+    columns = shapes.pad(
+        builder, shapes.transpose(builder, a, [0, 2, 1]), [0, 0, 0], [0, even - n, 0], 0.0
+    )  # [batch, n, m]
+    half = even // 2
+    limits = np.finfo(a.dtype.numpy)
+    min_exact_square = float(limits.tiny / limits.eps)
+
+    def parts(x: Tensor) -> list[Tensor]:
+        """Return the first and the second row of each pair."""
+        return shapes.split(builder, x, 1, [half, half])
+
+    def products(x: Tensor) -> list[Tensor]:
+        """Return the scalar products (first, first), (second, second) and (first, second) of each pair."""
+        first, second = parts(x)
+        pairs = ((first, first), (second, second), (first, second))
+        return [reductions.reduce(builder, "add", ew.binary(builder, "mul", u, v), [2], True) for u, v in pairs]
+
+    def rotate(tensors: list[Tensor]) -> list[Tensor]:
+        """Make the columns of each pair orthogonal, and note the largest cosine between two of them."""
+        columns, vectors, _ = tensors
+        squares = products(columns)
+        cos, sin = _angles(builder, *squares)
+
+        def cosine(p: Element, q: Element, r: Element) -> Element:
+            """Return the squared cosine of the angle between two columns."""
+            # Squares below min_exact_square are inexact. Columns that short are below the rounding error of the
+            # longest.
+            return (p.min(q) < min_exact_square).where(0.0, (r / p) * (r / q))
+
+        worst = reductions.reduce(builder, "max", formula(builder, cosine, *squares), [1, 2])
+        rotated_pairs = [_next_round(builder, _rotate_rows(builder, v, cos, sin)) for v in (columns, vectors)]
+        return [*rotated_pairs, ew.binary(builder, "max", tensors[2], worst)]
+
+    eye = shapes.broadcast_to(builder, builder.constant(np.eye(even)[None], a.dtype), [batch, even, even])
+    none = shapes.full(builder, 0.0, [batch], a.dtype)
+    columns, vectors, _ = _sweep_until_converged(
+        builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2
+    )
+    directions, sizes = scaled_to_one(builder, columns, [2])
+    squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), [2])
+    lengths = formula(builder, lambda v, s: v.unary("sqrt") * s, squares, shapes.squeeze(builder, sizes, [2]))
+    key = _mark_padding(builder, lengths, vectors, n, -1.0)
+    values, order = (shapes.slice_axis(builder, v, 1, 0, n)
+                     for v in ordering.sort_with_indices(builder, key, 1, descending=True))  # fmt: skip
+
+    def reordered(x: Tensor) -> Tensor:
+        positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [batch, n, x.shape[2]])
+        return gathers.take_along(builder, x, positions, 1)
+
+    vt = shapes.slice_axis(builder, reordered(vectors), 2, 0, n)
+    # A QR factorization of the orthogonal columns gives an orthonormal U even if some columns are zero.
+    scaled = shapes.transpose(builder, reordered(columns), [0, 2, 1])
+    if full and m > n:
+        scaled = shapes.pad(builder, scaled, [0, 0, 0], [0, 0, m - n], 0.0)
+    upper, scales = factors.qr(builder, scaled)
+    u = factors.of_reflections(builder, upper, scales)
+    square = shapes.slice_axis(builder, upper, 1, 0, upper.shape[2])
+    signs = formula(builder, lambda v: (v < 0.0).where(v.const(-1.0), 1.0), matrices.diagonals(builder, square))
+    return (
+        ew.binary(builder, "mul", u, signs),
+        ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, [2])),
+        vt,
+    )
+
+
+def _checked_order(builder: Builder, what: str, x: Tensor) -> int:
+    """Return the static order of square matrices of f32 or f64. Raise CompileError for other operands; `what` names the
+    result.
+    """
+    n = x.shape[-1] if x.rank > 1 else None
+    if not isinstance(n, int) or n != x.shape[-2] or x.dtype not in (F32, F64):
+        raise builder.fail(f"{what} of {x}: expected square matrices of f32 or f64 whose order is known",
+                     "export the model with static sizes of the matrices")  # fmt: skip
+    _check_order(builder, what, x, n)
+    return n
+
+
+def _check_order(builder: Builder, what: str, x: Tensor, n: int) -> None:
+    """Raise CompileError if the order of a matrix is not from 1 to LARGEST."""
+    if not 0 < n <= LARGEST:
+        raise builder.fail(f"{what} of {x}: the smaller size is from 1 to {LARGEST}")
+
+
+def _padded_order(n: int) -> int:
+    """Return the even number of columns that are rotated, at least 4. A single pair would have axes of size 1, which
+    are folded away.
+    """
+    return max(4, n + n % 2)
+
+
+def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: int, last: float) -> Tensor:
+    """Return the values [batch, columns] with `last` for columns that pad the first n ones, so that these are sorted to
+    the end.
+
+    No rotation changes padding columns, so their vectors are unit vectors of the padding.
+    """
+    count = vectors.shape[2]
+    if count == n:
+        return values
+    own = formula(builder, lambda v: v * v, shapes.slice_axis(builder, vectors, 2, n, count))
+    return formula(
+        builder, lambda v, w: (w > 0.5).where(v.const(last), v), values, reductions.reduce(builder, "add", own, [2])
+    )
+
+
+def _sweep_until_converged(
+    builder: Builder, n: int, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
+    left: Callable[[list[Tensor]], Tensor], resets: int | None = None,
+) -> list[Tensor]:  # fmt: skip
+    """Apply at most MOST_SWEEPS sweeps of rotations to tensors, and return the tensors.
+
+    `left` returns the residual, which is 0 for converged matrices. `resets` is the index of a tensor that is set to 0
+    before each sweep.
+    """
+    dtype = tensors[0].dtype
+    # The rounding error of a sum of n products; squared, because residuals are squares.
+    tolerance = (n * float(np.finfo(dtype.numpy).eps)) ** 2
+    more = shapes.full(builder, True, (), BOOL)
+    count = builder.constant(0, I64)
+
+    def goes_on(carried: list[Tensor]) -> Tensor:
+        """Return whether another sweep follows."""
+        return carried[0]
+
+    def sweep(carried: list[Tensor]) -> list[Tensor]:
+        """Do every round of a sweep, and find out whether another is needed."""
+        _, sweeps, *now = carried
+        if resets is not None:
+            now[resets] = shapes.full(builder, 0.0, now[resets].shape, dtype)
+        now = control.for_(builder, n - 1, now, lambda _, state: rotate(state))
+        has_residual = reductions.reduce(builder, "or", formula(builder, lambda v: v > tolerance, left(now)))
+        following_count = formula(builder, lambda v: v + 1, sweeps)
+        continues = formula(builder, lambda r, v: r & (v < MOST_SWEEPS), has_residual, following_count)
+        return [continues, following_count, *now]
+
+    return control.while_(builder, [more, count, *tensors], goes_on, sweep)[2:]
+
+
+def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
+    """Return element (first, second) of the 2x2 matrix of each pair, [batch, pairs, 1]."""
+    half = int(a.shape[1]) // 2  # type: ignore[arg-type]
+    row, pair, _ = (AffineExpr.dimension(d) for d in range(3))
+    starts = (0, first * half, second * half)
+    block = shapes.slice_(builder, a, starts, (a.shape[0], starts[1] + half, starts[2] + half))
+    return shapes.rearranged(builder, block, (a.shape[0], half, 1), AffineMap(3, 0, (row, pair, pair)))
+
+
+def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
+    """Return the cosine and the sine of the rotation that diagonalizes the matrix [[p, r], [r, q]]."""
+
+    def written(p: Element, q: Element, r: Element) -> list[Element]:
+        """Return (cosine, sine) of one rotation, by the tangent with the smaller magnitude."""
+        is_diagonal = r.is_equal(0.0)
+        cotangent = (q - p) / (is_diagonal.where(1.0, r) * 2.0)
+        size = cotangent.unary("abs")
+        # From 1e9 on, adding 1 to the square has no effect, and the square may overflow.
+        root = (size < 1e9).where((size * size + 1.0).unary("sqrt"), size)
+        tangent = (1.0 / (size + root)).binary("copysign", cotangent)
+        tangent = is_diagonal.where(0.0, tangent)
+        cos = 1.0 / (tangent * tangent + 1.0).unary("sqrt")
+        return [cos, tangent * cos]
+
+    return formulas(builder, written, p, q, r)
+
+
+def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate each pair of rows of x [batch, n, k]."""
+    half = int(x.shape[1]) // 2  # type: ignore[arg-type]
+    first, second = shapes.split(builder, x, 1, [half, half])
+
+    def written(u: Element, value: Element, c: Element, s: Element) -> list[Element]:
+        """Rotate one pair of elements."""
+        # cos u - sin v and sin u + cos v, written as small changes of u and v, which have small rounding errors.
+        half_tangent = s / (c + 1.0)
+        return [u - s * (value + half_tangent * u), value + s * (u - half_tangent * value)]
+
+    return shapes.concat(builder, formulas(builder, written, first, second, cos, sin), 1)
+
+
+def _next_round(builder: Builder, x: Tensor) -> Tensor:
+    """Permute the rows of x [batch, n, k] to their positions in the next round of the tournament."""
+    half = int(x.shape[1]) // 2  # type: ignore[arg-type]
+    first, second = list(range(half)), list(range(half, 2 * half))
+    order = [*first[:1], *second[:1], *first[1:-1], *second[1:], *first[-1:]] if half > 1 else [*first, *second]
+    return gathers.take(builder, x, builder.constant(order), 1)

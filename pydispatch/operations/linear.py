@@ -1,0 +1,116 @@
+"""Cholesky factorization and triangular systems, as loops over columns whose steps are single operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.control import for_
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.indexing import reverse
+from pydispatch.operations.matrices import adjoint, diagonals, order_of
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.shapes import reshape, slice_, slice_axis, transpose
+
+
+def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
+    """Return the Cholesky factor L of x = L adjoint(L); adjoint(L) if not `lower`.
+
+    x is [..., n, n] of floats or complex numbers, of which only the lower (or upper) triangle is read. The factor
+    contains NaN if x is not positive definite.
+    """
+    n = order_of(builder, "Cholesky's factorization", x)
+    a = reshape(builder, x, [product(x.shape[:-2]), n, n])
+    a = a if lower else adjoint(builder, a)
+
+    def step(j: Size, position: Scalar, a: Tensor) -> Tensor:
+        """Subtract the outer product of column j from the elements to the right of and below the diagonal element j."""
+        column, pivot = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, j)
+        row = adjoint(builder, column)
+
+        def element(value: Element, left: Element, above: Element, pivot: Element) -> Element:
+            """Return an element minus its part of the outer product."""
+            at = Element(value.s, position)
+            later = (value.position(1, I64) > at) & (value.position(2, I64) > at)
+            return later.where(value - left * above / _real(pivot), value)
+
+        return formula(builder, element, a, column, row, pivot)
+
+    a = _loop(builder, n, step, a)
+
+    def factor(value: Element, pivot: Element) -> Element:
+        """Return an element of the triangle divided by the root of its pivot; 0 above the diagonal."""
+        is_below = value.position(2, I64) <= value.position(1, I64)
+        return is_below.where(value / _real(pivot).unary("sqrt"), 0.0)
+
+    triangle = formula(builder, factor, a, diagonals(builder, a))
+    return reshape(builder, triangle if lower else adjoint(builder, triangle), x.shape)
+
+
+def _real(value: Element) -> Element:
+    """Return a diagonal element of a Hermitian matrix with its imaginary part set to 0."""
+    return value.real.to(value.dtype)
+
+
+def triangular_solve(
+    builder: Builder, a: Tensor, y: Tensor, *, left: bool = True, lower: bool = True, transposed: bool = False,
+    conjugated: bool = False, unit: bool = False,
+) -> Tensor:  # fmt: skip
+    """Solve op(a) x = y, or x op(a) = y if not `left`. op transposes if `transposed`, and conjugates if `conjugated`.
+
+    a is [..., n, n] of floats or complex numbers. Only its lower or upper triangle is read; with `unit` its diagonal is
+    1 and not read. y is [..., n, m], or [..., m, n] if not `left`.
+    """
+    n = order_of(builder, "a triangular system", a)
+    if y.rank != a.rank or y.dtype != a.dtype or y.shape[-2 if left else -1] != n:
+        raise builder.fail(f"a triangular system of {a} with {y}: their types and sizes do not fit each other")
+    lead = product(a.shape[:-2])
+    matrix, sides = reshape(builder, a, [lead, n, n]), reshape(builder, y, [lead, *y.shape[-2:]])
+    if conjugated and a.dtype.is_complex:
+        matrix = formula(builder, lambda v: v.conj(), matrix)
+    if not left:  # transpose(op(a)) transpose(x) = transpose(y)
+        sides, transposed = transpose(builder, sides, [0, 2, 1]), not transposed
+    if transposed:
+        matrix, lower = transpose(builder, matrix, [0, 2, 1]), not lower
+    if not lower:  # reversed rows and columns make the matrix lower triangular
+        matrix, sides = reverse(builder, matrix, [1, 2]), reverse(builder, sides, [1])
+
+    def step(j: Size, position: Scalar, x: Tensor) -> Tensor:
+        """Solve row j, and subtract its contribution from the rows below it."""
+        column, row, pivot = (
+            slice_axis(builder, matrix, 2, j, j + 1),
+            slice_axis(builder, x, 1, j, j + 1),
+            _element(builder, matrix, j),
+        )
+
+        def element(value: Element, factor: Element, row: Element, pivot: Element) -> Element:
+            """Return an element of row j solved, and one below it without the contribution of row j."""
+            solved = row if unit else row / pivot
+            i, at = value.position(1, I64), Element(value.s, position)
+            return i.is_equal(at).where(solved, (i > at).where(value - factor * solved, value))
+
+        return formula(builder, element, x, column, row, pivot)
+
+    solution = _loop(builder, n, step, sides)
+    solution = solution if lower else reverse(builder, solution, [1])
+    return reshape(builder, solution if left else transpose(builder, solution, [0, 2, 1]), y.shape)
+
+
+def _element(builder: Builder, x: Tensor, j: Size) -> Tensor:
+    """Return the diagonal element x[:, j, j] as [batch, 1, 1]."""
+    return slice_(builder, x, (0, j, j), (x.shape[0], j + 1, j + 1))
+
+
+def _loop(builder: Builder, count: Size, step: Callable[[Size, Scalar, Tensor], Tensor], x: Tensor) -> Tensor:
+    """Return x after step(j, j as an element, x) for each j < count."""
+
+    def body(j: Size, tensors: list[Tensor]) -> list[Tensor]:
+        position = builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result
+        return [step(j, Scalar(I64, (position,)), tensors[0])]
+
+    return x if count == 0 else for_(builder, count, [x], body)[0]

@@ -1,0 +1,205 @@
+"""Softmax, and normalization by mean and variance over batches, layers or groups.
+
+16-bit floats are computed in f32; only results are rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, DType
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import reductions, shapes
+from pydispatch.operations.formulas import Element, formula, formulas
+
+
+def wide(dtype: DType) -> DType:
+    """Return the type in which formulas on elements of `dtype` are computed: f32 for smaller floats, else `dtype`
+    itself.
+    """
+    return F32 if dtype.is_float and dtype.bits < 32 else dtype
+
+
+def softmax(builder: Builder, x: Tensor, axis: int, masked_rows_are_zero: bool = False) -> Tensor:
+    """Return exp(x) divided by its sum along an axis. Rows of -inf give NaN, or 0 with `masked_rows_are_zero`."""
+    (axis,) = shapes.axes_of(builder, [axis], x.rank)
+    values = ew.convert(builder, x, wide(x.dtype))
+    largest = reductions.reduce(builder, "max", values, [axis], keep=True)
+    powers = formula(builder, lambda e, m: (e - m).unary("exp"), values, largest)
+    total = reductions.reduce(builder, "add", powers, [axis], keep=True)
+    if not masked_rows_are_zero:
+        return ew.convert(builder, ew.binary(builder, "div", powers, total), x.dtype)
+
+    def share(e: Element, n: Element, m: Element) -> Element:
+        return m.is_equal(-math.inf).where(0.0, e / n).to(x.dtype)
+
+    return formula(builder, share, powers, total, largest)
+
+
+def log_softmax(builder: Builder, x: Tensor, axis: int) -> Tensor:
+    """Return the logarithm of `softmax`, computed without the softmax itself, which may underflow."""
+    (axis,) = shapes.axes_of(builder, [axis], x.rank)
+    values = ew.convert(builder, x, wide(x.dtype))
+    largest = reductions.reduce(builder, "max", values, [axis], keep=True)
+    total = reductions.reduce(
+        builder, "add", formula(builder, lambda e, m: (e - m).unary("exp"), values, largest), [axis], keep=True
+    )
+    return formula(builder, lambda e, m, n: ((e - m) - n.unary("log")).to(x.dtype), values, largest, total)
+
+
+def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
+    """Return the logarithm of the sum of exp(x) along axes. The maximum is subtracted first, so that
+    nothing overflows.
+    """
+    reduced_axes = shapes.axes_of(builder, axes, x.rank)
+    values = ew.convert(builder, x, wide(x.dtype))
+    largest = reductions.reduce(builder, "max", values, reduced_axes, keep=True)
+
+    def power(e: Element, m: Element) -> Element:
+        return (e - m.unary("is_finite").where(m, 0.0)).unary("exp")
+
+    total = reductions.reduce(builder, "add", formula(builder, power, values, largest), reduced_axes, keep=True)
+    result = formula(
+        builder, lambda n, m: (n.unary("log") + m.unary("is_finite").where(m, 0.0)).to(x.dtype), total, largest
+    )
+    return result if keep else shapes.squeeze(builder, result, reduced_axes)
+
+
+def moments(builder: Builder, x: Tensor, axes: Sequence[int], less: float = 0) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance along axes, which keep size 1. The variance divides by the count
+    minus `less`, at least 0.
+    """
+    values = ew.convert(builder, x, wide(x.dtype))
+    return reductions.mean(builder, values, axes, keep=True), reductions.variance(
+        builder, values, axes, keep=True, less=less
+    )
+
+
+def normalized(
+    builder: Builder,
+    x: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    scale: Tensor | None,
+    bias: Tensor | None,
+    epsilon: float,
+) -> Tensor:
+    """Return (x - mean) / sqrt(variance + epsilon) * scale + bias. All operands broadcast to x."""
+    inner = wide(x.dtype)
+    operands = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
+
+    def written(e: Element, m: Element, value: Element, *more: Element) -> Element:
+        result = (e.to(inner) - m.to(inner)) * (value.to(inner) + epsilon).unary("rsqrt")
+        rest = [n.to(inner) for n in more]
+        result = result * rest.pop(0) if scale is not None else result
+        return (result + rest.pop(0) if bias is not None else result).to(x.dtype)
+
+    return formula(builder, written, *operands)
+
+
+def layer_norm(
+    builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, bias: Tensor | None, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize x along axes; scale and bias broadcast to x. Return the result, the mean and 1 / sqrt(variance +
+    epsilon).
+    """
+    mean, variance = moments(builder, x, axes)
+    result = normalized(builder, x, mean, variance, scale, bias, epsilon)
+    return result, mean, formula(builder, lambda v: (v + epsilon).unary("rsqrt"), variance)
+
+
+def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, epsilon: float) -> Tensor:
+    """Return x divided by its root mean square along axes, times `scale`."""
+    inner = wide(x.dtype)
+    squares = formula(builder, lambda e: e.to(inner) * e.to(inner), x)
+    mean = reductions.mean(builder, squares, axes, keep=True)
+
+    def written(e: Element, m: Element, *more: Element) -> Element:
+        result = e.to(inner) * (m + epsilon).unary("rsqrt")
+        return (result * more[0].to(inner) if more else result).to(x.dtype)
+
+    return formula(builder, written, x, mean, *([scale] if scale is not None else []))
+
+
+def along(builder: Builder, x: Tensor | None, axis: int, rank: int) -> Tensor | None:
+    """Reshape a vector so that it broadcasts along one axis of a tensor of rank `rank`; None is returned unchanged."""
+    if x is None:
+        return None
+    return shapes.reshape(builder, x, [x.shape[0] if d == axis else 1 for d in range(rank)])
+
+
+def batch_norm(
+    builder: Builder, x: Tensor, axis: int, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None,
+    epsilon: float,
+) -> Tensor:  # fmt: skip
+    """Normalize x by a mean and a variance for each position along an axis. mean, variance, scale and bias
+    are vectors.
+    """
+    inner = wide(x.dtype)
+    vectors = [t for t in (mean, variance, scale, bias) if t is not None]
+
+    def line(m: Element, value: Element, *more: Element) -> list[Element]:
+        """Return the factor and the summand of each position, so that they are computed once per position, not per
+        element.
+        """
+        rest = [n.to(inner) for n in more]
+        factor = (value.to(inner) + epsilon).unary("rsqrt")
+        factor = factor * rest.pop(0) if scale is not None else factor
+        added = -(m.to(inner) * factor)
+        return [factor, added + rest.pop(0) if bias is not None else added]
+
+    factor, added = (along(builder, t, axis, x.rank) for t in formulas(builder, line, *vectors))
+    assert factor is not None and added is not None
+    return formula(builder, lambda e, f, n: (e.to(inner) * f + n).to(x.dtype), x, factor, added)
+
+
+def group_norm(
+    builder: Builder, x: Tensor, groups: int, scale: Tensor | None, bias: Tensor | None, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize x [n, c, ...] over each of `groups` groups of channels; scale and bias are [c].
+
+    Return the result, the mean and 1 / sqrt(variance + epsilon), both [n, groups].
+    """
+    channels = x.shape[1]
+    if groups < 1 or not isinstance(channels, int) or channels % groups:
+        raise builder.fail(f"{channels} channels of {x} cannot be normalized in {groups} group(s)")
+    grouped = shapes.reshape(builder, x, [x.shape[0], groups, channels // groups, *x.shape[2:]])
+    vectors = [
+        shapes.reshape(builder, t, [1, groups, channels // groups, *[1] * (x.rank - 2)]) if t is not None else None
+        for t in (scale, bias)
+    ]
+    result, mean, root = layer_norm(builder, grouped, range(2, grouped.rank), vectors[0], vectors[1], epsilon)
+    flat = (x.shape[0], groups)
+    return (
+        shapes.reshape(builder, result, x.shape),
+        shapes.reshape(builder, mean, flat),
+        shapes.reshape(builder, root, flat),
+    )
+
+
+def lp_norm(builder: Builder, x: Tensor, order: float, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
+    """Return (sum of |x|^order)^(1/order) along axes.
+
+    An infinite order gives the largest or smallest |x|, order 0 the number of non-zero elements.
+    """
+    values = ew.unary(builder, "abs", ew.convert(builder, x, wide(x.dtype)))
+    if math.isinf(order):
+        norm = reductions.reduce(builder, "max" if order > 0 else "min", values, axes, keep)
+    elif order == 0:
+        norm = reductions.reduce(
+            builder, "add", formula(builder, lambda e: e.is_unequal(0.0).to(e.dtype), values), axes, keep
+        )
+    elif order == 1:
+        norm = reductions.reduce(builder, "add", values, axes, keep)
+    elif order == 2:
+        norm = ew.unary(
+            builder, "sqrt", reductions.reduce(builder, "add", ew.binary(builder, "mul", values, values), axes, keep)
+        )
+    else:
+        powers = formula(builder, lambda e: e.binary("pow", order), values)
+        total = reductions.reduce(builder, "add", powers, axes, keep)
+        norm = formula(builder, lambda e: e.binary("pow", 1.0 / order), total)
+    return ew.convert(builder, norm, x.dtype.real)

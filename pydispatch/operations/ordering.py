@@ -1,0 +1,84 @@
+"""Sorting by any comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32, i64
+from xdsl.ir import Block, Region
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64, DType
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
+from pydispatch.ir.dialects.iree_linalg_ext.ordering import SortOp
+from pydispatch.operations.float_bits import total_order
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars, elements_of, scalars_of
+from pydispatch.operations.shapes import iota, slice_axis
+
+Before = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Scalar]
+"""Function before(scalars, elements of a, elements of b) -> whether a is sorted before b."""
+Order = Callable[[Scalars, Scalar, Scalar], Scalar]
+"""Function order(scalars, a, b) -> whether a is sorted before b."""
+
+
+def sort(builder: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
+    """Sort tensors of one shape together along an axis. The sort is stable."""
+    parts = [part for x in tensors for part in builder.parts(x)]
+    dtypes = [x.dtype for x in tensors]
+    block = Block(arg_types=[element for element in elements_of(dtypes) for _ in range(2)])
+    first = before(Scalars(block), scalars_of(dtypes, block.args[::2]), scalars_of(dtypes, block.args[1::2]))
+    block.add_op(YieldOp.create(operands=[first.value]))
+    op = SortOp.create(
+        operands=parts, result_types=[part.type for part in parts],
+        properties={"dimension": IntegerAttr(axis, i64),
+                    "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(parts)])},
+        regions=[Region(block)],
+    )  # fmt: skip
+    results = iter(builder.add(op).results)
+    return [builder.wrap(x.dtype, x.shape, *(next(results) for _ in builder.parts(x))) for x in tensors]
+
+
+def less(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
+    """Return whether a is less than other. NaN is greater than all numbers."""
+    smaller = scalars.compare("lt", a, other)
+    if not a.dtype.is_float:
+        return smaller
+    is_last = scalars.binary("and", scalars.unary("is_nan", other), scalars.unary("not", scalars.unary("is_nan", a)))
+    return scalars.binary("or", smaller, is_last)
+
+
+def less_in_total_order(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
+    """Return whether a is less than other in IEEE 754's total order: -NaN, ..., -0, 0, ..., NaN."""
+    return scalars.compare("lt", *(total_order(scalars, v) if v.dtype.is_float else v for v in (a, other)))
+
+
+def sort_with_indices(
+    builder: Builder, x: Tensor, axis: int, *, descending: bool = False, dtype: DType = I64, order: Order = less
+) -> tuple[Tensor, Tensor]:
+    """Return the sorted elements along an axis, and their indices as `dtype`. The sort is stable."""
+
+    def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
+        return order(scalars, other[0], a[0]) if descending else order(scalars, a[0], other[0])
+
+    values, positions = sort(builder, [x, iota(builder, x.shape, axis, dtype)], axis, before)
+    return values, positions
+
+
+def top_k(
+    builder: Builder,
+    x: Tensor,
+    count: Size,
+    axis: int,
+    *,
+    largest: bool = True,
+    dtype: DType = I64,
+    order: Order = less,
+) -> tuple[Tensor, Tensor]:
+    """Return the `count` largest or smallest elements along an axis, in order, and their indices. Of equal elements the
+    first are chosen.
+    """
+    values, positions = sort_with_indices(builder, x, axis, descending=largest, dtype=dtype, order=order)
+    return slice_axis(builder, values, axis, 0, count), slice_axis(builder, positions, axis, 0, count)

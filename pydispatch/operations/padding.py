@@ -1,0 +1,101 @@
+"""Padding with elements of the tensor itself, and interior padding of dynamic size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.sizes import Expr, Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.indexing import CoordinateBuilder, elements_at
+from pydispatch.operations.shapes import pad
+
+
+def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], mode: str) -> Tensor:
+    """Return x with `low` elements before and `high` after each axis; negative numbers crop.
+
+    The mode "edge" repeats the border element, "reflect" mirrors at it, and "wrap" continues at the opposite border,
+    repeatedly if necessary.
+    """
+    shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
+    is_padded = [not (a == 0 and c == 0) for a, c in zip(low, high, strict=True)]
+    for d in (d for d, changes in enumerate(is_padded) if changes):
+        builder.require_positive(x.shape[d], f"axis {d} of {x} has no element to put around it",
+                                 unless_zero=product(shape))  # fmt: skip
+    sizes = [builder.index(n) for n in x.shape]
+    before = [builder.index(n) for n in low]
+
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        """Return the coordinates in x of an element of the result."""
+        return [
+            _position(coords, mode, coords.minus(coords.index(d), before[d]), sizes[d], x.shape[d])
+            if is_padded[d]
+            else coords.index(d)
+            for d in range(x.rank)
+        ]
+
+    return elements_at(builder, x, shape, coordinates)
+
+
+def pad_between(
+    builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor, interior: Sequence[Size]
+) -> Tensor:
+    """Return x with `low` elements before, `high` after each axis, and `interior` between neighbours, which may be
+    dynamic.
+
+    Negative `low` and `high` crop. `value` is the padding element. A negative `interior` fails the call.
+    """
+    steps: list[Size] = []
+    shape: list[Size] = []
+    for n, below, above, between in zip(x.shape, low, high, interior, strict=True):
+        steps.append(_step(builder, between))
+        spread = builder.index(n * steps[-1] - steps[-1] + 1)
+        whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
+        shape.append(below + whole + above)
+    padded = pad(builder, x, [0] * x.rank, [1] * x.rank, value)  # a position that can be read where x has no element
+    sizes, before, step = ([builder.index(n) for n in values] for values in (x.shape, low, steps))
+
+    def position(coords: CoordinateBuilder, d: int) -> tuple[SSAValue, SSAValue]:
+        """Return the source index of an element along an axis, and whether it is an element of x."""
+        at = coords.minus(coords.index(d), before[d])
+        zero = coords.index_constant(0)
+        ahead = coords.add_op(arith.MaxSIOp(at, zero))
+        source = coords.add_op(arith.MinSIOp(coords.add_op(arith.DivSIOp(ahead, step[d])), sizes[d]))
+        return source, coords.add_op(arith.CmpiOp(coords.times(source, step[d]), at, "eq"))
+
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        sources = [position(coords, d) for d in range(x.rank)]
+        return [coords.add_op(arith.SelectOp(is_own, at, sizes[d])) for d, (at, is_own) in enumerate(sources)]
+
+    return elements_at(builder, padded, tuple(shape), coordinates)
+
+
+def _step(builder: Builder, between: Size) -> Size:
+    """Return the distance of neighbours with `between` elements between them. Add a check that this is not negative."""
+    builder.require_positive(between + 1, "the interior padding is negative")
+    return between + 1
+
+
+def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue, known: Size) -> SSAValue:
+    """Return the source index for a position `at`, relative to the first element of the axis, in a padding mode."""
+    one = coords.index_constant(1)
+    last = coords.minus(size, one)
+    if mode == "edge":
+        return coords.clamped(at, last)
+    if mode == "wrap":
+        return _remainder(coords, at, size)
+    if not isinstance(known, Expr) and known == 1:
+        return coords.index_constant(0)
+    # One period goes from the first to the last element and back: 0 1 2 1 | 0 1 2 1
+    period = coords.add_op(arith.MaxSIOp(coords.plus(last, last), one))
+    at = _remainder(coords, at, period)
+    return coords.add_op(arith.MinSIOp(at, coords.minus(period, at)))
+
+
+def _remainder(coords: CoordinateBuilder, at: SSAValue, size: SSAValue) -> SSAValue:
+    """Return the non-negative remainder of a division."""
+    truncated = coords.add_op(arith.RemSIOp(at, size))
+    return coords.add_op(arith.RemSIOp(coords.plus(truncated, size), size))

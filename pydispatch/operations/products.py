@@ -1,0 +1,200 @@
+"""Sums of products: matrix products of any rank, einsum, convolutions and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Expr, Shape
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.reductions import reduce
+from pydispatch.operations.scalars import Scalars, scalars_of
+from pydispatch.operations.shapes import expand_dims, rearranged, squeeze, transpose
+
+
+def contract(
+    builder: Builder, x: Tensor, y: Tensor, x_map: AffineMap, y_map: AffineMap, out_map: AffineMap, shape: Shape,
+    parallel: Sequence[bool], dtype: DType,
+) -> Tensor:  # fmt: skip
+    """Return out, where out[out_map(i)] is the sum of x[x_map(i)] * y[y_map(i)] over all loop indices i.
+
+    `parallel` states for each loop whether it is parallel; otherwise it is a reduction. `dtype` is the type of the
+    products, the sums and the result.
+    """
+    zero = [builder.splat(builder.scalar_constant(0, dtype), shape) for _ in range(2 if dtype.is_complex else 1)]
+    inputs = [(part, map) for t, map in ((x, x_map), (y, y_map)) for part in builder.parts(t)]
+
+    def body(block: Block, args: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
+        s = Scalars(block)
+        u, v, total = scalars_of([x.dtype, y.dtype, dtype], args)
+        product = s.binary("mul", s.convert(u, dtype), s.convert(v, dtype))
+        return s.binary("add", total, product).parts
+
+    return builder.wrap(dtype, shape, *builder.generic(inputs, [(z, out_map) for z in zero], parallel, body))
+
+
+def dot_general(
+    builder: Builder, x: Tensor, y: Tensor, batch: Sequence[tuple[int, int]], contracted: Sequence[tuple[int, int]],
+    dtype: DType | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the sums of products over pairs of contracted axes.
+
+    The result has the batch axes, then the remaining axes of x, then those of y. `batch` and `contracted` are pairs of
+    an axis of x and an axis of y, of equal size.
+    """
+    for i, j in (*batch, *contracted):
+        m, n = x.shape[i], y.shape[j]
+        if not isinstance(m, Expr) and not isinstance(n, Expr) and m != n:
+            raise builder.fail(f"product of {x} and {y}: axis {i} has size {m}, axis {j} has {n}")
+    free_x = [d for d in range(x.rank) if d not in {i for i, _ in (*batch, *contracted)}]
+    free_y = [d for d in range(y.rank) if d not in {j for _, j in (*batch, *contracted)}]
+    out = [x.shape[i] for i, _ in batch] + [x.shape[d] for d in free_x] + [y.shape[d] for d in free_y]
+    loop_of_x: dict[int, int] = {i: n for n, (i, _) in enumerate(batch)}
+    loop_of_y: dict[int, int] = {j: n for n, (_, j) in enumerate(batch)}
+    loop_of_x |= {d: len(batch) + n for n, d in enumerate(free_x)}
+    loop_of_y |= {d: len(batch) + len(free_x) + n for n, d in enumerate(free_y)}
+    for n, (i, j) in enumerate(contracted):
+        loop_of_x[i] = loop_of_y[j] = len(out) + n
+    loops = len(out) + len(contracted)
+
+    def map_of(order: Sequence[int]) -> AffineMap:
+        return AffineMap(loops, 0, tuple(AffineExpr.dimension(n) for n in order))
+
+    return contract(
+        builder, x, y, map_of([loop_of_x[d] for d in range(x.rank)]), map_of([loop_of_y[d] for d in range(y.rank)]),
+        map_of(range(len(out))), tuple(out), [n < len(out) for n in range(loops)], dtype or x.dtype,
+    )  # fmt: skip
+
+
+def matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -> Tensor:
+    """Return numpy.matmul(x, y): the last two axes are matrices, the axes before them broadcast; a vector x is a row, a
+    vector y a column.
+    """
+    if not x.rank or not y.rank:
+        raise builder.fail(f"matmul of {x} and {y}: both need at least one axis")
+    row, column = x.rank == 1, y.rank == 1
+    x = expand_dims(builder, x, [0]) if row else x
+    y = expand_dims(builder, y, [1]) if column else y
+    result = _matmul(builder, x, y, dtype)
+    inserted = ([result.rank - 2] if row else []) + ([result.rank - 1] if column else [])
+    return squeeze(builder, result, inserted) if inserted else result
+
+
+def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tensor:
+    """Return the product of two operands of rank 2 or more. A single matrix y is one contraction; otherwise batch axes
+    broadcast.
+    """
+    if y.rank == 2:
+        return dot_general(builder, x, y, [], [(x.rank - 1, 0)], dtype)
+    lead = ew.broadcast_shape(builder, x.shape[:-2], y.shape[:-2])
+    shape = (*lead, x.shape[-2], y.shape[-1])
+    k = len(shape)
+    if not isinstance(x.shape[-1], Expr) and not isinstance(y.shape[-2], Expr) and x.shape[-1] != y.shape[-2]:
+        raise builder.fail(f"matmul of {x} and {y}: {x.shape[-1]} columns and {y.shape[-2]} rows")
+
+    def map_of(t: Tensor, last: Sequence[int]) -> AffineMap:
+        first = len(lead) - (t.rank - 2)
+        outer = [AffineExpr.constant(0) if n == 1 and lead[first + d] != 1 else AffineExpr.dimension(first + d)
+                 for d, n in enumerate(t.shape[:-2])]  # fmt: skip
+        return AffineMap(k + 1, 0, (*outer, *(AffineExpr.dimension(n) for n in last)))
+
+    out_map = AffineMap(k + 1, 0, tuple(AffineExpr.dimension(n) for n in range(k)))
+    return contract(
+        builder,
+        x,
+        y,
+        map_of(x, (k - 2, k)),
+        map_of(y, (k, k - 1)),
+        out_map,
+        shape,
+        [True] * k + [False],
+        dtype or x.dtype,
+    )
+
+
+def einsum(builder: Builder, equation: str, *operands: Tensor) -> Tensor:
+    """Return numpy.einsum, including "...". Operands are combined from left to right."""
+    inputs, names = _parsed(builder, equation, operands)
+    result, letters = operands[0], inputs[0]
+    result, letters = _diagonal(builder, result, letters)
+    for n, other in enumerate(operands[1:], 1):
+        later = set(names).union(*inputs[n + 1 :])
+        result, letters = _sum_unneeded(builder, result, letters, later | set(inputs[n]))
+        y, other_letters = _diagonal(builder, other, inputs[n])
+        y, other_letters = _sum_unneeded(builder, y, other_letters, later | set(letters))
+        result, letters = _product(builder, result, letters, y, other_letters, later)
+    result, letters = _sum_unneeded(builder, result, letters, set(names))
+    return transpose(builder, result, [letters.index(c) for c in names])
+
+
+def _parsed(builder: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
+    """Return the axis names of each operand and of the result.
+
+    Axes in "..." are named by their distance from the last of these axes: ".2", ".1".
+    """
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise builder.fail(f"einsum '{equation}' has {len(terms)} operands, {len(operands)} are given")
+    inputs = []
+    for term, x in zip(terms, operands, strict=True):
+        before, dots, after = term.partition("...")
+        hidden = x.rank - len(before) - len(after)
+        if (not dots and hidden) or hidden < 0 or not (before + after + "a").isalpha():
+            raise builder.fail(f"einsum '{equation}': '{term}' does not describe {x}")
+        inputs.append([*before, *(f".{n}" for n in range(hidden, 0, -1)), *after])
+    letters = [c for names in inputs for c in names]
+    widest = sorted({c for c in letters if c[0] == "."}, key=lambda c: -int(c[1:]))
+    if not arrow:
+        return inputs, [*widest, *sorted({c for c in letters if letters.count(c) == 1 and c[0] != "."})]
+    before, dots, after = right.partition("...")
+    names = [*before, *(widest if dots else []), *after]
+    if len(set(names)) != len(names) or not set(names) <= set(letters):
+        raise builder.fail(f"einsum '{equation}': the result '{right}' repeats a letter or has one that no operand has")
+    return inputs, names
+
+
+def _diagonal(builder: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
+    """Return x with one axis per distinct letter, and these letters. Repeated letters select a diagonal."""
+    distinct = list(dict.fromkeys(letters))
+    if len(distinct) == len(letters):
+        return x, letters
+    shape = tuple(x.shape[letters.index(c)] for c in distinct)
+    source = AffineMap(len(shape), 0, tuple(AffineExpr.dimension(distinct.index(c)) for c in letters))
+    return rearranged(builder, x, shape, source), distinct
+
+
+def _sum_unneeded(builder: Builder, x: Tensor, letters: list[str], needed: set[str]) -> tuple[Tensor, list[str]]:
+    """Sum x over the axes whose letters are not in `needed`. Return the sum and its letters."""
+    summed_axes = [d for d, c in enumerate(letters) if c not in needed]
+    if not summed_axes:
+        return x, letters
+    return reduce(builder, "add", x, summed_axes), [c for c in letters if c in needed]
+
+
+def _product(
+    builder: Builder, x: Tensor, xs: list[str], y: Tensor, ys: list[str], later: set[str]
+) -> tuple[Tensor, list[str]]:
+    """Return the product of x and y, whose axes have the letters xs and ys, and its letters.
+
+    Common letters that are not in `later` are contracted.
+    """
+    both = [c for c in xs if c in ys]
+    ones = [c for c in both if (x.shape[xs.index(c)] == 1) != (y.shape[ys.index(c)] == 1)]
+    for c in ones:  # broadcasting: the axis of size 1 is dropped
+        if x.shape[xs.index(c)] == 1:
+            x, xs = squeeze(builder, x, [xs.index(c)]), [n for n in xs if n != c]
+        else:
+            y, ys = squeeze(builder, y, [ys.index(c)]), [n for n in ys if n != c]
+    both = [c for c in both if c not in ones]
+    batch = [c for c in both if c in later]
+    contracted = [c for c in both if c not in later]
+    result = dot_general(
+        builder, x, y, [(xs.index(c), ys.index(c)) for c in batch], [(xs.index(c), ys.index(c)) for c in contracted]
+    )
+    return result, [*batch, *(c for c in xs if c not in both), *(c for c in ys if c not in both)]

@@ -1,0 +1,283 @@
+"""Arithmetic on single elements that are not complex: floats, signed and unsigned integers, bool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import arith, builtin, math
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from pydispatch.graph.constants import constant_attribute
+from pydispatch.graph.dtypes import BOOL, F32, I64, DType, Kind
+from pydispatch.ir.dialects import arith as more_arith
+from pydispatch.ir.dialects import math as more_math
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar:
+    """Element of a tensor in the body of an operation. `parts` has one SSA value, or the real and the
+    imaginary part.
+    """
+
+    dtype: DType
+    parts: tuple[SSAValue, ...]
+
+    @property
+    def value(self) -> SSAValue:
+        """Return the SSA value of an element that is not complex."""
+        (value,) = self.parts
+        return value
+
+
+class UnsupportedTypeError(TypeError):
+    """Error: an operation is not defined for the type of its operands; the message names both."""
+
+
+_FLOAT_UNARY: dict[str, Callable[[SSAValue], Operation]] = {
+    "abs": math.AbsFOp, "neg": arith.NegfOp, "ceil": math.CeilOp, "floor": math.FloorOp, "round": math.RoundOp,
+    "round_even": math.RoundEvenOp, "trunc": math.TruncOp, "sqrt": math.SqrtOp, "rsqrt": math.RsqrtOp,
+    "cbrt": math.CbrtOp, "exp": math.ExpOp, "exp2": math.Exp2Op, "expm1": math.ExpM1Op, "log": math.LogOp,
+    "log2": math.Log2Op, "log10": math.Log10Op, "log1p": math.Log1pOp, "sin": math.SinOp, "cos": math.CosOp,
+    "tan": math.TanOp, "asin": math.AsinOp, "acos": math.AcosOp, "atan": math.AtanOp, "sinh": math.SinhOp,
+    "cosh": math.CoshOp, "tanh": math.TanhOp, "asinh": math.AsinhOp, "acosh": math.AcoshOp, "atanh": math.AtanhOp,
+    "erf": math.ErfOp, "erfc": lambda x: _same_type(more_math.ErfcOp, x),
+}  # fmt: skip
+"""Functions of one float that are a single MLIR operation."""
+
+FLOAT_FUNCTIONS = tuple(_FLOAT_UNARY)
+
+_BINARY: dict[str, dict[Kind, Callable[[SSAValue, SSAValue], Operation]]] = {
+    "add": {Kind.FLOAT: arith.AddfOp, Kind.INT: arith.AddiOp, Kind.UINT: arith.AddiOp, Kind.BOOL: arith.OrIOp},
+    "sub": {Kind.FLOAT: arith.SubfOp, Kind.INT: arith.SubiOp, Kind.UINT: arith.SubiOp, Kind.BOOL: arith.XOrIOp},
+    "mul": {Kind.FLOAT: arith.MulfOp, Kind.INT: arith.MuliOp, Kind.UINT: arith.MuliOp, Kind.BOOL: arith.AndIOp},
+    "div": {Kind.FLOAT: arith.DivfOp, Kind.INT: arith.DivSIOp, Kind.UINT: arith.DivUIOp},
+    "rem": {Kind.INT: arith.RemSIOp, Kind.UINT: arith.RemUIOp,
+            Kind.FLOAT: more_arith.RemfOp},
+    "max": {Kind.FLOAT: arith.MaximumfOp, Kind.INT: arith.MaxSIOp, Kind.UINT: arith.MaxUIOp, Kind.BOOL: arith.OrIOp},
+    "min": {Kind.FLOAT: arith.MinimumfOp, Kind.INT: arith.MinSIOp, Kind.UINT: arith.MinUIOp, Kind.BOOL: arith.AndIOp},
+    "and": {Kind.INT: arith.AndIOp, Kind.UINT: arith.AndIOp, Kind.BOOL: arith.AndIOp},
+    "or": {Kind.INT: arith.OrIOp, Kind.UINT: arith.OrIOp, Kind.BOOL: arith.OrIOp},
+    "xor": {Kind.INT: arith.XOrIOp, Kind.UINT: arith.XOrIOp, Kind.BOOL: arith.XOrIOp},
+    "pow": {Kind.FLOAT: math.PowFOp, Kind.INT: math.IPowIOp},
+    "atan2": {Kind.FLOAT: math.Atan2Op},
+    "copysign": {Kind.FLOAT: math.CopySignOp},
+    "shift_left": {Kind.INT: arith.ShLIOp, Kind.UINT: arith.ShLIOp},
+    "shift_right": {Kind.INT: arith.ShRSIOp, Kind.UINT: arith.ShRUIOp},
+    "shift_right_logical": {Kind.INT: arith.ShRUIOp, Kind.UINT: arith.ShRUIOp},
+    "shift_right_arithmetic": {Kind.INT: arith.ShRSIOp, Kind.UINT: arith.ShRSIOp},
+}  # fmt: skip
+"""MLIR operations of functions of two numbers, by kind of type. Integer division truncates; max and min
+propagate NaN."""
+
+_FORMULAS = frozenset({"logistic", "sign"})
+"""Functions of one float that are several operations. For small floats they are computed in f32, whose range and signs
+they need."""
+
+_FLOAT_ORDER = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_CLASSES = {"is_nan": more_math.IsNaNOp, "is_inf": more_math.IsInfOp, "is_finite": more_math.IsFiniteOp}
+
+
+def _same_type(op: type[Operation], *operands: SSAValue) -> Operation:
+    """Create an operation whose result has the type of its operands."""
+    return op(operands=list(operands), result_types=[operands[0].type])
+
+
+def _constant(value: IntegerAttr[Any] | FloatAttr[Any]) -> Operation:
+    """Create a constant operation, without the checks of its constructor."""
+    return arith.ConstantOp.create(result_types=[value.type], properties={"value": value})
+
+
+_PROPERTIES: dict[Callable[..., Operation], dict[str, Attribute]] = {}
+"""Properties of operations whose result has the type of their operands, by constructor."""
+
+
+def _operation(kind: Callable[..., Operation], *operands: SSAValue) -> Operation:
+    """Create an operation on elements.
+
+    Properties are cached per constructor, because constructors of xDSL verify the whole definition each time.
+    """
+    known, type_ = _PROPERTIES.get(kind), operands[0].type
+    if known is not None:
+        return kind.create(operands=operands, result_types=(type_,), properties=known)  # type: ignore[attr-defined]
+    op = kind(*operands)
+    if isinstance(kind, type) and not op.attributes and [r.type for r in op.results] == [type_]:
+        _PROPERTIES[kind] = dict(op.properties)
+    return op
+
+
+class Reals:
+    """Builder of scalar operations in a block; both operands of a binary operation have the same type."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+
+    def add_op(self, op: Operation) -> SSAValue:
+        """Add an operation with one result, and return that."""
+        self.block.add_op(op)
+        return op.results[0]
+
+    def emit(self, dtype: DType, op: Operation) -> Scalar:
+        """Add an operation, and return its result as an element of type `dtype`."""
+        return Scalar(dtype, (self.add_op(op),))
+
+    def const(self, value: complex | bool, dtype: DType) -> Scalar:
+        """Add a constant."""
+        parts = [value.real, value.imag] if dtype.is_complex else [value]
+        return Scalar(dtype, tuple(self.add_op(_constant(constant_attribute(p, dtype))) for p in parts))
+
+    def position(self, axis: int, dtype: DType = I64) -> Scalar:
+        """Return the loop index along an axis as an element."""
+        index = self.add_op(linalg.IndexOp(axis))
+        return self.emit(dtype, arith.IndexCastOp(index, dtype.element))
+
+    # -- functions by name
+
+    def binary(self, name: str, lhs: Scalar, rhs: Scalar) -> Scalar:
+        """Apply a function in BINARY_FUNCTIONS. Raise UnsupportedTypeError if the types differ or lack the function."""
+        if lhs.dtype != rhs.dtype:
+            raise UnsupportedTypeError(f"{name} of {lhs.dtype} and {rhs.dtype}: the types differ")
+        if name == "pow" and lhs.dtype.kind is Kind.UINT:
+            return self._unsigned_power(lhs, rhs)
+        operations = _BINARY[name].get(lhs.dtype.kind)
+        if operations is None:
+            raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")
+        return self.emit(lhs.dtype, _operation(operations, lhs.value, rhs.value))
+
+    def _unsigned_power(self, base: Scalar, exponent: Scalar) -> Scalar:
+        """Return the power of unsigned integers. `math.ipowi` reads the exponent as signed, so it takes half of it."""
+        one = self.const(1, base.dtype)
+        half = self.binary("shift_right", exponent, one)
+        root = self.emit(base.dtype, _operation(math.IPowIOp, base.value, half.value))
+        is_odd = self.compare("ne", self.binary("and", exponent, one), self.const(0, base.dtype))
+        return self.binary("mul", self.binary("mul", root, root), self.select(is_odd, base, one))
+
+    def unary(self, name: str, a: Scalar) -> Scalar:
+        """Apply a function of one number: one in FLOAT_FUNCTIONS, or one that has a method of this class, such as abs,
+        neg, sign, not.
+        """
+        if a.dtype.is_float and name in _FLOAT_UNARY:
+            return self.emit(a.dtype, _operation(_FLOAT_UNARY[name], a.value))
+        special = getattr(self, f"_{name}", None)
+        if special is None:
+            raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")
+        if a.dtype.is_float and a.dtype.bits < 32 and name in _FORMULAS:
+            return self.convert(special(self.convert(a, F32)), a.dtype)
+        return special(a)
+
+    def _abs(self, a: Scalar) -> Scalar:
+        return a if a.dtype.is_unsigned else self.emit(a.dtype, math.AbsIOp(a.value))
+
+    def _neg(self, a: Scalar) -> Scalar:
+        return self.binary("sub", self.const(0, a.dtype), a)
+
+    def _sign(self, a: Scalar) -> Scalar:
+        """Return 1, -1 or 0; 0, -0 and NaN are returned unchanged."""
+        zero, one = self.const(0, a.dtype), self.const(1, a.dtype)
+        if a.dtype.is_unsigned:
+            return self.select(self.compare("eq", a, zero), zero, one)
+        below = self.select(
+            self.compare("lt", a, zero), self.const(-1, a.dtype), a
+        )  # 0, -0 and NaN are returned unchanged
+        return self.select(self.compare("gt", a, zero), one, below)
+
+    def _not(self, a: Scalar) -> Scalar:
+        return self.binary("xor", a, self.const(-1, a.dtype))
+
+    def _logistic(self, a: Scalar) -> Scalar:
+        one = self.const(1.0, a.dtype)
+        return self.binary("div", one, self.binary("add", one, self.unary("exp", self.unary("neg", a))))
+
+    def _popcount(self, a: Scalar) -> Scalar:
+        return self.emit(a.dtype, math.CtPopOp(a.value))
+
+    def _count_leading_zeros(self, a: Scalar) -> Scalar:
+        return self.emit(a.dtype, math.CountLeadingZerosOp(a.value))
+
+    def _floor(self, a: Scalar) -> Scalar:
+        """Return an integer unchanged; floats have an operation of their own."""
+        return a  # of an integer
+
+    _ceil = _round = _round_even = _trunc = _floor
+
+    def _is_nan(self, a: Scalar) -> Scalar:
+        return self._class("is_nan", a, of_integers=False)
+
+    def _is_inf(self, a: Scalar) -> Scalar:
+        return self._class("is_inf", a, of_integers=False)
+
+    def _is_finite(self, a: Scalar) -> Scalar:
+        return self._class("is_finite", a, of_integers=True)
+
+    def _class(self, name: str, a: Scalar, of_integers: bool) -> Scalar:
+        """Return whether a float is in a class, such as NaN; `of_integers` is the result for all integers."""
+        if not a.dtype.is_float:
+            return self.const(of_integers, BOOL)
+        return self.emit(BOOL, _CLASSES[name](operands=[a.value], result_types=[BOOL.element]))
+
+    # -- comparing and choosing
+
+    def compare(self, order: str, lhs: Scalar, rhs: Scalar) -> Scalar:
+        """Compare lhs with rhs by `order`: eq, ne, lt, le, gt or ge. NaN is unequal to everything."""
+        if lhs.dtype.is_float:
+            return self.emit(BOOL, arith.CmpfOp(lhs.value, rhs.value, _FLOAT_ORDER[order]))
+        sign = "" if order in ("eq", "ne") else "u" if lhs.dtype.is_unsigned else "s"
+        return self.emit(BOOL, arith.CmpiOp(lhs.value, rhs.value, f"{sign}{order}"))
+
+    def select(self, condition: Scalar, lhs: Scalar, rhs: Scalar) -> Scalar:
+        """Return lhs if the condition holds, else rhs."""
+        if not condition.dtype.is_bool or lhs.dtype.element != rhs.dtype.element:
+            raise UnsupportedTypeError(
+                f"a choice between {lhs.dtype} and {rhs.dtype} by {condition.dtype} is not defined"
+            )
+        parts = zip(lhs.parts, rhs.parts, strict=True)
+        return Scalar(lhs.dtype, tuple(self.add_op(arith.SelectOp(condition.value, x, y)) for x, y in parts))
+
+    # -- types
+
+    def convert(self, a: Scalar, to: DType) -> Scalar:
+        """Convert a number to another type.
+
+        Integers wrap around; floats are rounded to nearest, or truncated to integers; true is 1; every number but 0 is
+        true.
+        """
+        if a.dtype == to:
+            return a
+        if to.is_bool:
+            a = self.convert(a, F32) if a.dtype.name == "f8E8M0FNU" else a  # this type has no 0
+            return self.compare("ne", a, self.const(0, a.dtype))
+        return self.emit(to, op) if (op := self._conversion(a, to)) else Scalar(to, a.parts)
+
+    def _conversion(self, a: Scalar, to: DType) -> Operation | None:
+        """Return the operation that converts between two types; None if the bits remain the same."""
+        value, source, element = a.value, a.dtype, to.element
+        if source.is_float and to.is_float:
+            if source.bits == to.bits:
+                return arith.TruncFOp(self.add_op(arith.ExtFOp(value, F32.element)), element)
+            return arith.TruncFOp(value, element) if source.bits > to.bits else arith.ExtFOp(value, element)
+        if source.is_float:
+            return arith.FPToUIOp(value, element) if to.is_unsigned else arith.FPToSIOp(value, element)
+        if to.is_float:
+            return arith.UIToFPOp(value, element) if source.is_unsigned else arith.SIToFPOp(value, element)
+        if source.bits == to.bits:
+            return None
+        if source.bits > to.bits:
+            return arith.TruncIOp(value, element)
+        return arith.ExtUIOp(value, element) if source.is_unsigned else arith.ExtSIOp(value, element)
+
+    def bitcast(self, a: Scalar, to: DType) -> Scalar:
+        """Reinterpret the bits of a number as another type of the same width."""
+        if a.dtype.element == to.element:
+            return Scalar(to, a.parts)
+        return self.emit(to, arith.BitcastOp(a.value, to.element))
+
+    def index_of(self, a: Scalar) -> SSAValue:
+        """Return an integer as an SSA value of type index."""
+        cast: Any = arith.IndexCastOp
+        return self.add_op(cast(a.value, builtin.IndexType()))
+
+
+BINARY_FUNCTIONS = tuple(_BINARY)

@@ -1,0 +1,181 @@
+"""Reductions: sums, products, extremes, means, and the index of an extreme."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, I32, I64, U32, U64, DType, Kind
+from pydispatch.graph.sizes import Expr, Shape, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import formula
+from pydispatch.operations.reals import Scalar, UnsupportedTypeError
+from pydispatch.operations.scalars import Scalars, scalars_of
+from pydispatch.operations.shapes import axes_of, broadcast_to, reshape, scalar_parts
+
+Combine = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
+"""Function combine(scalars, running values, elements) -> new running values."""
+
+
+def reduce_with(
+    builder: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], axes: Sequence[int] | None, combine: Combine
+) -> list[Tensor]:
+    """Reduce tensors of one shape together along axes, which are removed.
+
+    `starts` has the initial running values of rank 0, one per result, with the types of the results.
+    """
+    shape = tensors[0].shape
+    axes = axes_of(builder, axes, len(shape))
+    kept = [d for d in range(len(shape)) if d not in axes]
+    out_shape: Shape = tuple(shape[d] for d in kept)
+    rank = len(shape)
+    identity = AffineMap.identity(rank)
+    to_result = AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept))
+    inputs = [(part, identity) for t in tensors for part in builder.parts(t)]
+    outputs = [(builder.splat(value, out_shape), to_result) for t in starts for value in scalar_parts(builder, t)]
+
+    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        """Combine one element of each tensor with the running values."""
+        elements = scalars_of([*(t.dtype for t in tensors), *(t.dtype for t in starts)], args)
+        try:
+            results = combine(Scalars(block), elements[len(tensors) :], elements[: len(tensors)])
+        except UnsupportedTypeError as error:
+            raise builder.fail(str(error)) from None
+        return [part for r in results for part in r.parts]
+
+    values = iter(builder.generic(inputs, outputs, [d in kept for d in range(rank)], body))
+    return [
+        builder.wrap(t.dtype, out_shape, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts
+    ]
+
+
+def least(dtype: DType) -> float | int:
+    """Return the smallest number of a type; -inf for floats."""
+    if dtype.is_float:
+        return -math.inf
+    return -(1 << (dtype.bits - 1)) if dtype.kind is Kind.INT else 0
+
+
+def largest(dtype: DType) -> float | int:
+    """Return the largest number of a type; inf for floats."""
+    if dtype.is_float:
+        return math.inf
+    return (1 << (dtype.bits - (dtype.kind is Kind.INT))) - 1
+
+
+_STARTS: dict[str, Callable[[DType], float | int]] = {
+    "add": lambda _: 0, "mul": lambda _: 1, "max": least, "min": largest, "or": lambda _: 0, "and": lambda _: -1,
+    "xor": lambda _: 0,
+}  # fmt: skip
+
+
+def reduce(builder: Builder, name: str, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
+    """Reduce x along axes (all for None) by `name`: add, mul, max, min, and, or, xor. With `keep`, reduced axes have
+    size 1.
+    """
+    reduced_axes = axes_of(builder, axes, x.rank)
+    if (folded := _folded(builder, name, x, reduced_axes, keep)) is not None:
+        return folded
+    start = builder.constant(_STARTS[name](x.dtype), x.dtype)
+
+    def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        return [scalars.binary(name, running[0], elements[0])]
+
+    (result,) = reduce_with(builder, [x], [start], reduced_axes, combine) if reduced_axes else (x,)
+    return kept_axes(builder, result, x, reduced_axes) if keep else result
+
+
+def kept_axes(builder: Builder, reduced: Tensor, x: Tensor, axes: Sequence[int]) -> Tensor:
+    """Reshape a reduction of x so that the reduced axes have size 1."""
+    return reshape(builder, reduced, [1 if d in axes else n for d, n in enumerate(x.shape)])
+
+
+def _folded(builder: Builder, name: str, x: Tensor, axes: Sequence[int], keep: bool) -> Tensor | None:
+    """Return the reduction of a small constant, computed at compile time; None for other operands."""
+    import numpy as np
+
+    if x.known is None or x.known.size > ew.FOLDED or not (x.dtype.is_integer or x.dtype.is_bool):
+        return None
+    functions: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    if name not in functions or x.dtype.is_bool or (x.is_symbolic and name in ("max", "min")) or 0 in x.known.shape:
+        return None
+    result = functions[name].reduce(x.known, axis=tuple(axes), keepdims=keep)
+    return builder.constant(np.asarray(result), x.dtype)
+
+
+def count(x: Tensor, axes: Sequence[int]) -> int | Expr:
+    """Return the number of elements that a reduction along axes combines into one."""
+    return product(x.shape[d] for d in axes)
+
+
+def size_as(builder: Builder, n: int | Expr, dtype: DType) -> Tensor:
+    """Return a size as a tensor of rank 0."""
+    known = builder.constant(n, I64)
+    return builder.constant(n, dtype) if not isinstance(n, Expr) else ew.convert(builder, known, dtype)
+
+
+def mean(builder: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
+    """Return the mean of the elements along axes."""
+    gone = axes_of(builder, axes, x.rank)
+    total = reduce(builder, "add", x, gone, keep)
+    return ew.binary(builder, "div", total, size_as(builder, count(x, gone), x.dtype))
+
+
+def variance(
+    builder: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False, less: float = 0
+) -> Tensor:
+    """Return the sum of squared distances to the mean, divided by the number of elements minus `less`, at least 0.
+
+    It is real for complex x, too.
+    """
+    gone = axes_of(builder, axes, x.rank)
+    deviations = ew.binary(builder, "sub", x, mean(builder, x, gone, True))
+    if x.dtype.is_complex:
+        squares = formula(builder, lambda d: d.real * d.real + d.imag * d.imag, deviations)
+    else:
+        squares = ew.binary(builder, "mul", deviations, deviations)
+    total = reduce(builder, "add", squares, gone, keep)
+    size, dtype = count(x, gone), total.dtype
+    if not isinstance(size, Expr):
+        divisor = builder.constant(max(size - less, 0), dtype)
+    else:
+        divisor = size_as(builder, size, dtype)
+        if less:
+            divisor = ew.binary(builder, "sub", divisor, builder.constant(less, dtype))
+            divisor = ew.binary(builder, "max", divisor, builder.constant(0, dtype))
+    return ew.binary(builder, "div", total, divisor)
+
+
+def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = False, dtype: DType = I64,
+             last: bool = False) -> Tensor:  # fmt: skip
+    """Return the index of the "max" or "min" along an axis; -1 if it has no elements.
+
+    Of equal elements it is the first, or with `last` the last. NaN counts as beyond all numbers. Two reductions, of the
+    elements and then of the indices of those that equal the extreme, are vectorized on CPUs; one of pairs is not.
+    """
+    (axis,) = axes_of(builder, [axis], x.rank)
+    size = x.shape[axis]
+    signed, unsigned = (I32, U32) if isinstance(size, int) and size < 1 << 31 else (I64, U64)
+    index = signed if last else unsigned  # -1 for no index is below all indices, or above all
+    values = ew.convert(builder, x, F32) if x.dtype.is_bool else x
+    extremes = broadcast_to(builder, reduce(builder, name, values, [axis], keep=True), x.shape)
+
+    def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        """Combine the running index with that of an element, if the element equals the extreme."""
+        value, extreme = elements
+        is_extreme = scalars.compare("eq", value, extreme)
+        if value.dtype.is_float:  # NaN equals nothing, and is the extreme wherever it occurs
+            is_extreme = scalars.binary("or", is_extreme, scalars.unary("is_nan", value))
+        here = scalars.select(is_extreme, scalars.position(axis, index), scalars.const(none, index))
+        return [scalars.binary("max" if last else "min", running[0], here)]
+
+    none = -1 if last else largest(index)
+    (result,) = reduce_with(builder, [values, extremes], [builder.constant(none, index)], [axis], combine)
+    result = ew.convert(builder, ew.convert(builder, result, signed), dtype)
+    return kept_axes(builder, result, x, [axis]) if keep else result

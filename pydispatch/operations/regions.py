@@ -1,0 +1,197 @@
+"""Regions of images: non-maximum suppression of boxes, sampling of boxes, and windows of displaced elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL, F32, I64
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import control, elementwise, reductions, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.sampling import Tap, sampled, zero_taps
+
+# -- non-maximum suppression
+
+IsOver = Callable[[Element, Element, Element], Element]
+"""Function is_over(area of the intersection, area of the union, limit) -> whether two boxes overlap too much."""
+
+
+def best_boxes(
+    builder: Builder, sides: Sequence[Tensor], good: Tensor, limit: Tensor, is_over: IsOver, most: Tensor | None = None
+) -> Tensor:
+    """Return which boxes remain after non-maximum suppression, bool [sets, boxes].
+
+    Boxes are visited from the best on. A box is kept if no kept box overlaps it too much.
+
+    Args:
+        builder: The builder.
+        sides: The corners y0, x0, y1, x1 (lower and upper) of sets of boxes, each [sets, boxes], best box first.
+        good: Boxes that are eligible at all.
+        limit: Threshold that is passed to is_over, of rank 0.
+        is_over: Whether two boxes overlap too much.
+        most: Maximum number of boxes kept per set, of rank 0; None for no maximum.
+    """
+    size, count = good.shape
+
+    def is_hidden(*operands: Element) -> Element:
+        """Return whether a box is kept and overlaps another box too much."""
+        low_y, low_x, high_y, high_x, y0, x0, y1, x1, limit, kept = operands
+        height = (high_y.min(y1) - low_y.max(y0)).max(0.0)
+        width = (high_x.min(x1) - low_x.max(x0)).max(0.0)
+        intersection = height * width
+        union = (high_y - low_y) * (high_x - low_x) + (y1 - y0) * (x1 - x0) - intersection
+        return kept & is_over(intersection, union, limit.to(intersection.dtype))
+
+    def step(index: Size, carried: list[Tensor]) -> list[Tensor]:
+        """Keep box `index` unless a kept box hides it."""
+        kept, taken = carried
+        corners = [shapes.slice_axis(builder, t, 1, index, index + 1) for t in sides]
+        box_number = reductions.size_as(builder, index, I64)
+        hidden = reductions.reduce(
+            builder, "or", formula(builder, is_hidden, *sides, *corners, limit, kept), [1], keep=True
+        )
+        is_kept = formula(builder, lambda g, h: g & ~h, shapes.slice_axis(builder, good, 1, index, index + 1), hidden)
+        if most is not None:
+            is_kept = formula(builder, lambda t, n, m: t & (n < m), is_kept, taken, most)
+        kept = formula(builder, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, is_kept, box_number)
+        return [kept, formula(builder, lambda n, t: n + t.to(I64), taken, is_kept)]
+
+    none = shapes.full(builder, False, (size, count), BOOL)
+    return control.for_(builder, count, [none, shapes.full(builder, 0, (size, 1), I64)], step)[0]
+
+
+# -- sampling of boxes
+
+
+def box_taps(
+    builder: Builder, x: Tensor, boxes: Tensor, cells: Sequence[int], ratio: int, scale: float, half: bool
+) -> list[list[Tap]]:
+    """Return the taps of `ratio` x `ratio` samples in each cell of boxes, along the rows and the columns of images.
+
+    Args:
+        builder: The builder.
+        x: Images, [images, channels, h, w].
+        boxes: [boxes, 4], with x0, y0, x1, y1.
+        cells: Number of cells of a box along rows and columns.
+        ratio: Number of samples per cell along each axis.
+        scale: Factor from coordinates of boxes to those of images.
+        half: Whether the center of the first element is at 0.5, and boxes may be smaller than 1.
+    """
+    taps = []
+    for side, (count, size) in enumerate(zip(cells, x.shape[2:], strict=True)):
+        start, end = (shapes.slice_axis(builder, boxes, 1, n, n + 1) for n in (1 - side, 3 - side))
+        sample = shapes.iota(builder, [1, count * ratio], 1, F32)
+
+        def position(s: Element, lo: Element, hi: Element, count: int = count) -> Element:
+            first, last = (v.to(F32) * scale - (0.5 if half else 0.0) for v in (lo, hi))
+            extent = last - first if half else (last - first).max(1.0)
+            return first + (s + 0.5) * extent / float(count * ratio)
+
+        positions = formula(builder, position, sample, start, end)
+        broadcast_shape = [boxes.shape[0], 1, count * ratio, 1] if side == 0 else [boxes.shape[0], 1, 1, count * ratio]
+        taps.append(
+            _clamped_taps(
+                builder, shapes.reshape(builder, positions, broadcast_shape), reductions.size_as(builder, size, F32)
+            )
+        )
+    return taps
+
+
+def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
+    """Return the linear taps of each position, clamped to the axis. Weights are 0 for positions more than one element
+    outside.
+    """
+
+    def low(value: Element, n: Element) -> Element:
+        return value.max(0.0).unary("floor").min(n - 1.0)
+
+    def inside(value: Element, n: Element) -> Element:
+        return (value >= -1.0) & (value <= n)
+
+    def part(value: Element, n: Element) -> Element:
+        return (value.max(0.0) - low(value, n)).min(1.0) * (low(value, n) < n - 1.0).where(value.const(1.0), 0.0)
+
+    def first(value: Element, n: Element) -> Element:
+        return inside(value, n).where(1.0 - part(value, n), 0.0)
+
+    def second(value: Element, n: Element) -> Element:
+        return inside(value, n).where(part(value, n), 0.0)
+
+    return [
+        Tap(
+            formula(builder, lambda v, n: low(v, n).to(I64), positions, length),
+            formula(builder, first, positions, length),
+        ),
+        Tap(
+            formula(builder, lambda v, n: (low(v, n) + 1.0).min(n - 1.0).to(I64), positions, length),
+            formula(builder, second, positions, length),
+        ),
+    ]
+
+
+def mean_of_boxes(
+    builder: Builder, x: Tensor, images: Tensor, taps: Sequence[Sequence[Tap]], cells: Sequence[int], ratio: int
+) -> Tensor:
+    """Return the mean of the samples of each cell, [boxes, channels, cells...]. `images` is the image of each box."""
+    count, channels = images.shape[0], x.shape[1]
+    high, wide = cells
+    batch = shapes.reshape(builder, images, [count, 1, 1, 1])
+    samples = sampled(builder, x, (count, channels, high * ratio, wide * ratio), taps, batch)
+    return reductions.mean(
+        builder, shapes.reshape(builder, samples, [count, channels, high, ratio, wide, ratio]), [3, 5]
+    )
+
+
+# -- windows of displaced elements, of deformable convolutions
+
+
+def moved_windows(
+    builder: Builder, x: Tensor, offset: Tensor, mask: Tensor | None, kernel: Sequence[int], strides: Sequence[int],
+    low: Sequence[int], dilations: Sequence[int], shared: int,
+) -> Tensor:  # fmt: skip
+    """Return the elements of sliding windows, each displaced by an offset, as channels: [n, channels * elements of the
+    kernel, out...].
+
+    Elements outside of the image are 0.
+
+    Args:
+        builder: The builder.
+        x: Images, [n, channels, ...].
+        offset: Displacements, [n, shared * elements of the kernel * axes, out...].
+        mask: Factor of each element, [n, shared * elements of the kernel, out...]; None for 1.
+        kernel: Size of the windows.
+        strides: Strides of the windows.
+        low: Padding before each axis.
+        dilations: Distances of window elements.
+        shared: Number of groups of channels that have the same offsets.
+    """
+    rank = len(kernel)
+    n, channels = x.shape[:2]
+    out, kernel_size = offset.shape[2:], int(np.prod(kernel))
+    if isinstance(channels, Expr) or shared < 1 or channels % shared or offset.shape[1] != shared * kernel_size * rank:
+        raise builder.fail(f"windows of {x} are moved by {offset} in {shared} group(s) of offsets; expected "
+                     f"{kernel_size * rank} offsets for each of groups of equally many channels")  # fmt: skip
+    # Samples are [n * groups, channels of a group, kernel, ...].
+    moved = shapes.reshape(builder, offset, [n * shared, 1, kernel_size, rank, *out])
+    taps = []
+    for d in range(rank):
+        at = shapes.reshape(builder, shapes.slice_axis(builder, moved, 3, d, d + 1), [n * shared, 1, kernel_size, *out])
+        inner = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
+        base = builder.constant(inner.reshape(1, 1, kernel_size, *[1] * rank), F32)
+        line = shapes.reshape(
+            builder, shapes.iota(builder, [out[d]], 0, F32), [out[d] if k == d else 1 for k in range(rank)]
+        )
+        step = strides[d]
+        positions = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)
+        taps.append(zero_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))
+    images = shapes.reshape(builder, x, [n * shared, channels // shared, *x.shape[2:]])
+    samples = sampled(builder, images, (n * shared, channels // shared, kernel_size, *out), taps)
+    if mask is not None:
+        samples = elementwise.binary(
+            builder, "mul", samples, shapes.reshape(builder, mask, [n * shared, 1, kernel_size, *out])
+        )
+    return shapes.reshape(builder, samples, [n, channels * kernel_size, *out])

@@ -1,0 +1,104 @@
+"""Interpolation kernels, and resampling of axes: each new element is a weighted sum of a few old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import gathers, products, shapes
+from pydispatch.operations.formulas import Element, formula
+
+Array = np.ndarray[Any, Any]
+USUAL = -0.75
+"""Coefficient of Keys' cubic convolution kernel that ML frameworks use by default."""
+_MAX_GATHERED_TAPS = 4  # more taps per position are one product with a matrix instead of gathers
+
+
+def cubic_inner(t: Any, a: float = USUAL) -> Any:
+    """Return Keys' kernel with coefficient a at a distance t from 0 to 1; t is an array or an element of a formula."""
+    return ((a + 2) * t - (a + 3)) * t * t + 1
+
+
+def cubic_outer(t: Any, a: float = USUAL) -> Any:
+    """Return Keys' kernel with coefficient a at a distance t from 1 to 2."""
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+
+
+def cubic_inner_slope(t: Any, a: float = USUAL) -> Any:
+    """Return the derivative of `cubic_inner` by t."""
+    return (3 * (a + 2) * t - 2 * (a + 3)) * t
+
+
+def cubic_outer_slope(t: Any, a: float = USUAL) -> Any:
+    """Return the derivative of `cubic_outer` by t."""
+    return (3 * a * t - 10 * a) * t + 8 * a
+
+
+Taps = Sequence[tuple[int, Callable[[Any], Any]]]
+"""Taps of a position: offsets from the element before it, and functions from the distance to that element
+to the weight."""
+LINEAR: Taps = ((0, lambda part: 1 - part), (1, lambda part: part))
+CUBIC: Taps = ((-1, lambda part: cubic_outer(part + 1)), (0, cubic_inner), (1, lambda part: cubic_inner(1 - part)),
+               (2, lambda part: cubic_outer(2 - part)))  # fmt: skip
+
+LINEAR_SLOPES: Taps = ((0, lambda part: part.const(-1.0)), (1, lambda part: part.const(1.0)))
+CUBIC_SLOPES: Taps = (
+    (-1, lambda part: cubic_outer_slope(part + 1)),
+    (0, cubic_inner_slope),
+    (1, lambda part: -cubic_inner_slope(1 - part)),
+    (2, lambda part: -cubic_outer_slope(2 - part)),
+)
+"""Taps whose weights are the derivatives of those of `LINEAR` and `CUBIC`."""
+
+
+def weighted(*terms: Element) -> Element:
+    """Return the sum of products of elements and weights, which alternate in `terms`."""
+    total = terms[0] * terms[1]
+    for n in range(2, len(terms), 2):
+        total = total + terms[n] * terms[n + 1]
+    return total
+
+
+def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Array) -> Tensor:
+    """Return x with new elements along an axis: sums of the old elements at indices taken [new, k], times weights [new,
+    k].
+    """
+    if taken.shape[1] > _MAX_GATHERED_TAPS:  # a product with a matrix of weights
+        matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
+        np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
+        product = products.dot_general(builder, x, builder.constant(matrix, x.dtype), [], [(axis, 1)])
+        return shapes.transpose(builder, product, [*range(axis), x.rank - 1, *range(axis, x.rank - 1)])
+    return weighted_slices(builder, x, axis, [builder.constant(column) for column in taken.T],
+                           [builder.constant(column, x.dtype) for column in weights.T])  # fmt: skip
+
+
+def weighted_slices(
+    builder: Builder, x: Tensor, axis: int, taken: Sequence[Tensor], weights: Sequence[Tensor]
+) -> Tensor:
+    """Return x with new elements along an axis: the sum over n of the slices at indices taken[n], times weights[n]."""
+    terms: list[Tensor] = []
+    for indices, factors in zip(taken, weights, strict=True):
+        terms.append(gathers.take(builder, x, indices, axis))
+        terms.append(shapes.reshape(builder, factors, [-1, *[1] * (x.rank - axis - 1)]))
+    return formula(builder, weighted, *terms)
+
+
+def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
+    """Return the taps of the transpose of `resampled`: for each of the `count` old elements, the new elements that use
+    it, and the weights, both [count, k].
+    """
+    old, width = taken.reshape(-1), taken.shape[1]
+    order = np.argsort(old, kind="stable")
+    uses = np.bincount(old, minlength=count)
+    # Sorted by old element, the uses of one are adjacent: number them from 0 for each.
+    first_use = np.cumsum(uses) - uses
+    slots = np.arange(len(old)) - np.repeat(first_use, uses)
+    most_uses = max(1, uses.max(initial=0))
+    new, factors = (np.zeros((count, most_uses), dtype) for dtype in (np.int64, np.float64))
+    new[old[order], slots] = order // width
+    factors[old[order], slots] = weights.reshape(-1)[order]
+    return new, factors

@@ -1,0 +1,241 @@
+"""Resizing of one axis of images with the transformations of coordinates and the filters of ONNX.
+
+Sizes, scale and region of interest may be numbers or computed in each call. For numbers, positions and weights are
+constants in f64; otherwise they are computed at run time in f32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, I64
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, gathers, reductions, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.resampling import Array, cubic_inner, cubic_outer, resampled, weighted_slices
+
+Number = float | Tensor
+"""A number, or a tensor of one element that is computed at run time."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Options of resampling that all axes share; the names are those of the attributes of ONNX's Resize."""
+
+    mode: str
+    transformation: str
+    nearest: str = "floor"
+    cubic: float = -0.75
+    antialias: bool = False
+    exclude_outside: bool = False
+
+    @property
+    def radius(self) -> int:
+        """Return the radius of the interpolation kernel in elements."""
+        return 1 if self.mode == "linear" else 2
+
+
+@dataclass(frozen=True)
+class ResizedAxis:
+    """New size of an axis, and the mapping from its elements to those of the old axis.
+
+    Attributes:
+        axis: The axis.
+        size: The new size.
+        scale: Nominal ratio of the new to the old size; None for the ratio itself.
+        start: Start of the region of interest as a fraction of the axis (tf_crop_and_resize).
+        end: End of the region of interest.
+    """
+
+    axis: int
+    size: Size
+    scale: Number | None = None
+    start: Number = 0.0
+    end: Number = 1.0
+
+    def is_constant(self, old: Size) -> bool:
+        """Return whether the mapping from an axis of the size `old` is known at compile time."""
+        return not any(isinstance(n, Expr | Tensor) for n in (old, self.size, self.scale, self.start, self.end))
+
+
+def resize_axis(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tuple[Tensor, Tensor | None]:
+    """Resize an axis of x by nearest neighbour, linear or cubic interpolation.
+
+    Also return which of the new elements are outside of the old axis, as a vector, for tf_crop_and_resize; else None.
+    """
+    old = x.shape[to.axis]
+    if not to.is_constant(old):
+        return _resized_at_run_time(builder, x, to, how)
+    scale = to.scale if to.scale is not None else int(to.size) / int(old)  # type: ignore[arg-type]
+    if (old, scale, to.start, to.end) == (to.size, 1.0, 0.0, 1.0):
+        return x, None
+    region = [np.float64(n) for n in (old, to.size, scale, scale * old, to.start, to.end)]  # type: ignore[arg-type, operator]
+    with np.errstate(all="ignore"):
+        indices = np.arange(int(to.size), dtype=np.float64)  # type: ignore[arg-type]
+        positions = _position(indices, region, how, lambda n, one, other: one if n == 1 else other)
+    outside = None
+    if how.transformation == "tf_crop_and_resize":
+        outside = builder.constant((positions < 0) | (positions > int(old) - 1))  # type: ignore[arg-type]
+    return _resized(builder, x, to.axis, positions, float(scale), how), outside  # type: ignore[arg-type]
+
+
+IfOne = Callable[[Any, Any, Any], Any]
+"""Function if_one(n, one, other) -> `one` if n is 1, else `other`."""
+
+
+def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
+    """Return the position on the old axis of element i of the new axis.
+
+    `axis` has the old size, the new size, the scale, the new size before it was rounded, and the start and end of the
+    region of interest. All are NumPy floats or elements of a formula.
+    """
+    old, new, scale, length, start, end = axis
+    if how.transformation == "align_corners":
+        return if_one(length, i * 0.0, i * (old - 1.0) / if_one(length, length, length - 1.0))
+    if how.transformation == "asymmetric":
+        return i / scale
+    if how.transformation == "tf_crop_and_resize":
+        first, extent = start * (old - 1.0), (end - start) * (old - 1.0)
+        return first + if_one(length, i * 0.0 + extent / 2.0, i * extent / if_one(length, length, length - 1.0))
+    if how.transformation == "tf_half_pixel_for_nn":
+        return (i + 0.5) / scale
+    centre = (i + 0.5) / scale - 0.5
+    if how.transformation == "pytorch_half_pixel":
+        return if_one(length, i * 0.0 - 0.5, centre)
+    if how.transformation == "half_pixel_symmetric":
+        return centre + old / 2.0 * (1.0 - new / length)
+    return centre
+
+
+# -- constant positions
+
+
+def _resized(builder: Builder, x: Tensor, axis: int, positions: Array, scale: float, how: Filter) -> Tensor:
+    """Resample an axis of static size at constant positions."""
+    old = int(x.shape[axis])  # type: ignore[arg-type]
+    if how.mode == "nearest":
+        rounded = {"round_prefer_floor": np.ceil(positions - 0.5), "round_prefer_ceil": np.floor(positions + 0.5),
+                   "floor": np.floor(positions), "ceil": np.ceil(positions)}[how.nearest]  # fmt: skip
+        return gathers.take(builder, x, builder.constant(np.clip(rounded, 0, old - 1).astype(np.int64)), axis)
+    base = np.ceil(positions) - 1  # the element before the position; the distance to it is in (0, 1]
+    offsets, weights = _weights(positions - base, scale, how)
+    indices = base[:, None].astype(np.int64) + offsets
+    if how.exclude_outside:
+        weights = np.where((indices < 0) | (indices >= old), 0.0, weights)
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return resampled(builder, x, axis, np.clip(indices, 0, old - 1), weights)
+
+
+def _weights(distance: Array, scale: float, how: Filter) -> tuple[Array, Array]:
+    """Return the offsets of the contributing elements relative to the element before each position, and their weights.
+
+    `distance` is the distance of each position from that element. The weights are [positions, offsets].
+    """
+    scale = min(scale, 1.0) if how.antialias else 1.0
+    begin = math.floor(-how.radius / scale) + 1
+    offsets = np.arange(begin, 2 - begin)
+    distances = np.abs((offsets[None, :] - distance[:, None]) * scale)
+    weights = np.clip(1 - distances, 0, 1) if how.mode == "linear" else _cubic(distances, how.cubic)
+    if how.antialias:
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return offsets, weights
+
+
+def _cubic(t: Array, a: float) -> Array:
+    """Return Keys' cubic convolution kernel with coefficient `a` at distance t."""
+    return np.where(t <= 1, cubic_inner(t, a), np.where(t < 2, cubic_outer(t, a), 0.0))
+
+
+# -- positions that are computed at run time
+
+
+def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tuple[Tensor, Tensor | None]:
+    """Resample an axis at positions that are computed in each call."""
+    b, axis = builder, to.axis
+    old, new = (reductions.size_as(b, n, F32) for n in (x.shape[axis], to.size))
+    scale = _scalar(b, to.scale) if to.scale is not None else formula(b, lambda n, m: n / m, new, old)
+    length = new if to.scale is None else formula(b, lambda s, m: s * m, scale, old)
+
+    def position(i: Element, *operands: Element) -> Element:
+        element: Element = _position(i, operands, how, lambda n, one, other: n.is_equal(1.0).where(one, other))
+        return element
+
+    region = [old, new, scale, length, _scalar(b, to.start), _scalar(b, to.end)]
+    positions = formula(b, position, shapes.iota(b, [to.size], 0, F32), *region)
+    outside = None
+    if how.transformation == "tf_crop_and_resize":
+        outside = formula(b, lambda p, n: (p < 0.0) | (p > n - 1.0), positions, old)
+    if how.mode == "nearest":
+        index = formula(b, lambda p, n: _index(_rounded(p, how.nearest), n), positions, old)
+        return gathers.take(b, x, index, axis), outside
+    if how.antialias:
+        return _filtered(b, x, axis, positions, old, scale, how), outside
+    offsets = range(1 - how.radius, 1 + how.radius)
+    indices = [formula(b, lambda p, n, k=k: _index(_before(p) + float(k), n), positions, old) for k in offsets]
+    weights = [formula(b, lambda p, n, k=k: _weight(p, _before(p) + float(k), n, how), positions, old) for k in offsets]
+    if how.exclude_outside:
+        weights = [formula(b, lambda w, *ws: w / sum(ws[1:], ws[0]), w, *weights) for w in weights]
+    return weighted_slices(b, x, axis, indices, [elementwise.convert(b, w, x.dtype) for w in weights]), outside
+
+
+def _scalar(builder: Builder, value: Number) -> Tensor:
+    """Return a number as an f32 tensor of rank 0."""
+    return value if isinstance(value, Tensor) else builder.constant(np.float32(value))
+
+
+def _rounded(position: Element, nearest: str) -> Element:
+    """Round a position to an element by one of ONNX's modes."""
+    if nearest.startswith("round_prefer"):
+        floor = nearest == "round_prefer_ceil"
+        return (position + 0.5).unary("floor") if floor else (position - 0.5).unary("ceil")
+    return position.unary(nearest)
+
+
+def _index(position: Element, size: Element) -> Element:
+    """Return the index of the element at a whole position, clamped to an axis of `size` elements."""
+    return position.max(0.0).min(size - 1.0).to(I64)
+
+
+def _before(position: Element) -> Element:
+    """Return the element before a position, at a distance in (0, 1]."""
+    return position.unary("ceil") - 1.0
+
+
+def _weight(position: Element, at: Element, size: Element, how: Filter, scale: Element | None = None) -> Element:
+    """Return the weight that the element `at` of an axis of `size` elements has at a position.
+
+    `scale` stretches the interpolation kernel.
+    """
+    t = (at - position).unary("abs")
+    t = t if scale is None else t * scale
+    if how.mode == "linear":
+        weight = (1.0 - t).max(0.0)
+    else:
+        weight = (t <= 1.0).where(cubic_inner(t, how.cubic), (t < 2.0).where(cubic_outer(t, how.cubic), 0.0))
+    return ((at >= 0.0) & (at < size)).where(weight, 0.0) if how.exclude_outside else weight
+
+
+def _filtered(
+    builder: Builder, x: Tensor, axis: int, positions: Tensor, size: Tensor, scale: Tensor, how: Filter
+) -> Tensor:
+    """Resample an axis with a kernel that is stretched where the axis shrinks, so that its width is computed too."""
+    b, new = builder, positions.shape[0]
+    stretch = formula(b, lambda s: s.min(1.0), scale)
+    half = b.size_of(b.scalar(formula(b, lambda s: (float(how.radius) / s).unary("ceil").to(I64), stretch)), "taps")
+    rows = shapes.reshape(b, positions, [new, 1])
+    offsets = shapes.iota(b, [1, 2 * half], 1, F32)
+    first = reductions.size_as(b, half - 1, F32)
+    elements = formula(b, lambda p, k, n: _before(p) + k - n, rows, offsets, first)
+    weights = formula(b, lambda p, at, n, s: _weight(p, at, n, how, s), rows, elements, size, stretch)
+    total = reductions.reduce(b, "add", weights, [1], True)
+    weights = formula(b, lambda w, t: (w / t).to(x.dtype), weights, total)
+    taken = gathers.take(b, x, formula(b, _index, elements, size), axis)
+    weights = shapes.reshape(b, weights, [new, 2 * half, *[1] * (x.rank - axis - 1)])
+    return reductions.reduce(b, "add", elementwise.binary(b, "mul", taken, weights), [axis + 1])

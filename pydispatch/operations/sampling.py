@@ -1,0 +1,223 @@
+"""Sampling of images at computed positions, by weighted sums of neighbouring elements."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from xdsl.ir import SSAValue
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Shape, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, reductions, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.indexing import CoordinateBuilder, elements_at
+from pydispatch.operations.resampling import CUBIC, CUBIC_SLOPES, LINEAR, LINEAR_SLOPES, Taps, weighted
+
+Weight = Callable[[Element], Element]
+
+
+@dataclass(frozen=True)
+class Tap:
+    """Neighbouring element of a position along one axis.
+
+    Attributes:
+        index: Index of the element, in bounds.
+        weight: Its weight.
+        slope: Derivative of the weight by the coordinate of the position in the grid; None if no gradient is needed.
+    """
+
+    index: Tensor
+    weight: Tensor
+    slope: Tensor | None = None
+
+
+def sampled(
+    builder: Builder, x: Tensor, shape: Shape, taps: Sequence[Sequence[Tap]], batch: Tensor | None = None
+) -> Tensor:
+    """Return the weighted sums of elements of x [n, c, ...] at the taps of each spatial axis.
+
+    The sum is over all combinations of taps; the weight of a combination is the product of its taps' weights.
+
+    Args:
+        builder: The builder.
+        x: The images.
+        shape: Shape of the result, [n, c, ...], to which the taps broadcast.
+        taps: Taps of each spatial axis.
+        batch: Image of each n; None if n itself is the image.
+    """
+    terms: list[Tensor] = []
+    for combination in itertools.product(*taps):
+
+        def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+            at = [coords.index_of(t) for t in coords.elements]
+            return [at.pop() if batch is not None else coords.index(0), coords.index(1), *at]
+
+        indices = [tap.index for tap in combination] + ([batch] if batch is not None else [])
+        terms.append(elements_at(builder, x, shape, coordinates, *indices))
+        weight = combination[0].weight
+        for tap in combination[1:]:
+            weight = elementwise.binary(builder, "mul", weight, tap.weight)
+        terms.append(weight)
+    return formula(builder, weighted, *terms)
+
+
+def zero_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
+    """Return the linear taps of each position; elements outside of the axis have weight 0. `length` is the size of the
+    axis in the type of the positions.
+    """
+    taps = []
+    for offset, weight in LINEAR:
+
+        def index(value: Element, size: Element, offset: int = offset) -> Element:
+            return (value.unary("floor") + offset).max(0.0).min(size - 1.0).to(I64)
+
+        def part(value: Element, size: Element, offset: int = offset, weight: Weight = weight) -> Element:
+            low = value.unary("floor")
+            return _where_inside(low + offset, size, weight(value - low))
+
+        taps.append(Tap(formula(builder, index, positions, length), formula(builder, part, positions, length)))
+    return taps
+
+
+def _where_inside(i: Element, size: Element, weight: Element) -> Element:
+    """Return a weight if the index i is within an axis of `size` elements, else 0."""
+    return ((i >= 0.0) & (i < size)).where(weight, 0.0)
+
+
+# -- grids
+
+
+@dataclass(frozen=True)
+class GridSampler:
+    """Options for sampling images at normalized positions, from -1 to 1.
+
+    Attributes:
+        mode: Interpolation: nearest, linear or cubic.
+        beyond: Values outside of the image: zeros, border, or reflection.
+        corners: Whether -1 is the center of the first element; otherwise it is its outer edge.
+        onnx: Whether the steps have the order of ONNX: round, clamp or reflect positions, select elements. PyTorch
+            rounds last, and for cubic interpolation clamps or reflects the elements instead of the positions.
+    """
+
+    mode: str
+    beyond: str
+    corners: bool
+    onnx: bool = False
+
+    def position(self, value: Element, n: Element) -> Element:
+        """Return the position, in elements, of a normalized coordinate along an axis of n elements."""
+        value = self._scaled(value, n)
+        if self.mode == "nearest" and self.onnx:
+            return self.inside(value.unary("round_even"), n)
+        value = self.inside(value, n) if self._moves_positions else value
+        return value.unary("round_even") if self.mode == "nearest" else value
+
+    def speed(self, value: Element, n: Element) -> Element:
+        """Return the derivative of `position` by the coordinate; 0 where the position is clamped."""
+        last = n.to(value.dtype) - 1.0
+        derivative = last * 0.5 if self.corners else (last + 1.0) * 0.5
+        if self.beyond == "zeros" or not self._moves_positions:
+            return derivative
+        value = self._scaled(value, n)
+        if self.beyond == "reflection":
+            derivative = _direction(value, *self._mirrors(last)) * derivative
+            value = self.inside(value, n)
+        return ((value > 0.0) & (value < last)).where(derivative, 0.0)
+
+    def inside(self, value: Element, n: Element) -> Element:
+        """Clamp or reflect a position into an axis of n elements, as `beyond` states."""
+        last = n.to(value.dtype) - 1.0
+        if self.beyond == "border":
+            return value.max(0.0).min(last)
+        return _reflected(value, *self._mirrors(last)) if self.beyond == "reflection" else value
+
+    @property
+    def _moves_positions(self) -> bool:
+        """Return whether positions are clamped or reflected. For cubic interpolation PyTorch moves the elements
+        instead.
+        """
+        return self.mode != "cubic"
+
+    def _scaled(self, value: Element, n: Element) -> Element:
+        """Return the position, in elements, of a normalized coordinate, without clamping or rounding."""
+        of = n.to(value.dtype)
+        return (value + 1.0) * 0.5 * (of - 1.0) if self.corners else ((value + 1.0) * of - 1.0) * 0.5
+
+    def _mirrors(self, last: Element) -> tuple[float, Element]:
+        """Return the two positions at which positions outside of an image are reflected."""
+        return (0.0, last) if self.corners else (-0.5, last + 0.5)
+
+
+def grid_sample(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
+    """Sample x [n, c, ...] at the positions of grid [n, ..., axes], whose coordinates name the last axis of x first."""
+    return sampled(builder, x, (*x.shape[:2], *grid.shape[1:-1]), grid_taps(builder, x, grid, how))
+
+
+def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler, *, slopes: bool = False) -> list[list[Tap]]:
+    """Return the taps of each spatial axis of x at the positions of a grid; with `slopes`, including derivatives."""
+    rank = x.rank - 2
+    if rank < 1 or grid.rank != x.rank or grid.shape[-1] != rank:
+        raise builder.fail(f"an image {x} is sampled at a grid {grid}")
+    positions = [_coordinate(builder, grid, rank - 1 - d) for d in range(rank)]
+    return [_taps_of_axis(builder, at, x.shape[2 + d], how, slopes) for d, at in enumerate(positions)]
+
+
+def _coordinate(builder: Builder, grid: Tensor, n: int) -> Tensor:
+    """Return coordinate n of each position of a grid, [batch, 1, ...]."""
+    part = shapes.slice_axis(builder, grid, grid.rank - 1, n, n + 1)
+    return shapes.reshape(builder, part, [grid.shape[0], 1, *grid.shape[1:-1]])
+
+
+_NEAREST: Taps = ((0, lambda part: part.const(1.0)),)
+_NEAREST_SLOPES: Taps = ((0, lambda part: part.const(0.0)),)
+_TAPS: dict[str, tuple[Taps, Taps]] = {
+    "nearest": (_NEAREST, _NEAREST_SLOPES), "linear": (LINEAR, LINEAR_SLOPES), "cubic": (CUBIC, CUBIC_SLOPES),
+}  # fmt: skip
+"""Weights of each interpolation mode, and their derivatives."""
+
+
+def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, slopes: bool) -> list[Tap]:
+    """Return the taps of one axis of `size` elements at the normalized coordinates `at`."""
+    length = reductions.size_as(builder, size, I64)
+    positions = formula(builder, how.position, at, length)
+    base = positions if how.mode == "nearest" else formula(builder, lambda v: v.unary("floor"), positions)
+    speeds = formula(builder, how.speed, at, length) if slopes else None
+    weights, derivatives = _TAPS[how.mode]
+    taps = []
+    for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
+
+        def index(low: Element, n: Element, offset: int = offset) -> Element:
+            return how.inside(low + offset, n).to(I64).max(0).min(n - 1)
+
+        def part(value: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight) -> Element:
+            result = weight(value - low)
+            return _where_inside(low + offset, n.to(value.dtype), result) if how.beyond == "zeros" else result
+
+        operands = (positions, base, length)
+        slope = None
+        if speeds is not None:
+            by_position = formula(builder, partial(part, weight=derivative), *operands)
+            slope = elementwise.binary(builder, "mul", by_position, speeds)
+        taps.append(Tap(formula(builder, index, base, length), formula(builder, part, *operands), slope))
+    return taps
+
+
+def _direction(value: Element, least: float, most: Element) -> Element:
+    """Return the derivative of `_reflected`, 1 or -1."""
+    width = (most - least).max(1e-6)
+    moved = value - least
+    back = (moved.unary("abs") % (width * 2.0)) > width
+    return (back ^ (moved < 0.0)).where(value.const(-1.0), value.const(1.0))
+
+
+def _reflected(value: Element, least: float, most: Element) -> Element:
+    """Reflect a value at two borders until it is between them."""
+    width = (most - least).max(1e-6)
+    # Repeated reflection makes the distance to the lower border periodic, with a period of two widths.
+    distance = (value - least).unary("abs") % (width * 2.0)
+    return (distance > width).where(width * 2.0 - distance, distance) + least

@@ -1,0 +1,61 @@
+"""Gradients of sampling images at the positions of a grid."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, reductions, scatters, shapes
+from pydispatch.operations.sampling import GridSampler, grid_taps, sampled
+
+
+def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
+    """Return the gradient of the image x [n, c, ...] of `grid_sample` for the gradient `grad` of its result.
+
+    Each sample's gradient is scattered to the elements that the sample was interpolated from.
+    """
+    spatial = x.rank - 2
+    last = [0, *range(2, x.rank), 1]
+    values = shapes.transpose(builder, grad, last)
+    image = shapes.transpose(builder, shapes.full(builder, 0, x.shape, grad.dtype), last)
+    lead = values.shape[:-1]
+    count = product(lead)
+
+    def row(t: Tensor) -> Tensor:
+        return shapes.reshape(builder, shapes.broadcast_to(builder, t, lead), [count])
+
+    def without_channels(t: Tensor) -> Tensor:
+        return shapes.squeeze(builder, t, [1])
+
+    positions: list[list[Tensor]] = [[] for _ in range(spatial + 1)]
+    updates = []
+    for taps in itertools.product(*grid_taps(builder, x, grid, how)):
+        weight = taps[0].weight
+        for tap in taps[1:]:
+            weight = elementwise.binary(builder, "mul", weight, tap.weight)
+        factors = shapes.expand_dims(builder, without_channels(weight), [spatial + 1])
+        updates.append(
+            shapes.reshape(builder, elementwise.binary(builder, "mul", values, factors), [count, x.shape[1]])
+        )
+        positions[0].append(row(shapes.iota(builder, lead, 0, I64)))
+        for d, tap in enumerate(taps):
+            positions[1 + d].append(row(without_channels(tap.index)))
+    columns = [shapes.concat(builder, parts, 0) for parts in positions]
+    rows = scatters.put_rows(builder, image, columns, shapes.concat(builder, updates, 0), "add")
+    return shapes.transpose(builder, rows, [0, x.rank - 1, *range(1, x.rank - 1)])
+
+
+def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
+    """Return the gradient of the grid [n, ..., axes] of `grid_sample` for the gradient `grad` of its result."""
+    axes = grid_taps(builder, x, grid, how, slopes=True)
+    gradients = []
+    for d in reversed(range(len(axes))):
+        slopes = [replace(tap, weight=tap.slope) for tap in axes[d] if tap.slope is not None]
+        by_position = sampled(builder, x, grad.shape, [slopes if n == d else taps for n, taps in enumerate(axes)])
+        product_ = elementwise.binary(builder, "mul", by_position, grad)
+        gradients.append(reductions.reduce(builder, "add", product_, [1]))
+    return shapes.stack(builder, gradients, grid.rank - 1)

@@ -1,0 +1,126 @@
+"""Cumulative operations and recurrences along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from xdsl.dialects import arith, builtin, tensor
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, i32, i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Region, SSAValue
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.values import Tensor, tensor_type
+from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
+from pydispatch.ir.dialects.iree_linalg_ext.ordering import ScanOp
+from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+from pydispatch.operations.indexing import reverse
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars, elements_of, scalars_of
+from pydispatch.operations.shapes import slice_axis, squeeze
+
+Combine = Callable[[Scalars, Scalar, Scalar], Scalar]
+"""Associative function combine(scalars, running value, element) -> new running value."""
+
+
+def cumulative(
+    builder: Builder, combine: str | Combine, x: Tensor, axis: int, exclusive: bool = False, backwards: bool = False
+) -> Tensor:
+    """Return each element combined with those before it along an axis; with `backwards`, with those after it.
+
+    `combine` is add, mul, max, min or a function. With `exclusive` the element itself is left out; the initial value is
+    then 0, or 1 for mul.
+    """
+    if x.dtype.is_complex:
+        raise builder.fail(f"running results of complex numbers are not supported: {x}")
+    x = reverse(builder, x, [axis]) if backwards else x
+    block = Block(arg_types=[x.dtype.element, x.dtype.element])
+    running, element = scalars_of([x.dtype, x.dtype], block.args)
+    s = Scalars(block)
+    after = s.binary(combine, running, element) if isinstance(combine, str) else combine(s, running, element)
+    block.add_op(YieldOp.create(operands=[after.value]))
+    rest = tuple(n for d, n in enumerate(x.shape) if d != axis)
+    carried = builder.splat(builder.scalar_constant(1 if combine == "mul" else 0, x.dtype), rest)
+    results = [tensor_type(x.dtype.element, x.shape), tensor_type(x.dtype.element, rest)]
+    op = ScanOp.create(
+        operands=[builder.value(x), builder.empty(x.dtype.element, x.shape), carried],
+        result_types=results,
+        properties={
+            "dimension": IntegerAttr(axis, i64),
+            "inclusive": BoolAttr.from_bool(not exclusive),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 2]),
+        },
+        regions=[Region(block)],
+    )
+    result = builder.wrap(x.dtype, x.shape, builder.add(op).results[0])
+    return reverse(builder, result, [axis]) if backwards else result
+
+
+Stepped = tuple[list[Scalar], list[Scalar]]
+Step = Callable[[Scalars, list[Scalar], list[Scalar]], Stepped]
+"""Function step(scalars, elements, carried values) -> (one element of each result, the next carried values)."""
+
+
+def recurrence(
+    builder: Builder,
+    tensors: Sequence[Tensor],
+    first: Sequence[Tensor],
+    axis: int,
+    step: Step,
+    results: Sequence[DType],
+    backwards: bool = False,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return results whose elements along an axis are computed in order from elements and carried values; rows are
+    independent.
+
+    Args:
+        builder: The builder.
+        tensors: Operands of one shape, at least one. The axis must have at least one element.
+        first: Initial carried values of each row, without the axis.
+        axis: The axis.
+        step: Function of one element.
+        results: Types of the results.
+        backwards: Whether to go from the last element to the first.
+
+    Returns:
+        The results, and the final carried values.
+    """
+    shape, carried = tensors[0].shape, [x.dtype for x in first]
+    last = builder.index(shape[axis] - 1) if backwards else None
+    index = builtin.IndexType()
+    begin = Block(arg_types=[index] * (len(shape) - 1))
+    with_first = Scalars(begin)
+    begin.add_op(
+        linalg.YieldOp.create(operands=[v for x in first for v in _elements(builder, with_first, x, begin.args)])
+    )
+    after = Block(arg_types=[*[index] * len(shape), *elements_of(carried)])
+    coordinates: list[SSAValue] = list(after.args[: len(shape)])
+    s = Scalars(after)
+    if last is not None:
+        coordinates[axis] = s.add_op(arith.SubiOp(last, coordinates[axis]))
+    inputs = [Scalar(x.dtype, tuple(_elements(builder, s, x, coordinates))) for x in tensors]
+    step_results, following = step(s, inputs, scalars_of(carried, after.args[len(shape) :]))
+    elements, parts = ([part for element in scalars for part in element.parts] for scalars in (step_results, following))
+    after.add_op(linalg.YieldOp.create(operands=[*parts, *elements, *parts]))
+    dtypes = [*results, *carried]
+    op = builder.add(
+        RecurrenceOp.create(
+            operands=builder.indices(shape), properties={"dimension": IntegerAttr(axis, i64)},
+            result_types=[tensor_type(element, shape) for element in elements_of(dtypes)],
+            regions=[Region(begin), Region(after)],
+        )
+    )  # fmt: skip
+    values = iter(op.results)
+    running = [builder.wrap(dtype, shape, *islice(values, len(elements_of([dtype])))) for dtype in dtypes]
+    ends = [
+        squeeze(builder, slice_axis(builder, x, axis, shape[axis] - 1, shape[axis]), [axis])
+        for x in running[len(results) :]
+    ]
+    return [reverse(builder, x, [axis]) if backwards else x for x in running[: len(results)]], ends
+
+
+def _elements(builder: Builder, scalars: Scalars, x: Tensor, positions: Sequence[SSAValue]) -> list[SSAValue]:
+    """Return the SSA values of one element of x: one, or real and imaginary part."""
+    return [scalars.add_op(tensor.ExtractOp(part, list(positions), x.dtype.element)) for part in builder.parts(x)]

@@ -1,0 +1,372 @@
+"""Replacement of elements and slices at computed positions. Positions outside of the tensor are ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, i32, i64
+from xdsl.ir import Block, OpResult, Region, SSAValue
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL, I64, DType
+from pydispatch.graph.sizes import Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
+from pydispatch.ir.dialects.iree_linalg_ext.indexing import ScatterOp
+from pydispatch.operations.control import for_
+from pydispatch.operations.elementwise import apply_several, binary, broadcast_shape, convert
+from pydispatch.operations.formulas import formula
+from pydispatch.operations.gathers import GatherAxes, columns
+from pydispatch.operations.indexing import CoordinateBuilder, with_an_element
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.reductions import size_as
+from pydispatch.operations.scalars import Scalars, elements_of, scalars_of
+from pydispatch.operations.shapes import (
+    broadcast_to,
+    concat,
+    expand_dims,
+    full,
+    iota,
+    reshape,
+    slice_,
+    slice_axis,
+    transpose,
+)
+
+Combine = Callable[[Scalars, Scalar, Scalar], Scalar]
+"""Function combine(scalars, element of the tensor, element of an update) -> new element."""
+CombineSeveral = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
+"""Function combine(scalars, elements of the tensors, elements of their updates) -> new elements."""
+
+
+def scatter(
+    builder: Builder, tensors: Sequence[Tensor], indices: Tensor, updates: Sequence[Tensor], axes: GatherAxes,
+    combine: CombineSeveral, unique: bool = False,
+) -> list[Tensor]:  # fmt: skip
+    """Combine slices into tensors of one shape, each at its coordinates in `indices`, and return the tensors.
+
+    Elements of slices outside of the tensors are ignored.
+
+    Args:
+        builder: The builder.
+        tensors: The tensors before the scatter.
+        indices: Coordinates of the slices.
+        updates: Slices for each tensor.
+        axes: Correspondence of axes, as in a gather, with `updates` in place of its result.
+        combine: Function of old and new elements.
+        unique: Whether no element is in two slices; otherwise slices are combined in order.
+    """
+    x = tensors[0]
+    positions = [_column(builder, indices, axes, n) for n in range(len(axes.indexed))]
+    indexed = [*axes.indexed, *axes.batching]
+    for n in axes.index_batching:
+        lead = axes.batch_of_indices(indices.rank)
+        shape = tuple(indices.shape[d] for d in lead)
+        positions.append(iota(builder, shape, lead.index(n), indices.dtype))
+    slices = [_with_all_axes(builder, update, x, axes) for update in updates]
+    batch = slices[0].rank - x.rank
+    # A slice with several elements along an indexed axis is divided into slices of one element.
+    for index, d in enumerate(indexed):
+        if slices[0].shape[batch + d] != 1:
+            slices, positions = _single(builder, slices, positions, batch, d, index)
+            batch += 1
+    # Along other axes a slice that is smaller than x begins at 0, so these become indexed axes too.
+    for d in range(x.rank):
+        if d not in indexed and slices[0].shape[batch + d] != x.shape[d]:
+            indexed.append(d)
+            positions.append(full(builder, 0, positions[0].shape if positions else (), indices.dtype))
+    order = [*indexed, *(d for d in range(x.rank) if d not in indexed)]
+    slices = [transpose(builder, slice_, [*range(batch), *(batch + d for d in order)]) for slice_ in slices]
+    if batch == 0:  # there is a single slice
+        slices, positions = (
+            [expand_dims(builder, slice_, [0]) for slice_ in slices],
+            [expand_dims(builder, p, [0]) for p in positions],
+        )
+        batch = 1
+    if not indexed:
+        indexed, positions = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
+    at = convert(builder, concat(builder, [expand_dims(builder, p, [batch]) for p in positions], batch), indices.dtype)
+    moved = [transpose(builder, slice_, order) for slice_ in tensors]
+    results = _scattered(builder, moved, at, slices, len(indexed), combine, unique)
+    return [transpose(builder, slice_, [order.index(d) for d in range(x.rank)]) for slice_ in results]
+
+
+def _single(
+    builder: Builder, slices: Sequence[Tensor], positions: Sequence[Tensor], batch: int, axis: int, index: int
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Divide slices into slices of one element along `axis` of the tensor. Return these and their coordinates.
+
+    `index` is the position, in `positions`, of the coordinate along `axis`.
+    """
+    order = [*range(batch), batch + axis, *(d for d in range(batch, slices[0].rank) if d != batch + axis)]
+    cut = [expand_dims(builder, transpose(builder, slice_, order), [batch + 1 + axis]) for slice_ in slices]
+    count = slices[0].shape[batch + axis]
+    lead = (*slices[0].shape[:batch], count)
+    coordinates = [broadcast_to(builder, expand_dims(builder, position, [batch]), lead) for position in positions]
+    offsets = iota(builder, lead, batch, coordinates[index].dtype)
+    coordinates[index] = binary(builder, "add", coordinates[index], offsets)
+    return cut, coordinates
+
+
+def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> Tensor:
+    """Return coordinate `index` of each slice."""
+    lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
+    if axes.vector == indices.rank:
+        return indices
+    return reshape(builder, slice_axis(builder, indices, axes.vector, index, index + 1), lead)
+
+
+def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> Tensor:
+    """Return slices with the axes that count them first, followed by all axes of x; those without elements in slices
+    have size 1.
+    """
+    lead = [d for d in range(updates.rank) if d not in axes.offset]
+    slices = transpose(builder, updates, [*lead, *axes.offset])
+    sizes = dict(zip(axes.kept(x.rank), slices.shape[len(lead) :], strict=True))
+    shape: list[Size] = [*slices.shape[: len(lead)], *(sizes.get(d, 1) for d in range(x.rank))]
+    return reshape(builder, slices, shape)
+
+
+def scatter_first(
+    builder: Builder, x: Tensor, indices: Tensor, slices: Tensor, depth: int, combine: Combine, unique: bool = False
+) -> Tensor:
+    """Return x with slices combined into it at positions along its first `depth` axes.
+
+    indices [n, depth] has the positions. slices [n, ...] has all axes of x, with size 1 along the first `depth` ones.
+    Positions outside of x are ignored.
+    """
+    return _scattered(builder, [x], indices, [slices], depth, lambda s, old, new: [combine(s, old[0], new[0])], unique)[
+        0
+    ]
+
+
+def _scattered(
+    builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
+    combine: CombineSeveral, unique: bool,
+) -> list[Tensor]:  # fmt: skip
+    """Apply `scatter_first` to several tensors.
+
+    Each part (real, imaginary) of each tensor is a scatter of its own if its new value depends on that part alone.
+    Otherwise slices are combined in a loop.
+    """
+    for x, update in zip(tensors, slices, strict=True):
+        if update.dtype != x.dtype:
+            raise builder.fail(f"a scatter into {x}: what is put there is {update}, of another type")
+    dtypes = [x.dtype for x in tensors]
+    blocks = [_body_of_part(dtypes, combine, n) for n in range(sum(2 if d.is_complex else 1 for d in dtypes))]
+    independent = [block for block in blocks if block is not None]
+    if len(independent) < len(blocks):
+        return _slice_by_slice(builder, tensors, indices, slices, depth, combine)
+    bodies = iter(independent)
+    results = []
+    for x, update in zip(tensors, slices, strict=True):
+        parts = [_scattered_part(builder, part, indices, news, depth, next(bodies), unique)
+                 for part, news in zip(builder.parts(x), builder.parts(update), strict=True)]  # fmt: skip
+        results.append(builder.wrap(x.dtype, x.shape, *parts))
+    return results
+
+
+def _scattered_part(
+    builder: Builder, part: SSAValue, indices: Tensor, slices: SSAValue, depth: int, body: Block, unique: bool
+) -> SSAValue:
+    """Emit the scatter of one part of a tensor."""
+    op = ScatterOp.create(
+        operands=[slices, builder.value(indices), part],
+        result_types=[part.type],
+        properties={
+            "dimension_map": DenseArrayBase.from_list(i64, range(depth)),
+            "unique_indices": BoolAttr.from_bool(unique),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [2, 1]),
+        },
+        regions=[Region(body)],
+    )
+    return builder.add(op).results[0]
+
+
+def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, index: int) -> Block | None:
+    """Return the body that computes one part of an element from its new and old value; None if it depends on other
+    parts.
+
+    Operations that this part does not need are removed.
+    """
+    elements = elements_of(dtypes)
+    block = Block(arg_types=[*elements, *elements])
+    new, old = block.args[index], block.args[len(elements) + index]
+    scalars = scalars_of([*dtypes, *dtypes], block.args)
+    results = combine(Scalars(block), scalars[len(dtypes) :], scalars[: len(dtypes)])
+    value = [part for result in results for part in result.parts][index]
+    needed: set[SSAValue] = set()
+    pending = [value]
+    while pending:
+        operand = pending.pop()
+        if operand in needed:
+            continue
+        needed.add(operand)
+        if isinstance(operand, OpResult) and operand.op.parent is block:
+            pending += operand.op.operands
+    for op in reversed(list(block.ops)):
+        if not needed.intersection(op.results):
+            op.detach()
+            op.erase()
+    others = [argument for argument in block.args if argument not in (new, old)]
+    if needed.intersection(others):
+        return None
+    for argument in others:
+        block.erase_arg(argument)
+    block.add_op(YieldOp.create(operands=[value]))
+    return block
+
+
+def _slice_by_slice(
+    builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
+    combine: CombineSeveral,
+) -> list[Tensor]:  # fmt: skip
+    """Combine slices one after the other in a loop over whole tensors, and return the tensors."""
+    rank = tensors[0].rank
+    lead = indices.rank - 1
+    count = product(indices.shape[:lead])
+    indices = reshape(builder, indices, [count, depth])
+    slices = [reshape(builder, slice_tensor, [count, *slice_tensor.shape[lead:]]) for slice_tensor in slices]
+
+    def step(index: Size, running: list[Tensor]) -> list[Tensor]:
+        """Combine slice `index` with the tensors."""
+        following: Any = index + 1
+        starts = [reshape(builder, slice_(builder, indices, (index, d), (following, d + 1)), ()) for d in range(depth)]
+        rows = [
+            reshape(builder, slice_axis(builder, slice_tensor, 0, index, following), slice_tensor.shape[1:])
+            for slice_tensor in slices
+        ]
+        sizes = [builder.index(n) for n in rows[0].shape]
+        readable = [with_an_element(builder, row) for row in rows]
+        sources, last = [builder.parts(row) for row in readable], [builder.index(n - 1) for n in readable[0].shape]
+
+        def element(scalars: Scalars, *operands: Scalar) -> list[Scalar]:
+            """Return the elements combined with those of the slice, if they are within it."""
+            old, begins = operands[: len(running)], operands[len(running) :]
+            p = CoordinateBuilder(scalars.block, [])
+            inside, at = p.const(True, BOOL), []
+            for d in range(rank):
+                position = p.index(d)
+                if d < depth:
+                    position = p.minus(position, p.index_of(p.convert(begins[d], I64)))
+                for bound, order in ((p.index_constant(0), "sge"), (sizes[d], "slt")):
+                    inside = p.binary("and", inside, Scalar(BOOL, (p.add_op(arith.CmpiOp(position, bound, order)),)))
+                at.append(p.clamped(position, last[d]))
+            new = [Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in parts))
+                   for x, parts in zip(running, sources, strict=True)]  # fmt: skip
+            return [scalars.select(inside, u, v) for u, v in zip(combine(scalars, old, new), old, strict=True)]
+
+        return apply_several(builder, element, *running, *starts)
+
+    return for_(builder, count, list(tensors), step)
+
+
+# -- with NumPy's indices: negative positions count from the end
+
+
+def put_along(
+    builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: str | None = None
+) -> Tensor:
+    """Return x with updates at the indices along an axis, applied in order. `combine` is add, mul, max, min of old and
+    new; None replaces.
+    """
+    positions = [
+        _from_front(builder, indices, x.shape[d]) if d == axis else iota(builder, indices.shape, d, I64)
+        for d in range(x.rank)
+    ]
+    count = product(indices.shape)
+    return put_rows(
+        builder, x, [reshape(builder, p, [count]) for p in positions], reshape(builder, updates, [count]), combine
+    )
+
+
+def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
+    """Return x with updates at the positions in the rows of indices [..., k], along the first k axes."""
+    parts = columns(builder, indices)
+    if len(parts) > x.rank:
+        raise builder.fail(f"indices {indices} name positions along {len(parts)} axes of {x}")
+    count = product(indices.shape[:-1])
+    positions = [reshape(builder, _from_front(builder, part, x.shape[d]), [count]) for d, part in enumerate(parts)]
+    return put_rows(builder, x, positions, reshape(builder, updates, [count, *x.shape[len(parts) :]]), combine)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Positions `start`, `start + step`, ... along an axis, `size` of them."""
+
+    start: Size
+    size: Size
+    step: int = 1
+
+
+def put(
+    builder: Builder, x: Tensor, indices: Sequence[Tensor | Range | None], updates: Tensor, combine: str | None = None
+) -> Tensor:
+    """Return x after NumPy's `x[indices] = updates`, or after combining old and new elements as `put_along` does.
+
+    Args:
+        builder: The builder.
+        x: The tensor before the assignment.
+        indices: For each axis of x a tensor of integers, a Range, or None for the whole axis. Tensors broadcast
+            together. Positions outside of x are ignored.
+        updates: The new elements, which are converted to the type of x and broadcast to the shape of `x[indices]`.
+        combine: add, mul, max or min of old and new; None replaces.
+    """
+    by_axis = {d: i for d, i in enumerate(indices) if isinstance(i, Tensor)}
+    axes = list(by_axis)
+    shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
+    first = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    others = [d for d in range(x.rank) if d not in by_axis]
+    sizes = [i.size if isinstance(i := indices[d], Range) else x.shape[d] for d in others]
+    target = (*sizes[:first], *shape, *sizes[first:])
+    written = broadcast_to(builder, convert(builder, updates, x.dtype), target)
+    depth = 1 + max((d for d, i in enumerate(indices) if i is not None), default=-1)
+    if depth == 0:
+        return written
+    lead = target[: len(target) - x.rank + depth]  # whole axes at the end are in the slices
+    positions: dict[int, Tensor] = {}
+    for d, tensor_ in by_axis.items():
+        column = _from_front(builder, tensor_, x.shape[d])
+        ones = [1] * (len(lead) - first - len(shape))
+        positions[d] = broadcast_to(builder, reshape(builder, column, [*column.shape, *ones]), lead)
+    for n, d in enumerate(others):
+        if d < depth:
+            along, step = indices[d], iota(builder, lead, n if n < first else n + len(shape), I64)
+            positions[d] = _in_range(builder, along, step) if isinstance(along, Range) else step
+    count = product(lead)
+    rows = [reshape(builder, positions[d], [count]) for d in range(depth)]
+    is_unique = all(i.rank == 0 for i in by_axis.values())
+    return put_rows(builder, x, rows, reshape(builder, written, [count, *x.shape[depth:]]), combine, is_unique)
+
+
+def _in_range(builder: Builder, along: Range, index: Tensor) -> Tensor:
+    """Return the positions in a range at indices."""
+    start = size_as(builder, along.start, I64)
+    return formula(builder, lambda i, begin: i * along.step + begin, index, start)
+
+
+def _from_front(builder: Builder, indices: Tensor, size: Size) -> Tensor:
+    """Return non-negative i64 positions for ones that may count from the end of an axis of `size` elements."""
+    wide = convert(builder, indices, I64)
+    return formula(builder, lambda i, n: (i < 0).where(i + n, i), wide, size_as(builder, size, I64))
+
+
+def put_rows(
+    builder: Builder, x: Tensor, positions: Sequence[Tensor], updates: Tensor, combine: str | None = None,
+    unique: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return x with updates [n, other axes...] at positions, which has a vector [n] for each of the first axes.
+
+    `unique` promises that no two positions are equal; otherwise updates are applied in order.
+    """
+    depth = len(positions)
+    slices = reshape(builder, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
+    rows = concat(builder, [expand_dims(builder, p, [1]) for p in positions], 1)
+
+    def combined(scalars: Scalars, old: Scalar, new: Scalar) -> Scalar:
+        return scalars.binary(combine, old, new) if combine else new
+
+    return scatter_first(builder, x, rows, slices, depth, combined, unique)

@@ -1,0 +1,136 @@
+"""Selection of elements by their values: true ones, distinct ones. Their number is computed in each call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL, I64
+from pydispatch.graph.sizes import Expr, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise, ordering, reductions, scans, shapes
+from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.gathers import take
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
+from pydispatch.operations.scatters import put_rows
+
+
+def indices_of_true(builder: Builder, mask: Tensor) -> Tensor:
+    """Return the indices of the true elements of a vector, in ascending order."""
+    numbers = elementwise.convert(builder, mask, I64)
+    count = builder.size_of(builder.scalar(reductions.reduce(builder, "add", numbers)), "count")
+    before = scans.cumulative(builder, "add", numbers, 0, exclusive=True)
+    targets = formula(builder, lambda e, n: e.where(n, n.const(-1)), mask, before)
+    zeros = builder.wrap(I64, (count,), builder.splat(builder.scalar_constant(0, I64), (count,)))
+    return put_rows(builder, zeros, [targets], shapes.iota(builder, mask.shape, 0, I64), None)
+
+
+def indices_of_nonzero(builder: Builder, x: Tensor) -> list[Tensor]:
+    """Return the indices of the non-zero elements of a tensor in row-major order, one vector per axis."""
+    flat = indices_of_true(builder, elementwise.convert(builder, shapes.reshape(builder, x, [product(x.shape)]), BOOL))
+    rows = []
+    for d in range(x.rank):
+        stride, size = (reductions.size_as(builder, n, I64) for n in (product(x.shape[d + 1 :]), x.shape[d]))
+        rows.append(formula(builder, lambda index, step, n: index / step % n, flat, stride, size))
+    return rows
+
+
+def distinct_slices(builder: Builder, x: Tensor, axis: int, sort: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the distinct slices of x along an axis, and about them three vectors.
+
+    These are the index of the first occurrence of each distinct slice, for each slice the number of its distinct slice,
+    and the number of occurrences of each distinct slice. With `sort`, distinct slices are in ascending order, else in
+    the order of their first occurrence.
+    """
+    first, inverse, counts = distinct(builder, _columns_of_slices(builder, x, axis), sort)
+    return take(builder, x, first, axis), first, inverse, counts
+
+
+def distinct_neighbours(builder: Builder, x: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the slices of x along an axis that differ from the previous one, for each slice the number of its sequence
+    of equal slices, and the length of each sequence.
+    """
+    columns = _columns_of_slices(builder, x, axis)
+    size = x.shape[axis]
+    starts, run_index = _runs(builder, columns)
+    first = indices_of_true(builder, starts)
+    boundaries = shapes.concat(
+        builder, [first, shapes.reshape(builder, reductions.size_as(builder, size, I64), [1])], 0
+    )
+    ends = shapes.slice_axis(builder, boundaries, 0, 1, first.shape[0] + 1)
+    return take(builder, x, first, axis), run_index, elementwise.binary(builder, "sub", ends, first)
+
+
+_MAX_COLUMNS = 64  # each column adds operands to the comparison of the sort
+
+
+def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
+    """Return the elements of the slices along an axis, one vector per position in a slice."""
+    front = shapes.transpose(builder, x, [axis, *(d for d in range(x.rank) if d != axis)])
+    width = product(front.shape[1:])
+    if isinstance(width, Expr) or width > _MAX_COLUMNS:
+        what = f"the slices of {x} along axis {axis} have more than {_MAX_COLUMNS} elements, or a computed number"
+        raise builder.fail(f"{what}, and distinct ones are looked for")
+    table = shapes.reshape(builder, front, [front.shape[0], width])
+    return [
+        shapes.reshape(builder, shapes.slice_axis(builder, table, 1, n, n + 1), [table.shape[0]]) for n in range(width)
+    ]
+
+
+def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the distinct rows of a table, whose columns are `rows`, as three vectors.
+
+    These are the index of the first occurrence of each distinct row, for each row the number of its distinct row, and
+    the number of occurrences of each distinct row. With `sort`, distinct rows are in ascending lexicographic order,
+    else in the order of their first occurrence.
+    """
+    size = rows[0].shape[0]
+    positions = shapes.iota(builder, [size], 0, I64)
+
+    def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
+        """Return whether a row precedes another in lexicographic order; the last scalar of each does not count."""
+        less = scalars.const(False, BOOL)
+        for u, v in zip(reversed(a[:-1]), reversed(other[:-1]), strict=True):
+            below, tied = scalars.compare("lt", u, v), scalars.compare("eq", u, v)
+            less = scalars.binary("or", below, scalars.binary("and", tied, less))
+        return less
+
+    *columns, origin = ordering.sort(builder, [*rows, positions], 0, before)
+    starts, run_index = _runs(builder, columns)
+    first = take(builder, origin, indices_of_true(builder, starts), 0)
+    zeros = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
+    inverse = put_rows(builder, zeros, [origin], run_index, None)
+    none = builder.wrap(I64, first.shape, builder.splat(builder.scalar_constant(0, I64), first.shape))
+    if not sort:
+        first, order = ordering.sort_with_indices(builder, first, 0)
+        inverse = take(
+            builder, put_rows(builder, none, [order], shapes.iota(builder, first.shape, 0, I64), None), inverse, 0
+        )
+    ones = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(1, I64), (size,)))
+    return first, inverse, put_rows(builder, none, [inverse], ones, "add")
+
+
+def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return, for each row of a table, whether it differs from the previous row, and the number of its sequence of
+    equal rows.
+    """
+    size = columns[0].shape[0]
+    previous = [
+        shapes.concat(
+            builder, [shapes.slice_axis(builder, c, 0, 0, 1), shapes.slice_axis(builder, c, 0, 0, size - 1)], 0
+        )
+        for c in columns
+    ]
+
+    def begins(i: Element, *pairs: Element) -> Element:
+        """Return whether an element is the first or differs from the one before."""
+        new = i.is_equal(0)
+        for u, v in zip(pairs[::2], pairs[1::2], strict=True):
+            new = new | u.is_unequal(v)
+        return new
+
+    positions = shapes.iota(builder, [size], 0, I64)
+    starts = formula(builder, begins, positions, *(t for pair in zip(columns, previous, strict=True) for t in pair))
+    run_index = scans.cumulative(builder, "add", elementwise.convert(builder, starts, I64), 0)
+    return starts, formula(builder, lambda n: n - 1, run_index)

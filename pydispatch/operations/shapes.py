@@ -1,0 +1,417 @@
+"""Rearrangement of elements: reshape, transpose, broadcast, slice, pad, concatenate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import builtin, tensor
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import DType
+from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, ceil_div, product, sign
+from pydispatch.graph.values import Tensor, tensor_type
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
+from pydispatch.operations.elementwise import FOLDED, apply_several
+
+
+def axis_of(builder: Builder, axis: int, rank: int) -> int:
+    """Return a non-negative axis for one that may count from the end. Raise CompileError if it is out of range."""
+    if not -rank <= axis < max(rank, 1):
+        raise builder.fail(f"axis {axis} of a tensor of rank {rank}; axes are {-rank} to {rank - 1}")
+    return axis % rank if rank else 0
+
+
+def axes_of(builder: Builder, axes: Sequence[int] | None, rank: int) -> list[int]:
+    """Return distinct non-negative axes in ascending order, for axes that may count from the end; all axes for None."""
+    result = sorted(axis_of(builder, a, rank) for a in (range(rank) if axes is None else axes))
+    if len(set(result)) != len(result):
+        raise builder.fail(f"axes {list(axes or ())} of a tensor of rank {rank} name one twice")
+    return result
+
+
+def _is_small(x: Tensor) -> bool:
+    """Return whether a tensor is a constant small enough to evaluate operations on it at compile time."""
+    return x.known is not None and x.known.size <= FOLDED
+
+
+# -- reshape
+
+
+def reshape(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
+    """Return x in another shape, its elements in row-major order.
+
+    One size may be -1: it is inferred from the others.
+    """
+    shape = inferred(builder, x, shape)
+    if x.shape == shape:
+        return x
+    if x.known is not None and all(not isinstance(n, Expr) for n in shape):
+        return Tensor(x.dtype, shape, known=x.known.reshape(shape))
+    return builder.wrap(x.dtype, shape, *(_reshaped(builder, part, x.shape, shape) for part in builder.parts(x)))
+
+
+def inferred(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
+    """Return a shape with its size of -1, if any, inferred from the number of elements of x. Raise CompileError if the
+    counts differ.
+    """
+    total = product(x.shape)
+    if sum(n == -1 for n in shape) > 1:
+        raise builder.fail(f"a shape has more than one -1: {list(shape)}")
+    if -1 not in shape:
+        result = tuple(shape)
+    else:
+        rest = product(n for n in shape if n != -1)
+        if not isinstance(total, Expr) and not isinstance(rest, Expr) and (rest == 0 or total % rest):
+            raise builder.fail(f"{x} cannot have the shape {list(shape)}: {total} elements are no multiple of {rest}")
+        result = tuple(total // rest if n == -1 else n for n in shape)
+    new = product(result)
+    if not isinstance(total, Expr) and not isinstance(new, Expr) and total != new:
+        raise builder.fail(f"{x} cannot have the shape {list(result)}: it has {total} elements, not {new}")
+    if any(not isinstance(n, Expr) and n < 0 for n in result):
+        raise builder.fail(f"a shape has a negative size: {list(result)}")
+    return result
+
+
+Group = tuple[list[int], list[int]]
+
+
+def _groups(old: Shape, new: Shape) -> list[Group] | None:
+    """Return groups of adjacent axes of both shapes that have equal numbers of elements, in order.
+
+    Return None if dynamic sizes leave open how the axes correspond.
+    """
+    groups: list[Group] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        group: Group = ([], [])
+        a: Size = 1
+        c: Size = 1
+        if i < len(old):
+            group[0].append(i)
+            a, i = old[i], i + 1
+        if j < len(new):
+            group[1].append(j)
+            c, j = new[j], j + 1
+        while a != c:
+            try:
+                less = sign(c - a) > 0
+            except UndecidedError:
+                less = isinstance(c, Expr) and not isinstance(a, Expr)
+            if less and i < len(old):
+                group[0].append(i)
+                a, i = a * old[i], i + 1
+            elif j < len(new):
+                group[1].append(j)
+                c, j = c * new[j], j + 1
+            elif i < len(old):
+                group[0].append(i)
+                a, i = a * old[i], i + 1
+            else:
+                return None
+        groups.append(group)
+    return groups
+
+
+def _merged_ones(groups: list[Group]) -> list[Group]:
+    """Merge groups that have no axes in one of the shapes (sizes of 1) with a neighbour, and return the groups."""
+    merged: list[Group] = []
+    for old, new in groups:
+        if merged and (not old or not new or not merged[-1][0] or not merged[-1][1]):
+            merged[-1] = (merged[-1][0] + old, merged[-1][1] + new)
+        else:
+            merged.append((old, new))
+    return merged
+
+
+def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAValue:
+    """Emit a reshape of one value: a collapse and an expand of axes, or a general reshape if axes do not correspond."""
+    if any(n == 0 for n in (*old, *new)):
+        return builder.empty(value.type.element_type, new)  # type: ignore[attr-defined]
+    groups = _groups(old, new)
+    if groups is None:
+        dims = [builder.indices(old), builder.indices(new)]
+        result = tensor_type(value.type.element_type, new)  # type: ignore[attr-defined]
+        return builder.add(TensorReshapeOp(operands=[value, *dims], result_types=[result])).result
+    groups = _merged_ones(groups)
+    if not old or not new:
+        return builder.expand(value, [], new) if not old else builder.collapse(value, [], new)
+    middle = tuple(product(old[d] for d in group) for group, _ in groups)
+    if len(middle) != len(old):
+        value = builder.collapse(value, [group for group, _ in groups], middle)
+    if len(middle) != len(new):
+        value = builder.expand(value, [group for _, group in groups], new)
+    return value
+
+
+def expand_dims(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
+    """Insert axes of size 1 into x. `axes` are their positions in the result."""
+    rank = x.rank + len(axes)
+    new = axes_of(builder, axes, rank)
+    sizes = iter(x.shape)
+    return reshape(builder, x, [1 if d in new else next(sizes) for d in range(rank)])
+
+
+def squeeze(builder: Builder, x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
+    """Remove axes of size 1 from x: the given ones, or all for None. Raise CompileError for an axis of another size."""
+    gone = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else axes_of(builder, axes, x.rank)
+    for d in gone:
+        if not isinstance(x.shape[d], Expr) and x.shape[d] != 1:
+            raise builder.fail(f"axis {d} of {x} has size {x.shape[d]}, not 1")
+    return reshape(builder, x, [n for d, n in enumerate(x.shape) if d not in gone])
+
+
+# -- transpose, broadcast, slice, concatenate, pad
+
+
+def transpose(builder: Builder, x: Tensor, order: Sequence[int] | None = None) -> Tensor:
+    """Permute the axes of x: axis d of the result is axis order[d] of x. Without an order the axes are reversed."""
+    order = [axis_of(builder, d, x.rank) for d in order] if order is not None else list(range(x.rank))[::-1]
+    if sorted(order) != list(range(x.rank)):
+        raise builder.fail(f"{order} is no order of the axes of {x}")
+    shape = tuple(x.shape[d] for d in order)
+    if _is_small(x) and x.known is not None:
+        return Tensor(x.dtype, shape, known=x.known.transpose(order))
+    if [d for d in order if x.shape[d] != 1] == [d for d in range(x.rank) if x.shape[d] != 1]:
+        return reshape(builder, x, shape)
+    back = [order.index(d) for d in range(x.rank)]
+    return rearranged(builder, x, shape, AffineMap(x.rank, 0, tuple(AffineExpr.dimension(d) for d in back)))
+
+
+def rearranged(builder: Builder, x: Tensor, shape: Shape, source: AffineMap) -> Tensor:
+    """Return the tensor whose element at index i is x[source(i)]."""
+    parts = []
+    identity = AffineMap.identity(len(shape))
+    for part in builder.parts(x):
+        out = builder.empty(x.dtype.element, shape)
+        parts += builder.generic([(part, source)], [(out, identity)], [True] * len(shape), lambda _, args: args[:1])
+    return builder.wrap(x.dtype, shape, *parts)
+
+
+def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[int] | None = None) -> Tensor:
+    """Repeat x to a shape. `axes` are the axes of the result that x's axes become, in ascending order; None for the
+    last ones.
+    """
+    shape = tuple(shape)
+    if axes is None:
+        if len(shape) < x.rank:
+            raise builder.fail(f"{x} does not broadcast to {list(shape)}")
+        axes = range(len(shape) - x.rank, len(shape))
+    for d, axis in enumerate(axes):
+        n, to = x.shape[d], shape[axis]
+        if not isinstance(n, Expr) and not isinstance(to, Expr) and n not in (1, to):
+            raise builder.fail(f"{x} does not broadcast to {list(shape)}: {n} and {to} at axis {axis}")
+    if x.shape == shape and list(axes) == list(range(len(shape))):
+        return x
+    if x.numbers is not None and x.numbers.size == 1 and not x.dtype.is_complex:
+        value = x.numbers.reshape(-1)[0]
+        if all(not isinstance(n, Expr) for n in shape) and product(shape) <= FOLDED:
+            import numpy as np
+
+            return Tensor(x.dtype, shape, known=np.full(shape, value, dtype=x.numbers.dtype))
+        return builder.wrap(x.dtype, shape, builder.splat(element(builder, x), shape))
+    if x.is_symbolic and x.known is not None and all(not isinstance(n, Expr) for n in shape):
+        import numpy as np
+
+        placed = x.known.reshape([n if d in axes else 1 for d, n in _placed(x.shape, axes, len(shape))])
+        return Tensor(x.dtype, shape, known=np.broadcast_to(placed, shape).copy())  # type: ignore[arg-type]
+    source = tuple(
+        AffineExpr.constant(0) if n == 1 else AffineExpr.dimension(axis) for n, axis in zip(x.shape, axes, strict=True)
+    )
+    return rearranged(builder, x, shape, AffineMap(len(shape), 0, source))
+
+
+def _placed(shape: Shape, axes: Sequence[int], rank: int) -> list[tuple[int, Any]]:
+    """Return (axis, size) for each axis of a result of rank `rank`; the size is 1 for axes that the operand lacks."""
+    at = dict(zip(axes, shape, strict=True))
+    return [(d, at.get(d, 1)) for d in range(rank)]
+
+
+def element(builder: Builder, x: Tensor) -> SSAValue:
+    """Return the element of a tensor of one element, which is not complex, as a scalar SSA value."""
+    (value,) = scalar_parts(builder, x)
+    return value
+
+
+def scalar_parts(builder: Builder, t: Tensor) -> list[SSAValue]:
+    """Return the element of a tensor of one element as scalar SSA values: one, or real and imaginary part."""
+    if t.numbers is not None and t.dtype.has_numpy_values:
+        value = t.numbers.reshape(-1)[0].item()
+        return [
+            builder.scalar_constant(p, t.dtype) for p in ([value.real, value.imag] if t.dtype.is_complex else [value])
+        ]
+    positions = [builder.index(0)] * t.rank
+    return [builder.add(tensor.ExtractOp(part, positions, t.dtype.element)).result for part in builder.parts(t)]
+
+
+def full(builder: Builder, value: complex | bool, shape: Sequence[Size], dtype: DType) -> Tensor:
+    """Return a tensor with all elements equal to a number."""
+    parts = [value.real, value.imag] if dtype.is_complex else [value]
+    return builder.wrap(dtype, shape, *(builder.splat(builder.scalar_constant(p, dtype), shape) for p in parts))
+
+
+def slice_(
+    builder: Builder, x: Tensor, starts: Sequence[Size], limits: Sequence[Size], strides: Sequence[int] | None = None
+) -> Tensor:
+    """Return x[starts[0]:limits[0]:strides[0], ...].
+
+    Slices must be in bounds, with limits not below starts and strides of at least 1. Violations by static sizes raise
+    CompileError.
+    """
+    strides = [1] * x.rank if strides is None else strides
+    shape = tuple(ceil_div(limit - start, stride) for start, limit, stride in zip(starts, limits, strides, strict=True))
+    for d, (start, limit, n) in enumerate(zip(starts, limits, x.shape, strict=True)):
+        try:
+            if sign(start) < 0 or sign(limit - start) < 0 or sign(n - limit) < 0:
+                raise builder.fail(f"slice {start}:{limit} of axis {d} of {x} is out of bounds")
+        except UndecidedError:
+            continue
+    if shape == x.shape:
+        return x
+    if _is_small(x) and x.known is not None and not any(isinstance(n, Expr) for n in (*starts, *limits)):
+        taken = tuple(slice(s, n, step) for s, n, step in zip(starts, limits, strides, strict=True))
+        return Tensor(x.dtype, shape, known=x.known[taken])
+    return builder.wrap(x.dtype, shape, *(_sliced(builder, part, starts, shape, strides) for part in builder.parts(x)))
+
+
+def _sliced(
+    builder: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]
+) -> SSAValue:
+    """Emit the slice of one value."""
+
+    def static(sizes: Sequence[Size]) -> DenseArrayBase[Any]:
+        return DenseArrayBase.from_list(builtin.i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
+
+    slice_op = tensor.ExtractSliceOp.build(
+        operands=[value, builder.indices(starts), builder.indices(shape), []],
+        properties={"static_offsets": static(starts), "static_sizes": static(shape), "static_strides": static(strides)},
+        result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
+    )
+    return builder.add(slice_op).result
+
+
+def slice_axis(builder: Builder, x: Tensor, axis: int, start: Size, limit: Size, stride: int = 1) -> Tensor:
+    """Return a slice along one axis."""
+    starts: list[Size] = [0] * x.rank
+    limits, strides = list(x.shape), [1] * x.rank
+    starts[axis], limits[axis], strides[axis] = start, limit, stride
+    return slice_(builder, x, starts, limits, strides)
+
+
+def split(builder: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:
+    """Divide x into consecutive slices of these sizes along an axis."""
+    slices, start = [], 0
+    for n in sizes:
+        limit: Any = start + n
+        slices.append(slice_axis(builder, x, axis, start, limit))
+        start = limit
+    return slices
+
+
+def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Concatenate tensors of one type along an axis."""
+    first = tensors[0]
+    axis = axis_of(builder, axis, first.rank)
+    for other in tensors[1:]:
+        same = all(d == axis or isinstance(m, Expr) or isinstance(n, Expr) or m == n
+                   for d, (m, n) in enumerate(zip(first.shape, other.shape, strict=False)))  # fmt: skip
+        if other.rank != first.rank or other.dtype != first.dtype or not same:
+            raise builder.fail(f"{first} and {other} cannot be joined along axis {axis}")
+    total: Any = sum((t.shape[axis] for t in tensors), 0)
+    shape = tuple(total if d == axis else n for d, n in enumerate(first.shape))
+    if all(_is_small(t) for t in tensors):
+        import numpy as np
+
+        joined = np.concatenate([t.known for t in tensors if t.known is not None], axis)
+        return builder.constant(joined, first.dtype)
+    non_empty = [t for t in tensors if t.shape[axis] != 0]
+    if len(non_empty) <= 1:
+        return non_empty[0] if non_empty else first
+    parts = zip(*(builder.parts(t) for t in non_empty), strict=True)
+    result = tensor_type(first.dtype.element, shape)
+    return builder.wrap(
+        first.dtype, shape, *(builder.add(tensor.ConcatOp(list(p), axis, result)).result for p in parts)
+    )
+
+
+def stack(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Stack tensors of one shape along a new axis."""
+    return concat(builder, [expand_dims(builder, t, [axis]) for t in tensors], axis)
+
+
+def pad(
+    builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0,
+    interior: Sequence[int] | None = None,
+) -> Tensor:  # fmt: skip
+    """Pad x with a value: `low` elements before, `high` after each axis, `interior` between neighbours. Negative `low`
+    and `high` crop.
+    """
+    if interior is not None and any(interior):
+        x = _pad_interior(builder, x, interior, value)
+    if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
+        starts = [-n if not isinstance(n, Expr) and n < 0 else 0 for n in low]
+        limits = [n + h if not isinstance(h, Expr) and h < 0 else n for n, h in zip(x.shape, high, strict=True)]
+        x = slice_(builder, x, starts, limits)
+        low, high = ([n if isinstance(n, Expr) or n > 0 else 0 for n in sizes] for sizes in (low, high))
+    if all(n == 0 for n in (*low, *high)):
+        return x
+    shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
+    filled = zip(builder.parts(x), _fills(builder, value, x.dtype), strict=True)
+    return builder.wrap(x.dtype, shape, *(_padded(builder, part, low, high, shape, fill) for part, fill in filled))
+
+
+def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:
+    """Return the padding value as scalar SSA values: one, or real and imaginary part."""
+    if not isinstance(value, Tensor):
+        return [builder.scalar_constant(p, dtype) for p in ([value.real, value.imag] if dtype.is_complex else [value])]
+    return scalar_parts(builder, value)
+
+
+def _padded(
+    builder: Builder, value: SSAValue, low: Sequence[Size], high: Sequence[Size], shape: Shape, fill: SSAValue
+) -> SSAValue:
+    """Emit the padding of one value."""
+    block = Block([tensor.YieldOp(fill)], arg_types=[builtin.IndexType()] * len(shape))
+    below, above = ([DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high))
+    result = tensor_type(value.type.element_type, shape)  # type: ignore[attr-defined]
+    return builder.add(
+        tensor.PadOp(value, builder.indices(low), builder.indices(high), Region(block), below, above, result)
+    ).result
+
+
+def _pad_interior(builder: Builder, x: Tensor, interior: Sequence[int], value: Tensor | complex) -> Tensor:
+    """Return x with `interior` padding elements between neighbours along each axis."""
+    for d, between in enumerate(interior):
+        if not between or x.shape[d] in (0, 1):
+            continue
+        # Each element is padded to a row of its own; the rows are joined, and the padding after the last element is cut
+        # off.
+        rows = expand_dims(builder, x, [d + 1])
+        high: list[Size] = [0] * rows.rank
+        high[d + 1] = between
+        rows = pad(builder, rows, [0] * rows.rank, high, value)
+        merged = reshape(builder, rows, [*x.shape[:d], x.shape[d] * (between + 1), *x.shape[d + 1 :]])
+        x = slice_axis(builder, merged, d, 0, merged.shape[d] - between)
+    return x
+
+
+def iota(builder: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Tensor:
+    """Return a tensor whose elements are their own index along an axis."""
+    import numpy as np
+
+    shape = tuple(shape)
+    if len(shape) == 1 and not isinstance(shape[0], Expr) and shape[0] <= FOLDED and not dtype.is_complex:
+        return builder.constant(np.arange(shape[0]), dtype)
+    return apply_several(builder, lambda s: s.convert(s.position(axis), dtype), shape=shape)[0]
+
+
+def tile(builder: Builder, x: Tensor, repeats: Sequence[Size]) -> Tensor:
+    """Return x repeated `repeats[d]` times along each axis d."""
+    spread = expand_dims(builder, x, [2 * d for d in range(x.rank)])
+    shape = [n for pair in zip(repeats, x.shape, strict=True) for n in pair]
+    joined = [n * m for n, m in zip(repeats, x.shape, strict=True)]
+    return reshape(builder, broadcast_to(builder, spread, shape), joined)

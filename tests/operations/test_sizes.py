@@ -1,0 +1,83 @@
+"""Terms over sizes: equal where they are equal for all sizes, and evaluated as integers are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pydispatch.graph.sizes import Expr, Size, Term, UndecidedError, maximum, minimum, sign, symbol
+
+
+def value(of: Size, at: dict[str, int]) -> int:
+    """The number that a size is."""
+    if not isinstance(of, Expr):
+        return of
+    total = 0
+    for atoms, factor in of.terms:
+        for atom in atoms:
+            if isinstance(atom, Term):
+                a, b = value(atom.a, at), value(atom.b, at)
+                factor *= {"//": lambda a, b: a // b, "%": lambda a, b: a % b, "max": max, "min": min}[atom.op](a, b)
+            else:
+                factor *= at[atom.name]
+        total += factor
+    return total
+
+
+def sizes() -> st.SearchStrategy[Size]:
+    leaf = st.one_of(st.integers(-4, 9), st.sampled_from([symbol("n"), symbol("m")]))
+
+    def larger(inner: st.SearchStrategy[Size]) -> st.SearchStrategy[Size]:
+        pair = st.tuples(inner, inner)
+        return st.one_of(
+            pair.map(lambda p: p[0] + p[1]), pair.map(lambda p: p[0] - p[1]), pair.map(lambda p: p[0] * p[1]),
+            st.tuples(inner, st.integers(1, 5)).map(lambda p: p[0] // p[1]),
+            pair.map(lambda p: maximum(*p)), pair.map(lambda p: minimum(*p)),
+        )  # fmt: skip
+
+    return st.recursive(leaf, larger, max_leaves=6)
+
+
+AT = st.fixed_dictionaries({"n": st.integers(1, 9), "m": st.integers(1, 9)})
+
+
+@settings(deadline=None)
+@given(a=sizes(), b=sizes(), at=AT)
+def test_arithmetic_is_that_of_integers(a: Size, b: Size, at: dict[str, int]) -> None:
+    x, y = value(a, at), value(b, at)
+    assert value(a + b, at) == x + y
+    assert value(a - b, at) == x - y
+    assert value(a * b, at) == x * y
+    if y > 0:
+        assert value(a // b, at) == x // y
+    if a == b:
+        assert x == y
+
+
+@settings(deadline=None)
+@given(a=sizes(), at=AT)
+def test_a_decided_sign_holds(a: Size, at: dict[str, int]) -> None:
+    try:
+        decided = sign(a)
+    except UndecidedError:
+        return
+    assert decided == np.sign(value(a, at))
+
+
+def test_products_divide() -> None:
+    n, m = symbol("n"), symbol("m")
+    assert (n * m * 12) // (n * m) == 12
+    assert (n * 6 + 4) // 2 == n * 3 + 2
+    assert isinstance((n + 1) // 2, Expr)
+    assert n - n == 0 and n * 0 == 0
+    with pytest.raises(UndecidedError, match="n"):
+        sign(n - 5)
+
+
+def test_arrays_of_sizes() -> None:
+    n = symbol("n")
+    shape = np.array([n, 4], dtype=object)
+    assert (shape * 2).tolist() == [n * 2, 8]
+    assert shape.prod() == n * 4

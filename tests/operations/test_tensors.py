@@ -1,0 +1,236 @@
+"""Operations of the frontends against NumPy, with sizes in the types and sizes that calls decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pydispatch as pd
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import C64, DTYPES, F32, I64
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import convolutions, indexing, products, reductions, shapes
+from pydispatch.operations import elementwise as ew
+
+RNG = np.random.default_rng(3)
+FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def floats(*shape: int) -> np.ndarray[Any, Any]:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_arrangements(run, dynamic: bool) -> None:
+    x, y = floats(2, 3, 4), floats(2, 3, 1)
+
+    def write(b: Builder, x: Tensor, y: Tensor) -> list[Tensor]:
+        y = b.as_shape(y, (*x.shape[:2], 1))
+        return [
+            shapes.reshape(b, x, [x.shape[0] * x.shape[1], x.shape[2]]), shapes.transpose(b, x, [2, 0, 1]),
+            shapes.broadcast_to(b, shapes.expand_dims(b, y, [0]), (5, *y.shape)),
+            shapes.pad(b, x, (1, 0, 2), (0, 1, 0), 7.0, (0, 1, 2)), shapes.concat(b, [x, y], 2),
+            indexing.reverse(b, x, [0, 2]), shapes.slice_axis(b, x, 2, 1, x.shape[2], 2),
+            shapes.tile(b, x, [1, 2, 3]), ew.binary(b, "add", x, y), shapes.squeeze(b, shapes.expand_dims(b, x, [1])),
+        ]  # fmt: skip
+
+    got = run(write, x, y, dynamic=dynamic)
+    padded = np.full((3, 6, 12), 7, np.float32)
+    padded[1:, 0:5:2, 2::3] = x
+    wanted = [
+        x.reshape(6, 4), x.transpose(2, 0, 1), np.broadcast_to(y, (5, 2, 3, 1)), padded, np.concatenate([x, y], 2),
+        x[::-1, :, ::-1], x[:, :, 1::2], np.tile(x, (1, 2, 3)), x + y, x,
+    ]  # fmt: skip
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_reductions(run, dynamic: bool) -> None:
+    x = RNG.integers(-9, 9, (3, 5, 4)).astype(np.float32)
+    x[0, 1, 2] = np.nan
+
+    def write(b: Builder, x: Tensor) -> list[Tensor]:
+        return [
+            reductions.reduce(b, "add", x, [1]), reductions.reduce(b, "max", x, [0, 2], True),
+            reductions.argument(b, "max", x, 1), reductions.argument(b, "min", x, 2, True, last=True),
+            reductions.mean(b, x, [2]), reductions.reduce(b, "mul", x, None),
+        ]  # fmt: skip
+
+    got = run(write, x, dynamic=dynamic)
+    last = 3 - x[..., ::-1].argmin(2, keepdims=True)
+    wanted = [x.sum(1), x.max((0, 2), keepdims=True), x.argmax(1), last, x.mean(2), x.prod()]
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+EQUATIONS = [
+    ("ij,jk->ik", [(3, 4), (4, 5)]), ("bij,bkj->bik", [(2, 3, 4), (2, 5, 4)]), ("...i,...i->...", [(2, 3, 4), (3, 4)]),
+    ("ii->i", [(4, 4)]), ("ij->ji", [(3, 4)]), ("i,j", [(3,), (4,)]), ("ij,kl->", [(2, 3), (4, 5)]),
+    ("bhid,bhjd->bhij", [(1, 2, 3, 4), (1, 2, 5, 4)]), ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]),
+    ("abc,cd", [(2, 3, 4), (4, 5)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("equation", "sizes"), EQUATIONS)
+def test_einsum(run, equation: str, sizes: list[tuple[int, ...]]) -> None:
+    arrays = [floats(*shape) for shape in sizes]
+    (got,) = run(lambda b, *xs: products.einsum(b, equation, *xs), *arrays)
+    np.testing.assert_allclose(got, np.einsum(equation, *arrays), rtol=1e-4, atol=1e-5)
+
+
+@FEW
+@given(data=st.data())
+def test_matmul(run, data: st.DataObject) -> None:
+    lead = data.draw(st.lists(st.integers(1, 3), max_size=2))
+    ones = [data.draw(st.sampled_from([1, n])) for n in lead]
+    n, k, m = (data.draw(st.integers(1, 5)) for _ in range(3))
+    x, y = floats(*lead, n, k), floats(*ones, k, m)
+    if data.draw(st.booleans()):
+        y = np.ascontiguousarray(y[..., 0]) if not lead else y
+    (got,) = run(products.matmul, x, y, dynamic=data.draw(st.booleans()) and 1 not in (*lead, *ones, n, k, m))
+    np.testing.assert_allclose(got, x @ y, rtol=1e-4, atol=1e-5)
+
+
+@FEW
+@given(data=st.data())
+def test_convolutions(run, data: st.DataObject) -> None:
+    groups, per, each = (data.draw(st.integers(1, 2)) for _ in range(3))
+    kernel = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=2))
+    rank = len(kernel)
+    window = convolutions.Window(
+        *(tuple(data.draw(st.integers(low, 2)) for _ in range(rank)) for low in (1, 0, 0, 1))  # type: ignore[arg-type]
+    )
+    x = floats(2, groups * per, *(7 + n for n in range(rank)))
+    w = floats(groups * each, per, *kernel)
+    (got,) = run(lambda b, x, w: convolutions.convolution(b, x, w, window, groups=groups), x, w)
+    np.testing.assert_allclose(got, convolved(x, w, window, groups), rtol=1e-4, atol=1e-5)
+    back = floats(2, groups * each, *got.shape[2:])
+    wide = convolutions.Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
+    (grown,) = run(lambda b, x, w: convolutions.transposed_convolution(b, x, w, wide, groups=groups), back, w)
+    # The transposed convolution is the adjoint: <conv(z), back> = <z, grown>.
+    z = floats(*grown.shape)
+    left = (convolved(z, w, wide, groups).astype(float) * back).sum()
+    assert left == pytest.approx((z.astype(float) * grown).sum(), rel=1e-3, abs=1e-3)
+
+
+@FEW
+@given(st.data())
+def test_zeros_between_elements(run, data: Any) -> None:
+    """A kernel that is a multiple of the factors is a contraction without the zeros, others meet them."""
+    rank = data.draw(st.integers(1, 2))
+    factors = data.draw(st.tuples(*[st.integers(1, 3)] * rank))
+    kernel = tuple(n * data.draw(st.integers(1, 2)) + data.draw(st.sampled_from([0, 0, 1])) for n in factors)
+    pads = st.tuples(*[st.integers(0, 4)] * rank)
+    window = convolutions.Window((1,) * rank, data.draw(pads), data.draw(pads), (1,) * rank)
+    x, w = floats(2, 5, *(data.draw(st.integers(3, 9)) for _ in range(rank))), floats(19, 5, *kernel)
+    last = data.draw(st.booleans())
+
+    def write(b: Builder, x: Tensor, w: Tensor) -> Tensor:
+        return convolutions.convolution(b, x, w, window, input_dilations=factors, channels_last=last)
+
+    (got,) = run(write, x, w)
+    spread = np.zeros((2, 5, *((n - 1) * f + 1 for n, f in zip(x.shape[2:], factors, strict=True))), np.float32)
+    spread[(slice(None), slice(None), *(slice(None, None, f) for f in factors))] = x
+    np.testing.assert_allclose(got, convolved(spread, w, window, 1), rtol=1e-4, atol=1e-5)
+
+
+def convolved(x: Any, w: Any, window: convolutions.Window, groups: int) -> np.ndarray[Any, Any]:
+    """A convolution, one place of the kernel at a time."""
+    padded = np.pad(x, [(0, 0), (0, 0), *zip(window.low, window.high, strict=True)]).astype(np.float64)
+    reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], window.dilations, strict=True)]
+    out = [(n - r) // s + 1 for n, r, s in zip(padded.shape[2:], reach, window.strides, strict=True)]
+    found = np.zeros((x.shape[0], w.shape[0], *out))
+    per, each = w.shape[1], w.shape[0] // groups
+    for place in np.ndindex(*w.shape[2:]):
+        at = tuple(slice(p * d, p * d + (n - 1) * s + 1, s)
+                   for p, d, n, s in zip(place, window.dilations, out, window.strides, strict=True))  # fmt: skip
+        for g in range(groups):
+            part = padded[(slice(None), slice(g * per, (g + 1) * per), *at)]
+            weights = w[(slice(g * each, (g + 1) * each), slice(None), *place)]
+            found[:, g * each : (g + 1) * each] += np.einsum("nc...,fc->nf...", part, weights)
+    return found
+
+
+@pytest.mark.parametrize("to", ["i8", "u8", "i32", "u32", "i64", "f16", "f32", "f64", "bool", "c64"])
+def test_conversions(run, to: str) -> None:
+    for x in (np.array([-3, 0, 5, 100], np.int32), np.array([0, 7, 200], np.uint8), np.array([True, False]),
+              np.array([0.0, 1.75, 100.5], np.float32)):  # fmt: skip
+        (got,) = run(lambda b, x: ew.convert(b, x, DTYPES[to]), x)
+        assert got.dtype == DTYPES[to].numpy
+        if not (to.startswith("u") and x.dtype.kind == "i"):
+            np.testing.assert_array_equal(got, x.astype(DTYPES[to].numpy))
+
+
+COMPLEX = ["exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "expm1", "log1p", "neg", "sign", "rsqrt"]
+
+
+def test_complex_functions(run) -> None:
+    x = (floats(40) + 1j * floats(40)).astype(np.complex64)
+    got = run(lambda b, x: [*(ew.unary(b, f, x) for f in COMPLEX), ew.unary(b, "abs", x)], x)
+    z = x.astype(np.complex128)
+    special = {"neg": np.negative(z), "sign": z / np.abs(z), "rsqrt": 1 / np.sqrt(z)}
+    for name, found in zip(COMPLEX, got, strict=False):
+        wanted = special[name] if name in special else getattr(np, name)(z)
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-6, err_msg=name)
+    np.testing.assert_allclose(got[-1], np.abs(z), rtol=1e-6)
+    y = (floats(40) + 1j * floats(40)).astype(np.complex64)
+    pair = run(lambda b, x, y: [ew.binary(b, f, x, y) for f in ("add", "sub", "mul", "div", "pow")], x, y)
+    for found, wanted in zip(pair, [z + y, z - y, z * y, z / y, z**y], strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_sums_of_complex_products(run) -> None:
+    x, y = ((floats(3, 4) + 1j * floats(3, 4)).astype(np.complex64) for _ in range(2))
+    got = run(lambda b, x, y: [products.dot_general(b, x, y, [], [(1, 1)]), reductions.reduce(b, "add", x, [0])], x, y)
+    np.testing.assert_allclose(got[0], x @ y.T, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(got[1], x.sum(0), rtol=1e-5)
+    assert C64.numpy == got[0].dtype
+
+
+@pytest.mark.parametrize("name", ["f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f4E2M1FN", "bf16"])
+def test_constants_of_small_floats(run, name: str) -> None:
+    """Numbers that the type has, and one between two of them, which goes to the even one."""
+    numbers = np.array([0.0, 1.0, -2.0, 0.5, 1.5, -4.0], np.float32)
+    between = {"f8E4M3FN": 1.0625, "f8E5M2": 1.125, "f8E4M3FNUZ": 1.0625, "f4E2M1FN": 1.25, "bf16": 1.00390625}[name]
+
+    def write(b: Builder, x: Tensor) -> Tensor:
+        constant = b.constant(np.append(numbers, np.float32(between)), DTYPES[name])
+        return ew.binary(b, "add", ew.convert(b, constant, F32), x)
+
+    (got,) = run(write, np.zeros(7, np.float32))
+    np.testing.assert_array_equal(got, [*numbers, 1.0])
+
+
+def test_known_tensors_cost_nothing() -> None:
+    b = Builder("m")
+    from pydispatch.graph.builder import Input
+
+    (x,) = b.begin([Input("x", F32, ("n", 4))])
+    shape = b.constant(np.array(x.shape, dtype=object))
+    half = ew.binary(b, "div", shapes.slice_axis(b, shape, 0, 1, 2), b.constant([2], I64))
+    whole = shapes.concat(b, [shapes.slice_axis(b, shape, 0, 0, 1), half, b.constant([2], I64)], 0)
+    assert whole.sizes() == [x.shape[0], 2, 2]
+    made = shapes.reshape(b, x, whole.sizes() or [])
+    assert str(made) == "f32[n, 2, 2]"
+
+
+def test_what_does_not_fit_names_the_layer(run) -> None:
+    x, y = floats(2, 3), floats(4, 5)
+    for write, message in [
+        (lambda b, x, y: ew.binary(b, "add", x, y), r"shapes \[2, 3\] and \[4, 5\] do not broadcast together: 2 and 4"),
+        (products.matmul, "product of f32\\[2, 3\\] and f32\\[4, 5\\]: axis 1 has size 3, axis 0 has 4"),
+        (lambda b, x, y: shapes.reshape(b, x, [4, 2]), "it has 6 elements, not 8"),
+        (lambda b, x, y: shapes.transpose(b, x, [0, 2]), "axis 2 of a tensor of rank 2"),
+        (lambda b, x, y: shapes.concat(b, [x, y], 0), "cannot be joined along axis 0"),
+        (lambda b, x, y: shapes.slice_axis(b, x, 1, 2, 9), "slice 2:9 of axis 1 .* is out of bounds"),
+        (lambda b, x, y: products.einsum(b, "ij,jk->iz", x, y), "the result 'iz' repeats a letter or has one"),
+        (lambda b, x, y: ew.binary(b, "and", x, x), "and of f32 is not defined"),
+    ]:
+        with pytest.raises(pd.CompileError, match=message) as caught:
+            run(write, x, y)
+        assert str(caught.value).startswith("test.onnx: layer: error: ")

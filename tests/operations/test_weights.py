@@ -1,0 +1,48 @@
+"""Weights: in the artifact, each array once, or given when the artifact is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch import ir
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.dtypes import F32
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import products
+
+W = np.random.default_rng(2).random((300, 200), dtype=np.float32)
+X = np.ones((2, 300), np.float32)
+
+
+def module(weights: str) -> Builder:
+    b = Builder("m.onnx", weights)
+    (x,) = b.begin([Input("x", F32, (2, 300))])
+    first = products.matmul(b, x, b.weight("layer1.w", W, F32))
+    second = products.matmul(b, x, b.weight("tied.w", W, F32))
+    b.finish("main", {"y": ew.binary(b, "add", first, second)})
+    return b
+
+
+def test_embedded_weights_are_stored_once(tmp_path: Path) -> None:
+    b = module("embed")
+    assert len(ir.print_module(b.module)) < 4000
+    artifact = pd.compile(b.module)
+    artifact.save(tmp_path / "m.pdx")
+    assert W.nbytes < (tmp_path / "m.pdx").stat().st_size < W.nbytes * 1.5
+    program = pd.device("cpu").load(tmp_path / "m.pdx")
+    np.testing.assert_allclose(program.main(X), 2 * (X @ W), rtol=1e-5)
+
+
+def test_external_weights_are_given_by_name(tmp_path: Path) -> None:
+    artifact = pd.compile(module("external").module)
+    artifact.save(tmp_path / "m.pdx")
+    assert (tmp_path / "m.pdx").stat().st_size < W.nbytes / 2
+    np.savez(tmp_path / "w.npz", **{"layer1.w": W})
+    program = pd.device("cpu").load(artifact, parameters={"model": tmp_path / "w.npz"})
+    np.testing.assert_allclose(program.main(X), 2 * (X @ W), rtol=1e-5)
+    with pytest.raises(pd.Error, match=r"layer1\.w"):
+        pd.device("cpu").load(artifact)
