@@ -1,4 +1,4 @@
-"""Names in the frontends: a class name stands for one class, and variables say what they hold."""
+"""Names in the frontends and below: a class name stands for one class, and variables say what they hold."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "pydispatch" / "frontends"
+PACKAGE = Path(__file__).resolve().parents[2] / "pydispatch"
+FOLDERS = ("frontends", "graph", "operations")
 VAGUE = frozenset(("made", "found", "given", "each", "number", "place", "places"))
 """Names that say how a value came about, or nothing; the words of the field are results, matches, operands, indices."""
 
 
 @cache
 def names() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return where the frontends define each class, and where each name of a variable or a parameter is."""
+    """Return where the folders define each class, and where each name of a variable or a parameter is."""
     classes: dict[str, list[str]] = defaultdict(list)
     variables: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(FOLDER.rglob("*.py")):
+    for path in sorted(path for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
-                classes[node.name].append(f"{path.relative_to(FOLDER)}:{node.lineno}")
+                classes[node.name].append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
             elif isinstance(node, (ast.arg, ast.Name)):
                 name = node.arg if isinstance(node, ast.arg) else node.id
-                variables[name].append(f"{path.relative_to(FOLDER)}:{node.lineno}")
+                variables[name].append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
     return classes, variables
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.frontends.torch.nodes.reductions import REDUCTIONS
+from pydispatch.frontends.torch.nodes import CONVERSIONS
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import gathers, indexing, padding, shapes
@@ -108,7 +108,7 @@ def test_extremes_of_no_elements_are_refused_as_in_pytorch(run: Any, name: str) 
     """An extreme along another axis, of which the result has no elements, is not."""
 
     def along(dim: int) -> Write:
-        return lambda b, x: REDUCTIONS[f"aten.{name}"](b, x, dim=dim)
+        return lambda b, x: CONVERSIONS[f"aten.{name}"](b, x, dim=dim)
 
     with pytest.raises(pd.CompileError, match=r"axis 0 of f32\[0, 3\] has the size 0: it has no element to read"):
         run(along(0), ROWS)

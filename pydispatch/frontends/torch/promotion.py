@@ -86,16 +86,16 @@ def _promote_groups(higher: DType | None, lower: DType | None) -> DType | None:
     return lower if not higher.is_bool else promote(higher, lower)
 
 
-def as_tensor(b: Builder, operand: Operand, dtype: DType | None = None) -> Tensor:
+def as_tensor(builder: Builder, operand: Operand, dtype: DType | None = None) -> Tensor:
     """Return an operand as a tensor of `dtype`; None keeps a tensor's type and gives a number its default type."""
     if isinstance(operand, Tensor):
-        return elementwise.convert(b, operand, dtype or operand.dtype)
+        return elementwise.convert(builder, operand, dtype or operand.dtype)
     dtype = dtype or default_type(operand)
     if isinstance(operand, Expr):
-        return elementwise.convert(b, b.constant(_symbolic(operand), I64), dtype)
+        return elementwise.convert(builder, builder.constant(_symbolic(operand), I64), dtype)
     if isinstance(operand, float) and dtype.is_integer:
         operand = int(operand)
-    return b.constant(operand, dtype)
+    return builder.constant(operand, dtype)
 
 
 def _symbolic(size: Expr) -> object:
@@ -107,9 +107,9 @@ def _symbolic(size: Expr) -> object:
     return array
 
 
-def promoted(b: Builder, *operands: Operand, floats: bool = False) -> list[Tensor]:
+def promoted(builder: Builder, *operands: Operand, floats: bool = False) -> list[Tensor]:
     """Convert operands to tensors of their promoted type. With `floats`, integers become f32."""
     dtype = result_type(operands)
     if floats and category(dtype) < 2:
         dtype = F32
-    return [as_tensor(b, operand, dtype) for operand in operands]
+    return [as_tensor(builder, operand, dtype) for operand in operands]

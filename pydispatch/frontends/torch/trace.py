@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from pydispatch.errors import CompileError
 from pydispatch.frontends.torch.arguments import ArgumentError, bind, shown
 from pydispatch.frontends.torch.expressions import evaluate, symbol_name
 from pydispatch.frontends.torch.memory import TensorMemory, TensorView
+from pydispatch.frontends.torch.registry import Conversion, Inverse
 from pydispatch.frontends.torch.schema import Argument, ExportedGraph, ExportedNode, TensorMeta, ValueName
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.faults import guarded
@@ -17,15 +18,6 @@ from pydispatch.graph.sizes import Expr, Size, UndecidedError, is_static
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, shapes
 from pydispatch.operations.custom import custom_call
-
-Conversion = Callable[..., Any]
-"""Function that emits one operator: function(builder, arguments of the operator...) -> tensor, number or tuple.
-
-A first parameter of the type Tracer is passed the tracer instead of its builder."""
-
-Inverse = Callable[..., Tensor]
-"""Function that writes through a view: function(builder, base before the write, new contents of the view, index of the
-result that is the view, arguments of the operator after the first...) -> base after the write."""
 
 _ATEN = "torch.ops."
 _PYTORCH_NAMESPACES = ("aten.", "prims.", "_operator.", "higher_order.", "math.", "torch.", "builtins.")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size
@@ -29,7 +29,7 @@ of these. `counts` is [windows, 1].
 
 
 def _pooled(
-    b: Builder, tensors: list[Tensor], output_size: Sizes, reduce: Reduce, reduce_windows: ReduceWindows
+    builder: Builder, tensors: list[Tensor], output_size: Sizes, reduce: Reduce, reduce_windows: ReduceWindows
 ) -> list[Tensor]:
     """Pool tensors of one shape along their last axes, and return the pooled tensors.
 
@@ -47,16 +47,16 @@ def _pooled(
             pooled = reduce(pooled, axis)
         elif isinstance(n, int) and isinstance(out, int) and n % out == 0:
             split = [*shape[:axis], out, n // out, *shape[axis + 1 :]]
-            reduced = reduce([shapes.reshape(b, x, split) for x in pooled], axis + 1)
-            pooled = [shapes.squeeze(b, x, [axis + 1]) for x in reduced]
+            reduced = reduce([shapes.reshape(builder, x, split) for x in pooled], axis + 1)
+            pooled = [shapes.squeeze(builder, x, [axis + 1]) for x in reduced]
         else:
-            indices, counts = _windows(b, n, out)
-            reduced = reduce_windows([gathers.take(b, x, indices, axis) for x in pooled], axis + 1, counts)
-            pooled = [shapes.squeeze(b, x, [axis + 1]) for x in reduced]
+            indices, counts = _windows(builder, n, out)
+            reduced = reduce_windows([gathers.take(builder, x, indices, axis) for x in pooled], axis + 1, counts)
+            pooled = [shapes.squeeze(builder, x, [axis + 1]) for x in reduced]
     return pooled
 
 
-def _windows(b: Builder, n: Size, out: Size) -> tuple[Tensor, Tensor]:
+def _windows(builder: Builder, n: Size, out: Size) -> tuple[Tensor, Tensor]:
     """Return the indices [out, longest window] of the elements of each window of an axis, and their counts [out, 1].
 
     A window that is shorter than the longest one repeats its last index. Window o has the elements from floor(o * n /
@@ -66,37 +66,41 @@ def _windows(b: Builder, n: Size, out: Size) -> tuple[Tensor, Tensor]:
         longest: Size = max(-(-(o + 1) * n // out) - o * n // out for o in range(out))
     else:
         longest = n // out + 2
-    size, count = (reductions.size_as(b, v, I64) for v in (n, out))
-    numbers = shapes.reshape(b, shapes.iota(b, [out], 0, I64), [out, 1])
-    first = formula(b, lambda o, n, m: o * n / m, numbers, size, count)
-    last = formula(b, lambda o, n, m: ((o + 1) * n - 1) / m, numbers, size, count)
-    within = shapes.reshape(b, shapes.iota(b, [longest], 0, I64), [1, longest])
-    indices = formula(b, lambda k, f, e: (f + k).min(e), within, first, last)
-    return indices, formula(b, lambda f, e: e - f + 1, first, last)
+    size, count = (reductions.size_as(builder, v, I64) for v in (n, out))
+    numbers = shapes.reshape(builder, shapes.iota(builder, [out], 0, I64), [out, 1])
+    first = formula(builder, lambda o, n, m: o * n / m, numbers, size, count)
+    last = formula(builder, lambda o, n, m: ((o + 1) * n - 1) / m, numbers, size, count)
+    within = shapes.reshape(builder, shapes.iota(builder, [longest], 0, I64), [1, longest])
+    indices = formula(builder, lambda k, f, e: (f + k).min(e), within, first, last)
+    return indices, formula(builder, lambda f, e: e - f + 1, first, last)
 
 
-def adaptive_avg_pool(b: Builder, self: Tensor, output_size: Sizes) -> Tensor:
+@converts(*(f"aten.adaptive_avg_pool{n}d" for n in (1, 2, 3)), *(f"aten._adaptive_avg_pool{n}d" for n in (2, 3)))
+def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Tensor:
     """Return the means of `output_size` windows along each spatial axis, which cover it evenly."""
     inner = normalization.wide(self.dtype)
 
     def mean(parts: list[Tensor], axis: int) -> list[Tensor]:
         """Return the means of windows that all have the same size."""
-        return [reductions.mean(b, part, [axis], keep=True) for part in parts]
+        return [reductions.mean(builder, part, [axis], keep=True) for part in parts]
 
     def mean_of_windows(parts: list[Tensor], axis: int, counts: Tensor) -> list[Tensor]:
         """Return the means of windows of different sizes, whose elements beyond the size are left out."""
         (part,) = parts
-        count = shapes.reshape(b, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
-        index = shapes.reshape(b, shapes.iota(b, [part.shape[axis]], 0, I64), [-1, *[1] * (part.rank - axis - 1)])
-        counted = formula(b, lambda v, k, c: (k < c).where(v, 0.0), part, index, count)
-        total = reductions.reduce(b, "add", counted, [axis], keep=True)
-        return [formula(b, lambda v, c: v / c.to(inner), total, count)]
+        count = shapes.reshape(builder, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
+        index = shapes.reshape(
+            builder, shapes.iota(builder, [part.shape[axis]], 0, I64), [-1, *[1] * (part.rank - axis - 1)]
+        )
+        counted = formula(builder, lambda v, k, c: (k < c).where(v, 0.0), part, index, count)
+        total = reductions.reduce(builder, "add", counted, [axis], keep=True)
+        return [formula(builder, lambda v, c: v / c.to(inner), total, count)]
 
-    (means,) = _pooled(b, [ew.convert(b, self, inner)], output_size, mean, mean_of_windows)
-    return ew.convert(b, means, self.dtype)
+    (means,) = _pooled(builder, [ew.convert(builder, self, inner)], output_size, mean, mean_of_windows)
+    return ew.convert(builder, means, self.dtype)
 
 
-def adaptive_max_pool(b: Builder, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
+@converts(*(f"aten.adaptive_max_pool{n}d" for n in (1, 2, 3)))
+def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
     """Return the largest element of each window and its index in the image.
 
     Of equal elements the first one is chosen, of several NaN the last one.
@@ -125,26 +129,23 @@ def adaptive_max_pool(b: Builder, self: Tensor, output_size: Sizes) -> tuple[Ten
         return [scalars.select(takes_element, value, best), scalars.select(takes_element, element_position, position)]
 
     starts = [
-        b.constant(reductions.least(self.dtype), self.dtype),
-        b.constant(reductions.largest(I64), I64),
+        builder.constant(reductions.least(self.dtype), self.dtype),
+        builder.constant(reductions.largest(I64), I64),
     ]
 
     def reduce(parts: list[Tensor], axis: int) -> list[Tensor]:
-        reduced = reductions.reduce_with(b, parts, starts, [axis], choose_larger)
-        return [reductions.kept_axes(b, x, parts[0], [axis]) for x in reduced]
+        reduced = reductions.reduce_with(builder, parts, starts, [axis], choose_larger)
+        return [reductions.kept_axes(builder, x, parts[0], [axis]) for x in reduced]
 
-    index = b.constant(0, I64)
+    index = builder.constant(0, I64)
     for d in range(self.rank - spatial, self.rank):
-        size = reductions.size_as(b, self.shape[d], I64)
-        axis_index = shapes.reshape(b, shapes.iota(b, [self.shape[d]], 0, I64), [-1, *[1] * (self.rank - d - 1)])
-        index = formula(b, lambda whole, n, at: whole * n + at, index, size, axis_index)
-    positions = shapes.broadcast_to(b, index, self.shape)
-    values, positions = _pooled(b, [self, positions], output_size, reduce, lambda parts, axis, _: reduce(parts, axis))
+        size = reductions.size_as(builder, self.shape[d], I64)
+        axis_index = shapes.reshape(
+            builder, shapes.iota(builder, [self.shape[d]], 0, I64), [-1, *[1] * (self.rank - d - 1)]
+        )
+        index = formula(builder, lambda whole, n, at: whole * n + at, index, size, axis_index)
+    positions = shapes.broadcast_to(builder, index, self.shape)
+    values, positions = _pooled(
+        builder, [self, positions], output_size, reduce, lambda parts, axis, _: reduce(parts, axis)
+    )
     return values, positions
-
-
-ADAPTIVE_POOLING: dict[str, Conversion] = {
-    **{f"aten.adaptive_avg_pool{n}d": adaptive_avg_pool for n in (1, 2, 3)},
-    **{f"aten._adaptive_avg_pool{n}d": adaptive_avg_pool for n in (2, 3)},
-    **{f"aten.adaptive_max_pool{n}d": adaptive_max_pool for n in (1, 2, 3)},
-}

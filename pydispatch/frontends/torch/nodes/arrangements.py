@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten, transpose
 from pydispatch.frontends.torch.promotion import Number, as_tensor, result_type
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
@@ -26,15 +26,17 @@ def _without_empty_vectors(tensors: Tensors) -> list[Tensor]:
     return kept or list(tensors[:1])
 
 
-def cat(b: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
+@converts("aten.cat", "aten.concat", "aten.concatenate")
+def cat(builder: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
     dtype = result_type(list(tensors))
-    return shapes.concat(b, [ew.convert(b, x, dtype) for x in _without_empty_vectors(tensors)], dim)
+    return shapes.concat(builder, [ew.convert(builder, x, dtype) for x in _without_empty_vectors(tensors)], dim)
 
 
-def stack(b: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
+@converts("aten.stack")
+def stack(builder: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
     dtype = result_type(list(tensors))
-    axis = axis_of(b, dim, tensors[0].rank + 1)
-    return shapes.stack(b, [ew.convert(b, x, dtype) for x in tensors], axis)
+    axis = axis_of(builder, dim, tensors[0].rank + 1)
+    return shapes.stack(builder, [ew.convert(builder, x, dtype) for x in tensors], axis)
 
 
 def _pads_by_axis(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
@@ -46,42 +48,46 @@ def _pads_by_axis(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
     return low, high
 
 
-def constant_pad_nd(b: Builder, self: Tensor, pad: Sizes, value: Number = 0) -> Tensor:
-    return shapes.pad(b, self, *_pads_by_axis(self, pad), as_tensor(b, value, self.dtype))
+@converts("aten.constant_pad_nd")
+def constant_pad_nd(builder: Builder, self: Tensor, pad: Sizes, value: Number = 0) -> Tensor:
+    return shapes.pad(builder, self, *_pads_by_axis(self, pad), as_tensor(builder, value, self.dtype))
 
 
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-def pad(b: Builder, self: Tensor, pad: Sizes, mode: str = "constant", value: Number | None = None) -> Tensor:
+@converts("aten.pad")
+def pad(builder: Builder, self: Tensor, pad: Sizes, mode: str = "constant", value: Number | None = None) -> Tensor:
     """Convert `pad`, of which `constant` is one of several modes."""
     if mode == "constant":
-        return constant_pad_nd(b, self, pad, 0 if value is None else value)
+        return constant_pad_nd(builder, self, pad, 0 if value is None else value)
     if mode not in _MODES:
-        raise b.fail(f"padding mode '{mode}' is not known")
-    return padding.pad_with(b, self, *_pads_by_axis(self, pad), _MODES[mode])
+        raise builder.fail(f"padding mode '{mode}' is not known")
+    return padding.pad_with(builder, self, *_pads_by_axis(self, pad), _MODES[mode])
 
 
 def _pad_by(mode: str) -> Conversion:
     """Return the conversion of a padding operator of one mode."""
 
-    def convert(b: Builder, self: Tensor, padding: Sizes) -> Tensor:
-        return pad(b, self, padding, mode)
+    def convert(builder: Builder, self: Tensor, padding: Sizes) -> Tensor:
+        return pad(builder, self, padding, mode)
 
     return convert
 
 
-def flip(b: Builder, self: Tensor, dims: Ints) -> Tensor:
-    return indexing.reverse(b, self, [axis_of(b, d, self.rank) for d in dims])
+@converts("aten.flip")
+def flip(builder: Builder, self: Tensor, dims: Ints) -> Tensor:
+    return indexing.reverse(builder, self, [axis_of(builder, d, self.rank) for d in dims])
 
 
-def roll(b: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
+@converts("aten.roll")
+def roll(builder: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
     """Rotate elements along axes, or in the flattened tensor if `dims` is empty."""
     if not dims:
-        return shapes.reshape(b, roll(b, flatten(b, self), shifts, (0,)), self.shape)
+        return shapes.reshape(builder, roll(builder, flatten(builder, self), shifts, (0,)), self.shape)
     result = self
     for shift, dim in zip(shifts, dims, strict=True):
-        axis = axis_of(b, dim, self.rank)
+        axis = axis_of(builder, dim, self.rank)
         n = self.shape[axis]
         if n == 0:
             continue
@@ -90,50 +96,42 @@ def roll(b: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
             if isinstance(shift, int) and isinstance(n, int)
             else (n - shift if isinstance(shift, Expr) or shift > 0 else -shift)
         )
-        parts = shapes.split(b, result, axis, [cut, n - cut])
-        result = shapes.concat(b, parts[::-1], axis)
+        parts = shapes.split(builder, result, axis, [cut, n - cut])
+        result = shapes.concat(builder, parts[::-1], axis)
     return result
 
 
-def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
+@converts("aten.pixel_shuffle")
+def pixel_shuffle(builder: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     """Move groups of r * r channels into blocks of r x r pixels."""
     r, lead = upscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
-    x = shapes.reshape(b, self, [*self.shape[:-3], c // (r * r), r, r, h, w])
-    x = shapes.transpose(b, x, [*range(lead), *(lead + n for n in (0, 3, 1, 4, 2))])
-    return shapes.reshape(b, x, [*self.shape[:-3], c // (r * r), h * r, w * r])
+    x = shapes.reshape(builder, self, [*self.shape[:-3], c // (r * r), r, r, h, w])
+    x = shapes.transpose(builder, x, [*range(lead), *(lead + n for n in (0, 3, 1, 4, 2))])
+    return shapes.reshape(builder, x, [*self.shape[:-3], c // (r * r), h * r, w * r])
 
 
-def pixel_unshuffle(b: Builder, self: Tensor, downscale_factor: int) -> Tensor:
+@converts("aten.pixel_unshuffle")
+def pixel_unshuffle(builder: Builder, self: Tensor, downscale_factor: int) -> Tensor:
     """Move blocks of r x r pixels into groups of r * r channels."""
     r, lead = downscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
-    x = shapes.reshape(b, self, [*self.shape[:-3], c, h // r, r, w // r, r])
-    x = shapes.transpose(b, x, [*range(lead), *(lead + n for n in (0, 2, 4, 1, 3))])
-    return shapes.reshape(b, x, [*self.shape[:-3], c * (r * r), h // r, w // r])
+    x = shapes.reshape(builder, self, [*self.shape[:-3], c, h // r, r, w // r, r])
+    x = shapes.transpose(builder, x, [*range(lead), *(lead + n for n in (0, 2, 4, 1, 3))])
+    return shapes.reshape(builder, x, [*self.shape[:-3], c * (r * r), h // r, w // r])
 
 
-def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
+@converts("aten.channel_shuffle")
+def channel_shuffle(builder: Builder, self: Tensor, groups: int) -> Tensor:
     n, c, *rest = self.shape
-    x = shapes.reshape(b, self, [n, groups, c // groups, *rest])
-    return shapes.reshape(b, transpose(b, x, 1, 2), self.shape)
+    x = shapes.reshape(builder, self, [n, groups, c // groups, *rest])
+    return shapes.reshape(builder, transpose(builder, x, 1, 2), self.shape)
 
 
-ARRANGEMENTS: dict[str, Conversion] = {
-    "aten.cat": cat,
-    "aten.concat": cat,
-    "aten.concatenate": cat,
-    "aten.stack": stack,
-    "aten.constant_pad_nd": constant_pad_nd,
-    "aten.pad": pad,
+register({
     **{
         f"aten.{mode}_pad{n}d": _pad_by({"reflection": "reflect", "replication": "replicate"}[mode])
         for mode in ("reflection", "replication")
         for n in (1, 2, 3)
     },
-    "aten.flip": flip,
-    "aten.roll": roll,
-    "aten.pixel_shuffle": pixel_shuffle,
-    "aten.pixel_unshuffle": pixel_unshuffle,
-    "aten.channel_shuffle": channel_shuffle,
-}
+})  # fmt: skip

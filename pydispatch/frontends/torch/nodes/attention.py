@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from pydispatch.frontends.torch.nodes.activations import gelu, relu
 from pydispatch.frontends.torch.nodes.products import linear
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import attention, normalization, shapes
 from pydispatch.operations import elementwise as ew
 
 
+@converts("aten.scaled_dot_product_attention")
 def sdpa(
-    b: Builder, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-    is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
+    builder: Builder, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0, is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return attention; key and value may have fewer heads than the query also without `enable_gqa`."""
-    return _attention(b, query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
+    return _attention(builder, query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
 
 
 def _attention(
-    b: Builder,
+    builder: Builder,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -30,44 +31,48 @@ def _attention(
     scale: float | None,
 ) -> tuple[Tensor, Tensor]:
     """Return attention and the scaled and masked scores, the operand of the softmax."""
-    masks = _masks(b, query, key, attn_mask, dropout_p, is_causal)
-    return attention.attend(b, query, key, value, masks, scale=scale, stage=2)
+    masks = _masks(builder, query, key, attn_mask, dropout_p, is_causal)
+    return attention.attend(builder, query, key, value, masks, scale=scale, stage=2)
 
 
 def _masks(
-    b: Builder, query: Tensor, key: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
+    builder: Builder, query: Tensor, key: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
 ) -> list[Tensor]:
     """Return the masks of an attention. Raise CompileError for dropout."""
     if dropout_p > 0:
-        raise b.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
+        raise builder.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
     masks = [] if attn_mask is None else [attn_mask]
     if is_causal:
-        masks.append(attention.causal_mask(b, query.shape[-2], key.shape[-2]))
+        masks.append(attention.causal_mask(builder, query.shape[-2], key.shape[-2]))
     return masks
 
 
+@converts("aten._scaled_dot_product_flash_attention_for_cpu")
 def flash_for_cpu(
-    b: Builder, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
+    builder: Builder, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
     attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return attention and the log-sum-exp of the scores, which its gradients need."""
-    result, scores = _attention(b, query, key, value, attn_mask, dropout_p, is_causal, scale)
+    result, scores = _attention(builder, query, key, value, attn_mask, dropout_p, is_causal, scale)
     inner = normalization.wide(query.dtype)
-    return result, normalization.log_sum_exp(b, ew.convert(b, scores, inner), [-1])
+    return result, normalization.log_sum_exp(builder, ew.convert(builder, scores, inner), [-1])
 
 
+@converts("aten._scaled_dot_product_flash_attention_for_cpu_backward")
 def flash_for_cpu_backward(
-    b: Builder, grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
+    builder: Builder, grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
     dropout_p: float, is_causal: bool, *, attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    masks = _masks(b, query, key, attn_mask, dropout_p, is_causal)
-    return tuple(attention.attention_gradients(b, grad_out, query, key, value, out, logsumexp, masks, scale=scale))
+    masks = _masks(builder, query, key, attn_mask, dropout_p, is_causal)
+    return tuple(
+        attention.attention_gradients(builder, grad_out, query, key, value, out, logsumexp, masks, scale=scale)
+    )
 
 
 _SOURCE_MASK, _PADDING_MASK = 0, 1
 
 
-def _attention_mask(b: Builder, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
+def _attention_mask(builder: Builder, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
     """Return a mask whose true elements are the keys that a query sees, expanded to [batch, heads, queries, keys].
 
     Bool masks of these operators have the opposite meaning, so they are negated. Float masks are added to the scores
@@ -76,39 +81,43 @@ def _attention_mask(b: Builder, mask: Tensor | None, mask_type: int | None) -> T
     if mask is None or not mask.dtype.is_bool:
         return mask
     axes = {_SOURCE_MASK: [0, 1], _PADDING_MASK: [1, 2]}.get(mask_type if mask_type is not None else 2, [])
-    visible = ew.unary(b, "not", mask)
-    return shapes.expand_dims(b, visible, axes) if mask.rank == 2 else visible
+    visible = ew.unary(builder, "not", mask)
+    return shapes.expand_dims(builder, visible, axes) if mask.rank == 2 else visible
 
 
 def _multi_head_attention(
-    b: Builder, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
+    builder: Builder, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """Return multi-head attention of queries, keys and values [batch, length, features], with its projections."""
     sizes = [embed_dim] * 3
-    weights, biases = (shapes.split(b, x, 0, sizes) for x in (qkv_weight, qkv_bias))
+    weights, biases = (shapes.split(builder, x, 0, sizes) for x in (qkv_weight, qkv_bias))
     q, k, v = (
-        attention.split_heads(b, linear(b, x, w, bias), num_head)
+        attention.split_heads(builder, linear(builder, x, w, bias), num_head)
         for x, w, bias in zip(inputs, weights, biases, strict=True)
     )
-    heads, _ = attention.attend(b, q, k, v, [] if mask is None else [mask])
-    return linear(b, attention.join_heads(b, heads), proj_weight, proj_bias)
+    heads, _ = attention.attend(builder, q, k, v, [] if mask is None else [mask])
+    return linear(builder, attention.join_heads(builder, heads), proj_weight, proj_bias)
 
 
+@converts("aten._native_multi_head_attention")
 def native_multi_head_attention(
-    b: Builder, query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor,
+    builder: Builder, query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor,
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, None]:  # fmt: skip
     """Lower multi-head attention. The second result, the attention weights, is not computed."""
     inputs = (query, key, value)
-    mask_ = _attention_mask(b, mask, mask_type)
-    result = _multi_head_attention(b, inputs, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask_)
+    mask_ = _attention_mask(builder, mask, mask_type)
+    result = _multi_head_attention(
+        builder, inputs, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask_
+    )
     return result, None
 
 
+@converts("aten._transformer_encoder_layer_fwd")
 def transformer_encoder_layer(
-    b: Builder,
+    builder: Builder,
     src: Tensor,
     embed_dim: int,
     num_heads: int,
@@ -130,31 +139,22 @@ def transformer_encoder_layer(
     mask: Tensor | None = None,
     mask_type: int | None = None,
 ) -> Tensor:
-    attention_mask = _attention_mask(b, mask, mask_type)
+    attention_mask = _attention_mask(builder, mask, mask_type)
 
     def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return normalization.layer_norm(b, x, [x.rank - 1], weight, bias, eps)[0]
+        return normalization.layer_norm(builder, x, [x.rank - 1], weight, bias, eps)[0]
 
     def attend(x: Tensor) -> Tensor:
         return _multi_head_attention(
-            b, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, attention_mask
+            builder, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, attention_mask
         )
 
     def feed(x: Tensor) -> Tensor:
-        inner = linear(b, x, ffn_weight_1, ffn_bias_1)
-        return linear(b, gelu(b, inner) if use_gelu else relu(b, inner), ffn_weight_2, ffn_bias_2)
+        inner = linear(builder, x, ffn_weight_1, ffn_bias_1)
+        return linear(builder, gelu(builder, inner) if use_gelu else relu(builder, inner), ffn_weight_2, ffn_bias_2)
 
     if norm_first:
-        x = ew.binary(b, "add", src, attend(norm(src, norm_weight_1, norm_bias_1)))
-        return ew.binary(b, "add", x, feed(norm(x, norm_weight_2, norm_bias_2)))
-    x = norm(ew.binary(b, "add", src, attend(src)), norm_weight_1, norm_bias_1)
-    return norm(ew.binary(b, "add", x, feed(x)), norm_weight_2, norm_bias_2)
-
-
-ATTENTION: dict[str, Conversion] = {
-    "aten.scaled_dot_product_attention": sdpa,
-    "aten._scaled_dot_product_flash_attention_for_cpu": flash_for_cpu,
-    "aten._scaled_dot_product_flash_attention_for_cpu_backward": flash_for_cpu_backward,
-    "aten._native_multi_head_attention": native_multi_head_attention,
-    "aten._transformer_encoder_layer_fwd": transformer_encoder_layer,
-}
+        x = ew.binary(builder, "add", src, attend(norm(src, norm_weight_1, norm_bias_1)))
+        return ew.binary(builder, "add", x, feed(norm(x, norm_weight_2, norm_bias_2)))
+    x = norm(ew.binary(builder, "add", src, attend(src)), norm_weight_1, norm_bias_1)
+    return norm(ew.binary(builder, "add", x, feed(x)), norm_weight_2, norm_bias_2)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import convolutions, shapes
@@ -18,34 +18,33 @@ Ints = Sequence[int]
 _MAX_WINDOW_ELEMENTS = 1024  # the filters are a constant of the square of this number of elements
 
 
-def _selection_filters(b: Builder, x: Tensor, kernel: Ints) -> Tensor:
+def _selection_filters(builder: Builder, x: Tensor, kernel: Ints) -> Tensor:
     """Return filters that each select one element of a window: [elements of the kernel, 1, kernel...]."""
     count = math.prod(kernel)
     if not 0 < count <= _MAX_WINDOW_ELEMENTS:
-        raise b.fail(f"windows of {list(kernel)} elements; supported are 1 to {_MAX_WINDOW_ELEMENTS}")
-    return b.constant(np.eye(count).reshape(count, 1, *kernel), x.dtype)
+        raise builder.fail(f"windows of {list(kernel)} elements; supported are 1 to {_MAX_WINDOW_ELEMENTS}")
+    return builder.constant(np.eye(count).reshape(count, 1, *kernel), x.dtype)
 
 
-def im2col(b: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Tensor:
+@converts("aten.im2col")
+def im2col(builder: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Tensor:
     """Return the windows of an image [n, c, h, w] as columns [n, c * elements of the kernel, windows]."""
-    x = self if self.rank == 4 else shapes.expand_dims(b, self, [0])
+    x = self if self.rank == 4 else shapes.expand_dims(builder, self, [0])
     n, c, *sizes = x.shape
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
-    image = shapes.reshape(b, x, [n * c, 1, *sizes])
-    columns = convolutions.convolution(b, image, _selection_filters(b, x, kernel_size), window)
+    image = shapes.reshape(builder, x, [n * c, 1, *sizes])
+    columns = convolutions.convolution(builder, image, _selection_filters(builder, x, kernel_size), window)
     count = math.prod(kernel_size)
-    columns = shapes.reshape(b, columns, [n, c * count, columns.shape[2] * columns.shape[3]])
-    return columns if self.rank == 4 else shapes.squeeze(b, columns, [0])
+    columns = shapes.reshape(builder, columns, [n, c * count, columns.shape[2] * columns.shape[3]])
+    return columns if self.rank == 4 else shapes.squeeze(builder, columns, [0])
 
 
+@converts("aten.col2im")
 def col2im(
-    b: Builder, self: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
+    builder: Builder, self: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> Tensor:
     """Return the image that is the sum of windows at their positions, the adjoint of `im2col`."""
-    x = self if self.rank == 3 else shapes.expand_dims(b, self, [0])
+    x = self if self.rank == 3 else shapes.expand_dims(builder, self, [0])
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
-    summed = image_of_columns(b, x, output_size, kernel_size, window)
-    return summed if self.rank == 3 else shapes.squeeze(b, summed, [0])
-
-
-COLUMNS: dict[str, Conversion] = {"aten.im2col": im2col, "aten.col2im": col2im}
+    summed = image_of_columns(builder, x, output_size, kernel_size, window)
+    return summed if self.rank == 3 else shapes.squeeze(builder, summed, [0])

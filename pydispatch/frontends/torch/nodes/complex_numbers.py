@@ -3,58 +3,52 @@
 from __future__ import annotations
 
 from pydispatch.frontends.torch.nodes.parts import select
-from pydispatch.frontends.torch.trace import Conversion, Inverse
+from pydispatch.frontends.torch.registry import VIEWS, converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import shapes
 
 
-def real(b: Builder, self: Tensor) -> Tensor:
-    return ew.apply(b, lambda s, u: s.real(u), self) if self.dtype.is_complex else self
+@converts("aten.real")
+def real(builder: Builder, self: Tensor) -> Tensor:
+    return ew.apply(builder, lambda s, u: s.real(u), self) if self.dtype.is_complex else self
 
 
-def imag(b: Builder, self: Tensor) -> Tensor:
-    return ew.apply(b, lambda s, u: s.imag(u), self)
+@converts("aten.imag")
+def imag(builder: Builder, self: Tensor) -> Tensor:
+    return ew.apply(builder, lambda s, u: s.imag(u), self)
 
 
-def view_as_real(b: Builder, self: Tensor) -> Tensor:
-    return shapes.stack(b, [real(b, self), imag(b, self)], self.rank)
+@converts("aten.view_as_real")
+def view_as_real(builder: Builder, self: Tensor) -> Tensor:
+    return shapes.stack(builder, [real(builder, self), imag(builder, self)], self.rank)
 
 
-def complex_(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
-    return ew.apply(b, lambda s, u, v: s.complex(u, v), real, imag)
+@converts("aten.complex")
+def complex_(builder: Builder, real: Tensor, imag: Tensor) -> Tensor:
+    return ew.apply(builder, lambda s, u, v: s.complex(u, v), real, imag)
 
 
-def view_as_complex(b: Builder, self: Tensor) -> Tensor:
-    return complex_(b, select(b, self, self.rank - 1, 0), select(b, self, self.rank - 1, 1))
+@converts("aten.view_as_complex")
+def view_as_complex(builder: Builder, self: Tensor) -> Tensor:
+    return complex_(builder, select(builder, self, self.rank - 1, 0), select(builder, self, self.rank - 1, 1))
 
 
-def conj(b: Builder, self: Tensor) -> Tensor:
-    return ew.apply(b, lambda s, u: s.conj(u), self) if self.dtype.is_complex else self
+@converts("aten.conj", "aten._conj", "aten.conj_physical", "aten._conj_physical")
+def conj(builder: Builder, self: Tensor) -> Tensor:
+    return ew.apply(builder, lambda s, u: s.conj(u), self) if self.dtype.is_complex else self
 
 
-def polar(b: Builder, abs: Tensor, angle: Tensor) -> Tensor:
+@converts("aten.polar")
+def polar(builder: Builder, abs: Tensor, angle: Tensor) -> Tensor:
     return ew.apply(
-        b,
+        builder,
         lambda s, r, a: s.complex(s.binary("mul", r, s.unary("cos", a)), s.binary("mul", r, s.unary("sin", a))),
         abs, angle,
     )  # fmt: skip
 
 
-COMPLEX_NUMBERS: dict[str, Conversion] = {
-    "aten.real": real,
-    "aten.imag": imag,
-    "aten.complex": complex_,
-    "aten.polar": polar,
-    "aten.conj": conj,
-    "aten._conj": conj,
-    "aten.conj_physical": conj,
-    "aten._conj_physical": conj,
-    "aten.view_as_real": view_as_real,
-    "aten.view_as_complex": view_as_complex,
-}
-
-VIEWS: dict[str, Inverse | None] = {
+VIEWS.update({
     f"aten.{name}": None for name in ("real", "imag", "view_as_real", "view_as_complex", "conj")
-}
+})  # fmt: skip

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pydispatch.frontends.torch.promotion import Operand, Operands, as_tensor
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.frontends.torch.schema import ExportedGraph
-from pydispatch.frontends.torch.trace import Conversion, Tracer
+from pydispatch.frontends.torch.trace import Tracer
 from pydispatch.graph.dtypes import BOOL
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, shapes
 
 
+@converts("higher_order.cond")
 def cond(
     tracer: Tracer, predicate: Operand, then: ExportedGraph, otherwise: ExportedGraph, operands: Operands = ()
 ) -> tuple[Tensor, ...]:
@@ -23,6 +25,7 @@ def cond(
     return tuple(results)
 
 
+@converts("higher_order.while_loop")
 def while_loop(
     tracer: Tracer, test: ExportedGraph, body: ExportedGraph, carried: Operands, extra: Operands = ()
 ) -> tuple[Tensor, ...]:
@@ -36,6 +39,7 @@ def while_loop(
     return tuple(control.while_(tracer.b, first, holds, lambda now: tracer.tensors(body, [*now, *more])))
 
 
+@converts("higher_order.scan")
 def scan(tracer: Tracer, body: ExportedGraph, init: Operands, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
     """Run body(carried..., a slice of each x..., extra...) -> (next carried..., a slice of each result...) over all
     slices.
@@ -46,6 +50,7 @@ def scan(tracer: Tracer, body: ExportedGraph, init: Operands, xs: Operands, extr
     return _over_rows(tracer, body, carried, rows, more)
 
 
+@converts("higher_order.map_impl")
 def map_(tracer: Tracer, body: ExportedGraph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
     """Run body(a slice of each x..., extra...) for all slices, and stack the results."""
     return _over_rows(tracer, body, [], [as_tensor(tracer.b, x) for x in xs], list(extra))
@@ -68,11 +73,3 @@ def _over_rows(
 
     ends, stacks = control.scan(tracer.b, count, carried, step)
     return *ends, *stacks
-
-
-CONTROL: dict[str, Conversion] = {
-    "higher_order.cond": cond,
-    "higher_order.while_loop": while_loop,
-    "higher_order.scan": scan,
-    "higher_order.map_impl": map_,
-}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydispatch.frontends.torch.nodes.products import window_of
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
@@ -16,38 +16,38 @@ from pydispatch.operations import elementwise as ew
 Sizes = Sequence[Size]
 
 
+@converts("aten.convolution_backward")
 def convolution_backward(
-    b: Builder, grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sizes | None, stride: Sizes,
+    builder: Builder, grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sizes | None, stride: Sizes,
     padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int, output_mask: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Return the gradients of the input, the filters and the bias; None for those that `output_mask` does
     not request.
     """
-    window = window_of(b, weight.rank - 2, stride, padding, dilation)
+    window = window_of(builder, weight.rank - 2, stride, padding, dilation)
     inner = normalization.wide(input.dtype)
     needs_input, needs_weight, needs_bias = output_mask
     gradients: list[Tensor | None] = [None, None, None]
     if needs_input and transposed:
-        gradient = convolutions.convolution(b, grad_output, weight, window, groups=groups, dtype=inner)
-        gradients[0] = shapes.slice_(b, gradient, [0] * gradient.rank, input.shape)
+        gradient = convolutions.convolution(builder, grad_output, weight, window, groups=groups, dtype=inner)
+        gradients[0] = shapes.slice_(builder, gradient, [0] * gradient.rank, input.shape)
     elif needs_input:
         unread = _unread_tail(input, weight, grad_output, window)
         gradients[0] = convolutions.transposed_convolution(
-            b, grad_output, weight, window, groups=groups, output_padding=unread, dtype=inner
+            builder, grad_output, weight, window, groups=groups, output_padding=unread, dtype=inner
         )
     if needs_weight:
         x, grad = (grad_output, input) if transposed else (input, grad_output)
-        gradients[1] = convolutions.filter_gradient(b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner)
+        gradients[1] = convolutions.filter_gradient(
+            builder, x, grad, weight.shape[2:], window, groups=groups, dtype=inner
+        )
     if needs_bias:
         axes = [d for d in range(grad_output.rank) if d != 1]
-        gradients[2] = reductions.reduce(b, "add", ew.convert(b, grad_output, inner), axes)
-    return tuple(gradient if gradient is None else ew.convert(b, gradient, input.dtype) for gradient in gradients)
+        gradients[2] = reductions.reduce(builder, "add", ew.convert(builder, grad_output, inner), axes)
+    return tuple(gradient if gradient is None else ew.convert(builder, gradient, input.dtype) for gradient in gradients)
 
 
 def _unread_tail(x: Tensor, weight: Tensor, grad: Tensor, window: convolutions.Window) -> list[Size]:
     """Return how many elements at the end of each padded axis of x no window of the convolution reads."""
     rows = zip(x.shape[2:], weight.shape[2:], grad.shape[2:], window.low, window.strides, window.dilations, strict=True)
     return [n + 2 * low - (k - 1) * step - 1 - (out - 1) * stride for n, k, out, low, stride, step in rows]
-
-
-CONVOLUTION_GRADIENTS: dict[str, Conversion] = {"aten.convolution_backward": convolution_backward}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten
 from pydispatch.frontends.torch.promotion import Number
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, F64, I64
 from pydispatch.graph.sizes import Size, product
@@ -14,86 +14,84 @@ from pydispatch.operations import gathers, reductions, scans, scatters, shapes
 from pydispatch.operations.formulas import Element, formula
 
 
-def bincount(b: Builder, self: Tensor, weights: Tensor | None = None, minlength: Size = 0) -> Tensor:
+@converts("aten.bincount")
+def bincount(builder: Builder, self: Tensor, weights: Tensor | None = None, minlength: Size = 0) -> Tensor:
     """Return how often each number from 0 to the largest one occurs, or the sum of its weights. The result has at least
     `minlength` elements.
     """
-    positions = ew.convert(b, self, I64)
-    largest = reductions.reduce(b, "max", shapes.concat(b, [positions, b.constant([-1], I64)], 0))
-    min_count = reductions.size_as(b, minlength, I64)
-    count = formula(b, lambda n, m: (n + 1).max(m), largest, min_count)
-    size = b.size_of(b.scalar(count), "count")
+    positions = ew.convert(builder, self, I64)
+    largest = reductions.reduce(builder, "max", shapes.concat(builder, [positions, builder.constant([-1], I64)], 0))
+    min_count = reductions.size_as(builder, minlength, I64)
+    count = formula(builder, lambda n, m: (n + 1).max(m), largest, min_count)
+    size = builder.size_of(builder.scalar(count), "count")
     if weights is None:
-        amounts = shapes.full(b, 1, positions.shape, I64)
+        amounts = shapes.full(builder, 1, positions.shape, I64)
     else:
-        amounts = ew.convert(b, weights, F32 if weights.dtype == F32 else F64)
-    return scatters.put_rows(b, shapes.full(b, 0, (size,), amounts.dtype), [positions], amounts, "add")
+        amounts = ew.convert(builder, weights, F32 if weights.dtype == F32 else F64)
+    return scatters.put_rows(builder, shapes.full(builder, 0, (size,), amounts.dtype), [positions], amounts, "add")
 
 
-def histc(b: Builder, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
+@converts("aten.histc")
+def histc(builder: Builder, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """Return the number of elements in each of `bins` equal intervals from min to max. If min equals max, the intervals
     span the range of the elements.
     """
     dtype = self.dtype
     if not dtype.is_float or isinstance(min, complex) or isinstance(max, complex) or bins < 1:
-        raise b.fail(f"a histogram of {self} with {bins} bins from {min} to {max}; expected floats and a bin or more")
-    flat = shapes.reshape(b, self, [product(self.shape)])
-    low, high = (b.constant(float(n), dtype) for n in (min, max))  # type: ignore[arg-type]
+        raise builder.fail(
+            f"a histogram of {self} with {bins} bins from {min} to {max}; expected floats and a bin or more"
+        )
+    flat = shapes.reshape(builder, self, [product(self.shape)])
+    low, high = (builder.constant(float(n), dtype) for n in (min, max))  # type: ignore[arg-type]
     if min == max:
-        low, high = (reductions.reduce(b, name, flat) for name in ("min", "max"))
-        is_constant = ew.compare(b, "eq", low, high)
-        low = formula(b, lambda n, e: e.where(n - 1.0, n), low, is_constant)
-        high = formula(b, lambda n, e: e.where(n + 1.0, n), high, is_constant)
+        low, high = (reductions.reduce(builder, name, flat) for name in ("min", "max"))
+        is_constant = ew.compare(builder, "eq", low, high)
+        low = formula(builder, lambda n, e: e.where(n - 1.0, n), low, is_constant)
+        high = formula(builder, lambda n, e: e.where(n + 1.0, n), high, is_constant)
 
     def position(value: Element, low: Element, high: Element) -> Element:
         bin_ = ((value - low) * float(bins) / (high - low)).to(I64).min(bins - 1)
         return ((value >= low) & (value <= high)).where(bin_, -1)
 
-    positions = formula(b, position, flat, low, high)
-    ones = shapes.full(b, 1, flat.shape, dtype)
-    return scatters.put_rows(b, shapes.full(b, 0, (bins,), dtype), [positions], ones, "add")
+    positions = formula(builder, position, flat, low, high)
+    ones = shapes.full(builder, 1, flat.shape, dtype)
+    return scatters.put_rows(builder, shapes.full(builder, 0, (bins,), dtype), [positions], ones, "add")
 
 
 # -- repetition
 
 
-def _repeated_indices(b: Builder, repeats: Tensor, output_size: Size | None) -> Tensor:
+def _repeated_indices(builder: Builder, repeats: Tensor, output_size: Size | None) -> Tensor:
     """Return each index of `repeats`, repeated as often as the element at this index states."""
-    counts = ew.convert(b, repeats, I64)
+    counts = ew.convert(builder, repeats, I64)
     if output_size is None:
-        output_size = b.size_of(b.scalar(reductions.reduce(b, "add", counts)), "count")
+        output_size = builder.size_of(builder.scalar(reductions.reduce(builder, "add", counts)), "count")
     # Each index begins at the sum of the counts before it. Marks at these positions, added up, give the index plus 1;
     # indices with a count of 0 add several marks at one position.
-    begins = scans.cumulative(b, "add", counts, 0, exclusive=True)
+    begins = scans.cumulative(builder, "add", counts, 0, exclusive=True)
     marks = scatters.put_rows(
-        b,
-        shapes.full(b, 0, (output_size,), I64),
+        builder,
+        shapes.full(builder, 0, (output_size,), I64),
         [begins],
-        shapes.full(b, 1, counts.shape, I64),
+        shapes.full(builder, 1, counts.shape, I64),
         "add",
     )
-    return formula(b, lambda n: n - 1, scans.cumulative(b, "add", marks, 0))
+    return formula(builder, lambda n: n - 1, scans.cumulative(builder, "add", marks, 0))
 
 
-def repeat_indices(b: Builder, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
+@converts("aten.repeat_interleave.Tensor")
+def repeat_indices(builder: Builder, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
     """Lower repeat_interleave of counts alone: the indices of the counts, each repeated by its count."""
-    return ew.convert(b, _repeated_indices(b, repeats, output_size), repeats.dtype)
+    return ew.convert(builder, _repeated_indices(builder, repeats, output_size), repeats.dtype)
 
 
+@converts("aten.repeat_interleave.self_Tensor")
 def repeat_by_tensor(
-    b: Builder, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
+    builder: Builder, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
     """Lower repeat_interleave: repeat each slice along an axis by its count."""
-    x = self if dim is not None else flatten(b, self)
-    axis = axis_of(b, dim or 0, x.rank)
+    x = self if dim is not None else flatten(builder, self)
+    axis = axis_of(builder, dim or 0, x.rank)
     if repeats.rank == 0 or repeats.shape[0] == 1:  # one count for all elements
-        repeats = shapes.broadcast_to(b, shapes.reshape(b, repeats, [1]), [x.shape[axis]])
-    return gathers.take(b, x, _repeated_indices(b, repeats, output_size), axis)
-
-
-COUNTING: dict[str, Conversion] = {
-    "aten.bincount": bincount,
-    "aten.histc": histc,
-    "aten.repeat_interleave.Tensor": repeat_indices,
-    "aten.repeat_interleave.self_Tensor": repeat_by_tensor,
-}
+        repeats = shapes.broadcast_to(builder, shapes.reshape(builder, repeats, [1]), [x.shape[axis]])
+    return gathers.take(builder, x, _repeated_indices(builder, repeats, output_size), axis)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, default_type
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, F64, I64, DType
 from pydispatch.graph.sizes import Expr, Size, ceil_div
@@ -19,37 +19,42 @@ from pydispatch.operations.formulas import formula
 Sizes = Sequence[Size]
 
 
-def filled(b: Builder, value: Operand, shape: Sizes, dtype: DType) -> Tensor:
+def filled(builder: Builder, value: Operand, shape: Sizes, dtype: DType) -> Tensor:
     """Return a tensor of a given shape with all elements equal to `value`."""
-    return shapes.broadcast_to(b, as_tensor(b, value, dtype), shape)
+    return shapes.broadcast_to(builder, as_tensor(builder, value, dtype), shape)
 
 
-def full(b: Builder, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+@converts("aten.full")
+def full(builder: Builder, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
     default = fill_value.dtype if isinstance(fill_value, Tensor) else default_type(fill_value)
-    return filled(b, fill_value, size, dtype or default)
+    return filled(builder, fill_value, size, dtype or default)
 
 
-def full_like(b: Builder, self: Tensor, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
-    return filled(b, fill_value, self.shape, dtype or self.dtype)
+@converts("aten.full_like")
+def full_like(builder: Builder, self: Tensor, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+    return filled(builder, fill_value, self.shape, dtype or self.dtype)
 
 
-def new_full(b: Builder, self: Tensor, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
-    return filled(b, fill_value, size, dtype or self.dtype)
+@converts("aten.new_full")
+def new_full(builder: Builder, self: Tensor, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+    return filled(builder, fill_value, size, dtype or self.dtype)
 
 
-def fill(b: Builder, self: Tensor, value: Operand) -> Tensor:
-    return filled(b, value, self.shape, self.dtype)
+@converts("aten.fill")
+def fill(builder: Builder, self: Tensor, value: Operand) -> Tensor:
+    return filled(builder, value, self.shape, self.dtype)
 
 
-def zero(b: Builder, self: Tensor) -> Tensor:
-    return filled(b, 0, self.shape, self.dtype)
+@converts("aten.zero")
+def zero(builder: Builder, self: Tensor) -> Tensor:
+    return filled(builder, 0, self.shape, self.dtype)
 
 
 def _of_size(value: int) -> Conversion:
     """Return the conversion of zeros, ones or empty: a tensor of a given size."""
 
-    def convert(b: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-        return filled(b, value, size, dtype or F32)
+    def convert(builder: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+        return filled(builder, value, size, dtype or F32)
 
     return convert
 
@@ -57,8 +62,8 @@ def _of_size(value: int) -> Conversion:
 def _like(value: int) -> Conversion:
     """Return the conversion of zeros_like, ones_like or empty_like: a tensor of the shape of another one."""
 
-    def convert(b: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-        return filled(b, value, self.shape, dtype or self.dtype)
+    def convert(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+        return filled(builder, value, self.shape, dtype or self.dtype)
 
     return convert
 
@@ -68,33 +73,45 @@ def _new(value: int) -> Conversion:
     one.
     """
 
-    def convert(b: Builder, self: Tensor, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-        return filled(b, value, size, dtype or self.dtype)
+    def convert(builder: Builder, self: Tensor, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+        return filled(builder, value, size, dtype or self.dtype)
 
     return convert
 
 
-def empty_strided(b: Builder, size: Sizes, stride: Sizes, *, dtype: DType | None = None) -> Tensor:
-    return filled(b, 0, size, dtype or F32)
+@converts("aten.empty_strided")
+def empty_strided(builder: Builder, size: Sizes, stride: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return filled(builder, 0, size, dtype or F32)
 
 
-def new_empty_strided(b: Builder, self: Tensor, size: Sizes, stride: Sizes, *, dtype: DType | None = None) -> Tensor:
-    return filled(b, 0, size, dtype or self.dtype)
+@converts("aten.new_empty_strided")
+def new_empty_strided(
+    builder: Builder, self: Tensor, size: Sizes, stride: Sizes, *, dtype: DType | None = None
+) -> Tensor:
+    return filled(builder, 0, size, dtype or self.dtype)
 
 
-def empty_permuted(b: Builder, size: Sizes, physical_layout: Sequence[int], *, dtype: DType | None = None) -> Tensor:
-    return filled(b, 0, size, dtype or F32)
+@converts("aten.empty_permuted")
+def empty_permuted(
+    builder: Builder, size: Sizes, physical_layout: Sequence[int], *, dtype: DType | None = None
+) -> Tensor:
+    return filled(builder, 0, size, dtype or F32)
 
 
-def scalar_tensor(b: Builder, s: Operand, *, dtype: DType | None = None) -> Tensor:
-    return as_tensor(b, s, dtype or F32)
+@converts("prims.scalar_tensor", "aten.scalar_tensor")
+def scalar_tensor(builder: Builder, s: Operand, *, dtype: DType | None = None) -> Tensor:
+    return as_tensor(builder, s, dtype or F32)
 
 
-def arange(b: Builder, end: Number, *, dtype: DType | None = None) -> Tensor:
-    return arange_step(b, 0, end, 1, dtype=dtype)
+@converts("aten.arange")
+def arange(builder: Builder, end: Number, *, dtype: DType | None = None) -> Tensor:
+    return arange_step(builder, 0, end, 1, dtype=dtype)
 
 
-def arange_step(b: Builder, start: Number, end: Number, step: Number = 1, *, dtype: DType | None = None) -> Tensor:
+@converts("aten.arange.start", "aten.arange.start_step")
+def arange_step(
+    builder: Builder, start: Number, end: Number, step: Number = 1, *, dtype: DType | None = None
+) -> Tensor:
     """Return the numbers from start to end, without end, at intervals of `step`.
 
     The length of a range with a dynamic size is computed with integers, hence its other bounds must be integral.
@@ -103,57 +120,61 @@ def arange_step(b: Builder, start: Number, end: Number, step: Number = 1, *, dty
     is_dynamic = any(isinstance(n, Expr) for n in (start, end, step))
     low, high, by = (int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step))
     if is_integer or (is_dynamic and all(isinstance(n, (int, Expr)) for n in (low, high, by))):
-        return _integer_range(b, low, high, by, dtype or (I64 if is_integer else F32))
+        return _integer_range(builder, low, high, by, dtype or (I64 if is_integer else F32))
     if is_dynamic or not step:
-        raise b.fail(
+        raise builder.fail(
             f"arange with the step {step} between {start} and {end}: with dynamic sizes all three must be whole numbers"
         )
     first, last, interval = float(start), float(end), float(step)  # type: ignore[arg-type]
-    positions = shapes.iota(b, [max(0, math.ceil((last - first) / interval))], 0, I64)
-    values = formula(b, lambda e: e.to(F64) * interval + first, positions)
-    return ew.convert(b, values, dtype or F32)
+    positions = shapes.iota(builder, [max(0, math.ceil((last - first) / interval))], 0, I64)
+    values = formula(builder, lambda e: e.to(F64) * interval + first, positions)
+    return ew.convert(builder, values, dtype or F32)
 
 
-def _integer_range(b: Builder, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
+def _integer_range(builder: Builder, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
     """Return a range of integers, whose bounds may be dynamic sizes."""
     if not isinstance(step, int) or not step:
-        raise b.fail(f"arange with the step {step}")
+        raise builder.fail(f"arange with the step {step}")
     count = ceil_div(end - start, step) if step > 0 else ceil_div(start - end, -step)
     count = max(count, 0) if isinstance(count, int) else count
-    positions = shapes.iota(b, [count], 0, I64)
-    scaled = positions if step == 1 else ew.binary(b, "mul", positions, as_tensor(b, step))
-    values = scaled if start == 0 else ew.binary(b, "add", scaled, as_tensor(b, start))
-    return ew.convert(b, values, dtype)
+    positions = shapes.iota(builder, [count], 0, I64)
+    scaled = positions if step == 1 else ew.binary(builder, "mul", positions, as_tensor(builder, step))
+    values = scaled if start == 0 else ew.binary(builder, "add", scaled, as_tensor(builder, start))
+    return ew.convert(builder, values, dtype)
 
 
-def linspace(b: Builder, start: Operand, end: Operand, steps: int, *, dtype: DType | None = None) -> Tensor:
+@converts("aten.linspace")
+def linspace(builder: Builder, start: Operand, end: Operand, steps: int, *, dtype: DType | None = None) -> Tensor:
     """Return `steps` numbers from `start` to `end`, both included; a constant unless a bound is a tensor."""
     import numpy as np
 
     if isinstance(start, Tensor) or isinstance(end, Tensor):
         # PyTorch interpolates each half from its own end, so that the last element is exactly the end.
-        part = b.constant(np.linspace(0.0, 1.0, steps), F64)
-        low, high = (shapes.reshape(b, as_tensor(b, v, F64), []) for v in (start, end))
-        values_ = formula(b, lambda p, x, y: (p < 0.5).where(x + (y - x) * p, y - (y - x) * (1.0 - p)), part, low, high)
-        return ew.convert(b, values_, dtype or F32)
+        part = builder.constant(np.linspace(0.0, 1.0, steps), F64)
+        low, high = (shapes.reshape(builder, as_tensor(builder, v, F64), []) for v in (start, end))
+        values_ = formula(
+            builder, lambda p, x, y: (p < 0.5).where(x + (y - x) * p, y - (y - x) * (1.0 - p)), part, low, high
+        )
+        return ew.convert(builder, values_, dtype or F32)
     values = np.linspace(float(start), float(end), steps)  # type: ignore[arg-type]
-    return b.constant(values, dtype or F32)
+    return builder.constant(values, dtype or F32)
 
 
-def eye(b: Builder, n: Size, m: Size | None = None, *, dtype: DType | None = None) -> Tensor:
-    return matrices.identity(b, n, n if m is None else m, dtype or F32)
+@converts("aten.eye", "aten.eye.m")
+def eye(builder: Builder, n: Size, m: Size | None = None, *, dtype: DType | None = None) -> Tensor:
+    return matrices.identity(builder, n, n if m is None else m, dtype or F32)
 
 
-def triangle(b: Builder, x: Tensor, order: str, diagonal: int) -> Tensor:
+def triangle(builder: Builder, x: Tensor, order: str, diagonal: int) -> Tensor:
     """Return x with 0 where the column minus the row does not compare by `order` ("le" or "ge") to `diagonal`."""
-    return matrices.triangle(b, x, order, b.constant(diagonal, I64))
+    return matrices.triangle(builder, x, order, builder.constant(diagonal, I64))
 
 
 def _triangle(order: str) -> Conversion:
     """Return the conversion of tril ("le") or triu ("ge")."""
 
-    def convert(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
-        return triangle(b, self, order, diagonal)
+    def convert(builder: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
+        return triangle(builder, self, order, diagonal)
 
     return convert
 
@@ -161,38 +182,23 @@ def _triangle(order: str) -> Conversion:
 def _triangle_indices(name: str) -> Conversion:
     """Return the conversion of tril_indices ("tril") or triu_indices ("triu"): rows and columns as [2, count]."""
 
-    def convert(b: Builder, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
+    def convert(builder: Builder, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
         import numpy as np
 
         indices = np.tril_indices(row, offset, col) if name == "tril" else np.triu_indices(row, offset, col)
-        return b.constant(np.stack(indices).astype(np.int64), dtype or I64)
+        return builder.constant(np.stack(indices).astype(np.int64), dtype or I64)
 
     return convert
 
 
-CREATION: dict[str, Conversion] = {
-    "aten.full": full,
-    "aten.full_like": full_like,
-    "aten.new_full": new_full,
-    "aten.fill": fill,
-    "aten.zero": zero,
+register({
     **{f"aten.{name}": _of_size(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))},
     **{f"aten.{name}_like": _like(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))},
     **{f"aten.new_{name}": _new(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))},
     "aten.empty.memory_format": _of_size(0),
     "aten._efficientzerotensor": _of_size(0),
-    "aten.empty_strided": empty_strided,
-    "aten.new_empty_strided": new_empty_strided,
-    "aten.empty_permuted": empty_permuted,
-    "aten.scalar_tensor": scalar_tensor,
-    "aten.arange": arange,
-    "aten.arange.start": arange_step,
-    "aten.arange.start_step": arange_step,
-    "aten.linspace": linspace,
-    "aten.eye": eye,
-    "aten.eye.m": eye,
     "aten.tril_indices": _triangle_indices("tril"),
     "aten.triu_indices": _triangle_indices("triu"),
     "aten.tril": _triangle("le"),
     "aten.triu": _triangle("ge"),
-}
+})  # fmt: skip

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pydispatch.frontends.torch.nodes.products import count_of_rows
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
@@ -15,17 +15,18 @@ from pydispatch.operations import gathers, normalization, reductions, shapes
 from pydispatch.operations.formulas import Element, formula
 
 
-def cdist_backward(b: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
+@converts("aten._cdist_backward")
+def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
     """Return the gradient of x1 [..., n, c] for the gradient `grad` of its distances [..., n, m] to the rows of x2."""
     inner = normalization.wide(x1.dtype)
 
     def share(g: Element, d: Element, a: Element, c: Element) -> Element:
         return g.to(inner) * _slope(a.to(inner) - c.to(inner), d.to(inner), p)
 
-    weights, distances = (shapes.expand_dims(b, matrix, [matrix.rank]) for matrix in (grad, cdist))
-    rows, columns = shapes.expand_dims(b, x1, [x1.rank - 1]), shapes.expand_dims(b, x2, [x2.rank - 2])
-    gradient = reductions.reduce(b, "add", formula(b, share, weights, distances, rows, columns), [-2])
-    return ew.convert(b, gradient, x1.dtype)
+    weights, distances = (shapes.expand_dims(builder, matrix, [matrix.rank]) for matrix in (grad, cdist))
+    rows, columns = shapes.expand_dims(builder, x1, [x1.rank - 1]), shapes.expand_dims(builder, x2, [x2.rank - 2])
+    gradient = reductions.reduce(builder, "add", formula(builder, share, weights, distances, rows, columns), [-2])
+    return ew.convert(builder, gradient, x1.dtype)
 
 
 def _slope(difference: Element, distance: Element, p: float) -> Element:
@@ -41,19 +42,14 @@ def _slope(difference: Element, distance: Element, p: float) -> Element:
     return difference.is_equal(0.0).where(0.0, slope)
 
 
-def pdist_backward(b: Builder, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
+@converts("aten._pdist_backward")
+def pdist_backward(builder: Builder, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
     """Return the gradient of the rows of `self` for the gradient of the distances of all pairs of rows."""
-    count = count_of_rows(b, self)
+    count = count_of_rows(builder, self)
     if count < 2:
-        return shapes.full(b, 0, self.shape, self.dtype)
+        return shapes.full(builder, 0, self.shape, self.dtype)
     pairs = np.zeros((count, count), np.int64)
     pairs[np.triu_indices(count, 1)] = np.arange(count * (count - 1) // 2)
-    positions = b.constant(pairs + pairs.T)
-    grad_matrix, distance_matrix = (gathers.take(b, vector, positions, 0) for vector in (grad, pdist))
-    return cdist_backward(b, grad_matrix, self, self, p, distance_matrix)
-
-
-DISTANCE_GRADIENTS: dict[str, Conversion] = {
-    "aten._cdist_backward": cdist_backward,
-    "aten._pdist_backward": pdist_backward,
-}
+    positions = builder.constant(pairs + pairs.T)
+    grad_matrix, distance_matrix = (gathers.take(builder, vector, positions, 0) for vector in (grad, pdist))
+    return cdist_backward(builder, grad_matrix, self, self, p, distance_matrix)

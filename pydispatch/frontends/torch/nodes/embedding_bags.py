@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pydispatch.frontends.torch.nodes.ordering import searchsorted
-from pydispatch.frontends.torch.trace import Conversion, Saved
+from pydispatch.frontends.torch.registry import converts
+from pydispatch.frontends.torch.trace import Saved
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size
@@ -17,8 +18,9 @@ _TYPES_WITHOUT_BAG_INDICES = ("f32", "f16")
 """Element types of the tables for which PyTorch's CPU kernel of sums does not return the bag of each row."""
 
 
+@converts("aten.embedding_bag", "aten._embedding_bag", "aten._embedding_bag_forward_only")
 def embedding_bag(
-    b: Builder,
+    builder: Builder,
     weight: Tensor,
     indices: Tensor,
     offsets: Tensor,
@@ -33,105 +35,100 @@ def embedding_bag(
     maxima.
     """
     if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
-        raise b.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
+        raise builder.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
-    bag = _bag_of_each(b, indices, offsets, bags, padding_idx)
-    counts = _counts(b, bag, bags)
-    rows = gathers.take(b, weight, indices, 0)
+    bag = _bag_of_each(builder, indices, offsets, bags, padding_idx)
+    counts = _counts(builder, bag, bags)
+    rows = gathers.take(builder, weight, indices, 0)
     if per_sample_weights is not None:
-        rows = ew.binary(b, "mul", rows, shapes.expand_dims(b, per_sample_weights, [1]))
-    shape, column = (bags, weight.shape[1]), shapes.expand_dims(b, counts, [1])
+        rows = ew.binary(builder, "mul", rows, shapes.expand_dims(builder, per_sample_weights, [1]))
+    shape, column = (bags, weight.shape[1]), shapes.expand_dims(builder, counts, [1])
     omits_bags = (
         mode == _SUM and weight.dtype.name in _TYPES_WITHOUT_BAG_INDICES and (padding_idx is None or padding_idx < 0)
     )
-    bags_of_indices = shapes.full(b, 0, [0], offsets.dtype) if omits_bags else bag
+    bags_of_indices = shapes.full(builder, 0, [0], offsets.dtype) if omits_bags else bag
     if mode == _MAX:
-        least = shapes.full(b, reductions.least(weight.dtype), shape, weight.dtype)
-        largest = scatters.put_rows(b, least, [bag], rows, "max")
-        result = formula(b, lambda v, n: (n > 0).where(v, 0.0), largest, column)
+        least = shapes.full(builder, reductions.least(weight.dtype), shape, weight.dtype)
+        largest = scatters.put_rows(builder, least, [bag], rows, "max")
+        result = formula(builder, lambda v, n: (n > 0).where(v, 0.0), largest, column)
         return (
             result,
             Saved(bags_of_indices),
             Saved(counts),
-            Saved(_argmax_of_bags(b, largest, rows, bag, indices)),
+            Saved(_argmax_of_bags(builder, largest, rows, bag, indices)),
         )
-    result = scatters.put_rows(b, shapes.full(b, 0, shape, weight.dtype), [bag], rows, "add")
+    result = scatters.put_rows(builder, shapes.full(builder, 0, shape, weight.dtype), [bag], rows, "add")
     if mode == _MEAN:
-        result = formula(b, lambda v, n: v / n.max(1).to(v.dtype), result, column)
+        result = formula(builder, lambda v, n: v / n.max(1).to(v.dtype), result, column)
     return result, Saved(bags_of_indices), Saved(counts), Saved(counts)
 
 
-def _bag_of_each(b: Builder, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
+def _bag_of_each(builder: Builder, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
     """Return the bag of each index; -1 for padding, which belongs to no bag."""
-    begins = shapes.slice_axis(b, offsets, 0, 0, bags)
-    positions = searchsorted(b, begins, shapes.iota(b, indices.shape, 0, offsets.dtype), right=True)
-    bag = formula(b, lambda n: n - 1, positions)
+    begins = shapes.slice_axis(builder, offsets, 0, 0, bags)
+    positions = searchsorted(builder, begins, shapes.iota(builder, indices.shape, 0, offsets.dtype), right=True)
+    bag = formula(builder, lambda n: n - 1, positions)
     if padding_idx is None or padding_idx < 0:
         return bag
-    return formula(b, lambda n, i: i.is_equal(padding_idx).where(-1, n), bag, indices)
+    return formula(builder, lambda n, i: i.is_equal(padding_idx).where(-1, n), bag, indices)
 
 
-def _counts(b: Builder, bag: Tensor, bags: Size) -> Tensor:
+def _counts(builder: Builder, bag: Tensor, bags: Size) -> Tensor:
     """Return the number of rows of each bag."""
-    ones = shapes.full(b, 1, bag.shape, I64)
-    return scatters.put_rows(b, shapes.full(b, 0, [bags], I64), [bag], ones, "add")
+    ones = shapes.full(builder, 1, bag.shape, I64)
+    return scatters.put_rows(builder, shapes.full(builder, 0, [bags], I64), [bag], ones, "add")
 
 
-def _argmax_of_bags(b: Builder, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
+def _argmax_of_bags(builder: Builder, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
     """Return, for each bag and column, the table index of the first row that has the maximum."""
     no_row = reductions.largest(I64)
-    largest_of_bag = gathers.take(b, largest, bag, 0)
+    largest_of_bag = gathers.take(builder, largest, bag, 0)
     row_numbers = formula(
-        b, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(no_row).to(I64)), rows, largest_of_bag
+        builder, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(no_row).to(I64)), rows, largest_of_bag
     )
-    first_row = scatters.put_rows(b, shapes.full(b, no_row, largest.shape, I64), [bag], row_numbers, "min")
-    return gathers.take(b, indices, first_row, 0)
+    first_row = scatters.put_rows(builder, shapes.full(builder, no_row, largest.shape, I64), [bag], row_numbers, "min")
+    return gathers.take(builder, indices, first_row, 0)
 
 
+@converts("aten._embedding_bag_backward")
 def embedding_bag_backward(
-    b: Builder, grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor,
+    builder: Builder, grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor,
     maximum_indices: Tensor, num_weights: Size, scale_grad_by_freq: bool, mode: int, sparse: bool,
     per_sample_weights: Tensor | None, padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
     """Return the gradient of the table."""
     if sparse:
-        raise b.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
+        raise builder.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
     if scale_grad_by_freq:  # PyTorch's gradients on the CPU are not those that its documentation describes
-        raise b.fail("gradients of bags scaled by frequency are unsupported", "leave out scale_grad_by_freq")
+        raise builder.fail("gradients of bags scaled by frequency are unsupported", "leave out scale_grad_by_freq")
     inner = normalization.wide(grad.dtype)
     bags, width = grad.shape
-    bag = _bag_of_each(b, indices, offsets, bags, padding_idx)
-    counts = shapes.expand_dims(b, _counts(b, bag, bags), [1])
-    table = shapes.full(b, 0, [num_weights, width], inner)
+    bag = _bag_of_each(builder, indices, offsets, bags, padding_idx)
+    counts = shapes.expand_dims(builder, _counts(builder, bag, bags), [1])
+    table = shapes.full(builder, 0, [num_weights, width], inner)
     if mode == _MAX:
-        updates = formula(b, lambda g, n: (n > 0).where(g.to(inner), 0.0), grad, counts)
-        return ew.convert(b, scatters.put_along(b, table, maximum_indices, updates, 0, "add"), grad.dtype)
-    share = ew.convert(b, grad, inner)
+        updates = formula(builder, lambda g, n: (n > 0).where(g.to(inner), 0.0), grad, counts)
+        return ew.convert(builder, scatters.put_along(builder, table, maximum_indices, updates, 0, "add"), grad.dtype)
+    share = ew.convert(builder, grad, inner)
     if mode == _MEAN:
-        share = formula(b, lambda g, n: g / n.max(1).to(inner), share, counts)
-    rows = gathers.take(b, share, bag, 0)
+        share = formula(builder, lambda g, n: g / n.max(1).to(inner), share, counts)
+    rows = gathers.take(builder, share, bag, 0)
     if per_sample_weights is not None:
-        rows = formula(b, lambda g, w: g * w.to(inner), rows, shapes.expand_dims(b, per_sample_weights, [1]))
-    positions = formula(b, lambda n, i: (n < 0).where(-1, i.to(I64)), bag, indices)
-    return ew.convert(b, scatters.put_rows(b, table, [positions], rows, "add"), grad.dtype)
+        rows = formula(
+            builder, lambda g, w: g * w.to(inner), rows, shapes.expand_dims(builder, per_sample_weights, [1])
+        )
+    positions = formula(builder, lambda n, i: (n < 0).where(-1, i.to(I64)), bag, indices)
+    return ew.convert(builder, scatters.put_rows(builder, table, [positions], rows, "add"), grad.dtype)
 
 
+@converts("aten._embedding_bag_per_sample_weights_backward")
 def per_sample_weights_backward(
-    b: Builder, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
+    builder: Builder, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
     padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
     """Return the gradient of the weights of the rows in a sum."""
     inner = normalization.wide(grad.dtype)
-    bag = _bag_of_each(b, indices, offsets, grad.shape[0], padding_idx)
-    rows, own = gathers.take(b, weight, indices, 0), gathers.take(b, grad, bag, 0)
-    total = reductions.reduce(b, "add", formula(b, lambda w, g: w.to(inner) * g.to(inner), rows, own), [1])
-    return ew.convert(b, formula(b, lambda v, n: (n < 0).where(0.0, v), total, bag), grad.dtype)
-
-
-EMBEDDING_BAGS: dict[str, Conversion] = {
-    "aten.embedding_bag": embedding_bag,
-    "aten._embedding_bag": embedding_bag,
-    "aten._embedding_bag_forward_only": embedding_bag,
-    "aten._embedding_bag_backward": embedding_bag_backward,
-    "aten._embedding_bag_per_sample_weights_backward": per_sample_weights_backward,
-}
+    bag = _bag_of_each(builder, indices, offsets, grad.shape[0], padding_idx)
+    rows, own = gathers.take(builder, weight, indices, 0), gathers.take(builder, grad, bag, 0)
+    total = reductions.reduce(builder, "add", formula(builder, lambda w, g: w.to(inner) * g.to(inner), rows, own), [1])
+    return ew.convert(builder, formula(builder, lambda v, n: (n < 0).where(0.0, v), total, bag), grad.dtype)

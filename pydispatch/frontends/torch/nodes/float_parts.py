@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pydispatch.frontends.torch.nodes.pointwise import in_floats
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32
 from pydispatch.graph.values import Tensor
@@ -11,16 +11,18 @@ from pydispatch.operations.formulas import Element, formula, formulas
 from pydispatch.operations.normalization import wide
 
 
-def signbit(b: Builder, self: Tensor) -> Tensor:
+@converts("prims.signbit", "aten.signbit")
+def signbit(builder: Builder, self: Tensor) -> Tensor:
     """Return which elements have a negative sign; -0.0 has one."""
     if self.dtype.is_unsigned:
-        return formula(b, lambda e: e.is_unequal(e), self)
+        return formula(builder, lambda e: e.is_unequal(e), self)
     if self.dtype.is_integer:
-        return formula(b, lambda e: e < 0, self)
-    return formula(b, lambda e: e.const(1.0).binary("copysign", e) < 0.0, self)
+        return formula(builder, lambda e: e < 0, self)
+    return formula(builder, lambda e: e.const(1.0).binary("copysign", e) < 0.0, self)
 
 
-def ldexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+@converts("aten.ldexp")
+def ldexp(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
     """Return self * 2^other.
 
     The power is applied in two halves, so that the result is exact even where 2^other itself is infinite or 0.
@@ -30,15 +32,16 @@ def ldexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
         half = (n * 0.5).unary("floor")
         return e * half.unary("exp2") * (n - half).unary("exp2")
 
-    return in_floats(b, written, self, other)
+    return in_floats(builder, written, self, other)
 
 
-def frexp(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
+@converts("prims.frexp", "aten.frexp")
+def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
     """Return fractions with magnitudes in [0.5, 1) and exponents as i32. For 0, infinities and NaN return the number
     itself and 0.
     """
     if not self.dtype.is_float:
-        raise b.fail(f"fractions and exponents of {self}; expected floats")
+        raise builder.fail(f"fractions and exponents of {self}; expected floats")
     inner = wide(self.dtype)
     # Subnormal numbers have no exact quotient by 2^exponent, so those below min_normal are multiplied by 2^lift first.
     # The logarithm may be rounded to the next integer, so the exponent is corrected by one where needed.
@@ -62,12 +65,5 @@ def frexp(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
         fraction = is_special.where(e, fraction_part.binary("copysign", e))
         return [fraction.to(self.dtype), is_special.where(0.0, exponent).to(I32)]
 
-    results = formulas(b, written, self)
+    results = formulas(builder, written, self)
     return results[0], results[1]
-
-
-FLOAT_PARTS: dict[str, Conversion] = {
-    "aten.signbit": signbit,
-    "aten.ldexp": ldexp,
-    "aten.frexp": frexp,
-}

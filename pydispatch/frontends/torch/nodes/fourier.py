@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from pydispatch.frontends.torch.promotion import as_tensor
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
@@ -20,15 +20,15 @@ _SCALES = {None: (0, _BY_COUNT), "backward": (0, _BY_COUNT), "ortho": (_BY_ROOT,
 """Scaling of forward and of inverse transforms, by the argument `norm`."""
 
 
-def _scaled(b: Builder, x: Tensor, count: Size, normalization: int, back: bool = False) -> Tensor:
+def _scaled(builder: Builder, x: Tensor, count: Size, normalization: int, back: bool = False) -> Tensor:
     """Scale the result of a transform of `count` elements. With `back`, ops.fourier has already divided it by the
     count.
     """
     if isinstance(count, Expr):
-        raise b.fail("a Fourier transform along an axis whose size is not known")
+        raise builder.fail("a Fourier transform along an axis whose size is not known")
     factor = {_BY_ROOT: 1 / math.sqrt(max(count, 1)), _BY_COUNT: 1 / max(count, 1)}.get(normalization, 1.0)
     factor *= count if back else 1
-    return x if factor == 1 else ew.binary(b, "mul", x, as_tensor(b, factor, x.dtype))
+    return x if factor == 1 else ew.binary(builder, "mul", x, as_tensor(builder, factor, x.dtype))
 
 
 def _count(x: Tensor, axes: Ints) -> Size:
@@ -36,81 +36,91 @@ def _count(x: Tensor, axes: Ints) -> Size:
     return product(x.shape[d] for d in axes)
 
 
-def complex_to_complex(b: Builder, self: Tensor, dim: Ints, normalization: int, forward: bool) -> Tensor:
+@converts("aten._fft_c2c")
+def complex_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: int, forward: bool) -> Tensor:
     """Transform all axes of `dim`, forward or back; `normalization` is PyTorch's code of the scale."""
-    axes = shapes.axes_of(b, list(dim), self.rank)
+    axes = shapes.axes_of(builder, list(dim), self.rank)
     result = self
     for axis in axes:
-        result = fourier.fft(b, result, axis, inverse=not forward)
-    return _scaled(b, result, _count(self, axes), normalization, back=not forward)
+        result = fourier.fft(builder, result, axis, inverse=not forward)
+    return _scaled(builder, result, _count(self, axes), normalization, back=not forward)
 
 
-def real_to_complex(b: Builder, self: Tensor, dim: Ints, normalization: int, onesided: bool) -> Tensor:
+@converts("aten._fft_r2c")
+def real_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: int, onesided: bool) -> Tensor:
     """Transform real numbers along the last axis of `dim`, which is halved if `onesided`, then along the others."""
-    axes = [shapes.axis_of(b, d, self.rank) for d in dim]
-    result = fourier.rfft(b, self, axes[-1]) if onesided else fourier.fft(b, self, axes[-1])
+    axes = [shapes.axis_of(builder, d, self.rank) for d in dim]
+    result = fourier.rfft(builder, self, axes[-1]) if onesided else fourier.fft(builder, self, axes[-1])
     for axis in axes[:-1]:
-        result = fourier.fft(b, result, axis)
-    return _scaled(b, result, _count(self, axes), normalization)
+        result = fourier.fft(builder, result, axis)
+    return _scaled(builder, result, _count(self, axes), normalization)
 
 
-def complex_to_real(b: Builder, self: Tensor, dim: Ints, normalization: int, last_dim_size: int) -> Tensor:
+@converts("aten._fft_c2r")
+def complex_to_real(builder: Builder, self: Tensor, dim: Ints, normalization: int, last_dim_size: int) -> Tensor:
     """Transform back along all axes of `dim`; the last one is a half that becomes `last_dim_size` real numbers."""
-    axes = [shapes.axis_of(b, d, self.rank) for d in dim]
+    axes = [shapes.axis_of(builder, d, self.rank) for d in dim]
     result = self
     for axis in axes[:-1]:
-        result = fourier.fft(b, result, axis, inverse=True)
-    result = fourier.irfft(b, result, last_dim_size, axes[-1])
-    return _scaled(b, result, _count(result, axes), normalization, back=True)
+        result = fourier.fft(builder, result, axis, inverse=True)
+    result = fourier.irfft(builder, result, last_dim_size, axes[-1])
+    return _scaled(builder, result, _count(result, axes), normalization, back=True)
 
 
-def _crop_or_pad(b: Builder, x: Tensor, n: Size | None, axis: int) -> Tensor:
+def _crop_or_pad(builder: Builder, x: Tensor, n: Size | None, axis: int) -> Tensor:
     """Crop an axis or pad it with zeros to a size; None keeps its size."""
     if n is None or n == x.shape[axis]:
         return x
-    return shapes.pad(b, x, [0] * x.rank, [n - m if d == axis else 0 for d, m in enumerate(x.shape)])
+    return shapes.pad(builder, x, [0] * x.rank, [n - m if d == axis else 0 for d, m in enumerate(x.shape)])
 
 
-def _scaling_code(b: Builder, norm: str | None, back: bool) -> int:
+def _scaling_code(builder: Builder, norm: str | None, back: bool) -> int:
     """Return the scaling of a transform for the argument `norm`."""
     if norm not in _SCALES:
-        raise b.fail(f"a Fourier transform with norm='{norm}'")
+        raise builder.fail(f"a Fourier transform with norm='{norm}'")
     return _SCALES[norm][back]
 
 
 def _transform_along_axis(back: bool) -> Conversion:
     """Return the conversion of fft or ifft along one axis."""
 
-    def convert(b: Builder, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-        axis = shapes.axis_of(b, dim, self.rank)
-        return complex_to_complex(b, _crop_or_pad(b, self, n, axis), [axis], _scaling_code(b, norm, back), not back)
+    def convert(
+        builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None
+    ) -> Tensor:
+        axis = shapes.axis_of(builder, dim, self.rank)
+        return complex_to_complex(
+            builder, _crop_or_pad(builder, self, n, axis), [axis], _scaling_code(builder, norm, back), not back
+        )
 
     return convert
 
 
-def rfft(b: Builder, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    axis = shapes.axis_of(b, dim, self.rank)
-    return real_to_complex(b, _crop_or_pad(b, self, n, axis), [axis], _scaling_code(b, norm, back=False), onesided=True)
-
-
-def irfft(b: Builder, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Transform half a spectrum back to `n` real numbers; by default, the even number that has such a half."""
-    axis = shapes.axis_of(b, dim, self.rank)
-    size = self.shape[axis]
-    count = n if n is not None else 2 * (size - 1)
-    if not isinstance(count, int):
-        raise b.fail(f"a Fourier transform of {self} along axis {axis}, whose size is not known")
-    return complex_to_real(
-        b, _crop_or_pad(b, self, count // 2 + 1, axis), [axis], _scaling_code(b, norm, back=True), count
+@converts("aten.fft_rfft")
+def rfft(builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    axis = shapes.axis_of(builder, dim, self.rank)
+    return real_to_complex(
+        builder, _crop_or_pad(builder, self, n, axis), [axis], _scaling_code(builder, norm, back=False), onesided=True
     )
 
 
-FOURIER: dict[str, Conversion] = {
-    "aten._fft_c2c": complex_to_complex,
-    "aten._fft_r2c": real_to_complex,
-    "aten._fft_c2r": complex_to_real,
+@converts("aten.fft_irfft")
+def irfft(builder: Builder, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Transform half a spectrum back to `n` real numbers; by default, the even number that has such a half."""
+    axis = shapes.axis_of(builder, dim, self.rank)
+    size = self.shape[axis]
+    count = n if n is not None else 2 * (size - 1)
+    if not isinstance(count, int):
+        raise builder.fail(f"a Fourier transform of {self} along axis {axis}, whose size is not known")
+    return complex_to_real(
+        builder,
+        _crop_or_pad(builder, self, count // 2 + 1, axis),
+        [axis],
+        _scaling_code(builder, norm, back=True),
+        count,
+    )
+
+
+register({
     "aten.fft_fft": _transform_along_axis(back=False),
     "aten.fft_ifft": _transform_along_axis(back=True),
-    "aten.fft_rfft": rfft,
-    "aten.fft_irfft": irfft,
-}
+})  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
 from pydispatch.graph.values import Tensor
@@ -11,8 +11,9 @@ from pydispatch.operations import grouped, products, shapes
 from pydispatch.operations.normalization import wide
 
 
+@converts("aten._grouped_mm")
 def grouped_mm(
-    b: Builder, self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
+    builder: Builder, self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
     out_dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the products of groups, whose ends along the axis that they share are `offs`, [groups].
@@ -27,27 +28,22 @@ def grouped_mm(
     ranks = self.rank, mat2.rank
     if not {*ranks} <= {2, 3} or (offs is None) != (ranks == (3, 3)):
         wanted = "[groups, m, k] and [groups, k, n]" if offs is None else "matrices, of which one may have a group axis"
-        raise b.fail(f"_grouped_mm: operands are {self} and {mat2}; expected {wanted}")
+        raise builder.fail(f"_grouped_mm: operands are {self} and {mat2}; expected {wanted}")
     if offs is None:
-        product = products.matmul(b, self, mat2, dtype)
+        product = products.matmul(builder, self, mat2, dtype)
     elif ranks == (2, 3):
-        product = grouped.by_groups_of_rows(b, self, mat2, offs, dtype)
+        product = grouped.by_groups_of_rows(builder, self, mat2, offs, dtype)
     elif ranks == (3, 2):
-        columns, matrices = shapes.transpose(b, mat2, [1, 0]), shapes.transpose(b, self, [0, 2, 1])
-        product = shapes.transpose(b, grouped.by_groups_of_rows(b, columns, matrices, offs, dtype), [1, 0])
+        columns, matrices = shapes.transpose(builder, mat2, [1, 0]), shapes.transpose(builder, self, [0, 2, 1])
+        product = shapes.transpose(builder, grouped.by_groups_of_rows(builder, columns, matrices, offs, dtype), [1, 0])
     else:
-        product = grouped.by_groups_of_sums(b, self, mat2, offs, dtype)
+        product = grouped.by_groups_of_sums(builder, self, mat2, offs, dtype)
     if bias is not None:
-        product = ew.binary(b, "add", product, ew.convert(b, bias, dtype))
-    return ew.convert(b, product, out_dtype or self.dtype)
+        product = ew.binary(builder, "add", product, ew.convert(builder, bias, dtype))
+    return ew.convert(builder, product, out_dtype or self.dtype)
 
 
-def grouped_mm_fallback(b: Builder, input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+@converts("transformers.grouped_mm_fallback")
+def grouped_mm_fallback(builder: Builder, input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
     """Convert the operator that Transformers defines for PyTorch versions or types without `aten._grouped_mm`."""
-    return grouped_mm(b, input, weight, offs)
-
-
-GROUPED: dict[str, Conversion] = {
-    "aten._grouped_mm": grouped_mm,
-    "transformers.grouped_mm_fallback": grouped_mm_fallback,
-}
+    return grouped_mm(builder, input, weight, offs)

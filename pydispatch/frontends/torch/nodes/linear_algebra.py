@@ -7,28 +7,10 @@ import numpy as np
 from pydispatch.frontends.torch.nodes.creation import eye
 from pydispatch.frontends.torch.nodes.linear_systems import (
     Pair,
-    det,
-    det_with_factors,
-    inv,
-    inv_ex,
-    linalg_lu,
-    logdet,
-    lu_factor,
-    lu_factor_ex,
-    lu_solve,
-    lu_solve_legacy,
-    lu_unpack,
-    slogdet,
-    slogdet_with_factors,
-    solve,
-    solve_ex,
-    solve_triangular,
-    solve_with_factors,
-    triangular_solve,
 )
 from pydispatch.frontends.torch.nodes.parts import diagonal
 from pydispatch.frontends.torch.promotion import Operand, as_tensor
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32
 from pydispatch.graph.values import Tensor
@@ -39,189 +21,163 @@ from pydispatch.operations.formulas import formula
 # -- Cholesky and QR
 
 
-def cholesky(b: Builder, self: Tensor, *, upper: bool = False) -> Tensor:
-    return linear.cholesky(b, self, not upper)
+@converts("aten.linalg_cholesky")
+def cholesky(builder: Builder, self: Tensor, *, upper: bool = False) -> Tensor:
+    return linear.cholesky(builder, self, not upper)
 
 
-def cholesky_legacy(b: Builder, self: Tensor, upper: bool = False) -> Tensor:
-    return linear.cholesky(b, self, not upper)
+@converts("aten.cholesky")
+def cholesky_legacy(builder: Builder, self: Tensor, upper: bool = False) -> Tensor:
+    return linear.cholesky(builder, self, not upper)
 
 
-def cholesky_ex(b: Builder, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
+@converts("aten.linalg_cholesky_ex")
+def cholesky_ex(builder: Builder, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
     """Return the Cholesky factor, and the order of the first leading minor that is not positive definite, or 0."""
-    factor = linear.cholesky(b, self, not upper)
-    pivot = diagonal(b, factor, 0, -2, -1)
-    n = reductions.size_as(b, pivot.shape[-1], I32)
-    index = shapes.iota(b, pivot.shape, pivot.rank - 1, I32)
-    failed = formula(b, lambda v, i, n: (v > 0.0).where(n + 1, i + 1), pivot, index, n)
-    first = reductions.reduce(b, "min", failed, [-1])
-    return factor, formula(b, lambda v, n: (v > n).where(0, v), first, n)
+    factor = linear.cholesky(builder, self, not upper)
+    pivot = diagonal(builder, factor, 0, -2, -1)
+    n = reductions.size_as(builder, pivot.shape[-1], I32)
+    index = shapes.iota(builder, pivot.shape, pivot.rank - 1, I32)
+    failed = formula(builder, lambda v, i, n: (v > 0.0).where(n + 1, i + 1), pivot, index, n)
+    first = reductions.reduce(builder, "min", failed, [-1])
+    return factor, formula(builder, lambda v, n: (v > n).where(0, v), first, n)
 
 
-def cholesky_solve(b: Builder, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+@converts("aten.cholesky_solve")
+def cholesky_solve(builder: Builder, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """Solve A x = self, where `input2` is the Cholesky factor of A."""
-    matrix, right = systems.broadcast_batches(b, input2, self)
-    partial = linear.triangular_solve(b, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
-    return linear.triangular_solve(b, matrix, partial, lower=not upper, transposed=not upper, conjugated=not upper)
+    matrix, right = systems.broadcast_batches(builder, input2, self)
+    partial = linear.triangular_solve(builder, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
+    return linear.triangular_solve(
+        builder, matrix, partial, lower=not upper, transposed=not upper, conjugated=not upper
+    )
 
 
-def cholesky_inverse(b: Builder, self: Tensor, upper: bool = False) -> Tensor:
-    return cholesky_solve(b, eye(b, self.shape[-1], dtype=self.dtype), self, upper)
+@converts("aten.cholesky_inverse")
+def cholesky_inverse(builder: Builder, self: Tensor, upper: bool = False) -> Tensor:
+    return cholesky_solve(builder, eye(builder, self.shape[-1], dtype=self.dtype), self, upper)
 
 
-def qr(b: Builder, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
+@converts("aten.linalg_qr")
+def qr(builder: Builder, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
     """Return Q and R; in the mode "r", an empty Q."""
     if mode not in ("reduced", "r"):
-        raise b.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
-    q, r = systems.qr(b, A)
-    return q if mode == "reduced" else b.constant([], A.dtype), r
+        raise builder.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
+    q, r = systems.qr(builder, A)
+    return q if mode == "reduced" else builder.constant([], A.dtype), r
 
 
-def geqrf(b: Builder, self: Tensor) -> Pair:
-    return factors.qr(b, self)
+@converts("aten.geqrf")
+def geqrf(builder: Builder, self: Tensor) -> Pair:
+    return factors.qr(builder, self)
 
 
-def householder_product(b: Builder, input: Tensor, tau: Tensor) -> Tensor:
-    return factors.of_reflections(b, input, tau)
+@converts("aten.linalg_householder_product", "aten.orgqr")
+def householder_product(builder: Builder, input: Tensor, tau: Tensor) -> Tensor:
+    return factors.of_reflections(builder, input, tau)
 
 
 # -- eigenvalues and singular values
 
 
-def eigh(b: Builder, self: Tensor, UPLO: str = "L") -> Pair:  # noqa: N803
-    return eigen.eigh(b, self, UPLO.upper() != "U")
+@converts("aten.linalg_eigh")
+def eigh(builder: Builder, self: Tensor, UPLO: str = "L") -> Pair:  # noqa: N803
+    return eigen.eigh(builder, self, UPLO.upper() != "U")
 
 
-def eigh_with_options(b: Builder, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
-    return eigh(b, A, UPLO)
+@converts("aten._linalg_eigh")
+def eigh_with_options(builder: Builder, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
+    return eigh(builder, A, UPLO)
 
 
-def eigvalsh(b: Builder, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
-    return eigh(b, self, UPLO)[0]
+@converts("aten.linalg_eigvalsh")
+def eigvalsh(builder: Builder, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
+    return eigh(builder, self, UPLO)[0]
 
 
-def eig(b: Builder, self: Tensor) -> Pair:
-    return eigen.eig(b, self)[:2]
+@converts("aten.linalg_eig")
+def eig(builder: Builder, self: Tensor) -> Pair:
+    return eigen.eig(builder, self)[:2]
 
 
-def eigvals(b: Builder, self: Tensor) -> Tensor:
-    return eigen.eigenvalues(b, self)
+@converts("aten.linalg_eigvals")
+def eigvals(builder: Builder, self: Tensor) -> Tensor:
+    return eigen.eigenvalues(builder, self)
 
 
+@converts("aten.linalg_svd")
 def svd(
-    b: Builder, A: Tensor, full_matrices: bool = True, *, driver: str | None = None  # noqa: N803
+    builder: Builder, A: Tensor, full_matrices: bool = True, *, driver: str | None = None  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    return jacobi.svd(b, A, full_matrices)
+    return jacobi.svd(builder, A, full_matrices)
 
 
+@converts("aten._linalg_svd")
 def svd_with_options(
-    b: Builder, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None  # noqa: N803
+    builder: Builder, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return U, singular values and V^H; U and V^H are empty without `compute_uv`."""
     if compute_uv:
-        return svd(b, A, full_matrices)
-    none = b.constant([], A.dtype)
-    return none, svdvals(b, A), none
+        return svd(builder, A, full_matrices)
+    none = builder.constant([], A.dtype)
+    return none, svdvals(builder, A), none
 
 
-def svdvals(b: Builder, A: Tensor, *, driver: str | None = None) -> Tensor:  # noqa: N803
-    return jacobi.svd(b, A)[1]
+@converts("aten.linalg_svdvals")
+def svdvals(builder: Builder, A: Tensor, *, driver: str | None = None) -> Tensor:  # noqa: N803
+    return jacobi.svd(builder, A)[1]
 
 
+@converts("aten.linalg_pinv.atol_rtol_tensor", "aten.linalg_pinv.atol_rtol_float")
 def pinv(
-    b: Builder, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
+    builder: Builder, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
 ) -> Tensor:
     """Return the pseudoinverse. Singular values that do not exceed `_singular_value_cutoff` count as 0.
 
     Args:
-        b: The builder.
+        builder: The builder.
         self: Matrices [..., m, n].
         atol: Absolute tolerance.
         rtol: Tolerance relative to the largest singular value.
         hermitian: The matrices are symmetric or Hermitian; only their lower triangles are read.
     """
     if hermitian:
-        values, right = eigen.eigh(b, self)
+        values, right = eigen.eigh(builder, self)
         left = right
     else:
-        u, values, vt = jacobi.svd(b, self)
-        left, right = matrices.adjoint(b, vt), u
-    cutoff = _singular_value_cutoff(b, self, values, atol, rtol)
-    inverse = formula(b, lambda v, n: (v.unary("abs") > n).where(1.0 / v, 0.0), values, cutoff)
-    weights = ew.convert(b, shapes.expand_dims(b, inverse, [inverse.rank - 1]), left.dtype)
-    scaled = ew.binary(b, "mul", left, weights)
-    return products.matmul(b, scaled, matrices.adjoint(b, right))
+        u, values, vt = jacobi.svd(builder, self)
+        left, right = matrices.adjoint(builder, vt), u
+    cutoff = _singular_value_cutoff(builder, self, values, atol, rtol)
+    inverse = formula(builder, lambda v, n: (v.unary("abs") > n).where(1.0 / v, 0.0), values, cutoff)
+    weights = ew.convert(builder, shapes.expand_dims(builder, inverse, [inverse.rank - 1]), left.dtype)
+    scaled = ew.binary(builder, "mul", left, weights)
+    return products.matmul(builder, scaled, matrices.adjoint(builder, right))
 
 
-def _singular_value_cutoff(b: Builder, x: Tensor, values: Tensor, atol: Operand | None, rtol: Operand | None) -> Tensor:
+def _singular_value_cutoff(
+    builder: Builder, x: Tensor, values: Tensor, atol: Operand | None, rtol: Operand | None
+) -> Tensor:
     """Return the cutoff of singular values, [..., 1]: max(atol, rtol * largest value).
 
     The default of rtol is eps * max(m, n) if atol is 0, else 0.
     """
-    absolute = as_tensor(b, 0.0 if atol is None else atol, values.dtype)
+    absolute = as_tensor(builder, 0.0 if atol is None else atol, values.dtype)
     if rtol is None:
         m, n = x.shape[-2:]
         default_rtol = float(np.finfo(x.dtype.numpy).eps) * max(int(m), int(n))  # type: ignore[arg-type]
-        relative = formula(b, lambda v: (v > 0.0).where(v.const(0.0), default_rtol), absolute)
+        relative = formula(builder, lambda v: (v > 0.0).where(v.const(0.0), default_rtol), absolute)
     else:
-        relative = as_tensor(b, rtol, values.dtype)
-    absolute, relative = (shapes.expand_dims(b, v, [v.rank]) if v.rank else v for v in (absolute, relative))
-    largest = reductions.reduce(b, "max", ew.unary(b, "abs", values), [-1], True)
-    return formula(b, lambda v, a, r: a.max(r * v), largest, absolute, relative)
+        relative = as_tensor(builder, rtol, values.dtype)
+    absolute, relative = (shapes.expand_dims(builder, v, [v.rank]) if v.rank else v for v in (absolute, relative))
+    largest = reductions.reduce(builder, "max", ew.unary(builder, "abs", values), [-1], True)
+    return formula(builder, lambda v, a, r: a.max(r * v), largest, absolute, relative)
 
 
-def pinv_by_rcond(b: Builder, self: Tensor, rcond: Operand = 1e-15, hermitian: bool = False) -> Tensor:
-    return pinv(b, self, atol=0.0, rtol=rcond, hermitian=hermitian)
+@converts("aten.linalg_pinv", "aten.linalg_pinv.rcond_tensor", "aten.pinverse")
+def pinv_by_rcond(builder: Builder, self: Tensor, rcond: Operand = 1e-15, hermitian: bool = False) -> Tensor:
+    return pinv(builder, self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 
-def adjoint(b: Builder, self: Tensor) -> Tensor:
-    return matrices.adjoint(b, self)
-
-
-LINEAR_ALGEBRA: dict[str, Conversion] = {
-    "aten.adjoint": adjoint,
-    "aten.mH": adjoint,
-    "aten.linalg_det": det,
-    "aten.det": det,
-    "aten._linalg_det": det_with_factors,
-    "aten.linalg_slogdet": slogdet,
-    "aten.slogdet": slogdet,
-    "aten._linalg_slogdet": slogdet_with_factors,
-    "aten.logdet": logdet,
-    "aten.linalg_inv": inv,
-    "aten.inverse": inv,
-    "aten.linalg_inv_ex": inv_ex,
-    "aten.linalg_solve": solve,
-    "aten.linalg_solve_ex": solve_ex,
-    "aten._linalg_solve_ex": solve_with_factors,
-    "aten.linalg_solve_triangular": solve_triangular,
-    "aten.triangular_solve": triangular_solve,
-    "aten.linalg_lu_factor": lu_factor,
-    "aten.linalg_lu_factor_ex": lu_factor_ex,
-    "aten.linalg_lu": linalg_lu,
-    "aten.lu_unpack": lu_unpack,
-    "aten.linalg_lu_solve": lu_solve,
-    "aten.lu_solve": lu_solve_legacy,
-    "aten.linalg_cholesky": cholesky,
-    "aten.linalg_cholesky_ex": cholesky_ex,
-    "aten.cholesky": cholesky_legacy,
-    "aten.cholesky_solve": cholesky_solve,
-    "aten.cholesky_inverse": cholesky_inverse,
-    "aten.linalg_qr": qr,
-    "aten.linalg_eigh": eigh,
-    "aten._linalg_eigh": eigh_with_options,
-    "aten.linalg_eigvalsh": eigvalsh,
-    "aten.linalg_eig": eig,
-    "aten.linalg_eigvals": eigvals,
-    "aten.linalg_svd": svd,
-    "aten._linalg_svd": svd_with_options,
-    "aten.linalg_svdvals": svdvals,
-    "aten.linalg_pinv.atol_rtol_tensor": pinv,
-    "aten.linalg_pinv.atol_rtol_float": pinv,
-    "aten.linalg_pinv": pinv_by_rcond,
-    "aten.linalg_pinv.rcond_tensor": pinv_by_rcond,
-    "aten.pinverse": pinv_by_rcond,
-    "aten.geqrf": geqrf,
-    "aten.linalg_householder_product": householder_product,
-    "aten.orgqr": householder_product,
-}
+@converts("aten.adjoint", "aten.mH")
+def adjoint(builder: Builder, self: Tensor) -> Tensor:
+    return matrices.adjoint(builder, self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes.creation import eye, triangle
 from pydispatch.frontends.torch.nodes.strided import is_contiguous
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.frontends.torch.trace import Tracer
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
@@ -21,92 +22,98 @@ Pair = tuple[Tensor, Tensor]
 # -- LU
 
 
-def lu_factor_ex(b: Builder, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
+@converts("aten.linalg_lu_factor_ex")
+def lu_factor_ex(builder: Builder, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
     if not pivot:
-        raise b.fail("LU without pivots is not supported: PyTorch has it on CUDA alone", "factor with pivot=True")
-    return factors.lu(b, A)
+        raise builder.fail("LU without pivots is not supported: PyTorch has it on CUDA alone", "factor with pivot=True")
+    return factors.lu(builder, A)
 
 
-def lu_factor(b: Builder, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
-    factored = lu_factor_ex(b, A, pivot=pivot)
+@converts("aten.linalg_lu_factor")
+def lu_factor(builder: Builder, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
+    factored = lu_factor_ex(builder, A, pivot=pivot)
     return factored[0], factored[1]
 
 
-def _permutation_of_pivots(b: Builder, pivots: Tensor, n: Size) -> Tensor:
+def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
     """Return, for each row of L U, the index of the row of the factored matrix that it corresponds to: [..., n].
 
     `pivots` are LAPACK's successive row exchanges, counted from 1.
     """
     lead, count = pivots.shape[:-1], pivots.shape[-1]
-    exchanges = shapes.reshape(b, pivots, [product(lead), count])
-    rows = shapes.broadcast_to(b, shapes.iota(b, [n], 0, I64), [exchanges.shape[0], n])
+    exchanges = shapes.reshape(builder, pivots, [product(lead), count])
+    rows = shapes.broadcast_to(builder, shapes.iota(builder, [n], 0, I64), [exchanges.shape[0], n])
 
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Exchange row j with the row that its pivot names."""
         (rows,) = tensors
-        position = shapes.broadcast_to(b, reductions.size_as(b, j, I64), [exchanges.shape[0], 1])
-        other = formula(b, lambda p: p.to(I64) - 1, shapes.slice_axis(b, exchanges, 1, j, j + 1))
-        row, other_row = (gathers.take_along(b, rows, index, 1) for index in (position, other))
-        index = shapes.iota(b, rows.shape, 1, I64)
-        return [formula(b, lambda v, i, p, o, h, e: i.is_equal(p).where(e, i.is_equal(o).where(h, v)),
+        position = shapes.broadcast_to(builder, reductions.size_as(builder, j, I64), [exchanges.shape[0], 1])
+        other = formula(builder, lambda p: p.to(I64) - 1, shapes.slice_axis(builder, exchanges, 1, j, j + 1))
+        row, other_row = (gathers.take_along(builder, rows, index, 1) for index in (position, other))
+        index = shapes.iota(builder, rows.shape, 1, I64)
+        return [formula(builder, lambda v, i, p, o, h, e: i.is_equal(p).where(e, i.is_equal(o).where(h, v)),
                         rows, index, position, other, row, other_row)]  # fmt: skip
 
-    ordered = rows if count == 0 else for_(b, count, [rows], step)[0]
-    return shapes.reshape(b, ordered, [*lead, n])
+    ordered = rows if count == 0 else for_(builder, count, [rows], step)[0]
+    return shapes.reshape(builder, ordered, [*lead, n])
 
 
-def _triangles(b: Builder, LU: Tensor) -> Pair:  # noqa: N803
+def _triangles(builder: Builder, LU: Tensor) -> Pair:  # noqa: N803
     """Split packed LU factors into L, whose diagonal is 1, and U."""
     m, n = LU.shape[-2:]
     k = minimum(m, n)
-    first_columns = shapes.slice_axis(b, LU, LU.rank - 1, 0, k)
-    lower = triangle(b, first_columns, "le", -1)
-    upper = triangle(b, shapes.slice_axis(b, LU, LU.rank - 2, 0, k), "ge", 0)
-    return ew.binary(b, "add", lower, eye(b, m, k, dtype=LU.dtype)), upper
+    first_columns = shapes.slice_axis(builder, LU, LU.rank - 1, 0, k)
+    lower = triangle(builder, first_columns, "le", -1)
+    upper = triangle(builder, shapes.slice_axis(builder, LU, LU.rank - 2, 0, k), "ge", 0)
+    return ew.binary(builder, "add", lower, eye(builder, m, k, dtype=LU.dtype)), upper
 
 
+@converts("aten.lu_unpack")
 def lu_unpack(
-    b: Builder, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
+    builder: Builder, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return P, L and U from packed factors; matrices that are not requested are empty."""
     m = LU_data.shape[-2]
-    order = _permutation_of_pivots(b, LU_pivots, m)
+    order = _permutation_of_pivots(builder, LU_pivots, m)
     # The permutation matrix P has a 1 at each position [order[i], i].
-    rows = shapes.expand_dims(b, order, [order.rank - 1])
-    index = shapes.reshape(b, shapes.iota(b, [m], 0, I64), [m, 1])
-    P = ew.convert(b, ew.compare(b, "eq", index, rows), LU_data.dtype)  # noqa: N806
-    none = shapes.full(b, 0, [0], LU_data.dtype)
-    return P if unpack_pivots else none, *(_triangles(b, LU_data) if unpack_data else (none, none))
+    rows = shapes.expand_dims(builder, order, [order.rank - 1])
+    index = shapes.reshape(builder, shapes.iota(builder, [m], 0, I64), [m, 1])
+    P = ew.convert(builder, ew.compare(builder, "eq", index, rows), LU_data.dtype)  # noqa: N806
+    none = shapes.full(builder, 0, [0], LU_data.dtype)
+    return P if unpack_pivots else none, *(_triangles(builder, LU_data) if unpack_data else (none, none))
 
 
-def linalg_lu(b: Builder, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    return lu_unpack(b, *lu_factor(b, A, pivot=pivot))
+@converts("aten.linalg_lu")
+def linalg_lu(builder: Builder, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    return lu_unpack(builder, *lu_factor(builder, A, pivot=pivot))
 
 
+@converts("aten.linalg_lu_solve")
 def lu_solve(
-    b: Builder, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
+    builder: Builder, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
     """Solve A X = B (or X A = B, if not `left`) for a matrix A that is given by its LU factors."""
     if adjoint:  # X A^H = B is the adjoint of A X^H = B^H, so the matrix changes sides
-        return matrices.adjoint(b, lu_solve(b, LU, pivots, matrices.adjoint(b, B), left=not left))
+        return matrices.adjoint(builder, lu_solve(builder, LU, pivots, matrices.adjoint(builder, B), left=not left))
     if not left:
-        P, L, U = lu_unpack(b, LU, pivots)  # noqa: N806
-        right, upper = systems.broadcast_batches(b, B, U)
-        solution = linear.triangular_solve(b, upper, right, left=False, lower=False)
+        P, L, U = lu_unpack(builder, LU, pivots)  # noqa: N806
+        right, upper = systems.broadcast_batches(builder, B, U)
+        solution = linear.triangular_solve(builder, upper, right, left=False, lower=False)
         solution = linear.triangular_solve(
-            b, systems.broadcast_batches(b, L, solution)[0], solution, left=False, unit=True
+            builder, systems.broadcast_batches(builder, L, solution)[0], solution, left=False, unit=True
         )
-        return products.matmul(b, solution, matrices.adjoint(b, P))
-    order = _permutation_of_pivots(b, pivots, LU.shape[-2])
-    matrix, right = systems.broadcast_batches(b, LU, B)
-    positions = shapes.broadcast_to(b, shapes.expand_dims(b, order, [order.rank]), right.shape)
-    permuted = gathers.take_along(b, right, positions, right.rank - 2)
-    lower_solution = linear.triangular_solve(b, matrix, permuted, unit=True)
-    return linear.triangular_solve(b, matrix, lower_solution, lower=False)
+        return products.matmul(builder, solution, matrices.adjoint(builder, P))
+    order = _permutation_of_pivots(builder, pivots, LU.shape[-2])
+    matrix, right = systems.broadcast_batches(builder, LU, B)
+    positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [order.rank]), right.shape)
+    permuted = gathers.take_along(builder, right, positions, right.rank - 2)
+    lower_solution = linear.triangular_solve(builder, matrix, permuted, unit=True)
+    return linear.triangular_solve(builder, matrix, lower_solution, lower=False)
 
 
-def lu_solve_legacy(b: Builder, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
-    return lu_solve(b, LU_data, LU_pivots, self)
+@converts("aten.lu_solve")
+def lu_solve_legacy(builder: Builder, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
+    return lu_solve(builder, LU_data, LU_pivots, self)
 
 
 # -- determinants
@@ -123,25 +130,30 @@ def _lu_for_gradients(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, 
     return factors.lu(tracer.b, matrix)
 
 
+@converts("aten._linalg_det")
 def det_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
     LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
     return systems.determinant(tracer.b, LU, pivots), LU, pivots
 
 
+@converts("aten.linalg_det", "aten.det")
 def det(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
     return det_with_factors(tracer, A)[0]
 
 
+@converts("aten._linalg_slogdet")
 def slogdet_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, ...]:  # noqa: N803
     LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
     return *systems.log_determinant(tracer.b, LU, pivots), LU, pivots
 
 
+@converts("aten.linalg_slogdet", "aten.slogdet")
 def slogdet(tracer: Tracer, A: TensorMemory) -> Pair:  # noqa: N803
     results = slogdet_with_factors(tracer, A)
     return results[0], results[1]
 
 
+@converts("aten.logdet")
 def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
     """Return the logarithm of the determinant: NaN if it is negative, the principal value if it is complex."""
     sign, log = slogdet(tracer, A)
@@ -153,54 +165,63 @@ def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
 # -- linear systems
 
 
-def _solve(b: Builder, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
+def _solve(builder: Builder, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
     """Solve A X = B (or X A = B, if not `left`), where B has matrices or vectors. Return X and the first zero pivot."""
     is_vector = B.rank == 1 or (A.rank - 1 == B.rank and all(
         n == m for n, m in zip(A.shape[:-1], B.shape, strict=True)))  # fmt: skip
-    columns = shapes.expand_dims(b, B, [B.rank]) if is_vector else B
+    columns = shapes.expand_dims(builder, B, [B.rank]) if is_vector else B
     if left or is_vector:
-        solution, failed = systems.solve(b, A, columns)
+        solution, failed = systems.solve(builder, A, columns)
     else:
-        solution, failed = systems.solve(b, matrices.adjoint(b, A), matrices.adjoint(b, columns))
-        solution = matrices.adjoint(b, solution)
-    return shapes.squeeze(b, solution, [solution.rank - 1]) if is_vector else solution, failed
+        solution, failed = systems.solve(builder, matrices.adjoint(builder, A), matrices.adjoint(builder, columns))
+        solution = matrices.adjoint(builder, solution)
+    return shapes.squeeze(builder, solution, [solution.rank - 1]) if is_vector else solution, failed
 
 
-def solve(b: Builder, A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803
-    return _solve(b, A, B, left)[0]
+@converts("aten.linalg_solve")
+def solve(builder: Builder, A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803
+    return _solve(builder, A, B, left)[0]
 
 
-def solve_ex(b: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
-    return _solve(b, A, B, left)
+@converts("aten.linalg_solve_ex")
+def solve_ex(builder: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
+    return _solve(builder, A, B, left)
 
 
+@converts("aten._linalg_solve_ex")
 def solve_with_factors(
-    b: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
+    builder: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return the solution, the packed LU factors, the pivots, and the position of the first zero pivot (0 for none)."""
-    LU, pivots, failed = factors.lu(b, A)  # noqa: N806
-    return _solve(b, A, B, left)[0], LU, pivots, failed
+    LU, pivots, failed = factors.lu(builder, A)  # noqa: N806
+    return _solve(builder, A, B, left)[0], LU, pivots, failed
 
 
-def inv_ex(b: Builder, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
-    return systems.solve(b, A, eye(b, A.shape[-1], dtype=A.dtype))
+@converts("aten.linalg_inv_ex")
+def inv_ex(builder: Builder, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
+    return systems.solve(builder, A, eye(builder, A.shape[-1], dtype=A.dtype))
 
 
-def inv(b: Builder, A: Tensor) -> Tensor:  # noqa: N803
-    return inv_ex(b, A)[0]
+@converts("aten.linalg_inv", "aten.inverse")
+def inv(builder: Builder, A: Tensor) -> Tensor:  # noqa: N803
+    return inv_ex(builder, A)[0]
 
 
+@converts("aten.linalg_solve_triangular")
 def solve_triangular(
-    b: Builder, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
+    builder: Builder, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    matrix, right = systems.broadcast_batches(b, self, B)
-    return linear.triangular_solve(b, matrix, right, left=left, lower=not upper, unit=unitriangular)
+    matrix, right = systems.broadcast_batches(builder, self, B)
+    return linear.triangular_solve(builder, matrix, right, left=left, lower=not upper, unit=unitriangular)
 
 
+@converts("aten.triangular_solve")
 def triangular_solve(
-    b: Builder, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
+    builder: Builder, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
 ) -> Pair:  # fmt: skip
     """Return the solution of A x = self, and A, both broadcast to one batch."""
-    matrix, right = systems.broadcast_batches(b, A, self)
-    solution = linear.triangular_solve(b, matrix, right, lower=not upper, transposed=transpose, unit=unitriangular)
+    matrix, right = systems.broadcast_batches(builder, A, self)
+    solution = linear.triangular_solve(
+        builder, matrix, right, lower=not upper, transposed=transpose, unit=unitriangular
+    )
     return solution, matrix

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydispatch.frontends.torch.memory import TensorMemory
-from pydispatch.frontends.torch.trace import Conversion, Saved
+from pydispatch.frontends.torch.registry import converts
+from pydispatch.frontends.torch.trace import Saved
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
@@ -23,100 +24,108 @@ def _saved(normalized: Tensor, mean: Tensor, root: Tensor) -> Normalized:
     return normalized, Saved(mean), Saved(root)
 
 
-def _last_axes(b: Builder, x: Tensor, shape: Sizes) -> range:
+def _last_axes(builder: Builder, x: Tensor, shape: Sizes) -> range:
     """Return the axes of x that `normalized_shape` covers: as many as it has sizes, at the end."""
     if len(shape) > x.rank or not shape:
-        raise b.fail(f"{x} cannot be normalized over axes of the sizes {list(shape)}")
+        raise builder.fail(f"{x} cannot be normalized over axes of the sizes {list(shape)}")
     return range(x.rank - len(shape), x.rank)
 
 
+@converts("aten.native_layer_norm")
 def native_layer_norm(
-    b: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
+    builder: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Normalized:
-    axes = _last_axes(b, input, normalized_shape)
-    return _saved(*normalization.layer_norm(b, input, axes, weight, bias, eps))
+    axes = _last_axes(builder, input, normalized_shape)
+    return _saved(*normalization.layer_norm(builder, input, axes, weight, bias, eps))
 
 
+@converts("aten.layer_norm")
 def layer_norm(
-    b: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, bias: Tensor | None = None,
+    builder: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5, cudnn_enable: bool = True,
 ) -> Tensor:  # fmt: skip
-    return native_layer_norm(b, input, normalized_shape, weight, bias, eps)[0]
+    return native_layer_norm(builder, input, normalized_shape, weight, bias, eps)[0]
 
 
 _EPSILONS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 
 
+@converts("aten.rms_norm")
 def rms_norm(
-    b: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, eps: float | None = None
+    builder: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """Divide by the root of the mean square over the last axes; without `eps`, the machine epsilon is added to the
     mean.
     """
     epsilon = _EPSILONS[normalization.wide(input.dtype).name] if eps is None else eps
-    return normalization.rms_norm(b, input, _last_axes(b, input, normalized_shape), weight, epsilon)
+    return normalization.rms_norm(builder, input, _last_axes(builder, input, normalized_shape), weight, epsilon)
 
 
+@converts("aten.native_group_norm")
 def native_group_norm(
-    b: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,  # noqa: N803
+    builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,  # noqa: N803
     group: int, eps: float,
 ) -> Normalized:  # fmt: skip
-    return _saved(*normalization.group_norm(b, input, group, weight, bias, eps))
+    return _saved(*normalization.group_norm(builder, input, group, weight, bias, eps))
 
 
+@converts("aten.group_norm")
 def group_norm(
-    b: Builder, input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+    builder: Builder, input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    return normalization.group_norm(b, input, num_groups, weight, bias, eps)[0]
+    return normalization.group_norm(builder, input, num_groups, weight, bias, eps)[0]
 
 
+@converts("aten.instance_norm")
 def instance_norm(
-    b: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Tensor:  # fmt: skip
     """Normalize each channel of each batch element by its own moments, or by the running ones."""
     if not use_input_stats:
         assert running_mean is not None and running_var is not None
-        return normalization.batch_norm(b, input, 1, running_mean, running_var, weight, bias, eps)
-    mean, variance = normalization.moments(b, input, range(2, input.rank))
-    vectors = [normalization.along(b, v, 1, input.rank) for v in (weight, bias)]
-    return normalization.normalized(b, input, mean, variance, vectors[0], vectors[1], eps)
+        return normalization.batch_norm(builder, input, 1, running_mean, running_var, weight, bias, eps)
+    mean, variance = normalization.moments(builder, input, range(2, input.rank))
+    vectors = [normalization.along(builder, v, 1, input.rank) for v in (weight, bias)]
+    return normalization.normalized(builder, input, mean, variance, vectors[0], vectors[1], eps)
 
 
 # -- over batches
 
 
 def _normalize_by_batch(
-    b: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
+    builder: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
     running: Sequence[Tensor | None],
 ) -> tuple[Normalized, list[Tensor | None]]:  # fmt: skip
     """Normalize x by the mean and variance of the batch. Return the result and the updated running statistics, None
     where there are none.
     """
     axes = [d for d in range(x.rank) if d != 1]
-    mean, variance = (shapes.squeeze(b, m, axes) for m in normalization.moments(b, x, axes))
-    normalized = normalization.batch_norm(b, x, 1, mean, variance, weight, bias, eps)
+    mean, variance = (shapes.squeeze(builder, m, axes) for m in normalization.moments(builder, x, axes))
+    normalized = normalization.batch_norm(builder, x, 1, mean, variance, weight, bias, eps)
     count = reductions.count(x, axes)
-    n = reductions.size_as(b, count, variance.dtype)
-    unbiased = formula(b, lambda v, k: v * (k / (k - 1.0)), variance, n)
+    n = reductions.size_as(builder, count, variance.dtype)
+    unbiased = formula(builder, lambda v, k: v * (k / (k - 1.0)), variance, n)
     updated = [
-        formula(b, lambda old, now: old.to(now.dtype) * (1.0 - momentum) + now * momentum, old, now)
+        formula(builder, lambda old, now: old.to(now.dtype) * (1.0 - momentum) + now * momentum, old, now)
         if old is not None else None
         for old, now in zip(running, (mean, unbiased), strict=True)
     ]  # fmt: skip
-    return _saved(normalized, mean, formula(b, lambda v: (v + eps).unary("rsqrt"), variance)), updated
+    return _saved(normalized, mean, formula(builder, lambda v: (v + eps).unary("rsqrt"), variance)), updated
 
 
+@converts("aten.batch_norm")
 def batch_norm(
-    b: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
+    builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
     running_var: TensorMemory | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    return _batch_norm(b, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return _batch_norm(builder, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
+@converts("aten.native_batch_norm", "aten._native_batch_norm_legit")
 def _batch_norm(
-    b: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
+    builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
     running_var: TensorMemory | None, training: bool, momentum: float, eps: float,
 ) -> Normalized:  # fmt: skip
     """Normalize each channel: in training by the statistics of the batch, with an in-place update of the running
@@ -125,18 +134,21 @@ def _batch_norm(
     memory = (running_mean, running_var)
     if not training:
         if running_mean is None or running_var is None:
-            raise b.fail("batch normalization outside of training has no running statistics")
-        return _batch_norm_inference(b, input, weight, bias, running_mean.tensor, running_var.tensor, momentum, eps)
+            raise builder.fail("batch normalization outside of training has no running statistics")
+        return _batch_norm_inference(
+            builder, input, weight, bias, running_mean.tensor, running_var.tensor, momentum, eps
+        )
     running = [m.tensor if m is not None else None for m in memory]
-    saved, updated = _normalize_by_batch(b, input, weight, bias, momentum, eps, running)
+    saved, updated = _normalize_by_batch(builder, input, weight, bias, momentum, eps, running)
     for statistic, tensor in zip(memory, updated, strict=True):
         if statistic is not None and tensor is not None:
-            statistic.write(ew.convert(b, tensor, statistic.tensor.dtype))
+            statistic.write(ew.convert(builder, tensor, statistic.tensor.dtype))
     return saved
 
 
+@converts("aten._native_batch_norm_legit_no_training")
 def _batch_norm_inference(
-    b: Builder,
+    builder: Builder,
     input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -146,13 +158,14 @@ def _batch_norm_inference(
     eps: float,
 ) -> Normalized:
     """Normalize each channel by the running statistics. The saved results are empty."""
-    normalized = normalization.batch_norm(b, input, 1, running_mean, running_var, weight, bias, eps)
-    empty = b.constant([], input.dtype)
+    normalized = normalization.batch_norm(builder, input, 1, running_mean, running_var, weight, bias, eps)
+    empty = builder.constant([], input.dtype)
     return _saved(normalized, empty, empty)
 
 
+@converts("aten._native_batch_norm_legit_functional")
 def _batch_norm_functional(
-    b: Builder,
+    builder: Builder,
     input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -164,18 +177,19 @@ def _batch_norm_functional(
 ) -> tuple[Tensor | Saved, ...]:
     """Normalize each channel, and return the running statistics as results instead of updating them in place."""
     if not training:
-        normalized = _batch_norm_inference(b, input, weight, bias, running_mean, running_var, momentum, eps)
+        normalized = _batch_norm_inference(builder, input, weight, bias, running_mean, running_var, momentum, eps)
         return (*normalized, running_mean, running_var)
     running = (running_mean, running_var)
-    saved, updated = _normalize_by_batch(b, input, weight, bias, momentum, eps, running)
+    saved, updated = _normalize_by_batch(builder, input, weight, bias, momentum, eps, running)
     return (
         *saved,
         *(Saved(n) for n in updated if n is not None),
     )
 
 
+@converts("aten._native_batch_norm_legit.no_stats")
 def _batch_norm_without_running(
-    b: Builder,
+    builder: Builder,
     input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -184,20 +198,4 @@ def _batch_norm_without_running(
     eps: float,
 ) -> Normalized:
     """Normalize each channel by the statistics of the batch; there are no running statistics."""
-    return _normalize_by_batch(b, input, weight, bias, momentum, eps, (None, None))[0]
-
-
-NORMALIZATION: dict[str, Conversion] = {
-    "aten.layer_norm": layer_norm,
-    "aten.native_layer_norm": native_layer_norm,
-    "aten.rms_norm": rms_norm,
-    "aten.group_norm": group_norm,
-    "aten.native_group_norm": native_group_norm,
-    "aten.instance_norm": instance_norm,
-    "aten.batch_norm": batch_norm,
-    "aten.native_batch_norm": _batch_norm,
-    "aten._native_batch_norm_legit": _batch_norm,
-    "aten._native_batch_norm_legit.no_stats": _batch_norm_without_running,
-    "aten._native_batch_norm_legit_functional": _batch_norm_functional,
-    "aten._native_batch_norm_legit_no_training": _batch_norm_inference,
-}
+    return _normalize_by_batch(builder, input, weight, bias, momentum, eps, (None, None))[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, product
@@ -13,13 +13,13 @@ from pydispatch.operations.formulas import Element, formula
 Pair = tuple[Tensor, Tensor]
 
 
-def _count_not_nan(b: Builder, x: Tensor, axis: int) -> Tensor:
+def _count_not_nan(builder: Builder, x: Tensor, axis: int) -> Tensor:
     """Return the number of elements along an axis that are not NaN; the axis has size 1 in the result."""
-    known = formula(b, lambda v: v.is_equal(v).to(I64), x)
-    return reductions.reduce(b, "add", known, [axis], keep=True)
+    known = formula(builder, lambda v: v.is_equal(v).to(I64), x)
+    return reductions.reduce(builder, "add", known, [axis], keep=True)
 
 
-def _median_index(b: Builder, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
+def _median_index(builder: Builder, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
     """Return the index of the lower median among the sorted elements along an axis.
 
     NaN are sorted last. If there is one, the result is the index of the first NaN, unless `skips_nan` is set.
@@ -30,27 +30,27 @@ def _median_index(b: Builder, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
             return ((n - 1) / 2).max(0)
         return n.is_equal(size).where(((size - 1) / 2).max(0), n)
 
-    return formula(b, index, _count_not_nan(b, x, axis), reductions.size_as(b, x.shape[axis], I64))
+    return formula(builder, index, _count_not_nan(builder, x, axis), reductions.size_as(builder, x.shape[axis], I64))
 
 
-def _reduced_axis(b: Builder, name: str, x: Tensor, dim: int) -> int:
+def _reduced_axis(builder: Builder, name: str, x: Tensor, dim: int) -> int:
     """Return a non-negative axis. Raise CompileError if its size is 0, and check dynamic sizes at run time."""
-    axis = shapes.axis_of(b, dim, x.rank)
-    b.require_positive(x.shape[axis], f"the {name} along axis {axis} of {x}: the axis has the size 0")
+    axis = shapes.axis_of(builder, dim, x.rank)
+    builder.require_positive(x.shape[axis], f"the {name} along axis {axis} of {x}: the axis has the size 0")
     return axis
 
 
 def _median_along_axis(skips_nan: bool) -> Conversion:
     """Return the conversion of a median along an axis, which also returns the index of the median."""
 
-    def convert(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
+    def convert(builder: Builder, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
         if not self.rank:
-            return self, b.constant(0, I64)
-        axis = _reduced_axis(b, "median", self, dim)
-        values, positions = ordering.sort_with_indices(b, self, axis)
-        at = _median_index(b, self, axis, skips_nan)
-        medians = gathers.take_along(b, values, at, axis), gathers.take_along(b, positions, at, axis)
-        return medians if keepdim else _squeeze_pair(b, medians, axis)
+            return self, builder.constant(0, I64)
+        axis = _reduced_axis(builder, "median", self, dim)
+        values, positions = ordering.sort_with_indices(builder, self, axis)
+        at = _median_index(builder, self, axis, skips_nan)
+        medians = gathers.take_along(builder, values, at, axis), gathers.take_along(builder, positions, at, axis)
+        return medians if keepdim else _squeeze_pair(builder, medians, axis)
 
     return convert
 
@@ -58,51 +58,56 @@ def _median_along_axis(skips_nan: bool) -> Conversion:
 def _median_of_all(skips_nan: bool) -> Conversion:
     """Return the conversion of the median of all elements."""
 
-    def convert(b: Builder, self: Tensor) -> Tensor:
+    def convert(builder: Builder, self: Tensor) -> Tensor:
         """Return the median of all elements. The median of no elements is NaN; an integer type has none."""
-        flat = shapes.reshape(b, self, [product(self.shape)])
+        flat = shapes.reshape(builder, self, [product(self.shape)])
         size = flat.shape[0]
-        values, _ = ordering.sort_with_indices(b, flat, 0)
+        values, _ = ordering.sort_with_indices(builder, flat, 0)
         if not self.dtype.is_float:
-            b.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
+            builder.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
         elif isinstance(size, Expr) or size == 0:
-            values = shapes.pad(b, values, [0], [1], float("nan"))
-        return shapes.reshape(b, gathers.take_along(b, values, _median_index(b, flat, 0, skips_nan), 0), [])
+            values = shapes.pad(builder, values, [0], [1], float("nan"))
+        return shapes.reshape(
+            builder, gathers.take_along(builder, values, _median_index(builder, flat, 0, skips_nan), 0), []
+        )
 
     return convert
 
 
-def _squeeze_pair(b: Builder, results: Pair, axis: int) -> Pair:
+def _squeeze_pair(builder: Builder, results: Pair, axis: int) -> Pair:
     """Remove an axis of size 1 from two results."""
-    return shapes.squeeze(b, results[0], [axis]), shapes.squeeze(b, results[1], [axis])
+    return shapes.squeeze(builder, results[0], [axis]), shapes.squeeze(builder, results[1], [axis])
 
 
-def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
+@converts("aten.mode")
+def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
     """Return the smallest of the most frequent elements, and the index of its last occurrence."""
     if not self.rank:
-        return self, b.constant(0, I64)
-    axis = _reduced_axis(b, "mode", self, dim)
-    values, positions = ordering.sort_with_indices(b, self, axis)
+        return self, builder.constant(0, I64)
+    axis = _reduced_axis(builder, "mode", self, dim)
+    values, positions = ordering.sort_with_indices(builder, self, axis)
     # In sorted order equal elements are adjacent. An element's index minus that of the first equal element counts the
     # equal elements before it. The largest count marks the last element of the longest sequence.
-    previous = shapes.concat(b, [shapes.slice_axis(b, values, axis, 0, 1),
-                               shapes.slice_axis(b, values, axis, 0, self.shape[axis] - 1)], axis)  # fmt: skip
+    previous = shapes.concat(builder, [shapes.slice_axis(builder, values, axis, 0, 1),
+                               shapes.slice_axis(builder, values, axis, 0, self.shape[axis] - 1)], axis)  # fmt: skip
 
     def run_start(value: Element, w: Element) -> Element:
         index = value.position(axis, I64)
         return value.is_equal(w).where(0, index)
 
-    starts = scans.cumulative(b, "max", formula(b, run_start, values, previous), axis)
-    counts = formula(b, lambda s: s.position(axis, I64) - s, starts)
-    last_index = reductions.argument(b, "max", counts, axis, True)
-    modes = gathers.take_along(b, values, last_index, axis), gathers.take_along(b, positions, last_index, axis)
-    return modes if keepdim else _squeeze_pair(b, modes, axis)
+    starts = scans.cumulative(builder, "max", formula(builder, run_start, values, previous), axis)
+    counts = formula(builder, lambda s: s.position(axis, I64) - s, starts)
+    last_index = reductions.argument(builder, "max", counts, axis, True)
+    modes = (
+        gathers.take_along(builder, values, last_index, axis),
+        gathers.take_along(builder, positions, last_index, axis),
+    )
+    return modes if keepdim else _squeeze_pair(builder, modes, axis)
 
 
-ORDER_STATISTICS: dict[str, Conversion] = {
+register({
     "aten.median": _median_of_all(skips_nan=False),
     "aten.nanmedian": _median_of_all(skips_nan=True),
     "aten.median.dim": _median_along_axis(skips_nan=False),
     "aten.nanmedian.dim": _median_along_axis(skips_nan=True),
-    "aten.mode": mode,
-}
+})  # fmt: skip

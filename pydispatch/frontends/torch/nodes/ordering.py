@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, category, promoted
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I8, I32, I64, DType
 from pydispatch.graph.sizes import Size
@@ -16,57 +16,70 @@ from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
 
-def sort(b: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+@converts("aten.sort")
+def sort(builder: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     if not self.rank:
-        return self, b.constant(0, I64)
-    return ordering.sort_with_indices(b, self, shapes.axis_of(b, dim, self.rank), descending=descending)
+        return self, builder.constant(0, I64)
+    return ordering.sort_with_indices(builder, self, shapes.axis_of(builder, dim, self.rank), descending=descending)
 
 
+@converts("aten.sort.stable")
 def sort_stable(
-    b: Builder, self: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+    builder: Builder, self: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> tuple[Tensor, Tensor]:
-    return sort(b, self, dim, descending)
+    return sort(builder, self, dim, descending)
 
 
-def argsort(b: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
-    return sort(b, self, dim, descending)[1]
+@converts("aten.argsort")
+def argsort(builder: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
+    return sort(builder, self, dim, descending)[1]
 
 
-def argsort_stable(b: Builder, self: Tensor, *, stable: bool = True, dim: int = -1, descending: bool = False) -> Tensor:
-    return sort(b, self, dim, descending)[1]
+@converts("aten.argsort.stable")
+def argsort_stable(
+    builder: Builder, self: Tensor, *, stable: bool = True, dim: int = -1, descending: bool = False
+) -> Tensor:
+    return sort(builder, self, dim, descending)[1]
 
 
+@converts("aten.topk")
 def topk(
-    b: Builder, self: Tensor, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
+    builder: Builder, self: Tensor, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Return the `k` largest or smallest elements and their positions, in order also if `sorted` is false."""
     if not self.rank:
-        return self, b.constant(0, I64)
-    return ordering.top_k(b, self, k, shapes.axis_of(b, dim, self.rank), largest=largest)
+        return self, builder.constant(0, I64)
+    return ordering.top_k(builder, self, k, shapes.axis_of(builder, dim, self.rank), largest=largest)
 
 
-def kthvalue(b: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+@converts("aten.kthvalue")
+def kthvalue(builder: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the k-th smallest elements along an axis and their positions; k is counted from 1."""
-    axis = shapes.axis_of(b, dim, self.rank)
-    last = [shapes.slice_axis(b, x, axis, k - 1, k) for x in ordering.sort_with_indices(b, self, axis)]
-    return (last[0], last[1]) if keepdim else (shapes.squeeze(b, last[0], [axis]), shapes.squeeze(b, last[1], [axis]))
+    axis = shapes.axis_of(builder, dim, self.rank)
+    last = [shapes.slice_axis(builder, x, axis, k - 1, k) for x in ordering.sort_with_indices(builder, self, axis)]
+    return (
+        (last[0], last[1])
+        if keepdim
+        else (shapes.squeeze(builder, last[0], [axis]), shapes.squeeze(builder, last[1], [axis]))
+    )
 
 
 def _cumulative(name: str) -> Conversion:
     """Return the conversion of a cumulative sum ("add") or product ("mul")."""
 
-    def convert(b: Builder, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+    def convert(builder: Builder, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
         dtype = dtype or (self.dtype if category(self.dtype) >= 2 else I64)
-        x = ew.convert(b, self, wide(dtype))
-        running = scans.cumulative(b, name, x, shapes.axis_of(b, dim, x.rank)) if x.rank else x
-        return ew.convert(b, running, dtype)
+        x = ew.convert(builder, self, wide(dtype))
+        running = scans.cumulative(builder, name, x, shapes.axis_of(builder, dim, x.rank)) if x.rank else x
+        return ew.convert(builder, running, dtype)
 
     return convert
 
 
-def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
+@converts("aten.logcumsumexp")
+def logcumsumexp(builder: Builder, self: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of exponentials, without overflow of the exponentials."""
-    x = ew.convert(b, self, wide(self.dtype))
+    x = ew.convert(builder, self, wide(self.dtype))
     if not x.rank:
         return self
 
@@ -77,8 +90,8 @@ def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
         is_infinite = low.is_equal(high) & ~low.unary("is_finite")
         return is_infinite.where(high, high + (low - high).unary("exp").unary("log1p")).scalar
 
-    running_ = scans.cumulative(b, combined, x, shapes.axis_of(b, dim, x.rank))
-    return ew.convert(b, running_, self.dtype)
+    running_ = scans.cumulative(builder, combined, x, shapes.axis_of(builder, dim, x.rank))
+    return ew.convert(builder, running_, self.dtype)
 
 
 def _cumulative_extreme(name: str) -> Conversion:
@@ -86,12 +99,12 @@ def _cumulative_extreme(name: str) -> Conversion:
     occurrence.
     """
 
-    def convert(b: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    def convert(builder: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
         if not self.rank:
-            return self, b.constant(0, I64)
-        axis = shapes.axis_of(b, dim, self.rank)
-        x = ew.convert(b, self, I8) if self.dtype.is_bool else self
-        extremes = scans.cumulative(b, name, x, axis)
+            return self, builder.constant(0, I64)
+        axis = shapes.axis_of(builder, dim, self.rank)
+        x = ew.convert(builder, self, I8) if self.dtype.is_bool else self
+        extremes = scans.cumulative(builder, name, x, axis)
 
         def position(value: Element, best: Element) -> Element:
             """Return the position of an element that is the extreme so far, 0 for others."""
@@ -100,32 +113,36 @@ def _cumulative_extreme(name: str) -> Conversion:
                 here = here | value.unary("is_nan")
             return here.where(value.position(axis, I64), 0)
 
-        positions = scans.cumulative(b, "max", formula(b, position, x, extremes), axis)
-        return ew.convert(b, extremes, self.dtype), positions
+        positions = scans.cumulative(builder, "max", formula(builder, position, x, extremes), axis)
+        return ew.convert(builder, extremes, self.dtype), positions
 
     return convert
 
 
+@converts("aten.searchsorted")
 def searchsorted(
-    b: Builder, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
+    builder: Builder, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return, for each element, the number of elements of a sorted row that are less; with `right`, less or equal.
 
     NaN is greater than all.
     """
-    x, rows = promoted(b, as_tensor(b, self), sorted_sequence)
+    x, rows = promoted(builder, as_tensor(builder, self), sorted_sequence)
     if sorter is not None:
-        rows = gathers.take_along(b, rows, sorter, rows.rank - 1)
+        rows = gathers.take_along(builder, rows, sorter, rows.rank - 1)
     if rows.rank > 1:  # a row for each row of x
-        rows = shapes.expand_dims(b, rows, [rows.rank - 1])
+        rows = shapes.expand_dims(builder, rows, [rows.rank - 1])
     order = "gt" if right or side == "right" else "ge"
-    below = ew.unary(b, "not", ew.compare(b, order, rows, shapes.expand_dims(b, x, [x.rank])))
-    return reductions.reduce(b, "add", ew.convert(b, below, I32 if out_int32 else I64), [x.rank])
+    below = ew.unary(builder, "not", ew.compare(builder, order, rows, shapes.expand_dims(builder, x, [x.rank])))
+    return reductions.reduce(builder, "add", ew.convert(builder, below, I32 if out_int32 else I64), [x.rank])
 
 
-def bucketize(b: Builder, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    return searchsorted(b, boundaries, self, out_int32=out_int32, right=right)
+@converts("aten.bucketize")
+def bucketize(
+    builder: Builder, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+) -> Tensor:
+    return searchsorted(builder, boundaries, self, out_int32=out_int32, right=right)
 
 
 # -- distinct elements
@@ -134,22 +151,26 @@ def bucketize(b: Builder, self: Operand, boundaries: Tensor, *, out_int32: bool 
 Distinct = tuple[Tensor, Tensor, Tensor]
 
 
-def _requested(b: Builder, distinct: Distinct, inverse: bool, counts: bool) -> Distinct:
+def _requested(builder: Builder, distinct: Distinct, inverse: bool, counts: bool) -> Distinct:
     """Replace the inverse and the counts by empty vectors if the call does not request them."""
-    none = b.constant([], I64)
+    none = builder.constant([], I64)
     return distinct[0], distinct[1] if inverse else none, distinct[2] if counts else none
 
 
+@converts("aten._unique2")
 def unique(
-    b: Builder, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+    builder: Builder, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Distinct:
     """Return the distinct elements in order, and the requested positions and counts."""
-    values, _, inverse, counts = selection.distinct_slices(b, shapes.reshape(b, self, [-1]), 0, sort=True)
-    return _requested(b, (values, shapes.reshape(b, inverse, self.shape), counts), return_inverse, return_counts)
+    values, _, inverse, counts = selection.distinct_slices(builder, shapes.reshape(builder, self, [-1]), 0, sort=True)
+    return _requested(
+        builder, (values, shapes.reshape(builder, inverse, self.shape), counts), return_inverse, return_counts
+    )
 
 
+@converts("aten.unique_dim")
 def unique_dim(
-    b: Builder,
+    builder: Builder,
     self: Tensor,
     dim: int,
     sorted: bool = True,
@@ -157,37 +178,28 @@ def unique_dim(
     return_counts: bool = False,
 ) -> Distinct:
     """Return the distinct slices along an axis in order, and the requested positions and counts."""
-    values, _, inverse, counts = selection.distinct_slices(b, self, shapes.axis_of(b, dim, self.rank), sort=True)
-    return _requested(b, (values, inverse, counts), return_inverse, return_counts)
+    values, _, inverse, counts = selection.distinct_slices(
+        builder, self, shapes.axis_of(builder, dim, self.rank), sort=True
+    )
+    return _requested(builder, (values, inverse, counts), return_inverse, return_counts)
 
 
+@converts("aten.unique_consecutive")
 def unique_consecutive(
-    b: Builder, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    builder: Builder, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Distinct:
     """Return the elements, or slices along an axis, that differ from the one before, and the requested positions and
     counts.
     """
-    x = shapes.reshape(b, self, [-1]) if dim is None else self
-    values, inverse, counts = selection.distinct_neighbours(b, x, shapes.axis_of(b, dim or 0, x.rank))
-    inverse = shapes.reshape(b, inverse, self.shape) if dim is None else inverse
-    return _requested(b, (values, inverse, counts), return_inverse, return_counts)
+    x = shapes.reshape(builder, self, [-1]) if dim is None else self
+    values, inverse, counts = selection.distinct_neighbours(builder, x, shapes.axis_of(builder, dim or 0, x.rank))
+    inverse = shapes.reshape(builder, inverse, self.shape) if dim is None else inverse
+    return _requested(builder, (values, inverse, counts), return_inverse, return_counts)
 
 
-ORDERING: dict[str, Conversion] = {
-    "aten.sort": sort,
-    "aten.sort.stable": sort_stable,
-    "aten.argsort": argsort,
-    "aten.argsort.stable": argsort_stable,
-    "aten.topk": topk,
-    "aten.kthvalue": kthvalue,
+register({
     "aten.cumsum": _cumulative("add"),
     "aten.cumprod": _cumulative("mul"),
-    "aten.logcumsumexp": logcumsumexp,
     "aten.cummax": _cumulative_extreme("max"),
     "aten.cummin": _cumulative_extreme("min"),
-    "aten.bucketize": bucketize,
-    "aten.searchsorted": searchsorted,
-    "aten._unique2": unique,
-    "aten.unique_dim": unique_dim,
-    "aten.unique_consecutive": unique_consecutive,
-}
+})  # fmt: skip

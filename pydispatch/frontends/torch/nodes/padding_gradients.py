@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size
@@ -16,15 +16,16 @@ from pydispatch.operations.formulas import Element, formula
 Ints = Sequence[int]
 
 
-def replication_pad_backward(b: Builder, grad_output: Tensor, self: Tensor, padding: Ints) -> Tensor:
+@converts(*(f"aten.replication_pad{n}d_backward" for n in (1, 2, 3)))
+def replication_pad_backward(builder: Builder, grad_output: Tensor, self: Tensor, padding: Ints) -> Tensor:
     """Add the gradient of each padding to that of the element it repeats; `padding` begins with the last axis."""
-    gradient = ew.convert(b, grad_output, normalization.wide(self.dtype))
+    gradient = ew.convert(builder, grad_output, normalization.wide(self.dtype))
     for n in range(len(padding) // 2):
-        gradient = _axis_padding_gradient(b, gradient, self.rank - 1 - n, padding[2 * n], padding[2 * n + 1])
-    return ew.convert(b, gradient, self.dtype)
+        gradient = _axis_padding_gradient(builder, gradient, self.rank - 1 - n, padding[2 * n], padding[2 * n + 1])
+    return ew.convert(builder, gradient, self.dtype)
 
 
-def _axis_padding_gradient(b: Builder, grad: Tensor, axis: int, before: int, after: int) -> Tensor:
+def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: int, after: int) -> Tensor:
     """Return the gradient of an axis before its padding.
 
     The gradients of copies in the padding are added to the border elements. Elements that a negative padding crops have
@@ -32,20 +33,15 @@ def _axis_padding_gradient(b: Builder, grad: Tensor, axis: int, before: int, aft
     """
     low, high = max(before, 0), max(after, 0)
     size: Size = grad.shape[axis] - low - high
-    inner = shapes.slice_axis(b, grad, axis, low, low + size)
+    inner = shapes.slice_axis(builder, grad, axis, low, low + size)
     borders = [(0, 0, low), (size - 1, low + size, low + size + high)]  # (border element, its copies from, to)
     for position, start, limit in (border for border, width in zip(borders, (low, high), strict=True) if width):
-        copies = shapes.slice_axis(b, grad, axis, start, limit)
-        total = reductions.reduce(b, "add", copies, [axis], keep=True)
+        copies = shapes.slice_axis(builder, grad, axis, start, limit)
+        total = reductions.reduce(builder, "add", copies, [axis], keep=True)
 
         def add_at_border(g: Element, n: Element, at: Element) -> Element:
             return g + g.position(axis, I64).is_equal(at).where(n, 0.0)
 
-        inner = formula(b, add_at_border, inner, total, reductions.size_as(b, position, I64))
+        inner = formula(builder, add_at_border, inner, total, reductions.size_as(builder, position, I64))
     cropped_low, cropped_high = ([max(0, -n) if d == axis else 0 for d in range(grad.rank)] for n in (before, after))
-    return shapes.pad(b, inner, cropped_low, cropped_high)
-
-
-PADDING_GRADIENTS: dict[str, Conversion] = {
-    f"aten.replication_pad{n}d_backward": replication_pad_backward for n in (1, 2, 3)
-}
+    return shapes.pad(builder, inner, cropped_low, cropped_high)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydispatch.frontends.torch.nodes.casts import to_copy, to_device, to_dtype, to_other, type_as, view_dtype
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, category, promoted, result_type
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.values import Tensor
@@ -15,12 +14,12 @@ from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.normalization import wide
 
 
-def in_floats(b: Builder, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
+def in_floats(builder: Builder, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
     """Evaluate a formula on floats. Integers become f32; 16-bit floats are computed in f32 and rounded back."""
-    operands = promoted(b, *tensors, floats=True)
+    operands = promoted(builder, *tensors, floats=True)
     dtype = operands[0].dtype
     inner = wide(dtype)
-    return formula(b, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *operands)
+    return formula(builder, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *operands)
 
 
 # -- functions of one element
@@ -29,8 +28,8 @@ def in_floats(b: Builder, written: Callable[..., Element], *tensors: Tensor) -> 
 def _float_function(name: str) -> Conversion:
     """Return the conversion of a unary function of floats."""
 
-    def convert(b: Builder, self: Tensor) -> Tensor:
-        return in_floats(b, lambda e: e.unary(name), self)
+    def convert(builder: Builder, self: Tensor) -> Tensor:
+        return in_floats(builder, lambda e: e.unary(name), self)
 
     return convert
 
@@ -41,10 +40,10 @@ def _same_type(name: str, of_integers: bool = True) -> Conversion:
     `of_integers` is False for a function that leaves integers unchanged, such as floor.
     """
 
-    def convert(b: Builder, self: Tensor) -> Tensor:
+    def convert(builder: Builder, self: Tensor) -> Tensor:
         if not of_integers and category(self.dtype) < 2:
             return self
-        return ew.unary(b, name, self)
+        return ew.unary(builder, name, self)
 
     return convert
 
@@ -52,49 +51,58 @@ def _same_type(name: str, of_integers: bool = True) -> Conversion:
 def _predicate(name: str) -> Conversion:
     """Return the conversion of isnan, isinf or isfinite; the result for integers is constant."""
 
-    def convert(b: Builder, self: Tensor) -> Tensor:
+    def convert(builder: Builder, self: Tensor) -> Tensor:
         if category(self.dtype) < 2:
-            return formula(b, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
-        return ew.unary(b, name, self)
+            return formula(builder, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
+        return ew.unary(builder, name, self)
 
     return convert
 
 
-def reciprocal(b: Builder, self: Tensor) -> Tensor:
-    return in_floats(b, lambda e: 1.0 / e, self)
+@converts("aten.reciprocal")
+def reciprocal(builder: Builder, self: Tensor) -> Tensor:
+    return in_floats(builder, lambda e: 1.0 / e, self)
 
 
-def round_(b: Builder, self: Tensor, *, decimals: int = 0) -> Tensor:
+@converts("aten.round")
+def round_(builder: Builder, self: Tensor, *, decimals: int = 0) -> Tensor:
     """Round to `decimals` digits after the point, half to even; integers stay."""
     if category(self.dtype) < 2:
         return self
     scale = 10.0**decimals
-    return in_floats(b, lambda e: (e * scale).unary("round_even") / scale if decimals else e.unary("round_even"), self)
+    return in_floats(
+        builder, lambda e: (e * scale).unary("round_even") / scale if decimals else e.unary("round_even"), self
+    )
 
 
-def sign(b: Builder, self: Tensor) -> Tensor:
-    return self if self.dtype.is_bool else ew.unary(b, "sign", self)
+@converts("aten.sign")
+def sign(builder: Builder, self: Tensor) -> Tensor:
+    return self if self.dtype.is_bool else ew.unary(builder, "sign", self)
 
 
-def square(b: Builder, self: Tensor) -> Tensor:
-    x = ew.convert(b, self, I64) if self.dtype.is_bool else self
-    return ew.binary(b, "mul", x, x)
+@converts("aten.square")
+def square(builder: Builder, self: Tensor) -> Tensor:
+    x = ew.convert(builder, self, I64) if self.dtype.is_bool else self
+    return ew.binary(builder, "mul", x, x)
 
 
-def logical_not(b: Builder, self: Tensor) -> Tensor:
-    return ew.unary(b, "not", truth(b, self))
+@converts("aten.logical_not")
+def logical_not(builder: Builder, self: Tensor) -> Tensor:
+    return ew.unary(builder, "not", truth(builder, self))
 
 
-def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
+@converts("aten.logit")
+def logit(builder: Builder, self: Tensor, eps: float | None = None) -> Tensor:
     def written(e: Element) -> Element:
         e = e if eps is None else e.max(eps).min(1.0 - eps)
         return (e / (1.0 - e)).unary("log")
 
-    return in_floats(b, written, self)
+    return in_floats(builder, written, self)
 
 
+@converts("aten.nan_to_num")
 def nan_to_num(
-    b: Builder, self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    builder: Builder, self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
     """Replace NaN by 0 and infinities by the largest finite numbers, unless other numbers are passed; integers stay."""
     if not self.dtype.is_float:
@@ -107,34 +115,37 @@ def nan_to_num(
         low = (e.unary("is_inf") & (e < 0.0)).where(-largest_finite if neginf is None else neginf, high)
         return e.unary("is_nan").where(nan or 0.0, low)
 
-    return formula(b, written, self)
+    return formula(builder, written, self)
 
 
 # -- functions of two operands
 
 
-def truth(b: Builder, operand: Operand) -> Tensor:
+def truth(builder: Builder, operand: Operand) -> Tensor:
     """Return whether each element is not 0, as bool."""
-    return as_tensor(b, operand, BOOL)
+    return as_tensor(builder, operand, BOOL)
 
 
-def _scaled(b: Builder, tensor: Tensor, alpha: Number) -> Tensor:
+def _scaled(builder: Builder, tensor: Tensor, alpha: Number) -> Tensor:
     """Return alpha * tensor; emit nothing if alpha is 1."""
-    return tensor if alpha == 1 else ew.binary(b, "mul", tensor, as_tensor(b, alpha, tensor.dtype))
+    return tensor if alpha == 1 else ew.binary(builder, "mul", tensor, as_tensor(builder, alpha, tensor.dtype))
 
 
-def add(b: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    x, y = promoted(b, self, other)
-    return ew.binary(b, "add", x, _scaled(b, y, alpha))
+@converts("aten.add")
+def add(builder: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    x, y = promoted(builder, self, other)
+    return ew.binary(builder, "add", x, _scaled(builder, y, alpha))
 
 
-def sub(b: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    x, y = promoted(b, self, other)
-    return ew.binary(b, "sub", x, _scaled(b, y, alpha))
+@converts("aten.sub", "aten.subtract")
+def sub(builder: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    x, y = promoted(builder, self, other)
+    return ew.binary(builder, "sub", x, _scaled(builder, y, alpha))
 
 
-def rsub(b: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    return sub(b, other, self, alpha)
+@converts("aten.rsub")
+def rsub(builder: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    return sub(builder, other, self, alpha)
 
 
 def _promoted_binary(name: str, floats: bool = False) -> Conversion:
@@ -142,8 +153,8 @@ def _promoted_binary(name: str, floats: bool = False) -> Conversion:
     f32.
     """
 
-    def convert(b: Builder, self: Operand, other: Operand) -> Tensor:
-        return ew.binary(b, name, *promoted(b, self, other, floats=floats))
+    def convert(builder: Builder, self: Operand, other: Operand) -> Tensor:
+        return ew.binary(builder, name, *promoted(builder, self, other, floats=floats))
 
     return convert
 
@@ -154,12 +165,12 @@ mul = _promoted_binary("mul")
 def _extreme_ignoring_nan(name: str) -> Conversion:
     """Return the conversion of fmax ("max") or fmin ("min"). If one operand is NaN, the result is the other one."""
 
-    def convert(b: Builder, self: Operand, other: Operand) -> Tensor:
+    def convert(builder: Builder, self: Operand, other: Operand) -> Tensor:
         def written(e: Element, n: Element) -> Element:
             result = e.binary(name, n)
             return e.unary("is_nan").where(n, n.unary("is_nan").where(e, result)) if e.dtype.is_float else result
 
-        return formula(b, written, *promoted(b, self, other))
+        return formula(builder, written, *promoted(builder, self, other))
 
     return convert
 
@@ -167,8 +178,8 @@ def _extreme_ignoring_nan(name: str) -> Conversion:
 def _compare(order: str) -> Conversion:
     """Return the conversion of a comparison, for example "lt"."""
 
-    def convert(b: Builder, self: Operand, other: Operand) -> Tensor:
-        return ew.compare(b, order, *promoted(b, self, other))
+    def convert(builder: Builder, self: Operand, other: Operand) -> Tensor:
+        return ew.compare(builder, order, *promoted(builder, self, other))
 
     return convert
 
@@ -176,30 +187,32 @@ def _compare(order: str) -> Conversion:
 def _logical(name: str) -> Conversion:
     """Return the conversion of a logical function of the truth values of two operands."""
 
-    def convert(b: Builder, self: Operand, other: Operand) -> Tensor:
-        return ew.binary(b, name, truth(b, self), truth(b, other))
+    def convert(builder: Builder, self: Operand, other: Operand) -> Tensor:
+        return ew.binary(builder, name, truth(builder, self), truth(builder, other))
 
     return convert
 
 
-def div(b: Builder, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+@converts("aten.div", "aten.divide", "aten.true_divide")
+def div(builder: Builder, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """Divide, and round down or toward zero; without a rounding mode integers become floats first."""
     if rounding_mode == "floor":
-        return floor_divide(b, self, other)
-    x, y = promoted(b, self, other, floats=rounding_mode is None)
-    quotient = ew.binary(b, "div", x, y)
-    return ew.unary(b, "trunc", quotient) if rounding_mode == "trunc" and x.dtype.is_float else quotient
+        return floor_divide(builder, self, other)
+    x, y = promoted(builder, self, other, floats=rounding_mode is None)
+    quotient = ew.binary(builder, "div", x, y)
+    return ew.unary(builder, "trunc", quotient) if rounding_mode == "trunc" and x.dtype.is_float else quotient
 
 
-def floor_divide(b: Builder, self: Operand, other: Operand) -> Tensor:
+@converts("aten.floor_divide")
+def floor_divide(builder: Builder, self: Operand, other: Operand) -> Tensor:
     """Divide and round down; division of unsigned integers and of sizes rounds down already."""
-    x, y = promoted(b, self, other)
+    x, y = promoted(builder, self, other)
     if x.dtype.is_float:
-        return in_floats(b, _floor_quotient_of_floats, x, y)
+        return in_floats(builder, _floor_quotient_of_floats, x, y)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
-        return ew.binary(b, "div", x, y)
+        return ew.binary(builder, "div", x, y)
 
-    return formula(b, floor_quotient, x, y)
+    return formula(builder, floor_quotient, x, y)
 
 
 def _floor_quotient_of_floats(e: Element, n: Element) -> Element:
@@ -223,33 +236,39 @@ def floor_quotient(e: Element, n: Element) -> Element:
     return needs_decrement.where(e / n - 1, e / n)
 
 
-def remainder(b: Builder, self: Operand, other: Operand) -> Tensor:
+@converts("aten.remainder")
+def remainder(builder: Builder, self: Operand, other: Operand) -> Tensor:
     """Return the remainder of a division, with the sign of the divisor."""
-    x, y = promoted(b, self, other)
+    x, y = promoted(builder, self, other)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
-        return ew.binary(b, "rem", x, y)
+        return ew.binary(builder, "rem", x, y)
 
     def written(e: Element, n: Element) -> Element:
         truncated = e % n
         has_wrong_sign = truncated.is_unequal(0) & ((truncated < 0) ^ (n < 0))
         return has_wrong_sign.where(truncated + n, truncated)
 
-    return formula(b, written, x, y)
+    return formula(builder, written, x, y)
 
 
-def pow_(b: Builder, self: Operand, exponent: Operand) -> Tensor:
+@converts("aten.pow")
+def pow_(builder: Builder, self: Operand, exponent: Operand) -> Tensor:
     """Return a power; some constant exponents become products, roots or quotients."""
     if isinstance(self, Tensor) and self.dtype.is_bool and type(exponent) is int:
-        self = ew.convert(b, self, I64)
+        self = ew.convert(builder, self, I64)
     if isinstance(self, Tensor) and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
-        power = _simple_power(b, self, exponent)
+        power = _simple_power(builder, self, exponent)
         if power is not None:
             return power
-    x, y = promoted(b, self, exponent)
-    return in_floats(b, lambda e, n: e.binary("pow", n), x, y) if x.dtype.is_float else ew.binary(b, "pow", x, y)
+    x, y = promoted(builder, self, exponent)
+    return (
+        in_floats(builder, lambda e, n: e.binary("pow", n), x, y)
+        if x.dtype.is_float
+        else ew.binary(builder, "pow", x, y)
+    )
 
 
-def _simple_power(b: Builder, x: Tensor, exponent: float) -> Tensor | None:
+def _simple_power(builder: Builder, x: Tensor, exponent: float) -> Tensor | None:
     """Return a power that is computed by products, a root or a reciprocal, as PyTorch does; None for other
     exponents.
     """
@@ -262,69 +281,80 @@ def _simple_power(b: Builder, x: Tensor, exponent: float) -> Tensor | None:
     if x.dtype.is_integer:
         stays_integer = isinstance(exponent, int) and exponent > 0
         return (
-            formula(b, written, x)
+            formula(builder, written, x)
             if stays_integer
-            else in_floats(b, written, x)
+            else in_floats(builder, written, x)
             if isinstance(exponent, float)
             else None
         )
-    return in_floats(b, written, x)
+    return in_floats(builder, written, x)
 
 
-def where(b: Builder, condition: Tensor, self: Operand, other: Operand) -> Tensor:
-    x, y = promoted(b, self, other)
-    return ew.select(b, truth(b, condition), x, y)
+@converts("aten.where")
+def where(builder: Builder, condition: Tensor, self: Operand, other: Operand) -> Tensor:
+    x, y = promoted(builder, self, other)
+    return ew.select(builder, truth(builder, condition), x, y)
 
 
-def clamp(b: Builder, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+@converts("aten.clamp", "aten.clip")
+def clamp(builder: Builder, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Return max(min, x), then the minimum with max, in the common type of all three."""
     bounds = [n for n in (min, max) if n is not None]
     dtype = result_type([self, *bounds])
-    clamped = as_tensor(b, self, dtype)
+    clamped = as_tensor(builder, self, dtype)
     for name, bound in (("max", min), ("min", max)):
         if bound is not None:
-            clamped = ew.binary(b, name, clamped, as_tensor(b, bound, dtype))
+            clamped = ew.binary(builder, name, clamped, as_tensor(builder, bound, dtype))
     return clamped
 
 
-def clamp_min(b: Builder, self: Tensor, min: Operand) -> Tensor:
-    return clamp(b, self, min)
+@converts("aten.clamp_min")
+def clamp_min(builder: Builder, self: Tensor, min: Operand) -> Tensor:
+    return clamp(builder, self, min)
 
 
-def clamp_max(b: Builder, self: Tensor, max: Operand) -> Tensor:
-    return clamp(b, self, None, max)
+@converts("aten.clamp_max")
+def clamp_max(builder: Builder, self: Tensor, max: Operand) -> Tensor:
+    return clamp(builder, self, None, max)
 
 
-def hypot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return in_floats(b, lambda e, n: (e * e + n * n).unary("sqrt"), self, other)
+@converts("aten.hypot")
+def hypot(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return in_floats(builder, lambda e, n: (e * e + n * n).unary("sqrt"), self, other)
 
 
-def lerp(b: Builder, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
+@converts("aten.lerp")
+def lerp(builder: Builder, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """Interpolate from the nearer end, so that a weight of 1 gives exactly `end`."""
-    x, y, w = promoted(b, self, end, weight)
-    return in_floats(b, lambda e, n, k: (k.unary("abs") < 0.5).where(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w)
+    x, y, w = promoted(builder, self, end, weight)
+    return in_floats(
+        builder, lambda e, n, k: (k.unary("abs") < 0.5).where(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w
+    )
 
 
-def addcmul(b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    x, y, z = promoted(b, self, tensor1, tensor2)
-    return ew.binary(b, "add", x, ew.binary(b, "mul", _scaled(b, y, value), z))
+@converts("aten.addcmul")
+def addcmul(builder: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    x, y, z = promoted(builder, self, tensor1, tensor2)
+    return ew.binary(builder, "add", x, ew.binary(builder, "mul", _scaled(builder, y, value), z))
 
 
-def addcdiv(b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    x, y, z = promoted(b, self, tensor1, tensor2, floats=True)
-    return ew.binary(b, "add", x, _scaled(b, ew.binary(b, "div", y, z), value))
+@converts("aten.addcdiv")
+def addcdiv(builder: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    x, y, z = promoted(builder, self, tensor1, tensor2, floats=True)
+    return ew.binary(builder, "add", x, _scaled(builder, ew.binary(builder, "div", y, z), value))
 
 
+@converts("aten.isclose")
 def isclose(
-    b: Builder, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    builder: Builder, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
     def written(e: Element, n: Element) -> Element:
         is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
         is_near = e.is_equal(n) | (is_close & e.unary("is_finite") & n.unary("is_finite"))
         return is_near | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else is_near
 
-    x, y = promoted(b, self, other, floats=True)
-    return formula(b, written, x, y)
+    x, y = promoted(builder, self, other, floats=True)
+    return formula(builder, written, x, y)
 
 
 _FLOAT_FUNCTIONS = {
@@ -335,37 +365,19 @@ _FLOAT_FUNCTIONS = {
     "arcsin": "asin", "arctan": "atan", "special_expm1": "expm1", "special_log1p": "log1p",
 }  # fmt: skip
 
-POINTWISE: dict[str, Conversion] = {
+register({
     **{f"aten.{name}": _float_function(function) for name, function in _FLOAT_FUNCTIONS.items()},
     **{f"aten.{name}": _same_type(name, of_integers=False) for name in ("ceil", "floor", "trunc")},
     "aten.abs": _same_type("abs"),
     "aten.neg": _same_type("neg"),
     "aten.bitwise_not": _same_type("not"),
-    "aten.sign": sign,
     "aten.sgn": _same_type("sign"),
-    "aten.round": round_,
-    "aten.reciprocal": reciprocal,
-    "aten.square": square,
-    "aten.logical_not": logical_not,
-    "aten.logit": logit,
-    "aten.nan_to_num": nan_to_num,
     "aten.isnan": _predicate("is_nan"),
     "aten.isinf": _predicate("is_inf"),
     "aten.isfinite": _predicate("is_finite"),
-    "aten.isclose": isclose,
-    "aten.add": add,
-    "aten.sub": sub,
-    "aten.subtract": sub,
-    "aten.rsub": rsub,
     "aten.mul": mul,
     "aten.multiply": mul,
-    "aten.div": div,
-    "aten.divide": div,
-    "aten.true_divide": div,
-    "aten.floor_divide": floor_divide,
-    "aten.remainder": remainder,
     "aten.fmod": _promoted_binary("rem"),
-    "aten.pow": pow_,
     "aten.maximum": _promoted_binary("max"),
     "aten.minimum": _promoted_binary("min"),
     "aten.max.other": _promoted_binary("max"),
@@ -374,10 +386,6 @@ POINTWISE: dict[str, Conversion] = {
     "aten.fmin": _extreme_ignoring_nan("min"),
     "aten.atan2": _promoted_binary("atan2", floats=True),
     "aten.copysign": _promoted_binary("copysign", floats=True),
-    "aten.hypot": hypot,
-    "aten.lerp": lerp,
-    "aten.addcmul": addcmul,
-    "aten.addcdiv": addcdiv,
     **{f"aten.bitwise_{name}": _promoted_binary(name) for name in ("and", "or", "xor")},
     **{f"aten.__{name}__": _promoted_binary(name) for name in ("and", "or", "xor")},
     "aten.bitwise_left_shift": _promoted_binary("shift_left"),
@@ -386,16 +394,4 @@ POINTWISE: dict[str, Conversion] = {
     "aten.__rshift__": _promoted_binary("shift_right"),
     **{f"aten.logical_{name}": _logical(name) for name in ("and", "or", "xor")},
     **{f"aten.{order}": _compare(order) for order in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "aten.where": where,
-    "aten.clamp": clamp,
-    "aten.clip": clamp,
-    "aten.clamp_min": clamp_min,
-    "aten.clamp_max": clamp_max,
-    "aten._to_copy": to_copy,
-    "aten.to.dtype": to_dtype,
-    "aten.to.dtype_layout": to_copy,
-    "aten.to.device": to_device,
-    "aten.to.other": to_other,
-    "aten.type_as": type_as,
-    "aten.view.dtype": view_dtype,
-}
+})  # fmt: skip

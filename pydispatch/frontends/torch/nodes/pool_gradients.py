@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydispatch.frontends.torch.nodes.windows import PoolWindows, elements_in_windows
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64, DType
 from pydispatch.graph.sizes import Size, product
@@ -23,7 +23,7 @@ def _max_pool(spatial: int) -> Conversion:
     """
 
     def convert(
-        b: Builder,
+        builder: Builder,
         grad_output: Tensor,
         self: Tensor,
         kernel_size: Ints,
@@ -33,11 +33,11 @@ def _max_pool(spatial: int) -> Conversion:
         ceil_mode: bool,
         indices: Tensor,
     ) -> Tensor:
-        p = PoolWindows(b, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         inner = normalization.wide(self.dtype)
-        grad, positions = ew.convert(b, p.batched(grad_output), inner), p.batched(indices)
-        gradient = windows.sum_over_windows(b, grad, p.x.shape[2:], p.kernel, p.window, positions)
-        return p.without_batch(ew.convert(b, gradient, self.dtype))
+        grad, positions = ew.convert(builder, p.batched(grad_output), inner), p.batched(indices)
+        gradient = windows.sum_over_windows(builder, grad, p.x.shape[2:], p.kernel, p.window, positions)
+        return p.without_batch(ew.convert(builder, gradient, self.dtype))
 
     return convert
 
@@ -48,7 +48,7 @@ def _avg_pool(spatial: int) -> Conversion:
     """
 
     def convert(
-        b: Builder,
+        builder: Builder,
         grad_output: Tensor,
         self: Tensor,
         kernel_size: Ints,
@@ -58,15 +58,15 @@ def _avg_pool(spatial: int) -> Conversion:
         count_include_pad: bool,
         divisor_override: int | None,
     ) -> Tensor:
-        p = PoolWindows(b, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+        p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
         inner = normalization.wide(self.dtype)
         if divisor_override is not None:
-            divisor = b.constant(divisor_override, inner)
+            divisor = builder.constant(divisor_override, inner)
         else:
-            divisor = elements_in_windows(b, p, count_include_pad, inner)
-        share = ew.binary(b, "div", ew.convert(b, p.batched(grad_output), inner), divisor)
-        gradient = windows.sum_over_windows(b, share, p.x.shape[2:], p.kernel, p.window)
-        return p.without_batch(ew.convert(b, gradient, self.dtype))
+            divisor = elements_in_windows(builder, p, count_include_pad, inner)
+        share = ew.binary(builder, "div", ew.convert(builder, p.batched(grad_output), inner), divisor)
+        gradient = windows.sum_over_windows(builder, share, p.x.shape[2:], p.kernel, p.window)
+        return p.without_batch(ew.convert(builder, gradient, self.dtype))
 
     return convert
 
@@ -77,11 +77,11 @@ def _avg_pool(spatial: int) -> Conversion:
 def _adaptive_avg_pool(spatial: int) -> Conversion:
     """Return the conversion of the gradient of adaptive average pooling."""
 
-    def convert(b: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
-        gradient = ew.convert(b, grad_output, normalization.wide(self.dtype))
+    def convert(builder: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
+        gradient = ew.convert(builder, grad_output, normalization.wide(self.dtype))
         for axis in range(self.rank - spatial, self.rank):
-            gradient = _adaptive_mean_gradient(b, gradient, axis, self.shape[axis])
-        return ew.convert(b, gradient, self.dtype)
+            gradient = _adaptive_mean_gradient(builder, gradient, axis, self.shape[axis])
+        return ew.convert(builder, gradient, self.dtype)
 
     return convert
 
@@ -126,19 +126,19 @@ def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType
 def _adaptive_max_pool(spatial: int) -> Conversion:
     """Return the conversion of the gradient of adaptive max pooling."""
 
-    def convert(b: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
+    def convert(builder: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
         lead = self.shape[: self.rank - spatial]
-        grad, positions = (shapes.reshape(b, x, [product(lead), -1]) for x in (grad_output, indices))
-        start = shapes.full(b, 0, [product(lead), product(self.shape[-spatial:])], normalization.wide(self.dtype))
-        gradient = scatters.put_along(b, start, positions, ew.convert(b, grad, start.dtype), 1, "add")
-        return ew.convert(b, shapes.reshape(b, gradient, self.shape), self.dtype)
+        grad, positions = (shapes.reshape(builder, x, [product(lead), -1]) for x in (grad_output, indices))
+        start = shapes.full(builder, 0, [product(lead), product(self.shape[-spatial:])], normalization.wide(self.dtype))
+        gradient = scatters.put_along(builder, start, positions, ew.convert(builder, grad, start.dtype), 1, "add")
+        return ew.convert(builder, shapes.reshape(builder, gradient, self.shape), self.dtype)
 
     return convert
 
 
-POOL_GRADIENTS: dict[str, Conversion] = {
+register({
     **{f"aten.max_pool{n}d_with_indices_backward": _max_pool(n) for n in (2, 3)},
     **{f"aten.avg_pool{n}d_backward": _avg_pool(n) for n in (2, 3)},
     **{f"aten._adaptive_avg_pool{n}d_backward": _adaptive_avg_pool(n) for n in (2, 3)},
     **{f"aten.adaptive_max_pool{n}d_backward": _adaptive_max_pool(n) for n in (2, 3)},
-}
+})  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydispatch.frontends.torch.nodes.pointwise import add as add_
 from pydispatch.frontends.torch.nodes.pointwise import clamp, div, mul, sub
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BF16, F16, F32, F64, I8, I64, DType
 from pydispatch.graph.values import Tensor
@@ -17,67 +17,67 @@ from pydispatch.operations.formulas import Element, formula, formulas
 from pydispatch.operations.normalization import wide
 
 
-def _scalar(b: Builder, operand: Operand) -> Operand:
+def _scalar(builder: Builder, operand: Operand) -> Operand:
     """Return a tensor of one element as a tensor of rank 0, which does not take part in type promotion with tensors of
     higher rank.
     """
-    return shapes.reshape(b, operand, []) if isinstance(operand, Tensor) else operand
+    return shapes.reshape(builder, operand, []) if isinstance(operand, Tensor) else operand
 
 
-def _reshape_along(b: Builder, vector: Tensor, axis: int, rank: int) -> Tensor:
+def _reshape_along(builder: Builder, vector: Tensor, axis: int, rank: int) -> Tensor:
     """Reshape a vector so that it broadcasts along one axis of a tensor of a given rank."""
-    axis = shapes.axis_of(b, axis, rank)
-    return shapes.reshape(b, vector, [-1, *[1] * (rank - axis - 1)])
+    axis = shapes.axis_of(builder, axis, rank)
+    return shapes.reshape(builder, vector, [-1, *[1] * (rank - axis - 1)])
 
 
-def _clamp_to_integers(b: Builder, x: Tensor, lower: Operand, upper: Operand, dtype: DType) -> Tensor:
+def _clamp_to_integers(builder: Builder, x: Tensor, lower: Operand, upper: Operand, dtype: DType) -> Tensor:
     """Clamp x to bounds and convert it to an integer type."""
-    return ew.convert(b, clamp(b, x, _scalar(b, lower), _scalar(b, upper)), dtype)
+    return ew.convert(builder, clamp(builder, x, _scalar(builder, lower), _scalar(builder, upper)), dtype)
 
 
-def _round_half_to_even(b: Builder, x: Tensor) -> Tensor:
+def _round_half_to_even(builder: Builder, x: Tensor) -> Tensor:
     """Round each element to the nearest integer, halves to the even one."""
-    return ew.unary(b, "round_even", x)
+    return ew.unary(builder, "round_even", x)
 
 
 # -- quantized_decomposed
 
 
 def quantize_per_tensor(
-    b: Builder, input: Tensor, scale: Operand, zero_point: Operand, quant_min: Operand, quant_max: Operand,
+    builder: Builder, input: Tensor, scale: Operand, zero_point: Operand, quant_min: Operand, quant_max: Operand,
     dtype: DType,
 ) -> Tensor:  # fmt: skip
     """Return clamp(round(input / scale) + zero_point); the quotient is a product with 1 / scale, as in PyTorch."""
-    x = ew.convert(b, input, F32) if input.dtype in (F16, BF16) else input
-    inverse = 1.0 / scale if isinstance(scale, float) else div(b, 1.0, _scalar(b, scale))
-    scaled = _round_half_to_even(b, ew.binary(b, "mul", x, as_tensor(b, inverse, x.dtype)))
-    moved = ew.binary(b, "add", scaled, as_tensor(b, _scalar(b, zero_point), x.dtype))
-    return _clamp_to_integers(b, moved, quant_min, quant_max, dtype)
+    x = ew.convert(builder, input, F32) if input.dtype in (F16, BF16) else input
+    inverse = 1.0 / scale if isinstance(scale, float) else div(builder, 1.0, _scalar(builder, scale))
+    scaled = _round_half_to_even(builder, ew.binary(builder, "mul", x, as_tensor(builder, inverse, x.dtype)))
+    moved = ew.binary(builder, "add", scaled, as_tensor(builder, _scalar(builder, zero_point), x.dtype))
+    return _clamp_to_integers(builder, moved, quant_min, quant_max, dtype)
 
 
 def dequantize_per_tensor(
-    b: Builder, input: Tensor, scale: Operand, zero_point: Operand, quant_min: Operand, quant_max: Operand,
+    builder: Builder, input: Tensor, scale: Operand, zero_point: Operand, quant_min: Operand, quant_max: Operand,
     dtype: DType, *, out_dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
     """Return (input - zero_point) * scale in `out_dtype`, f32 by default."""
-    x = ew.convert(b, input, out_dtype or F32)
-    moved = ew.binary(b, "sub", x, as_tensor(b, _scalar(b, zero_point), x.dtype))
-    return ew.binary(b, "mul", moved, as_tensor(b, _scalar(b, scale), x.dtype))
+    x = ew.convert(builder, input, out_dtype or F32)
+    moved = ew.binary(builder, "sub", x, as_tensor(builder, _scalar(builder, zero_point), x.dtype))
+    return ew.binary(builder, "mul", moved, as_tensor(builder, _scalar(builder, scale), x.dtype))
 
 
 def quantize_per_channel(
-    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int,
+    builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int,
     dtype: DType,
 ) -> Tensor:  # fmt: skip
     """Return clamp(round(input / scale) + zero_point), with a scale and zero point per element of `axis`."""
-    x = ew.convert(b, input, F32) if input.dtype in (F16, BF16) else input
-    scale, zero = (_reshape_along(b, v, axis, x.rank) for v in (scales, zero_points))
-    scaled = _round_half_to_even(b, mul(b, x, div(b, 1.0, scale)))
-    return _clamp_to_integers(b, add_(b, scaled, zero), quant_min, quant_max, dtype)
+    x = ew.convert(builder, input, F32) if input.dtype in (F16, BF16) else input
+    scale, zero = (_reshape_along(builder, v, axis, x.rank) for v in (scales, zero_points))
+    scaled = _round_half_to_even(builder, mul(builder, x, div(builder, 1.0, scale)))
+    return _clamp_to_integers(builder, add_(builder, scaled, zero), quant_min, quant_max, dtype)
 
 
 def dequantize_per_channel(
-    b: Builder,
+    builder: Builder,
     input: Tensor,
     scales: Tensor,
     zero_points: Tensor | None,
@@ -91,79 +91,79 @@ def dequantize_per_channel(
     """Return (input - zero_point) * scale, with both per element of `axis`; known zeros are not subtracted."""
     x = input
     if zero_points is not None and (zero_points.known is None or zero_points.known.any()):
-        zero = _reshape_along(b, zero_points, axis, input.rank)
+        zero = _reshape_along(builder, zero_points, axis, input.rank)
         if input.dtype.bits <= 16:  # then f32 has the exact difference, as the products of integers expect it
-            x, zero = ew.convert(b, x, F32), ew.convert(b, zero, F32)
-        x = sub(b, x, zero)
-    return ew.convert(b, mul(b, x, _reshape_along(b, scales, axis, x.rank)), out_dtype or F32)
+            x, zero = ew.convert(builder, x, F32), ew.convert(builder, zero, F32)
+        x = sub(builder, x, zero)
+    return ew.convert(builder, mul(builder, x, _reshape_along(builder, scales, axis, x.rank)), out_dtype or F32)
 
 
 def quantize_per_token(
-    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType
+    builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType
 ) -> Tensor:
     """Return clamp(round(input / scale + zero_point)): unlike that of a tensor, the sum is rounded."""
-    moved = add_(b, mul(b, input, div(b, 1.0, scales)), zero_points)
-    return _clamp_to_integers(b, _round_half_to_even(b, moved), quant_min, quant_max, dtype)
+    moved = add_(builder, mul(builder, input, div(builder, 1.0, scales)), zero_points)
+    return _clamp_to_integers(builder, _round_half_to_even(builder, moved), quant_min, quant_max, dtype)
 
 
 def dequantize_per_token(
-    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType,
+    builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType,
     output_dtype: DType,
 ) -> Tensor:  # fmt: skip
-    return ew.convert(b, mul(b, sub(b, input, zero_points), scales), output_dtype)
+    return ew.convert(builder, mul(builder, sub(builder, input, zero_points), scales), output_dtype)
 
 
-def _rows_by_group(b: Builder, x: Tensor, scales: Tensor, group_size: int) -> Tensor:
+def _rows_by_group(builder: Builder, x: Tensor, scales: Tensor, group_size: int) -> Tensor:
     """Reshape a matrix to rows of `group_size` elements, each of which has one scale."""
     size = x.shape[-1]
     if isinstance(size, int) and group_size > size and scales.shape[-1] == 1:
         group_size = size
-    return shapes.reshape(b, x, [-1, group_size])
+    return shapes.reshape(builder, x, [-1, group_size])
 
 
 def quantize_per_channel_group(
-    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType,
+    builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType,
     group_size: int = 128,
 ) -> Tensor:  # fmt: skip
     """Quantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point."""
-    rows = _rows_by_group(b, input, scales, group_size)
-    scale, zero = (shapes.reshape(b, v, [-1, 1]) for v in (scales, zero_points))
-    quantized = quantize_per_token(b, rows, scale, zero, quant_min, quant_max, dtype)
-    return shapes.reshape(b, quantized, input.shape)
+    rows = _rows_by_group(builder, input, scales, group_size)
+    scale, zero = (shapes.reshape(builder, v, [-1, 1]) for v in (scales, zero_points))
+    quantized = quantize_per_token(builder, rows, scale, zero, quant_min, quant_max, dtype)
+    return shapes.reshape(builder, quantized, input.shape)
 
 
 def dequantize_per_channel_group(
-    b: Builder, w_int8: Tensor, scales: Tensor, zero_points: Tensor | None, quant_min: int, quant_max: int,
+    builder: Builder, w_int8: Tensor, scales: Tensor, zero_points: Tensor | None, quant_min: int, quant_max: int,
     dtype: DType, group_size: int = 128, output_dtype: DType = F32,
 ) -> Tensor:  # fmt: skip
     """Dequantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point."""
-    rows = _rows_by_group(b, w_int8, scales, group_size)
-    rows = rows if zero_points is None else sub(b, rows, shapes.reshape(b, zero_points, [-1, 1]))
-    values = mul(b, rows, shapes.reshape(b, scales, [-1, 1]))
-    return ew.convert(b, shapes.reshape(b, values, w_int8.shape), output_dtype)
+    rows = _rows_by_group(builder, w_int8, scales, group_size)
+    rows = rows if zero_points is None else sub(builder, rows, shapes.reshape(builder, zero_points, [-1, 1]))
+    values = mul(builder, rows, shapes.reshape(builder, scales, [-1, 1]))
+    return ew.convert(builder, shapes.reshape(builder, values, w_int8.shape), output_dtype)
 
 
-def _extremes_around_zero(b: Builder, x: Tensor, axes: Sequence[int], keep: bool) -> list[Tensor]:
+def _extremes_around_zero(builder: Builder, x: Tensor, axes: Sequence[int], keep: bool) -> list[Tensor]:
     """Return the minimum and maximum along axes, extended so that the range contains 0."""
-    extremes = [reductions.reduce(b, name, x, axes, keep) for name in ("min", "max")]
-    return formulas(b, lambda low, high: (low.min(0.0), high.max(0.0)), *extremes)
+    extremes = [reductions.reduce(builder, name, x, axes, keep) for name in ("min", "max")]
+    return formulas(builder, lambda low, high: (low.min(0.0), high.max(0.0)), *extremes)
 
 
 def choose_qparams(
-    b: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
+    builder: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
     """Return the scale and zero point that map the elements, and 0, to the whole range of the integers."""
-    extremes = _extremes_around_zero(b, input, range(input.rank), keep=False)
-    scale = formula(b, lambda low, high: ((high - low) / float(quant_max - quant_min)).max(eps), *extremes)
+    extremes = _extremes_around_zero(builder, input, range(input.rank), keep=False)
+    scale = formula(builder, lambda low, high: ((high - low) / float(quant_max - quant_min)).max(eps), *extremes)
 
     def zero(low: Element, scale: Element) -> Element:
         return (quant_min - (low / scale).unary("round_even")).max(quant_min).min(quant_max)
 
-    return _as_vectors(b, scale, formula(b, zero, extremes[0], scale))
+    return _as_vectors(builder, scale, formula(builder, zero, extremes[0], scale))
 
 
 def choose_qparams_symmetric(
-    b: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
+    builder: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
     """Return the scale that maps the largest magnitude to the end of the range, and the zero point in its middle."""
     half = (quant_max - quant_min) / 2
@@ -171,64 +171,65 @@ def choose_qparams_symmetric(
     def written(low: Element, high: Element) -> Element:
         return ((-low).max(high) / half).max(eps)
 
-    scale = formula(b, written, *_extremes_around_zero(b, input, range(input.rank), keep=False))
+    scale = formula(builder, written, *_extremes_around_zero(builder, input, range(input.rank), keep=False))
     zero = 0 if dtype.name == "i8" else (quant_min + quant_max + 1) // 2
-    return _as_vectors(b, scale, b.constant(zero, I64))
+    return _as_vectors(builder, scale, builder.constant(zero, I64))
 
 
-def _as_vectors(b: Builder, scale: Tensor, zero: Tensor) -> tuple[Tensor, Tensor]:
+def _as_vectors(builder: Builder, scale: Tensor, zero: Tensor) -> tuple[Tensor, Tensor]:
     """Return a scale as f64 and a zero point as i64, as vectors of one element."""
     typed = ((scale, F64), (zero, I64))
-    vectors = [ew.convert(b, shapes.reshape(b, v, [1]), dtype) for v, dtype in typed]
+    vectors = [ew.convert(builder, shapes.reshape(builder, v, [1]), dtype) for v, dtype in typed]
     return vectors[0], vectors[1]
 
 
-def choose_qparams_per_token(b: Builder, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
+def choose_qparams_per_token(builder: Builder, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
     """Return for each row the scale that maps its largest magnitude to 127, as f64, and the zero point 0."""
     if dtype != I8:
-        raise b.fail(f"scales of tokens as {dtype}; PyTorch has them for int8 alone")
-    largest = reductions.reduce(b, "max", ew.unary(b, "abs", input), [-1], True)
+        raise builder.fail(f"scales of tokens as {dtype}; PyTorch has them for int8 alone")
+    largest = reductions.reduce(builder, "max", ew.unary(builder, "abs", input), [-1], True)
     if largest.dtype == F16:
-        largest = ew.convert(b, largest, F32)
-    scales = formula(b, lambda v: (v.max(1e-5) / 127.0).to(F64), largest)
-    return scales, shapes.full(b, 0, scales.shape, I64)
+        largest = ew.convert(builder, largest, F32)
+    scales = formula(builder, lambda v: (v.max(1e-5) / 127.0).to(F64), largest)
+    return scales, shapes.full(builder, 0, scales.shape, I64)
 
 
 _XNNPACK_EPS = 1.1920928955078125e-07  # 2^-23; the smallest scale that XNNPACK's kernels accept
 
 
-def choose_qparams_per_token_asymmetric(b: Builder, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
+@converts("quantized_decomposed._choose_qparams_per_token_asymmetric_impl")
+def choose_qparams_per_token_asymmetric(builder: Builder, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
     """Return for each row the scale, as f64, and the zero point that map its elements, and 0, to i8."""
-    extremes = _extremes_around_zero(b, input, [-1], keep=True)
-    scale = formula(b, lambda low, high: ((high - low) / 255.0).max(_XNNPACK_EPS), *extremes)
+    extremes = _extremes_around_zero(builder, input, [-1], keep=True)
+    scale = formula(builder, lambda low, high: ((high - low) / 255.0).max(_XNNPACK_EPS), *extremes)
 
     def zero(low: Element, high: Element, scale: Element) -> Element:
         low, high = low / scale, high / scale
         zero_ = ((low - 128.0) + (high + 127.0) > 0.0).where(-128.0 - low, 127.0 - high)
         return zero_.max(-128.0).min(127.0).unary("round_even").to(I64)
 
-    return ew.convert(b, scale, F64), formula(b, zero, *extremes, scale)
+    return ew.convert(builder, scale, F64), formula(builder, zero, *extremes, scale)
 
 
 def fake_quant_per_channel(
-    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int
+    builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
     """Quantize and dequantize, with a scale and zero point per element of `axis`; the result is f32."""
-    scale, zero = (_reshape_along(b, v, axis, input.rank) for v in (scales, zero_points))
-    moved = add_(b, _round_half_to_even(b, mul(b, input, div(b, 1.0, scale))), zero)
-    result = mul(b, sub(b, clamp(b, moved, quant_min, quant_max), zero), scale)
-    return ew.convert(b, result, F32)
+    scale, zero = (_reshape_along(builder, v, axis, input.rank) for v in (scales, zero_points))
+    moved = add_(builder, _round_half_to_even(builder, mul(builder, input, div(builder, 1.0, scale))), zero)
+    result = mul(builder, sub(builder, clamp(builder, moved, quant_min, quant_max), zero), scale)
+    return ew.convert(builder, result, F32)
 
 
-def convert_element_type(b: Builder, input: Tensor, dtype: DType) -> Tensor:
-    return ew.convert(b, input, dtype)
+def convert_element_type(builder: Builder, input: Tensor, dtype: DType) -> Tensor:
+    return ew.convert(builder, input, dtype)
 
 
 # -- fake_quantize
 
 
 def _fake_quantize(
-    b: Builder, x: Tensor, scale: Operand, zero_point: Operand, least: Number, most: Number
+    builder: Builder, x: Tensor, scale: Operand, zero_point: Operand, least: Number, most: Number
 ) -> tuple[Tensor, Tensor]:
     """Return x quantized to integers in [least, most] and dequantized again, and a mask of the elements that were not
     clamped.
@@ -240,54 +241,60 @@ def _fake_quantize(
         dequantized = (quantized.max(float(least)).min(float(most)) - zero) * s  # type: ignore[arg-type]
         return [dequantized.to(x.dtype), (quantized >= float(least)) & (quantized <= float(most))]  # type: ignore[arg-type]
 
-    results = formulas(b, written, x, as_tensor(b, scale, inner), as_tensor(b, zero_point, inner))
+    results = formulas(builder, written, x, as_tensor(builder, scale, inner), as_tensor(builder, zero_point, inner))
     return results[0], results[1]
 
 
+@converts("aten.fake_quantize_per_tensor_affine_cachemask")
 def fake_quantize_mask(
-    b: Builder, self: Tensor, scale: Operand, zero_point: Operand, quant_min: int, quant_max: int
+    builder: Builder, self: Tensor, scale: Operand, zero_point: Operand, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
-    return _fake_quantize(b, self, _scalar(b, scale), _scalar(b, zero_point), quant_min, quant_max)
+    return _fake_quantize(builder, self, _scalar(builder, scale), _scalar(builder, zero_point), quant_min, quant_max)
 
 
+@converts("aten.fake_quantize_per_tensor_affine")
 def fake_quantize(
-    b: Builder, self: Tensor, scale: Operand, zero_point: Operand, quant_min: int, quant_max: int
+    builder: Builder, self: Tensor, scale: Operand, zero_point: Operand, quant_min: int, quant_max: int
 ) -> Tensor:
-    return fake_quantize_mask(b, self, scale, zero_point, quant_min, quant_max)[0]
+    return fake_quantize_mask(builder, self, scale, zero_point, quant_min, quant_max)[0]
 
 
+@converts("aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
 def fake_quantize_if_enabled(
-    b: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor, quant_min: int,
+    builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor, quant_min: int,
     quant_max: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Lower the fake quantization that a flag tensor enables at run time; if it is off, x is unchanged and the mask is
     true.
     """
-    result, mask = fake_quantize_mask(b, self, scale, zero_point, quant_min, quant_max)
-    enabled = formula(b, lambda v: v.is_unequal(0), shapes.reshape(b, fake_quant_enabled, []))
-    return ew.select(b, enabled, result, self), formula(b, lambda m, e: m | ~e, mask, enabled)
+    result, mask = fake_quantize_mask(builder, self, scale, zero_point, quant_min, quant_max)
+    enabled = formula(builder, lambda v: v.is_unequal(0), shapes.reshape(builder, fake_quant_enabled, []))
+    return ew.select(builder, enabled, result, self), formula(builder, lambda m, e: m | ~e, mask, enabled)
 
 
+@converts("aten.fake_quantize_per_channel_affine_cachemask")
 def fake_quantize_channels_mask(
-    b: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
+    builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
-    scales, zeros = (_reshape_along(b, v, axis, self.rank) for v in (scale, zero_point))
-    return _fake_quantize(b, self, scales, zeros, quant_min, quant_max)
+    scales, zeros = (_reshape_along(builder, v, axis, self.rank) for v in (scale, zero_point))
+    return _fake_quantize(builder, self, scales, zeros, quant_min, quant_max)
 
 
+@converts("aten.fake_quantize_per_channel_affine")
 def fake_quantize_channels(
-    b: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
+    builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
-    return fake_quantize_channels_mask(b, self, scale, zero_point, axis, quant_min, quant_max)[0]
+    return fake_quantize_channels_mask(builder, self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 
-def _round_zero_points(b: Builder, zero_point: Tensor, least: int, most: int) -> Tensor:
+def _round_zero_points(builder: Builder, zero_point: Tensor, least: int, most: int) -> Tensor:
     """Round learned zero points, which are floats, and clamp them to the range of the quantized integers."""
-    return formula(b, lambda v: v.unary("round_even").max(least).min(most), zero_point)
+    return formula(builder, lambda v: v.unary("round_even").max(least).min(most), zero_point)
 
 
+@converts("aten._fake_quantize_learnable_per_tensor_affine")
 def fake_quantize_learned(
-    b: Builder,
+    builder: Builder,
     self: Tensor,
     scale: Tensor,
     zero_point: Tensor,
@@ -296,30 +303,25 @@ def fake_quantize_learned(
     grad_factor: float = 1.0,
 ) -> Tensor:
     """Fake-quantize with a zero point that is rounded and clamped first; `grad_factor` affects gradients only."""
-    return fake_quantize(b, self, scale, _round_zero_points(b, zero_point, quant_min, quant_max), quant_min, quant_max)
+    return fake_quantize(
+        builder, self, scale, _round_zero_points(builder, zero_point, quant_min, quant_max), quant_min, quant_max
+    )
 
 
+@converts("aten._fake_quantize_learnable_per_channel_affine")
 def fake_quantize_channels_learned(
-    b: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int,
+    builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int,
     grad_factor: float = 1.0,
 ) -> Tensor:  # fmt: skip
     """Fake-quantize channels with zero points that are rounded and clamped; `grad_factor` affects gradients only."""
-    zeros = _round_zero_points(b, zero_point, quant_min, quant_max)
-    return fake_quantize_channels(b, self, scale, zeros, axis, quant_min, quant_max)
+    zeros = _round_zero_points(builder, zero_point, quant_min, quant_max)
+    return fake_quantize_channels(builder, self, scale, zeros, axis, quant_min, quant_max)
 
 
-QUANTIZATION: dict[str, Conversion] = {
+register({
     **{f"quantized_decomposed.{f.__name__}": f for f in (
         quantize_per_tensor, dequantize_per_tensor, quantize_per_channel, dequantize_per_channel, quantize_per_token,
         dequantize_per_token, quantize_per_channel_group, dequantize_per_channel_group, choose_qparams,
         choose_qparams_symmetric, choose_qparams_per_token, choose_qparams_per_token_asymmetric,
         fake_quant_per_channel, convert_element_type)},
-    "quantized_decomposed._choose_qparams_per_token_asymmetric_impl": choose_qparams_per_token_asymmetric,
-    "aten.fake_quantize_per_tensor_affine": fake_quantize,
-    "aten.fake_quantize_per_tensor_affine_cachemask": fake_quantize_mask,
-    "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams": fake_quantize_if_enabled,
-    "aten.fake_quantize_per_channel_affine": fake_quantize_channels,
-    "aten.fake_quantize_per_channel_affine_cachemask": fake_quantize_channels_mask,
-    "aten._fake_quantize_learnable_per_tensor_affine": fake_quantize_learned,
-    "aten._fake_quantize_learnable_per_channel_affine": fake_quantize_channels_learned,
-}  # fmt: skip
+})  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pydispatch.frontends.torch.nodes.products import linear
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
@@ -34,36 +34,36 @@ class _Weights:
 
 
 Cell = Callable[[Builder, Tensor, list[Tensor], _Weights], "list[Tensor]"]
-"""Function that emits one step: cell(b, products of inputs by their weights, state, weights) -> new state.
+"""Function that emits one step: cell(builder, products of inputs by their weights, state, weights) -> new state.
 The first tensor of a state is the output."""
 
 
-def _hidden_product(b: Builder, state: list[Tensor], weights: _Weights) -> Tensor:
+def _hidden_product(builder: Builder, state: list[Tensor], weights: _Weights) -> Tensor:
     """Return the product of the last output by the hidden weights, plus the bias."""
-    return linear(b, state[0], weights.hidden, weights.hidden_bias)
+    return linear(builder, state[0], weights.hidden, weights.hidden_bias)
 
 
-def _split_gates(b: Builder, x: Tensor, count: int) -> list[Tensor]:
+def _split_gates(builder: Builder, x: Tensor, count: int) -> list[Tensor]:
     """Split the columns of x into `count` gates of equal size."""
     size = x.shape[1] // count
-    return shapes.split(b, x, 1, [size] * count)
+    return shapes.split(builder, x, 1, [size] * count)
 
 
-def _lstm_cell(b: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
+def _lstm_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
     """Emit a step of an LSTM. The gates are in the order input, forget, cell, output."""
 
     def written(i: Element, f: Element, g: Element, o: Element, c: Element) -> list[Element]:
         cell = f.unary("logistic") * c + i.unary("logistic") * g.unary("tanh")
         return [o.unary("logistic") * cell.unary("tanh"), cell]
 
-    gates = _split_gates(b, ew.binary(b, "add", x, _hidden_product(b, state, weights)), 4)
-    output, cell = formulas(b, written, *gates, state[1])
+    gates = _split_gates(builder, ew.binary(builder, "add", x, _hidden_product(builder, state, weights)), 4)
+    output, cell = formulas(builder, written, *gates, state[1])
     if weights.projection is not None:
-        output = linear(b, output, weights.projection)
+        output = linear(builder, output, weights.projection)
     return [output, cell]
 
 
-def _gru_cell(b: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
+def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
     """Emit a step of a GRU. The gates are in the order reset, update, new."""
 
     def written(r: Element, z: Element, n: Element, hr: Element, hz: Element, hn: Element, h: Element) -> list[Element]:
@@ -72,10 +72,10 @@ def _gru_cell(b: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> 
         return [new + update * (h - new)]
 
     return formulas(
-        b,
+        builder,
         written,
-        *_split_gates(b, x, 3),
-        *_split_gates(b, _hidden_product(b, state, weights), 3),
+        *_split_gates(builder, x, 3),
+        *_split_gates(builder, _hidden_product(builder, state, weights), 3),
         state[0],
     )
 
@@ -83,43 +83,48 @@ def _gru_cell(b: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> 
 def _simple_cell(function: Callable[[Element], Element]) -> Cell:
     """Return the cell of an RNN with the given activation function."""
 
-    def cell(b: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
-        return formulas(b, lambda a, b: [function(a + b)], x, _hidden_product(b, state, weights))
+    def cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
+        return formulas(
+            builder,
+            lambda of_input, of_state: [function(of_input + of_state)],
+            x,
+            _hidden_product(builder, state, weights),
+        )
 
     return cell
 
 
 def _direction(
-    b: Builder, cell: Cell, x: Tensor, state: list[Tensor], weights: _Weights, backwards: bool
+    builder: Builder, cell: Cell, x: Tensor, state: list[Tensor], weights: _Weights, backwards: bool
 ) -> tuple[Tensor, list[Tensor]]:
     """Run one layer in one direction over x [steps, batch, features]. Return its outputs and its final state."""
     steps = x.shape[0]
-    projected = linear(b, x, weights.inputs, weights.input_bias)
+    projected = linear(builder, x, weights.inputs, weights.input_bias)
     if isinstance(steps, int) and steps <= _MAX_UNROLLED_STEPS:
         outputs = []
         for n in range(steps)[::-1] if backwards else range(steps):
             state = cell(
-                b,
-                shapes.squeeze(b, shapes.slice_axis(b, projected, 0, n, n + 1), [0]),
+                builder,
+                shapes.squeeze(builder, shapes.slice_axis(builder, projected, 0, n, n + 1), [0]),
                 state,
                 weights,
             )
             outputs.append(state[0])
-        return shapes.stack(b, outputs[::-1] if backwards else outputs, 0), state
+        return shapes.stack(builder, outputs[::-1] if backwards else outputs, 0), state
 
     def step(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        row = shapes.squeeze(b, shapes.slice_axis(b, projected, 0, index, index + 1), [0])
-        new_state = cell(b, row, carried, weights)
+        row = shapes.squeeze(builder, shapes.slice_axis(builder, projected, 0, index, index + 1), [0])
+        new_state = cell(builder, row, carried, weights)
         return new_state, new_state[:1]
 
     rows = [(state[0].dtype, state[0].shape)]
-    final_state, (stacked,) = control.scan(b, steps, state, step, rows=rows, backwards=backwards)
+    final_state, (stacked,) = control.scan(builder, steps, state, step, rows=rows, backwards=backwards)
     return stacked, final_state
 
 
 def _network(
-    b: Builder, cell: Cell, x: Tensor, states: Sequence[Tensor], params: Tensors, has_biases: bool, num_layers: int,
-    bidirectional: bool, batch_first: bool,
+    builder: Builder, cell: Cell, x: Tensor, states: Sequence[Tensor], params: Tensors, has_biases: bool,
+    num_layers: int, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Run all layers of a network. Return the outputs of the last layer, then the final states of all layers and
     directions.
@@ -131,12 +136,12 @@ def _network(
     weights_per_direction, remainder = divmod(len(params), num_layers * directions)
     weight_count = 4 if has_biases else 2
     if remainder or weights_per_direction not in (weight_count, weight_count + 1):
-        raise b.fail(f"{num_layers} layer(s) in {directions} direction(s) with {len(params)} weights")
+        raise builder.fail(f"{num_layers} layer(s) in {directions} direction(s) with {len(params)} weights")
     is_batched = x.rank == 3
     if not is_batched:
-        x, states = shapes.expand_dims(b, x, [1]), [shapes.expand_dims(b, s, [1]) for s in states]
+        x, states = shapes.expand_dims(builder, x, [1]), [shapes.expand_dims(builder, s, [1]) for s in states]
     elif batch_first:
-        x = shapes.transpose(b, x, [1, 0, 2])
+        x = shapes.transpose(builder, x, [1, 0, 2])
     final_states: list[list[Tensor]] = []
     for layer in range(num_layers):
         outputs = []
@@ -146,40 +151,41 @@ def _network(
             biases: Sequence[Tensor | None] = weights[2:4] if has_biases else (None, None)
             projection = weights[weight_count] if weights_per_direction > weight_count else None
             w = _Weights(weights[0], weights[1], biases[0], biases[1], projection)
-            state = [shapes.squeeze(b, shapes.slice_axis(b, s, 0, index, index + 1), [0]) for s in states]
-            output, state = _direction(b, cell, x, state, w, backwards=bool(direction))
+            state = [shapes.squeeze(builder, shapes.slice_axis(builder, s, 0, index, index + 1), [0]) for s in states]
+            output, state = _direction(builder, cell, x, state, w, backwards=bool(direction))
             outputs.append(output)
             final_states.append(state)
-        x = shapes.concat(b, outputs, 2) if bidirectional else outputs[0]
-    final = [shapes.stack(b, list(column), 0) for column in zip(*final_states, strict=True)]
+        x = shapes.concat(builder, outputs, 2) if bidirectional else outputs[0]
+    final = [shapes.stack(builder, list(column), 0) for column in zip(*final_states, strict=True)]
     if not is_batched:
-        return shapes.squeeze(b, x, [1]), *(shapes.squeeze(b, s, [1]) for s in final)
-    return shapes.transpose(b, x, [1, 0, 2]) if batch_first else x, *final
+        return shapes.squeeze(builder, x, [1]), *(shapes.squeeze(builder, s, [1]) for s in final)
+    return shapes.transpose(builder, x, [1, 0, 2]) if batch_first else x, *final
 
 
-def _check_no_dropout(b: Builder, dropout: float, train: bool) -> None:
+def _check_no_dropout(builder: Builder, dropout: float, train: bool) -> None:
     """Raise CompileError if dropout is active, as it is in training."""
     if train and dropout > 0:
-        raise b.fail("dropout of recurrent layers is unsupported", "export the model after `model.eval()`")
+        raise builder.fail("dropout of recurrent layers is unsupported", "export the model after `model.eval()`")
 
 
+@converts("aten.lstm.input")
 def lstm(
-    b: Builder, input: Tensor, hx: Tensors, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
+    builder: Builder, input: Tensor, hx: Tensors, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
     train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    _check_no_dropout(b, dropout, train)
-    return _network(b, _lstm_cell, input, hx, params, has_biases, num_layers, bidirectional, batch_first)
+    _check_no_dropout(builder, dropout, train)
+    return _network(builder, _lstm_cell, input, hx, params, has_biases, num_layers, bidirectional, batch_first)
 
 
 def _single_state_network(cell: Cell) -> Conversion:
     """Return the conversion of a network whose cell has one state tensor."""
 
     def convert(
-        b: Builder, input: Tensor, hx: Tensor, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
+        builder: Builder, input: Tensor, hx: Tensor, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
         train: bool, bidirectional: bool, batch_first: bool,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        _check_no_dropout(b, dropout, train)
-        return _network(b, cell, input, [hx], params, has_biases, num_layers, bidirectional, batch_first)
+        _check_no_dropout(builder, dropout, train)
+        return _network(builder, cell, input, [hx], params, has_biases, num_layers, bidirectional, batch_first)
 
     return convert
 
@@ -188,7 +194,7 @@ def _single_state_cell(cell: Cell) -> Conversion:
     """Return the conversion of an operator that computes one step of a cell with one state tensor."""
 
     def convert(
-        b: Builder,
+        builder: Builder,
         input: Tensor,
         hx: Tensor,
         w_ih: Tensor,
@@ -197,13 +203,14 @@ def _single_state_cell(cell: Cell) -> Conversion:
         b_hh: Tensor | None = None,
     ) -> Tensor:
         w = _Weights(w_ih, w_hh, b_ih, b_hh, None)
-        return cell(b, linear(b, input, w_ih, b_ih), [hx], w)[0]
+        return cell(builder, linear(builder, input, w_ih, b_ih), [hx], w)[0]
 
     return convert
 
 
+@converts("aten.lstm_cell")
 def lstm_cell(
-    b: Builder,
+    builder: Builder,
     input: Tensor,
     hx: Tensors,
     w_ih: Tensor,
@@ -213,20 +220,18 @@ def lstm_cell(
 ) -> tuple[Tensor, Tensor]:
     """Return the output and the cell state of one step."""
     w = _Weights(w_ih, w_hh, b_ih, b_hh, None)
-    output, cell = _lstm_cell(b, linear(b, input, w_ih, b_ih), list(hx), w)
+    output, cell = _lstm_cell(builder, linear(builder, input, w_ih, b_ih), list(hx), w)
     return output, cell
 
 
 _tanh = _simple_cell(lambda e: e.unary("tanh"))
 _relu = _simple_cell(lambda e: e.max(0.0))
 
-RECURRENT: dict[str, Conversion] = {
-    "aten.lstm.input": lstm,
+register({
     "aten.gru.input": _single_state_network(_gru_cell),
     "aten.rnn_tanh.input": _single_state_network(_tanh),
     "aten.rnn_relu.input": _single_state_network(_relu),
-    "aten.lstm_cell": lstm_cell,
     "aten.gru_cell": _single_state_cell(_gru_cell),
     "aten.rnn_tanh_cell": _single_state_cell(_tanh),
     "aten.rnn_relu_cell": _single_state_cell(_relu),
-}
+})  # fmt: skip

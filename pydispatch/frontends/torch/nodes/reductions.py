@@ -7,7 +7,7 @@ from typing import Any
 
 from pydispatch.frontends.torch.nodes.pointwise import sub, truth
 from pydispatch.frontends.torch.promotion import Number, category
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I64, U8, DType
 from pydispatch.graph.sizes import product
@@ -19,16 +19,16 @@ from pydispatch.operations.indexing import require_elements
 Ints = Sequence[int]
 
 
-def axes_of(b: Builder, x: Tensor, dim: int | Ints | None) -> list[int]:
+def axes_of(builder: Builder, x: Tensor, dim: int | Ints | None) -> list[int]:
     """Return the axes that a reduction reduces: all axes for None and for an empty list."""
     if dim is None or (not isinstance(dim, int) and not dim) or not x.rank:
         return list(range(x.rank))
-    return shapes.axes_of(b, [dim] if isinstance(dim, int) else dim, x.rank)
+    return shapes.axes_of(builder, [dim] if isinstance(dim, int) else dim, x.rank)
 
 
-def _reduced(b: Builder, name: str, x: Tensor, dim: int | Ints | None, keepdim: bool) -> Tensor:
+def _reduced(builder: Builder, name: str, x: Tensor, dim: int | Ints | None, keepdim: bool) -> Tensor:
     """Reduce a tensor along axes by a function of one name."""
-    return reductions.reduce(b, name, x, axes_of(b, x, dim), keepdim)
+    return reductions.reduce(builder, name, x, axes_of(builder, x, dim), keepdim)
 
 
 def _accumulator_type(x: Tensor, dtype: DType | None) -> DType:
@@ -36,55 +36,61 @@ def _accumulator_type(x: Tensor, dtype: DType | None) -> DType:
     return dtype or (x.dtype if category(x.dtype) >= 2 else I64)
 
 
+@converts("aten.sum.dim_IntList")
 def sum_(
-    b: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
+    builder: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    return _reduced(b, "add", ew.convert(b, self, _accumulator_type(self, dtype)), dim, keepdim)
+    return _reduced(builder, "add", ew.convert(builder, self, _accumulator_type(self, dtype)), dim, keepdim)
 
 
-def sum_all(b: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return sum_(b, self, dtype=dtype)
+@converts("aten.sum")
+def sum_all(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return sum_(builder, self, dtype=dtype)
 
 
+@converts("aten.prod.dim_int")
 def prod(
-    b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
+    builder: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    return _reduced(b, "mul", ew.convert(b, self, _accumulator_type(self, dtype)), dim, keepdim)
+    return _reduced(builder, "mul", ew.convert(builder, self, _accumulator_type(self, dtype)), dim, keepdim)
 
 
-def prod_all(b: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return prod(b, self, dtype=dtype)
+@converts("aten.prod")
+def prod_all(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return prod(builder, self, dtype=dtype)
 
 
+@converts("aten.mean.dim")
 def mean(
-    b: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
+    builder: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
     dtype = dtype or self.dtype
-    x = ew.convert(b, self, normalization.wide(dtype))
-    return ew.convert(b, reductions.mean(b, x, axes_of(b, x, dim), keepdim), dtype)
+    x = ew.convert(builder, self, normalization.wide(dtype))
+    return ew.convert(builder, reductions.mean(builder, x, axes_of(builder, x, dim), keepdim), dtype)
 
 
-def mean_all(b: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return mean(b, self, dtype=dtype)
+@converts("aten.mean")
+def mean_all(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return mean(builder, self, dtype=dtype)
 
 
-def _axes_of_extreme(b: Builder, x: Tensor, dim: int | Ints | None) -> list[int]:
+def _axes_of_extreme(builder: Builder, x: Tensor, dim: int | Ints | None) -> list[int]:
     """Return the axes that a maximum or minimum reduces. As in PyTorch, an extreme of no elements is refused."""
-    axes = axes_of(b, x, dim)
-    require_elements(b, x, axes, tuple(n for d, n in enumerate(x.shape) if d not in axes))
+    axes = axes_of(builder, x, dim)
+    require_elements(builder, x, axes, tuple(n for d, n in enumerate(x.shape) if d not in axes))
     return axes
 
 
-def _extreme_along(b: Builder, name: str, x: Tensor, dim: int | Ints | None, keepdim: bool) -> Tensor:
+def _extreme_along(builder: Builder, name: str, x: Tensor, dim: int | Ints | None, keepdim: bool) -> Tensor:
     """Return the "max" or "min" along axes."""
-    return reductions.reduce(b, name, x, _axes_of_extreme(b, x, dim), keepdim)
+    return reductions.reduce(builder, name, x, _axes_of_extreme(builder, x, dim), keepdim)
 
 
 def _extreme(name: str) -> Conversion:
     """Return the conversion of a maximum ("max") or minimum ("min")."""
 
-    def convert(b: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
-        return _extreme_along(b, name, self, dim, keepdim)
+    def convert(builder: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
+        return _extreme_along(builder, name, self, dim, keepdim)
 
     return convert
 
@@ -92,12 +98,12 @@ def _extreme(name: str) -> Conversion:
 def _extreme_with_index(name: str) -> Conversion:
     """Return the conversion of a maximum or minimum along an axis that also returns its index."""
 
-    def convert(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    def convert(builder: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         if not self.rank:
-            return self, b.constant(0, I64)
-        (axis,) = axes_of(b, self, dim)
-        extreme = _extreme_along(b, name, self, axis, keepdim)
-        return extreme, reductions.argument(b, name, self, axis, keepdim)
+            return self, builder.constant(0, I64)
+        (axis,) = axes_of(builder, self, dim)
+        extreme = _extreme_along(builder, name, self, axis, keepdim)
+        return extreme, reductions.argument(builder, name, self, axis, keepdim)
 
     return convert
 
@@ -107,28 +113,29 @@ def _argument(name: str) -> Conversion:
     tensor.
     """
 
-    def convert(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    def convert(builder: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         if not self.rank:
-            return b.constant(0, I64)
-        axes = _axes_of_extreme(b, self, dim)
+            return builder.constant(0, I64)
+        axes = _axes_of_extreme(builder, self, dim)
         if dim is not None:
-            return reductions.argument(b, name, self, axes[0], keepdim)
-        flat = reductions.argument(b, name, shapes.reshape(b, self, [-1]), 0)
-        return shapes.reshape(b, flat, [1] * self.rank) if keepdim else flat
+            return reductions.argument(builder, name, self, axes[0], keepdim)
+        flat = reductions.argument(builder, name, shapes.reshape(builder, self, [-1]), 0)
+        return shapes.reshape(builder, flat, [1] * self.rank) if keepdim else flat
 
     return convert
 
 
-def aminmax(b: Builder, self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    return _extreme_along(b, "min", self, dim, keepdim), _extreme_along(b, "max", self, dim, keepdim)
+@converts("aten.aminmax")
+def aminmax(builder: Builder, self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return _extreme_along(builder, "min", self, dim, keepdim), _extreme_along(builder, "max", self, dim, keepdim)
 
 
 def _logical_reduction(name: str) -> Conversion:
     """Return the conversion of any ("or") or all ("and")."""
 
-    def convert(b: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
-        holds = _reduced(b, name, truth(b, self), dim, keepdim)
-        return ew.convert(b, holds, U8) if self.dtype == U8 else holds
+    def convert(builder: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
+        holds = _reduced(builder, name, truth(builder, self), dim, keepdim)
+        return ew.convert(builder, holds, U8) if self.dtype == U8 else holds
 
     return convert
 
@@ -146,7 +153,7 @@ def _of_moments(results: Callable[[Builder, Tensor, Tensor], Tensor | tuple[Tens
     """Return the conversion of an operator whose results are a function of the variance and the mean."""
 
     def convert(
-        b: Builder,
+        builder: Builder,
         self: Tensor,
         dim: int | Ints | bool | None = None,
         unbiased: bool | None = None,
@@ -156,33 +163,35 @@ def _of_moments(results: Callable[[Builder, Tensor, Tensor], Tensor | tuple[Tens
     ) -> Tensor | tuple[Tensor, Tensor]:
         if isinstance(dim, bool):  # the overload without axes
             dim, unbiased = None, dim
-        axes = axes_of(b, self, dim)
-        average, variance = normalization.moments(b, self, axes, _correction(unbiased, correction))
-        moments = [ew.convert(b, x, self.dtype) for x in (variance, average)]
+        axes = axes_of(builder, self, dim)
+        average, variance = normalization.moments(builder, self, axes, _correction(unbiased, correction))
+        moments = [ew.convert(builder, x, self.dtype) for x in (variance, average)]
         if not keepdim:
-            moments = [shapes.squeeze(b, x, axes) if axes else x for x in moments]
-        return results(b, *moments)
+            moments = [shapes.squeeze(builder, x, axes) if axes else x for x in moments]
+        return results(builder, *moments)
 
     return convert
 
 
-def _root(b: Builder, x: Tensor) -> Tensor:
-    return ew.unary(b, "sqrt", x)
+def _root(builder: Builder, x: Tensor) -> Tensor:
+    return ew.unary(builder, "sqrt", x)
 
 
-var = _of_moments(lambda b, variance, average: variance)
-var_mean = _of_moments(lambda b, variance, average: (variance, average))
-std = _of_moments(lambda b, variance, average: _root(b, variance))
-std_mean = _of_moments(lambda b, variance, average: (_root(b, variance), average))
+var = _of_moments(lambda builder, variance, average: variance)
+var_mean = _of_moments(lambda builder, variance, average: (variance, average))
+std = _of_moments(lambda builder, variance, average: _root(builder, variance))
+std_mean = _of_moments(lambda builder, variance, average: (_root(builder, variance), average))
 
 
-def logsumexp(b: Builder, self: Tensor, dim: int | Ints, keepdim: bool = False) -> Tensor:
-    x = self if self.dtype.is_float else ew.convert(b, self, F32)
-    return normalization.log_sum_exp(b, x, axes_of(b, x, dim), keepdim)
+@converts("aten.logsumexp")
+def logsumexp(builder: Builder, self: Tensor, dim: int | Ints, keepdim: bool = False) -> Tensor:
+    x = self if self.dtype.is_float else ew.convert(builder, self, F32)
+    return normalization.log_sum_exp(builder, x, axes_of(builder, x, dim), keepdim)
 
 
+@converts("aten.linalg_vector_norm")
 def vector_norm(
-    b: Builder,
+    builder: Builder,
     self: Tensor,
     ord: Number = 2,
     dim: int | Ints | None = None,
@@ -190,43 +199,40 @@ def vector_norm(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    x = self if dtype is None else ew.convert(b, self, dtype)
-    return normalization.lp_norm(b, x, float(ord), axes_of(b, x, dim), keepdim)  # type: ignore[arg-type]
+    x = self if dtype is None else ew.convert(builder, self, dtype)
+    return normalization.lp_norm(builder, x, float(ord), axes_of(builder, x, dim), keepdim)  # type: ignore[arg-type]
 
 
+@converts("aten.norm")
 def norm(
-    b: Builder, self: Tensor, p: Number | None = 2, dim: int | Ints | None = None, keepdim: bool = False, *,
+    builder: Builder, self: Tensor, p: Number | None = 2, dim: int | Ints | None = None, keepdim: bool = False, *,
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    return vector_norm(b, self, 2 if p is None else p, dim, keepdim, dtype=dtype)
+    return vector_norm(builder, self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
-def dist(b: Builder, self: Tensor, other: Tensor, p: Number = 2) -> Tensor:
-    return vector_norm(b, sub(b, self, other), p)
+@converts("aten.dist")
+def dist(builder: Builder, self: Tensor, other: Tensor, p: Number = 2) -> Tensor:
+    return vector_norm(builder, sub(builder, self, other), p)
 
 
-def count_nonzero(b: Builder, self: Tensor, dim: int | Ints | None = None) -> Tensor:
-    return _reduced(b, "add", ew.convert(b, truth(b, self), I64), dim, keepdim=False)
+@converts("aten.count_nonzero")
+def count_nonzero(builder: Builder, self: Tensor, dim: int | Ints | None = None) -> Tensor:
+    return _reduced(builder, "add", ew.convert(builder, truth(builder, self), I64), dim, keepdim=False)
 
 
-def numel(b: Builder, self: Tensor) -> Any:
+@converts("aten.numel", "aten.sym_numel")
+def numel(builder: Builder, self: Tensor) -> Any:
     return product(self.shape)
 
 
-REDUCTIONS: dict[str, Conversion] = {
-    "aten.sum": sum_all,
-    "aten.sum.dim_IntList": sum_,
-    "aten.prod": prod_all,
-    "aten.prod.dim_int": prod,
-    "aten.mean": mean_all,
-    "aten.mean.dim": mean,
+register({
     "aten.amax": _extreme("max"),
     "aten.amin": _extreme("min"),
     "aten.max": _extreme("max"),
     "aten.min": _extreme("min"),
     "aten.max.dim": _extreme_with_index("max"),
     "aten.min.dim": _extreme_with_index("min"),
-    "aten.aminmax": aminmax,
     "aten.argmax": _argument("max"),
     "aten.argmin": _argument("min"),
     "aten.any": _logical_reduction("or"),
@@ -235,11 +241,4 @@ REDUCTIONS: dict[str, Conversion] = {
     "aten.var_mean": var_mean,
     "aten.std": std,
     "aten.std_mean": std_mean,
-    "aten.logsumexp": logsumexp,
-    "aten.linalg_vector_norm": vector_norm,
-    "aten.norm": norm,
-    "aten.dist": dist,
-    "aten.count_nonzero": count_nonzero,
-    "aten.numel": numel,
-    "aten.sym_numel": numel,
-}
+})  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I64, DType
 from pydispatch.graph.sizes import Size
@@ -73,10 +73,10 @@ class Interpolation:
         return np.stack(indices, 1), np.stack([weight(positions - low) for _, weight in self.taps], 1)
 
     def dynamic_taps(
-        self, b: Builder, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
+        self, builder: Builder, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the indices [out] and the weights [out] of each tap, for sizes of which one is dynamic."""
-        size, count = (reductions.size_as(b, v, I64) for v in (n, out))
+        size, count = (reductions.size_as(builder, v, I64) for v in (n, out))
 
         def distance(n: Element, m: Element) -> Element:
             if corners:
@@ -84,9 +84,9 @@ class Interpolation:
                 return (m > 1).where(step, 0.0)
             return n.to(dtype) / m.to(dtype)
 
-        step = formula(b, distance, size, count) if corners or not scale else b.constant(1.0 / scale, dtype)
-        output_index = shapes.iota(b, [out], 0, I64)
-        positions = formula(b, lambda o, s: self.position(o.to(dtype), s, corners), output_index, step)
+        step = formula(builder, distance, size, count) if corners or not scale else builder.constant(1.0 / scale, dtype)
+        output_index = shapes.iota(builder, [out], 0, I64)
+        positions = formula(builder, lambda o, s: self.position(o.to(dtype), s, corners), output_index, step)
         indices, weights = [], []
         for offset, weight in self.taps:
 
@@ -96,8 +96,8 @@ class Interpolation:
             def fraction_weight(value: Element, weight: Callable[[Element], Element] = weight) -> Element:
                 return weight(value - value.unary("floor"))
 
-            indices.append(formula(b, index, positions, size))
-            weights.append(formula(b, fraction_weight, positions))
+            indices.append(formula(builder, index, positions, size))
+            weights.append(formula(builder, fraction_weight, positions))
         return indices, weights
 
 
@@ -159,10 +159,10 @@ class Antialiased:
         return np.minimum(indices, n - 1), weights / weights.sum(1, keepdims=True)
 
     def dynamic_taps(
-        self, b: Builder, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
+        self, builder: Builder, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Raise CompileError: antialiasing needs static sizes."""
-        raise b.fail(
+        raise builder.fail(
             f"an axis of {n} elements is resized to {out} elements with antialiasing: both sizes must be known",
             "export the model with a static size of the image, or resize with antialias=False",
         )
@@ -193,46 +193,46 @@ def repetitions(n: Size, out: Size, scale: float | None, how: Method, unscaled: 
 
 
 def _resize_axis(
-    b: Builder, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method,
+    builder: Builder, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method,
     unscaled: Collection[int],
 ) -> Tensor:  # fmt: skip
     """Resize one axis to `out` elements."""
     n = x.shape[axis]
     if (repeats := repetitions(n, out, scale, how, unscaled)) is not None:
-        wide = shapes.broadcast_to(b, shapes.expand_dims(b, x, [axis + 1]),
+        wide = shapes.broadcast_to(builder, shapes.expand_dims(builder, x, [axis + 1]),
                                    [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])  # fmt: skip
-        return shapes.reshape(b, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
+        return shapes.reshape(builder, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
     dtype = F32 if how.is_nearest else x.dtype
     if isinstance(n, int) and isinstance(out, int):
         positions, factors = how.known_taps(n, out, scale, corners, dtype)
         if not how.is_nearest:
-            return resampling.resampled(b, x, axis, positions, factors)
-        return gathers.take(b, x, b.constant(positions[:, 0]), axis)
-    indices, weights = how.dynamic_taps(b, n, out, scale, corners, dtype)
+            return resampling.resampled(builder, x, axis, positions, factors)
+        return gathers.take(builder, x, builder.constant(positions[:, 0]), axis)
+    indices, weights = how.dynamic_taps(builder, n, out, scale, corners, dtype)
     if how.is_nearest:
-        return gathers.take(b, x, indices[0], axis)
-    return resampling.weighted_slices(b, x, axis, indices, weights)
+        return gathers.take(builder, x, indices[0], axis)
+    return resampling.weighted_slices(builder, x, axis, indices, weights)
 
 
 def _resize_axes(
-    b: Builder, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], corners: bool, how: Method
+    builder: Builder, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], corners: bool, how: Method
 ) -> Tensor:
     """Resize the last axes, one after the other. If `output_size` is None, the scales determine the sizes."""
     if not x.dtype.is_float and not how.is_nearest:
-        raise b.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
+        raise builder.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
     first = x.rank - len(scales)
-    resized = ew.convert(b, x, normalization.wide(x.dtype))
+    resized = ew.convert(builder, x, normalization.wide(x.dtype))
     for axis, scale in enumerate(scales, first):
-        out = output_size[axis - first] if output_size is not None else b.scaled(x.shape[axis], scale or 1.0)
-        resized = _resize_axis(b, resized, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
-    return ew.convert(b, resized, x.dtype)
+        out = output_size[axis - first] if output_size is not None else builder.scaled(x.shape[axis], scale or 1.0)
+        resized = _resize_axis(builder, resized, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
+    return ew.convert(builder, resized, x.dtype)
 
 
-def _scales(b: Builder, given_scales: Sequence[float | None] | None, spatial: int) -> list[float | None]:
+def _scales(builder: Builder, given_scales: Sequence[float | None] | None, spatial: int) -> list[float | None]:
     """Return one scale for each spatial axis, None for those that are not stated."""
     scales: list[float | None] = list(given_scales) if given_scales else [None] * spatial
     if len(scales) != spatial:
-        raise b.fail(f"{len(scales)} scales are stated; the image has {spatial} axes")
+        raise builder.fail(f"{len(scales)} scales are stated; the image has {spatial} axes")
     return scales
 
 
@@ -242,17 +242,21 @@ def _overload_with_list(spatial: int, how: Method) -> Conversion:
     It has a parameter `align_corners` unless the method is "nearest".
     """
 
-    def nearest(b: Builder, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
-        return _resize_axes(b, self, output_size, _scales(b, scale_factors, spatial), corners=False, how=how)
+    def nearest(
+        builder: Builder, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None
+    ) -> Tensor:
+        return _resize_axes(
+            builder, self, output_size, _scales(builder, scale_factors, spatial), corners=False, how=how
+        )
 
     def interpolated(
-        b: Builder,
+        builder: Builder,
         self: Tensor,
         output_size: Sizes | None,
         align_corners: bool,
         scale_factors: Floats | None = None,
     ) -> Tensor:
-        return _resize_axes(b, self, output_size, _scales(b, scale_factors, spatial), align_corners, how)
+        return _resize_axes(builder, self, output_size, _scales(builder, scale_factors, spatial), align_corners, how)
 
     return nearest if how.is_nearest else interpolated
 
@@ -260,13 +264,13 @@ def _overload_with_list(spatial: int, how: Method) -> Conversion:
 def _overload_with_numbers(spatial: int, how: Method) -> Conversion:
     """Return the conversion of the overload that has one scale parameter per axis."""
 
-    def nearest(b: Builder, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
-        return _resize_axes(b, self, output_size, _scales(b, scales, spatial), corners=False, how=how)
+    def nearest(builder: Builder, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
+        return _resize_axes(builder, self, output_size, _scales(builder, scales, spatial), corners=False, how=how)
 
     def interpolated(
-        b: Builder, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None
+        builder: Builder, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None
     ) -> Tensor:
-        return _resize_axes(b, self, output_size, _scales(b, scales, spatial), align_corners, how)
+        return _resize_axes(builder, self, output_size, _scales(builder, scales, spatial), align_corners, how)
 
     return nearest if how.is_nearest else interpolated
 
@@ -283,7 +287,7 @@ UPSAMPLE: dict[str, tuple[int, Method]] = {
 }
 """Resizing operators -> the number of axes that they resize, and the method."""
 
-RESIZING: dict[str, Conversion] = {
+register({
     **{f"aten.{name}.vec": _overload_with_list(*how) for name, how in UPSAMPLE.items()},
     **{f"aten.{name}": _overload_with_numbers(*how) for name, how in UPSAMPLE.items()},
-}
+})  # fmt: skip

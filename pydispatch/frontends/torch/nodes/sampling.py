@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import sampling
@@ -11,19 +11,19 @@ _MODES = ("linear", "nearest", "cubic")
 _BEYOND = ("zeros", "border", "reflection")
 
 
+@converts(*(f"aten.{name}" for name in ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")))
 def grid_sampler(
-    b: Builder, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+    builder: Builder, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    return sampling.grid_sample(b, input, grid, sampler_of(b, interpolation_mode, padding_mode, align_corners))
+    return sampling.grid_sample(
+        builder, input, grid, sampler_of(builder, interpolation_mode, padding_mode, align_corners)
+    )
 
 
-def sampler_of(b: Builder, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.GridSampler:
+def sampler_of(
+    builder: Builder, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> sampling.GridSampler:
     """Return the sampling options for PyTorch's codes of the interpolation and padding modes."""
     if not 0 <= interpolation_mode < len(_MODES) or not 0 <= padding_mode < len(_BEYOND):
-        raise b.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
+        raise builder.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
     return sampling.GridSampler(_MODES[interpolation_mode], _BEYOND[padding_mode], align_corners)
-
-
-SAMPLING: dict[str, Conversion] = {
-    **{f"aten.{name}": grid_sampler for name in ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")},
-}

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydispatch.frontends.torch.nodes.resizing import UNSCALED, UPSAMPLE, Method, repetitions
 from pydispatch.frontends.torch.nodes.sampling import sampler_of
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.sizes import Size
@@ -26,69 +26,69 @@ def _upsample(spatial: int, how: Method) -> Conversion:
     """
 
     def gradient_of_image(
-        b: Builder, grad: Tensor, input_size: Sizes, corners: bool, scales: Sequence[float | None]
+        builder: Builder, grad: Tensor, input_size: Sizes, corners: bool, scales: Sequence[float | None]
     ) -> Tensor:
-        gradient = ew.convert(b, grad, normalization.wide(grad.dtype))
+        gradient = ew.convert(builder, grad, normalization.wide(grad.dtype))
         for d, scale in enumerate([*scales, *[None] * (spatial - len(scales))]):
             gradient = _axis_gradient(
-                b, gradient, grad.rank - spatial + d, input_size[d - spatial], scale, corners, how
+                builder, gradient, grad.rank - spatial + d, input_size[d - spatial], scale, corners, how
             )
-        return ew.convert(b, gradient, grad.dtype)
+        return ew.convert(builder, gradient, grad.dtype)
 
     def nearest(
-        b: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None
+        builder: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None
     ) -> Tensor:
-        return gradient_of_image(b, grad_output, input_size, corners=False, scales=scales)
+        return gradient_of_image(builder, grad_output, input_size, corners=False, scales=scales)
 
     def interpolated(
-        b: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes, align_corners: bool,
+        builder: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes, align_corners: bool,
         *scales: float | None,
     ) -> Tensor:  # fmt: skip
-        return gradient_of_image(b, grad_output, input_size, align_corners, scales)
+        return gradient_of_image(builder, grad_output, input_size, align_corners, scales)
 
     return nearest if how.is_nearest else interpolated
 
 
 def _axis_gradient(
-    b: Builder, grad: Tensor, axis: int, n: Size, scale: float | None, corners: bool, how: Method
+    builder: Builder, grad: Tensor, axis: int, n: Size, scale: float | None, corners: bool, how: Method
 ) -> Tensor:
     """Return the gradient of the n elements along an axis that was resized, from the gradient of the
     resized elements.
     """
     out = grad.shape[axis]
     if (repeats := repetitions(n, out, scale, how, UNSCALED)) is not None:
-        split = shapes.reshape(b, grad, [*grad.shape[:axis], n, repeats, *grad.shape[axis + 1 :]])
-        return reductions.reduce(b, "add", split, [axis + 1])
+        split = shapes.reshape(builder, grad, [*grad.shape[:axis], n, repeats, *grad.shape[axis + 1 :]])
+        return reductions.reduce(builder, "add", split, [axis + 1])
     dtype = F32 if how.is_nearest else grad.dtype
     if isinstance(n, int) and isinstance(out, int):
         positions, factors = how.known_taps(n, out, scale, corners, dtype)
-        return resampling.resampled(b, grad, axis, *resampling.transposed(positions, factors, n))
-    indices, weights = how.dynamic_taps(b, n, out, scale, corners, dtype)
-    columns = shapes.iota(b, [1, n], 1, I64)
-    matrix = b.constant(0, grad.dtype)
+        return resampling.resampled(builder, grad, axis, *resampling.transposed(positions, factors, n))
+    indices, weights = how.dynamic_taps(builder, n, out, scale, corners, dtype)
+    columns = shapes.iota(builder, [1, n], 1, I64)
+    matrix = builder.constant(0, grad.dtype)
     for tap, weight in zip(indices, weights, strict=True):
-        rows = (shapes.expand_dims(b, vector, [1]) for vector in (tap, weight))
-        matrix = formula(b, lambda m, j, i, w: m + i.is_equal(j).where(w.to(m.dtype), 0.0), matrix, columns, *rows)
-    gradient = products.dot_general(b, grad, matrix, [], [(axis, 0)])
-    return shapes.transpose(b, gradient, [*range(axis), gradient.rank - 1, *range(axis, gradient.rank - 1)])
+        rows = (shapes.expand_dims(builder, vector, [1]) for vector in (tap, weight))
+        matrix = formula(
+            builder, lambda m, j, i, w: m + i.is_equal(j).where(w.to(m.dtype), 0.0), matrix, columns, *rows
+        )
+    gradient = products.dot_general(builder, grad, matrix, [], [(axis, 0)])
+    return shapes.transpose(builder, gradient, [*range(axis), gradient.rank - 1, *range(axis, gradient.rank - 1)])
 
 
+@converts(*(f"aten.grid_sampler_{n}d_backward" for n in (2, 3)))
 def grid_sampler_backward(
-    b: Builder, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
+    builder: Builder, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
     align_corners: bool, output_mask: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Return the gradients of the image and of the grid; None for one that `output_mask` does not request."""
-    how = sampler_of(b, interpolation_mode, padding_mode, align_corners)
+    how = sampler_of(builder, interpolation_mode, padding_mode, align_corners)
     inner = normalization.wide(input.dtype)
-    grad, x, positions = (ew.convert(b, operand, inner) for operand in (grad_output, input, grid))
+    grad, x, positions = (ew.convert(builder, operand, inner) for operand in (grad_output, input, grid))
     rules = (sampling_gradients.image_gradient, sampling_gradients.grid_gradient)
     return tuple(
-        ew.convert(b, rule(b, grad, x, positions, how), input.dtype) if is_requested else None
+        ew.convert(builder, rule(builder, grad, x, positions, how), input.dtype) if is_requested else None
         for rule, is_requested in zip(rules, output_mask, strict=True)
     )
 
 
-SAMPLING_GRADIENTS: dict[str, Conversion] = {
-    **{f"aten.{name}_backward": _upsample(*how) for name, how in UPSAMPLE.items()},
-    **{f"aten.grid_sampler_{n}d_backward": grid_sampler_backward for n in (2, 3)},
-}
+register({f"aten.{name}_backward": _upsample(*how) for name, how in UPSAMPLE.items()})

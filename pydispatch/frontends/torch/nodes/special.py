@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from pydispatch.frontends.torch.promotion import Operand, promoted
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
@@ -17,24 +17,24 @@ from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
 
-def _of_floats(b: Builder, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
+def _of_floats(builder: Builder, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
     """Apply a function to floats. Integers become f32; 16-bit floats are computed in f32 and rounded back."""
-    operands_ = promoted(b, *operands, floats=True)
+    operands_ = promoted(builder, *operands, floats=True)
     dtype = operands_[0].dtype
     inner = wide(dtype)
 
     def widened(scalars: Scalars, *values: Scalar) -> Scalar:
         return scalars.convert(function(scalars, *(scalars.convert(v, inner) for v in values)), dtype)
 
-    return ew.apply(b, widened, *operands_)
+    return ew.apply(builder, widened, *operands_)
 
 
-def lgamma(b: Builder, self: Tensor) -> Tensor:
-    return _of_floats(b, gamma.lgamma, self)
+def lgamma(builder: Builder, self: Tensor) -> Tensor:
+    return _of_floats(builder, gamma.lgamma, self)
 
 
-def digamma(b: Builder, self: Tensor) -> Tensor:
-    return _of_floats(b, _digamma, self)
+def digamma(builder: Builder, self: Tensor) -> Tensor:
+    return _of_floats(builder, _digamma, self)
 
 
 def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
@@ -43,41 +43,41 @@ def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
     return scalars.select(scalars.compare("eq", x, scalars.const(0.0, x.dtype)), at_zero, gamma.digamma(scalars, x))
 
 
-def erfinv(b: Builder, self: Tensor) -> Tensor:
-    return _of_floats(b, special.erf_inv, self)
+def erfinv(builder: Builder, self: Tensor) -> Tensor:
+    return _of_floats(builder, special.erf_inv, self)
 
 
-def polygamma(b: Builder, n: int, self: Tensor) -> Tensor:
+def polygamma(builder: Builder, n: int, self: Tensor) -> Tensor:
     if n < 0:
-        raise b.fail(f"polygamma of the order {n}; orders are 0 or more")
-    return _of_floats(b, lambda s, x: gamma.digamma_derivative(s, n, x) if n else _digamma(s, x), self)
+        raise builder.fail(f"polygamma of the order {n}; orders are 0 or more")
+    return _of_floats(builder, lambda s, x: gamma.digamma_derivative(s, n, x) if n else _digamma(s, x), self)
 
 
-def zeta(b: Builder, self: Operand, other: Operand) -> Tensor:
-    return _of_floats(b, gamma.hurwitz_zeta, self, other)
+def zeta(builder: Builder, self: Operand, other: Operand) -> Tensor:
+    return _of_floats(builder, gamma.hurwitz_zeta, self, other)
 
 
-def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return ew.apply(b, float_bits.next_after, *promoted(b, self, other))
+def nextafter(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return ew.apply(builder, float_bits.next_after, *promoted(builder, self, other))
 
 
-def angle(b: Builder, self: Tensor) -> Tensor:
+@converts("aten.angle")
+def angle(builder: Builder, self: Tensor) -> Tensor:
     """Return the argument of complex numbers; 0 or pi for real ones."""
     if self.dtype.is_complex:
-        return ew.apply(b, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
+        return ew.apply(builder, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
 
     def written(e: Element) -> Element:
         return e.unary("is_nan").where(e, (e < 0.0).where(e.const(3.141592653589793), 0.0))
 
-    return formula(b, written, promoted(b, self, floats=True)[0])
+    return formula(builder, written, promoted(builder, self, floats=True)[0])
 
 
-SPECIAL: dict[str, Conversion] = {
+register({
     **dict.fromkeys(("aten.lgamma", "aten.special_gammaln", "prims.lgamma"), lgamma),
     **dict.fromkeys(("aten.digamma", "aten.special_digamma", "prims.digamma"), digamma),
     **dict.fromkeys(("aten.erfinv", "aten.special_erfinv", "prims.erf_inv"), erfinv),
     **dict.fromkeys(("aten.polygamma", "aten.special_polygamma"), polygamma),
     **dict.fromkeys(("aten.special_zeta", "prims.zeta"), zeta),
     **dict.fromkeys(("aten.nextafter", "prims.nextafter"), nextafter),
-    "aten.angle": angle,
-}
+})  # fmt: skip

@@ -9,7 +9,8 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.torch.expressions import evaluate
 from pydispatch.frontends.torch.memory import TensorMemory
-from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
+from pydispatch.frontends.torch.registry import VIEWS, converts
+from pydispatch.frontends.torch.trace import Tracer
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Shape, Size, is_static, maximum, product
 from pydispatch.graph.values import Tensor
@@ -94,6 +95,7 @@ def _start_index(
     return first
 
 
+@converts(*(name for name in ("aten.as_strided", "aten.as_strided_copy", "prims.as_strided")))
 def as_strided(
     tracer: Tracer, self: TensorMemory, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
@@ -118,29 +120,29 @@ def as_strided(
     return elements_at(tracer.b, flat, shape, coordinates)
 
 
+@converts(*(name for name in ("aten.as_strided_scatter", "prims.as_strided_scatter")))
 def as_strided_scatter(
     tracer: Tracer, self: TensorMemory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
     """Return the tensor with the elements that `as_strided` would read replaced by those of `src`."""
-    b, whole = tracer.b, self.whole
+    builder, whole = tracer.b, self.whole
     flat, order, offset = _storage_vector(tracer, self)
     if whole is not self:
-        raise b.fail(f"as_strided_scatter of {self.tensor}, a view of {whole.tensor}", _HINT)
+        raise builder.fail(f"as_strided_scatter of {self.tensor}, a view of {whole.tensor}", _HINT)
     first = _start_index(tracer, self, flat, offset, size, stride, storage_offset)
-    positions = shapes.broadcast_to(b, reductions.size_as(b, first, I64), size)
+    positions = shapes.broadcast_to(builder, reductions.size_as(builder, first, I64), size)
     for d, step in enumerate(stride):
-        along = shapes.reshape(b, shapes.iota(b, [size[d]], 0, I64), [-1, *[1] * (len(size) - d - 1)])
-        positions = formula(b, lambda at, n, s: at + n * s, positions, along, reductions.size_as(b, step, I64))
-    written = shapes.broadcast_to(b, ew.convert(b, src, flat.dtype), size)
+        along = shapes.reshape(builder, shapes.iota(builder, [size[d]], 0, I64), [-1, *[1] * (len(size) - d - 1)])
+        positions = formula(
+            builder, lambda at, n, s: at + n * s, positions, along, reductions.size_as(builder, step, I64)
+        )
+    written = shapes.broadcast_to(builder, ew.convert(builder, src, flat.dtype), size)
     count = product(size)
-    updated = scatters.put_rows(b, flat, [shapes.reshape(b, positions, [count])], shapes.reshape(b, written, [count]))
-    ordered = shapes.reshape(b, updated, [whole.tensor.shape[d] for d in order])
-    return shapes.transpose(b, ordered, [order.index(d) for d in range(len(order))])
+    updated = scatters.put_rows(
+        builder, flat, [shapes.reshape(builder, positions, [count])], shapes.reshape(builder, written, [count])
+    )
+    ordered = shapes.reshape(builder, updated, [whole.tensor.shape[d] for d in order])
+    return shapes.transpose(builder, ordered, [order.index(d) for d in range(len(order))])
 
 
-STRIDED: dict[str, Conversion] = {
-    **{name: as_strided for name in ("aten.as_strided", "aten.as_strided_copy", "prims.as_strided")},
-    **{name: as_strided_scatter for name in ("aten.as_strided_scatter", "prims.as_strided_scatter")},
-}
-
-VIEWS: dict[str, Inverse | None] = {"aten.as_strided": None, "prims.as_strided": None}
+VIEWS.update({"aten.as_strided": None, "prims.as_strided": None})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.values import Tensor
@@ -21,45 +21,54 @@ from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import formula
 
 
-def nms(b: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+@converts("torchvision.nms")
+def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return the indices of the boxes that remain after non-maximum suppression, in order of decreasing score."""
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
-        raise b.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
+        raise builder.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
     count = dets.shape[0]
-    order = ordering.sort_with_indices(b, scores, 0, descending=True)[1]
-    ordered = gathers.take(b, ew.convert(b, dets, normalization.wide(dets.dtype)), order, 0)
-    x0, y0, x1, y1 = (shapes.reshape(b, shapes.slice_axis(b, ordered, 1, n, n + 1), [1, count]) for n in range(4))
+    order = ordering.sort_with_indices(builder, scores, 0, descending=True)[1]
+    ordered = gathers.take(builder, ew.convert(builder, dets, normalization.wide(dets.dtype)), order, 0)
+    x0, y0, x1, y1 = (
+        shapes.reshape(builder, shapes.slice_axis(builder, ordered, 1, n, n + 1), [1, count]) for n in range(4)
+    )
     # PyTorch compares the quotient, in the type of the boxes, with a 64-bit number. Rounding that number to the type of
     # the boxes must not change any comparison, so it is rounded down.
     real = ordered.dtype.numpy.type
     limit = real(iou_threshold)
     limit = np.nextafter(limit, real(-1)) if float(limit) > iou_threshold else limit
     is_kept = regions.best_boxes(
-        b, [y0, x0, y1, x1], shapes.full(b, True, (1, count), BOOL),
-        b.constant(limit, ordered.dtype), lambda common, both, limit: common / both > limit,
+        builder, [y0, x0, y1, x1], shapes.full(builder, True, (1, count), BOOL),
+        builder.constant(limit, ordered.dtype), lambda common, both, limit: common / both > limit,
     )  # fmt: skip
-    return gathers.take(b, order, selection.indices_of_true(b, shapes.reshape(b, is_kept, [count])), 0)
+    return gathers.take(
+        builder, order, selection.indices_of_true(builder, shapes.reshape(builder, is_kept, [count])), 0
+    )
 
 
+@converts("torchvision.roi_align")
 def roi_align(
-    b: Builder, input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
+    builder: Builder, input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
     sampling_ratio: int, aligned: bool,
 ) -> Tensor:  # fmt: skip
     """Return the means of interpolated samples in each cell of boxes; `rois` has (image, x1, y1, x2, y2) in a row."""
     cells = (pooled_height, pooled_width)
     if sampling_ratio <= 0:
-        raise b.fail(
+        raise builder.fail(
             f"roi_align with the sampling_ratio {sampling_ratio}: the number of samples depends on the boxes",
             "give the number of samples along each axis of a cell: roi_align(..., sampling_ratio=2)",
         )
-    x, boxes = (ew.convert(b, v, normalization.wide(v.dtype)) for v in (input, rois))
-    images = ew.convert(b, shapes.slice_axis(b, boxes, 1, 0, 1), I64)
-    taps = regions.box_taps(b, x, shapes.slice_axis(b, boxes, 1, 1, 5), cells, sampling_ratio, spatial_scale, aligned)
-    return ew.convert(b, regions.mean_of_boxes(b, x, images, taps, cells, sampling_ratio), input.dtype)
+    x, boxes = (ew.convert(builder, v, normalization.wide(v.dtype)) for v in (input, rois))
+    images = ew.convert(builder, shapes.slice_axis(builder, boxes, 1, 0, 1), I64)
+    taps = regions.box_taps(
+        builder, x, shapes.slice_axis(builder, boxes, 1, 1, 5), cells, sampling_ratio, spatial_scale, aligned
+    )
+    return ew.convert(builder, regions.mean_of_boxes(builder, x, images, taps, cells, sampling_ratio), input.dtype)
 
 
+@converts("torchvision.deform_conv2d")
 def deform_conv2d(
-    b: Builder,
+    builder: Builder,
     input: Tensor,
     weight: Tensor,
     offset: Tensor,
@@ -78,21 +87,26 @@ def deform_conv2d(
     (filters, channels, *sizes) = weight.shape
     kernel = [n for n in sizes if isinstance(n, int)]
     if len(kernel) != 2:
-        raise b.fail(f"deform_conv2d with the filters {weight}: the size of the kernel must be known")
+        raise builder.fail(f"deform_conv2d with the filters {weight}: the size of the kernel must be known")
     inner = normalization.wide(input.dtype)
-    x = ew.convert(b, input, inner)
-    factors = ew.convert(b, mask, inner) if use_mask else None
+    x = ew.convert(builder, input, inner)
+    factors = ew.convert(builder, mask, inner) if use_mask else None
     columns = regions.moved_windows(
-        b, x, offset, factors, kernel, (stride_h, stride_w), (pad_h, pad_w), (dilation_h, dilation_w), offset_groups
+        builder,
+        x,
+        offset,
+        factors,
+        kernel,
+        (stride_h, stride_w),
+        (pad_h, pad_w),
+        (dilation_h, dilation_w),
+        offset_groups,
     )
-    rows = shapes.reshape(b, ew.convert(b, weight, inner), [filters, channels * kernel[0] * kernel[1], 1, 1])
-    convolved = convolutions.convolution(b, columns, rows, convolutions.Window.unit(2), groups=groups, dtype=inner)
-    added = formula(b, lambda v, n: v + n.to(inner), convolved, shapes.reshape(b, bias, [-1, 1, 1]))
-    return ew.convert(b, added, input.dtype)
-
-
-VISION: dict[str, Conversion] = {
-    "torchvision.nms": nms,
-    "torchvision.roi_align": roi_align,
-    "torchvision.deform_conv2d": deform_conv2d,
-}
+    rows = shapes.reshape(
+        builder, ew.convert(builder, weight, inner), [filters, channels * kernel[0] * kernel[1], 1, 1]
+    )
+    convolved = convolutions.convolution(
+        builder, columns, rows, convolutions.Window.unit(2), groups=groups, dtype=inner
+    )
+    added = formula(builder, lambda v, n: v + n.to(inner), convolved, shapes.reshape(builder, bias, [-1, 1, 1]))
+    return ew.convert(builder, added, input.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size, product
@@ -16,36 +16,34 @@ from pydispatch.operations.formulas import Element, formula
 Sizes = Sequence[Size]
 
 
+@converts("aten._weight_norm_interface_backward")
 def weight_norm_backward(
-    b: Builder, grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
+    builder: Builder, grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients of v and g of the weight g * v / norm(v), where the norm is over all axes but `dim`."""
     inner, axis = normalization.wide(saved_v.dtype), dim % saved_v.rank
     rest = [d for d in range(saved_v.rank) if d != axis]
-    products = formula(b, lambda w, v: w.to(inner) * v.to(inner), grad_w, saved_v)
-    total = reductions.reduce(b, "add", products, rest, keep=True)
+    products = formula(builder, lambda w, v: w.to(inner) * v.to(inner), grad_w, saved_v)
+    total = reductions.reduce(builder, "add", products, rest, keep=True)
 
     def of_v(w: Element, value: Element, g: Element, norm: Element, n: Element) -> Element:
         norm = norm.to(inner)
         return (g.to(inner) / norm * (w.to(inner) - value.to(inner) * n / (norm * norm))).to(saved_v.dtype)
 
-    of_g = formula(b, lambda n, norm: (n / norm.to(inner)).to(saved_g.dtype), total, saved_norms)
-    return formula(b, of_v, grad_w, saved_v, saved_g, saved_norms, total), of_g
+    of_g = formula(builder, lambda n, norm: (n / norm.to(inner)).to(saved_g.dtype), total, saved_norms)
+    return formula(builder, of_v, grad_w, saved_v, saved_g, saved_norms, total), of_g
 
 
-def masked_scatter_backward(b: Builder, grad_output: Tensor, mask: Tensor, sizes: Sizes) -> Tensor:
+@converts("aten.masked_scatter_backward")
+def masked_scatter_backward(builder: Builder, grad_output: Tensor, mask: Tensor, sizes: Sizes) -> Tensor:
     """Return the gradient of the source of `masked_scatter`: the gradients of the masked elements, in order, then
     zeros.
     """
-    marked = ew.convert(b, shapes.reshape(b, shapes.broadcast_to(b, mask, grad_output.shape), [-1]), I64)
-    numbers = scans.cumulative(b, "add", marked, 0, exclusive=True)
-    positions = formula(b, lambda m, n: m.is_equal(0).where(-1, n), marked, numbers)
-    source = shapes.full(b, 0, [product(tuple(sizes))], grad_output.dtype)
-    gradient = scatters.put_rows(b, source, [positions], shapes.reshape(b, grad_output, [-1]))
-    return shapes.reshape(b, gradient, sizes)
-
-
-WEIGHT_GRADIENTS: dict[str, Conversion] = {
-    "aten._weight_norm_interface_backward": weight_norm_backward,
-    "aten.masked_scatter_backward": masked_scatter_backward,
-}
+    marked = ew.convert(
+        builder, shapes.reshape(builder, shapes.broadcast_to(builder, mask, grad_output.shape), [-1]), I64
+    )
+    numbers = scans.cumulative(builder, "add", marked, 0, exclusive=True)
+    positions = formula(builder, lambda m, n: m.is_equal(0).where(-1, n), marked, numbers)
+    source = shapes.full(builder, 0, [product(tuple(sizes))], grad_output.dtype)
+    gradient = scatters.put_rows(builder, source, [positions], shapes.reshape(builder, grad_output, [-1]))
+    return shapes.reshape(builder, gradient, sizes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydispatch.frontends.torch.trace import Conversion
+from pydispatch.frontends.torch.registry import Conversion, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size
@@ -29,7 +29,7 @@ class PoolWindows:
 
     def __init__(
         self,
-        b: Builder,
+        builder: Builder,
         x: Tensor,
         spatial: int,
         kernel: Ints,
@@ -38,16 +38,16 @@ class PoolWindows:
         dilation: Ints,
         ceil: bool,
     ) -> None:
-        self.b = b
+        self.b = builder
         self.rank = x.rank
         self.spatial = spatial
         self.x = self.batched(x)
         self.kernel = _per_axis(kernel, spatial)
         strides, pads, dilations = (_per_axis(v, spatial) for v in (stride or self.kernel, padding, dilation))
         if any(len(v) != spatial for v in (self.kernel, strides, pads, dilations)) or min(strides, default=1) < 1:
-            raise b.fail(f"pooling over {spatial} axes with kernel {list(kernel)} and strides {list(strides)}")
+            raise builder.fail(f"pooling over {spatial} axes with kernel {list(kernel)} and strides {list(strides)}")
         self.window = convolutions.Window(strides, pads, pads, dilations)
-        self.out = convolutions.window_sizes(b, self.x.shape[2:], self.kernel, self.window, ceil)
+        self.out = convolutions.window_sizes(builder, self.x.shape[2:], self.kernel, self.window, ceil)
 
     def batched(self, x: Tensor) -> Tensor:
         """Return a tensor with a batch axis of size 1 inserted if it lacks one."""
@@ -62,11 +62,11 @@ def _max_pool(spatial: int) -> Conversion:
     """Return the conversion of max pooling over `spatial` axes."""
 
     def convert(
-        b: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
-        ceil_mode: bool = False,
+        builder: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,),
+        dilation: Ints = (1,), ceil_mode: bool = False,
     ) -> Tensor:  # fmt: skip
-        p = PoolWindows(b, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        return p.without_batch(windows.pool(b, "max", p.x, p.kernel, p.window, p.out))
+        p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        return p.without_batch(windows.pool(builder, "max", p.x, p.kernel, p.window, p.out))
 
     return convert
 
@@ -75,11 +75,11 @@ def _max_pool_with_indices(spatial: int) -> Conversion:
     """Return the conversion of max pooling that also returns the index of each maximum in its image."""
 
     def convert(
-        b: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
-        ceil_mode: bool = False,
+        builder: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,),
+        dilation: Ints = (1,), ceil_mode: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        p = PoolWindows(b, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        values, positions = windows.max_pool_with_indices(b, p.x, p.kernel, p.window, p.out)
+        p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        values, positions = windows.max_pool_with_indices(builder, p.x, p.kernel, p.window, p.out)
         return p.without_batch(values), p.without_batch(positions)
 
     return convert
@@ -89,7 +89,7 @@ def _avg_pool(spatial: int) -> Conversion:
     """Return the conversion of average pooling over `spatial` axes."""
 
     def convert(
-        b: Builder,
+        builder: Builder,
         self: Tensor,
         kernel_size: Ints,
         stride: Ints = (),
@@ -98,38 +98,38 @@ def _avg_pool(spatial: int) -> Conversion:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        p = PoolWindows(b, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+        p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
         inner = normalization.wide(p.x.dtype)
-        total = windows.pool(b, "add", ew.convert(b, p.x, inner), p.kernel, p.window, p.out)
+        total = windows.pool(builder, "add", ew.convert(builder, p.x, inner), p.kernel, p.window, p.out)
         if divisor_override is not None:
-            divisor = b.constant(divisor_override, inner)
+            divisor = builder.constant(divisor_override, inner)
         else:
-            divisor = elements_in_windows(b, p, count_include_pad, inner)
-        return p.without_batch(ew.convert(b, ew.binary(b, "div", total, divisor), p.x.dtype))
+            divisor = elements_in_windows(builder, p, count_include_pad, inner)
+        return p.without_batch(ew.convert(builder, ew.binary(builder, "div", total, divisor), p.x.dtype))
 
     return convert
 
 
-def elements_in_windows(b: Builder, pool: PoolWindows, padding_counts: bool, dtype: Any) -> Tensor:
+def elements_in_windows(builder: Builder, pool: PoolWindows, padding_counts: bool, dtype: Any) -> Tensor:
     """Return the number of elements in each window, as a tensor that broadcasts to the result.
 
     With `padding_counts`, elements in the padding count too, but not elements after it that ceil_mode adds.
     """
-    total = b.constant(1, I64)
+    total = builder.constant(1, I64)
     for d, (out, n) in enumerate(zip(pool.out, pool.x.shape[2:], strict=True)):
         pad, stride, extent = pool.window.low[d], pool.window.strides[d], pool.kernel[d]
         begin, end = (-pad, n + pad) if padding_counts else (0, n)
-        size = reductions.size_as(b, end, I64)
+        size = reductions.size_as(builder, end, I64)
         counts = formula(
-            b, lambda o, m: (o * stride - pad + extent).min(m) - (o * stride - pad).max(begin),  # noqa: B023
-            shapes.iota(b, [out], 0, I64), size,
+            builder, lambda o, m: (o * stride - pad + extent).min(m) - (o * stride - pad).max(begin),  # noqa: B023
+            shapes.iota(builder, [out], 0, I64), size,
         )  # fmt: skip
-        total = ew.binary(b, "mul", total, shapes.reshape(b, counts, [-1, *[1] * (len(pool.out) - d - 1)]))
-    return ew.convert(b, total, dtype)
+        total = ew.binary(builder, "mul", total, shapes.reshape(builder, counts, [-1, *[1] * (len(pool.out) - d - 1)]))
+    return ew.convert(builder, total, dtype)
 
 
-WINDOWS: dict[str, Conversion] = {
+register({
     **{f"aten.max_pool{n}d": _max_pool(n) for n in (1, 2, 3)},
     **{f"aten.max_pool{n}d_with_indices": _max_pool_with_indices(n) for n in (1, 2, 3)},
     **{f"aten.avg_pool{n}d": _avg_pool(n) for n in (1, 2, 3)},
-}
+})  # fmt: skip
