@@ -13,7 +13,7 @@ from pydispatch.graph.dtypes import BOOL, F32, F64, I8, I32, U8, U32, DType, Kin
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import activations, random
 from pydispatch.operations import elementwise as ops
-from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.formulas import Element, floor_remainder, formula
 
 # -- conversions that are made from one function
 
@@ -87,16 +87,8 @@ def _mean(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
 
 def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return the remainder of a division. Its sign is that of x with the attribute fmod, else that of y."""
-    if call.flag("fmod") or x.dtype.is_unsigned:
+    if call.flag("fmod") or x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
         return ops.binary(call.b, "rem", x, y)
-    if x.is_symbolic or y.is_symbolic:
-        return ops.binary(call.b, "rem", x, y)
-
-    def floor_remainder(lhs: Element, rhs: Element) -> Element:
-        remainder = lhs % rhs
-        has_wrong_sign = remainder.is_unequal(0) & (remainder.compare("lt", 0) ^ rhs.compare("lt", 0))
-        return has_wrong_sign.where(remainder + rhs, remainder)
-
     return formula(call.b, floor_remainder, x, y)
 
 

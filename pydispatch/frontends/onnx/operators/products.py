@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.graph.dtypes import F32, I32, I64, DType
-from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum, product
+from pydispatch.graph.dtypes import F32, I32, DType
+from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import convolutions, elementwise, gathers, products, reductions, shapes
+from pydispatch.operations import convolutions, elementwise, factors, products, shapes, systems
 from pydispatch.operations.convolutions import Window
 from pydispatch.operations.formulas import Element, formula
 
@@ -106,10 +106,14 @@ def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size], ceil: bool = Fa
             extent = (kernel[d] - 1) * dilations[d] + 1
             out = ceil_div(x.shape[2 + d], strides[d])
             total = maximum(0, (out - 1) * strides[d] + extent - x.shape[2 + d])
-            smaller_half = total // 2
-            larger_half = total - smaller_half
-            low[d], high[d] = (smaller_half, larger_half) if auto == "SAME_UPPER" else (larger_half, smaller_half)
+            low[d], high[d] = _halves(total, auto)
     return Window(tuple(strides), tuple(low), tuple(high), tuple(dilations))
+
+
+def _halves(total: Size, auto: str) -> tuple[Size, Size]:
+    """Return the padding before and after an axis; with SAME_UPPER, an odd element is after it."""
+    smaller_half = total // 2
+    return (smaller_half, total - smaller_half) if auto == "SAME_UPPER" else (total - smaller_half, smaller_half)
 
 
 def positive(call: NodeCall, name: str, rank: int) -> list[int]:
@@ -194,9 +198,7 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
         if not isinstance(total, Expr) and total < 0:  # a negative pad appends zeros to the result
             low[d], high[d] = 0, total
             continue
-        smaller_half = total // 2
-        larger_half = total - smaller_half
-        low[d], high[d] = (smaller_half, larger_half) if auto == "SAME_UPPER" else (larger_half, smaller_half)
+        low[d], high[d] = _halves(total, auto)
     if auto == "VALID" and wanted is None:
         low, high = [0] * rank, [0] * rank
     convolved = convolutions.transposed_convolution(
@@ -209,39 +211,10 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
 # -- determinants
 
 
-_MAX_DETERMINANT_ROWS = 32  # the elimination is unrolled: one step per row
-
-
 def _det(call: NodeCall, x: Tensor) -> Tensor:
-    """Return the determinants of matrices [..., n, n] by Gaussian elimination with partial pivoting.
-
-    Each step picks the row with the largest element in the first column, moves the first row to its place, multiplies
-    the determinant by the pivot (negated if rows were swapped), and continues with the remaining (n - 1) x (n - 1)
-    matrix.
-    """
-    b, n = call.b, x.shape[-1]
-    if x.rank < 2 or isinstance(n, Expr) or x.shape[-2] != n or n > _MAX_DETERMINANT_ROWS:
-        raise call.fail(f"its operand is {x}; expected square matrices of at most {_MAX_DETERMINANT_ROWS} rows")
-    lead = x.shape[:-2]
-    a = shapes.reshape(b, x, [product(lead), n, n])
-    determinant = shapes.full(b, 1.0, [a.shape[0], 1, 1], x.dtype)
-    for k in range(n):
-        column = shapes.slice_axis(b, a, 2, 0, 1)
-        size = elementwise.unary(b, "abs", column)
-        row = reductions.argument(b, "max", size, 1, keep=True)  # [batch, 1, 1]
-        top = gathers.take_along(b, a, shapes.broadcast_to(b, row, [a.shape[0], 1, n - k]), 1)
-        # The first row replaces the pivot row; the pivot row itself is `top`.
-        first = shapes.slice_axis(b, a, 1, 0, 1)
-        a = formula(b, lambda v, f, r: v.position(1, I64).is_equal(r).where(f, v), a, first, row)
-        pivot = shapes.slice_axis(b, top, 2, 0, 1)
-        determinant = formula(b, lambda d, p, r: d * r.is_equal(0).where(p, -p), determinant, pivot, row)
-        if k + 1 == n:
-            break
-        below = shapes.slice_(b, a, [0, 1, 1], a.shape)
-        factors = shapes.slice_(b, a, [0, 1, 0], [a.shape[0], n - k, 1])
-        others = shapes.slice_axis(b, top, 2, 1, n - k)
-        a = formula(b, lambda v, f, t, p: p.is_equal(0.0).where(v, v - f / p * t), below, factors, others, pivot)
-    return shapes.reshape(b, determinant, lead)
+    """Return the determinants of matrices [..., n, n]; floats smaller than f32 are computed in f32."""
+    factored, pivots, _ = factors.lu(call.b, elementwise.convert(call.b, x, accumulator(x.dtype)))
+    return elementwise.convert(call.b, systems.determinant(call.b, factored, pivots), x.dtype)
 
 
 TABLE: dict[str, Conversion] = {

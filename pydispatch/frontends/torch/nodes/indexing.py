@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.frontends.torch.nodes.pointwise import floor_quotient
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor
 from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
@@ -13,7 +12,7 @@ from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import gathers, reductions, scans, scatters, selection, shapes
-from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.formulas import Element, floor_quotient, formula
 
 MaybeTensors = Sequence["Tensor | None"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, category, promoted, result_type
 from pydispatch.frontends.torch.registry import Conversion, converts, register
@@ -10,7 +11,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.formulas import Element, extreme_ignoring_nan, floor_quotient, floor_remainder, formula
 from pydispatch.operations.normalization import wide
 
 
@@ -166,11 +167,7 @@ def _extreme_ignoring_nan(name: str) -> Conversion:
     """Return the conversion of fmax ("max") or fmin ("min"). If one operand is NaN, the result is the other one."""
 
     def convert(builder: Builder, self: Operand, other: Operand) -> Tensor:
-        def written(e: Element, n: Element) -> Element:
-            result = e.binary(name, n)
-            return e.unary("is_nan").where(n, n.unary("is_nan").where(e, result)) if e.dtype.is_float else result
-
-        return formula(builder, written, *promoted(builder, self, other))
+        return formula(builder, partial(extreme_ignoring_nan, name), *promoted(builder, self, other))
 
     return convert
 
@@ -229,13 +226,6 @@ def _floor_quotient_of_floats(e: Element, n: Element) -> Element:
     return n.is_equal(0.0).where(e / n, signed)
 
 
-def floor_quotient(e: Element, n: Element) -> Element:
-    """Return the quotient of signed integers, rounded down."""
-    remainder = e % n
-    needs_decrement = remainder.is_unequal(0) & ((remainder < 0) ^ (n < 0))
-    return needs_decrement.where(e / n - 1, e / n)
-
-
 @converts("aten.remainder")
 def remainder(builder: Builder, self: Operand, other: Operand) -> Tensor:
     """Return the remainder of a division, with the sign of the divisor."""
@@ -243,12 +233,7 @@ def remainder(builder: Builder, self: Operand, other: Operand) -> Tensor:
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
         return ew.binary(builder, "rem", x, y)
 
-    def written(e: Element, n: Element) -> Element:
-        truncated = e % n
-        has_wrong_sign = truncated.is_unequal(0) & ((truncated < 0) ^ (n < 0))
-        return has_wrong_sign.where(truncated + n, truncated)
-
-    return formula(builder, written, x, y)
+    return formula(builder, floor_remainder, x, y)
 
 
 @converts("aten.pow")

@@ -12,7 +12,7 @@ from pydispatch.graph.dtypes import I32, I64, DType
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import integers, shapes
-from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.formulas import Element, extreme_ignoring_nan, formula
 from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 from pydispatch.operations.reductions import largest, least
 
@@ -63,10 +63,7 @@ def extreme(name: str, ignore_nan: bool, u: Element, value: Element) -> Element:
     """Return the "max" or "min" of two numbers. NaN is propagated, or with `ignore_nan` ignored if the other number is
     none.
     """
-    result = u.binary(name, value)
-    if not ignore_nan or not u.dtype.is_float:
-        return result
-    return u.unary("is_nan").where(value, value.unary("is_nan").where(u, result))
+    return extreme_ignoring_nan(name, u, value) if ignore_nan else u.binary(name, value)
 
 
 def ignores_nan(tracer: TosaTracer, op: Operation) -> bool:
