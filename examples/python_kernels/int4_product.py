@@ -12,20 +12,21 @@ import pydispatch as pd
 GROUP = 32
 
 
-@pd.kernel(workgroup=32, grid=lambda w, *_: w.shape[0])
+@pd.kernel(workgroup=GROUP // 2, grid=lambda w, *_: w.shape[0])
 def int4_product(
     w: Annotated[pd.View, pd.u8["m", "bytes"]],
     scales: Annotated[pd.View, pd.f32["m", "groups"]],
     x: Annotated[pd.View, pd.f32["n"]],
     y: Annotated[pd.View, pd.f32["m"]],
 ) -> None:
-    """The low half of a byte is the even column; weights are stored plus 8."""
+    """The low half of a byte is the even column; weights are stored plus 8. Each invocation reads a byte of a group."""
     row, lane = pd.group_id(0), pd.local_id(0)
     part = 0.0
-    for at in range(lane, w.shape[1], 32):
+    for group in range(scales.shape[1]):
+        at = group * (GROUP // 2) + lane
         byte = pd.i32(w[row, at])
         low, high = pd.f32((byte & 15) - 8), pd.f32((byte >> 4) - 8)
-        part += scales[row, at * 2 // GROUP] * (low * x[2 * at] + high * x[2 * at + 1])
+        part += scales[row, group] * (low * x[2 * at] + high * x[2 * at + 1])
     total = pd.group_sum(part)
     if lane == 0:
         y[row] = total

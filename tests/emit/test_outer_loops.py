@@ -21,11 +21,12 @@ from pydispatch.ir import parse
 def kernel(
     lanes: int = 32, end: str = "%n", index: str = "%j", flags: str = "flags(ReadOnly)", inside: str = ""
 ) -> FuncOp:
-    """Sums of the elements of a row, in each of `lanes` iterations."""
+    """Sums of elements in each of `lanes` iterations. inside: more operations of the loop."""
     module = parse(f"""
 func.func @kernel(%n: index) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
   %c4 = arith.constant 4 : index
   %lanes = arith.constant {lanes} : index
   %zero = arith.constant 0.0 : f32
@@ -38,6 +39,9 @@ func.func @kernel(%n: index) {{
     %sum = scf.for %j = %c0 to {end} step %c1 iter_args(%so_far = %zero) -> (f32) {{
       %next_to = arith.addi %lane, %j : index
       %apart = arith.muli %lane, %j : index
+      %even = arith.muli %next_to, %c2 : index
+      %again = arith.muli %next_to, %c2 : index
+      %odd = arith.addi %again, %c1 : index
       {inside}
       %x = memref.load %a[{index}] : memref<4096xf32>
       %next = arith.addf %so_far, %x : f32
@@ -59,6 +63,9 @@ func.func @kernel(%n: index) {{
         ({}, 3),
         ({"index": "%next_to"}, 3),
         ({"index": "%fourth"}, 3),
+        ({"index": "%even", "inside": "%y = memref.load %a[%odd] : memref<4096xf32>"}, 3),
+        ({"index": "%even"}, 0),
+        ({"index": "%even", "inside": "%y = memref.load %b[%odd] : memref<4096xf32>"}, 0),
         ({"lanes": 8}, 0),
         ({"end": "%lane"}, 0),
         ({"index": "%apart"}, 0),
@@ -67,7 +74,8 @@ func.func @kernel(%n: index) {{
         ({"inside": "memref.store %zero, %b[%fourth] : memref<4096xf32>"}, 0),
     ],
     ids=[
-        "same for all", "contiguous", "strided, hoisted", "too few", "an end in each lane", "strided, moving",
+        "same for all", "contiguous", "strided, hoisted", "interleaved", "half of interleaved", "interleaved with another",
+        "too few", "an end in each lane", "strided, moving",
         "strided, written", "atomic", "strided store",
     ],
 )  # fmt: skip

@@ -24,6 +24,9 @@ MOST_STRIPS = 2
 MOST_UNROLLED = 4
 """Steps of a loop that begins at another counter in each lane, up to which it is unrolled."""
 
+INTERLEAVED = (2, 3, 4)
+"""Strides of loads that LLVM vectorizes as interleaved groups."""
+
 _SAME_FOR_ALL = "hal.interface.workgroup.id"
 _PLAIN = (memref.LoadOp, memref.StoreOp, scf.YieldOp, scf.ConditionOp, scf.ReduceOp)
 """Operations with effects, and terminators, that an iteration may have."""
@@ -167,10 +170,12 @@ class Lanes:
     def _fills_vectors(self, block: Block) -> bool:
         """Return whether the accesses of a loop body are contiguous in the lanes, or loads that are the same for all.
 
-        Strided loads are recorded as hoisted; none may depend on what the loop computes.
+        Loads that together read each element once fill vectors, too. Other strided loads are recorded as hoisted; none
+        may depend on what the loop computes.
         """
+        interleaved = self._interleaved(block)
         for op in walk(block):
-            if not isinstance(op, memref.LoadOp | memref.StoreOp):
+            if not isinstance(op, memref.LoadOp | memref.StoreOp) or op in interleaved:
                 continue
             strides = [self._stride(index) for index in op.indices]
             is_contiguous = bool(strides) and strides[-1] == 1 and not any(strides[:-1])
@@ -182,6 +187,27 @@ class Lanes:
                 return self._refuse(op, f"it {verb} memory with a stride")
             self.hoisted.setdefault(block, []).append(op)
         return True
+
+    def _interleaved(self, block: Block) -> set[Operation]:
+        """Return the loads of a block that read `x[s*lane + k]` for each k below s: LLVM reads vectors and shuffles."""
+        groups: dict[tuple[SSAValue, int, tuple[int, ...]], dict[int, list[Operation]]] = {}
+        numbering = _Numbering()
+        for op in block.ops:
+            if not isinstance(op, memref.LoadOp) or not op.indices:
+                continue
+            *outer, last = op.indices
+            stride = self._stride(last)
+            if stride is not None and stride in INTERLEAVED and not any(self._stride(index) for index in outer):
+                base, offset = _split_offset(last)
+                key = op.memref, stride, tuple(map(numbering.of, (*outer, base)))
+                groups.setdefault(key, {}).setdefault(offset, []).append(op)
+        return {
+            op
+            for (_, stride, _), group in groups.items()
+            if sorted(group) == list(range(min(group), min(group) + stride))
+            for loads in group.values()
+            for op in loads
+        }
 
     def _is_invariant(self, value: SSAValue, block: Block) -> bool:
         """Return whether a value is the same in all iterations of a loop with this body, and can be rematerialized."""
@@ -218,6 +244,39 @@ class Lanes:
             return left - right
         factors = zip((right, left), map(known, op.operands), strict=True)
         return next((stride * factor for stride, factor in factors if isinstance(factor, int)), None)
+
+
+def _split_offset(index: SSAValue) -> tuple[SSAValue, int]:
+    """Return an index as a value plus a constant."""
+    if isinstance(index, OpResult) and isinstance(index.op, arith.AddiOp):
+        for value, other in (index.op.operands, reversed(index.op.operands)):
+            if isinstance(offset := known(other), int):
+                return value, offset
+    return index, 0
+
+
+class _Numbering:
+    """Numbers of values: equal for values that the same pure operations compute from the same values."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[SSAValue, int] = {}
+        self._by_key: dict[object, int] = {}
+
+    def of(self, value: SSAValue) -> int:
+        """Return the number of a value."""
+        number = self._numbers.get(value)
+        if number is None:
+            number = self._numbers[value] = self._by_key.setdefault(self._key(value), len(self._by_key))
+        return number
+
+    def _key(self, value: SSAValue) -> object:
+        if isinstance(constant := known(value), int):
+            return constant, value.type
+        if not isinstance(value, OpResult) or not info_of(value.op).is_pure or value.op.regions:
+            return value
+        op = value.op
+        properties = tuple(sorted((name, str(attribute)) for name, attribute in op.properties.items()))
+        return op.name, value.type, value.index, tuple(map(self.of, op.operands)), properties
 
 
 def _is_cut_short(loop: scf.ParallelOp) -> bool:
