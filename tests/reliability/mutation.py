@@ -45,8 +45,9 @@ SAMPLE = {
 }
 """Modules of 100 to 300 lines that `random.Random(12).sample` took, and the tests that are about them."""
 
-FILES = 6
-"""Test files of a module that was drawn, at most: the nearest of those that import it or have its name."""
+FILES = 16
+"""Test files of a module that was drawn, at most. With fewer, faults pass that `make test` notices; each that passes
+takes the time of all of them."""
 
 MUTANT = "PYDISPATCH_MUTANT"
 """Environment of a run: the checkout, the file in it, and the number of the fault among those that `faults` gives."""
@@ -194,21 +195,40 @@ def run(root: Path, module: str, tests: Sequence[str], seed: int, count: int, jo
 
 def drawn(root: Path, count: int, seed: int) -> dict[str, list[str]]:
     """Return modules of 100 to 300 lines that the seed chooses, with the tests nearest to each."""
-    sys.path.append(str(ROOT / "tests"))
-    import changed
-
     paths = sorted((root / "pydispatch").rglob("*.py"))
     names = [
         path.relative_to(root).as_posix()
         for path in paths
         if path.stem != "__init__" and 100 <= path.read_text().count("\n") <= 300
     ]
-    found: dict[str, list[str]] = {}
+    chosen: dict[str, list[str]] = {}
     for name in random.Random(seed).sample(names, len(names)):
-        near = sorted((distance, path) for path, distance in changed.ranked([name]).items() if distance <= 1)
-        if near and len(found) < count:
-            found[name] = [path.relative_to(ROOT).as_posix() for _, path in near[:FILES]]
-    return found
+        tests = nearest(name)
+        if tests and len(chosen) < count:
+            chosen[name] = tests
+    return chosen
+
+
+def nearest(module: str) -> list[str]:
+    """Return the tests that import a module or have its name, then those of its innermost folder that tests have.
+
+    A module without tests of the first kind has none. A folder with more than FILES is about too much.
+    """
+    sys.path.append(str(ROOT / "tests"))
+    import changed
+
+    folders = Path(module).parent.parts
+    distances = {path.relative_to(ROOT / "tests"): distance for path, distance in changed.ranked([module]).items()}
+    named = sorted((distance, path) for path, distance in distances.items() if distance <= 1)
+    depths = {
+        path: max((folders.index(part) for part in path.parts if part in folders), default=0) for path in distances
+    }
+    innermost = max(depths.values(), default=0)
+    of_folder = sorted(path for path, depth in depths.items() if depth == innermost > 0)
+    paths = dict.fromkeys(path for _, path in named)
+    if named and len(of_folder) <= FILES:
+        paths |= dict.fromkeys(of_folder)
+    return [f"tests/{path.as_posix()}" for path in paths][:FILES]
 
 
 def main() -> None:
