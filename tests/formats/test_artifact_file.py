@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import pickle
 import stat
 import struct
 import subprocess
+import weakref
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -119,6 +121,20 @@ def test_same_input_same_bytes_and_every_way_back(tmp_path: Path) -> None:
         assert again.to_bytes() == data
         assert again.functions == {"mul": "(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>"}
         assert again.manifest == example().manifest
+
+
+def test_an_artifact_that_is_loaded_holds_its_constants_once() -> None:
+    weights = np.arange(1000.0)
+    artifact, written = example(constants=[weights]), example(constants=[weights]).to_bytes()
+    before, members, size = bytes(artifact.read("constants/0.npy")), artifact.members, artifact.size
+    gone = weakref.ref(weights)
+    file = artifact.file()
+    del weights
+    gc.collect()
+    assert gone() is None
+    assert artifact.file() is file
+    assert artifact.read("constants/0.npy") == before and before.endswith(np.arange(1000.0).tobytes())
+    assert (artifact.members, artifact.size, artifact.to_bytes()) == (members, size, written)
 
 
 names = st.text(

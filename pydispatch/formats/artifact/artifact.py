@@ -149,7 +149,7 @@ class Artifact:
             content: Members by name; "manifest.json" among them is the text of `manifest`.
         """
         self.manifest = manifest
-        self._content = content
+        self._content = content  # file() of any thread may replace it: methods read it once
         missing = [name for name in [PROGRAM, *manifest.member_names()] if name not in content]
         if missing:
             more = f" and {len(missing) - 1} more that its manifest names" if len(missing) > 1 else ""
@@ -270,7 +270,8 @@ class Artifact:
     @property
     def members(self) -> list[str]:
         """Return the names of all members, in the order of the file."""
-        return self._content.members() if isinstance(self._content, ArtifactFile) else list(self._content)
+        content = self._content
+        return content.members() if isinstance(content, ArtifactFile) else list(content)
 
     @property
     def size(self) -> int:
@@ -280,23 +281,24 @@ class Artifact:
     def read(self, member: str) -> memoryview:
         """Return the bytes of a member, without a copy if the artifact is a file; raise ArtifactError if there is no
         such member."""
-        if isinstance(self._content, ArtifactFile):
-            view: memoryview = self._content.find(member)
-            return view
-        if member not in self._content:
-            raise ArtifactError(f"the artifact has no member '{member}'; it has: {', '.join(self._content)}")
-        content = self._content[member]
-        return memoryview(b"".join(content)) if isinstance(content, tuple) else content
+        parts = self._content_of(member)
+        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
     def _content_of(self, member: str) -> tuple[memoryview, ...]:
         """Return the bytes of a member in one or more chunks, without a copy."""
-        content = None if isinstance(self._content, ArtifactFile) else self._content[member]
-        return content if isinstance(content, tuple) else (self.read(member),)
+        members = self._content
+        if isinstance(members, ArtifactFile):
+            return (members.find(member),)
+        if member not in members:
+            raise ArtifactError(f"the artifact has no member '{member}'; it has: {', '.join(members)}")
+        content = members[member]
+        return content if isinstance(content, tuple) else (content,)
 
     def verify(self) -> None:
         """Verify the checksums of all members of a file; raise ArtifactError with the first member that differs."""
-        if isinstance(self._content, ArtifactFile):
-            self._content.verify()
+        content = self._content
+        if isinstance(content, ArtifactFile):
+            content.verify()
 
     def _parts(self) -> Iterator[bytes | memoryview]:
         """Yield the bytes of the .pdx file in chunks."""
@@ -337,8 +339,14 @@ class Artifact:
             whole_file.write(target, list(self._parts()))
 
     def file(self) -> ArtifactFile:
-        """Return the artifact as an ArtifactFile for the loader in C: the opened file, or a new one in memory."""
-        return self._content if isinstance(self._content, ArtifactFile) else ArtifactFile(list(self._parts()))
+        """Return the artifact as an ArtifactFile for the loader in C: the opened file, or one in memory.
+
+        A file in memory replaces the members that it was copied from, so that large constants are held once.
+        """
+        content = self._content
+        if not isinstance(content, ArtifactFile):
+            self._content = content = ArtifactFile(list(self._parts()))
+        return content
 
     def __repr__(self) -> str:
         names = ", ".join(self.functions)
