@@ -143,6 +143,17 @@ def test_is_as_numpy(name: str) -> None:
     np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
 
 
+def test_numbers_beside_arrays_promote_as_in_numpy() -> None:
+    arrays = [J > 0, J.astype(np.int8), I, F]
+
+    def products(*operands: Any) -> list[Any]:
+        return [x * number for x in (*operands, operands[-1] * 1j) for number in (True, 2, 0.5, 1j)]
+
+    for result, expected in zip(traced(products, *arrays), products(*arrays), strict=True):
+        assert np.asarray(result).dtype == expected.dtype
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
 def test_elements_are_assigned() -> None:
     def assign(x: Any) -> Any:
         y = x.copy()
