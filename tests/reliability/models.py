@@ -5,7 +5,7 @@ Where onnxruntime is installed, it runs the graphs too: the finding "reference" 
 
 Programs come from `generated`; PyTorch and JAX are left out where they are not installed. A wrong element, an exception
 that is no error of pydispatch, a refusal at the call, a dead process or one that needs more than SLOW_CPU_SECONDS is a
-finding; it is printed with its seed and a program that was made smaller.
+finding; it is printed with its seed and a program that was made smaller, as text and as a command that runs it.
 
     python tests/reliability/models.py [--seconds 60 | --count N] [--seed S] [--kinds onnx,stablehlo,numpy,...]
 
@@ -48,6 +48,7 @@ HANG_SECONDS = 3600.0
 def child(name: str) -> None:
     """Run the program of each seed that stdin gives: a line says that imports are done, then one has each result."""
     import graph_programs as programs
+    from reproducer import reproducer
 
     warnings.simplefilter("ignore")
     module, kind_name, _ = KINDS[name]
@@ -60,9 +61,10 @@ def child(name: str) -> None:
         text = ""
         if found is not None and found not in (programs.REFUSED, programs.UNSTABLE):
             program, found = programs.reduced(kind, program, found)
-            text = f"{found.text}\n{program}"
+            text = f"{found.text}\n{program}\n{reproducer(kind, program)}"
         elif found is None and has_peer and (difference := kind.peer(program)):
-            found, text = programs.Finding("reference", difference), f"{difference}\n{program}"
+            found = programs.Finding("reference", difference)
+            text = f"{difference}\n{program}\n{reproducer(kind, program, is_peer=True)}"
         print(json.dumps({"result": found.kind if found else "right", "text": text}), flush=True)
 
 

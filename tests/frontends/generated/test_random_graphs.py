@@ -4,6 +4,7 @@ functions of PyTorch and JAX."""
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +16,10 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "reliability" / "gener
 import graph_programs as programs
 import onnx_graphs
 import stablehlo_programs
+from numpy_programs import NumpyPrograms
+from reproducer import literal, reproducer
 
+ROOT = Path(__file__).resolve().parents[3]
 KIND = onnx_graphs.OnnxGraphs()
 
 
@@ -84,3 +88,26 @@ def test_a_failing_graph_becomes_smaller() -> None:
     smallest, again = programs.reduced(Wrong(), program, finding)
     assert [node.op for node in smallest.nodes] == ["Neg"]
     assert again.kind == "wrong" and smallest.sets[0]["v0"].size == 1 and not any(smallest.open_axes.values())
+
+
+@pytest.mark.parametrize("kind", [KIND, stablehlo_programs.StableHloPrograms(), NumpyPrograms()])
+def test_a_program_is_printed_as_an_expression(kind: programs.Kind) -> None:
+    names = {"array": np.array, "inf": np.inf, "nan": np.nan, "Node": programs.Node, "Program": programs.Program}
+    for seed in range(20):
+        program = kind.generate(random.Random(seed))
+        again = eval(literal(program), names)
+        np.testing.assert_equal(vars(again) | {"nodes": ()}, vars(program) | {"nodes": ()})
+        for node, other in zip(again.nodes, program.nodes, strict=True):
+            np.testing.assert_equal(vars(node), vars(other))
+        for values, others in zip(again.sets, program.sets, strict=True):
+            assert [a.dtype for a in values.values()] == [a.dtype for a in others.values()]
+
+
+def test_the_reproducer_of_a_finding_runs() -> None:
+    x = np.array([[1.5, np.nan], [-np.inf, 0.25]], np.float32)
+    text = {"Relu": "right", "Nonesuch": "KeyError: 'Nonesuch'"}
+    for op, printed in text.items():
+        program = programs.Program((programs.Node(op, ("v0",), ("v1",)),), ({"v0": x},), open_axes={"v0": (0,)})
+        command = reproducer(KIND, program).replace("python -", f"{sys.executable} -")
+        done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
+        assert (done.stdout + done.stderr).splitlines()[-1] == printed
