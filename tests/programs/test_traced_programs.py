@@ -10,6 +10,7 @@ os.environ.setdefault("LP_NUM_THREADS", "0")  # lavapipe: threads cost more than
 
 import numpy as np
 import pytest
+from work import count_calls
 
 import pydispatch as pd
 
@@ -162,3 +163,19 @@ def test_parameters() -> None:
         everything.specialize(step=3)
     with pytest.raises(pd.InvalidArgumentError, match="float64"):
         normalized(X.astype(np.float64))
+
+
+def test_work_grows_with_the_number_of_operations() -> None:
+    @pd.program
+    def long(x: Vector, steps: pd.static) -> Any:
+        y = x
+        for _ in range(steps):
+            y = y + x
+        return y
+
+    def calls(steps: int) -> int:
+        program = long.specialize(steps=steps)
+        return count_calls(lambda: program.module())
+
+    calls(1)  # imports modules and fills caches
+    assert calls(200) < 4.4 * calls(50)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from wire import external, message, model, node, tensor, value, varint
+from work import count_calls
 
 import pydispatch as pd
 from pydispatch import inlining
@@ -93,6 +95,17 @@ def test_deep_nesting_ends() -> None:
         inner = message((1, message((5, message((6, inner))))))
     with pytest.raises(pd.CompileError, match="nested deeper"):
         read(message((7, inner)))
+
+
+def test_work_grows_with_the_number_of_nodes() -> None:
+    def calls(count: int) -> int:
+        names = ["x", *(f"v{i}" for i in range(count - 1)), "y"]
+        nodes = [node("Add", [first, "x"], [second]) for first, second in pairwise(names)]
+        data = model(nodes, [X], [Y], [])
+        return count_calls(lambda: read(data))
+
+    calls(1)  # imports modules and fills caches
+    assert calls(200) < 4.4 * calls(50)
 
 
 def test_a_function_that_calls_itself() -> None:

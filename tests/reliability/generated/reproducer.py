@@ -15,8 +15,7 @@ from numpy import array, inf, nan
 from graph_programs import Node, Program, check
 from {module} import {name}
 program = {program}
-found = {name}().peer(program) if {is_peer} else check({name}(), program)
-print(found or "right")
+print({check} or "right")
 END"""
 
 
@@ -28,8 +27,9 @@ def reproducer(kind: Kind, program: Program, is_peer: bool = False) -> str:
         program: The program, with its arguments.
         is_peer: Whether to compare the reference with onnxruntime, instead of pydispatch with the reference.
     """
-    own = type(kind)
-    return COMMAND.format(module=own.__module__, name=own.__name__, program=literal(program), is_peer=is_peer)
+    module, name = type(kind).__module__, type(kind).__name__
+    check = f"{name}().peer(program)" if is_peer else f"check({name}(), program)"
+    return COMMAND.format(module=module, name=name, program=literal(program), check=check)
 
 
 def literal(value: Any) -> str:
