@@ -47,7 +47,7 @@ CATALOG = (
     Benchmark("throughput", ("throughput.py",), 3, needs=FRAMEWORKS, quick=("--seconds", "0.1", "--batches", "1")),
     Benchmark("batched", ("batched.py",), 1.5, needs=(), quick=("--requests", "200")),
     Benchmark("generate", ("generate.py",), 0.3, needs=(), quick=("--steps", "20")),
-    Benchmark("llm", ("llm.py",), 8, needs=("module ml_dtypes",),
+    Benchmark("llm", ("llm/run.py",), 12, needs=("module ml_dtypes",),
               quick=("--seconds", "0.01", "--layers", "1", "--only", "Q8_0")),
     Benchmark("python-kernels", ("python_kernels.py",), 0.5, needs=("module numba", "tool gcc")),
     Benchmark("kernels", ("kernels/run.py",), 8, needs=FRAMEWORKS, quick=("--seconds", "0.01", "--only", "softmax")),

@@ -1,0 +1,163 @@
+"""The measured model: a Llama with random weights, its steps in pydispatch, and the machine's rates beside them."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+import pydispatch as pd
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "llm"))
+
+from blocks import Blocks
+from config import Config, Rotary
+from model import Decoder
+
+TYPES = {"f32": 4.0, "bf16": 2.0, "Q8_0": 34 / 32, "Q4_0": 18 / 32}
+"""Bytes of a weight."""
+SEQUENCES, PROMPTS = (1, 4, 16), (128, 1024)
+HELD = 128
+"""Tokens that a sequence holds while it decodes."""
+CHUNK, MAX_TOKENS, PAGE_SIZE = 64, 1088, 16
+PAGES_OF_DECODE = HELD // PAGE_SIZE + 1
+"""Pages of a sequence that decodes; the first sequence has those of MAX_TOKENS, for prompts."""
+WORDS = 32000
+READ_BYTES, PRODUCT_SIZE = 1 << 28, 1024
+"""Sizes of the array and of the matrices that the rates of the machine are measured with."""
+MATRIX = pd.f32[PRODUCT_SIZE, PRODUCT_SIZE]
+ROUNDS = 4
+"""How often all steps take turns: their least times come from the same stretches of time."""
+
+
+def config_of(layers: int, width: int) -> Config:
+    heads = width // 64
+    return Config("llama", WORDS, width, layers, heads, heads, 64, 1e-5, MAX_TOKENS, Rotary(64), is_tied=True)
+
+
+def weights_of(config: Config, kind: str) -> dict[str, Any]:
+    """Return random weights by the names of `transformers`, in the type `kind`."""
+    random = np.random.default_rng(0)
+
+    def matrix(rows: int, columns: int) -> Any:
+        if kind in ("f32", "bf16"):
+            values = random.standard_normal((rows, columns), np.float32) * np.float32(0.02)
+            return values if kind == "f32" else values.astype(bfloat16())
+        blocks = columns // 32
+        scales = np.full((rows, blocks), 0.02 / (64 if kind == "Q8_0" else 4), np.float16)
+        shape = (rows, blocks, 32 if kind == "Q8_0" else 16)
+        stored = random.integers(0, 256, shape, np.uint8)
+        return Blocks(stored.view(np.int8) if kind == "Q8_0" else stored, scales)
+
+    width, hidden, ones = config.width, hidden_of(config), np.ones(config.width, np.float32)
+    weights = {"model.embed_tokens.weight": matrix(WORDS, width), "model.norm.weight": ones}
+    for layer in range(config.layers):
+        name = f"model.layers.{layer}"
+        weights |= {f"{name}.{norm}.weight": ones for norm in ("input_layernorm", "post_attention_layernorm")}
+        weights |= {f"{name}.self_attn.{letter}_proj.weight": matrix(width, width) for letter in "qkvo"}
+        weights |= {f"{name}.mlp.{part}_proj.weight": matrix(hidden, width) for part in ("gate", "up")}
+        weights[f"{name}.mlp.down_proj.weight"] = matrix(width, hidden)
+    return weights
+
+
+def bfloat16() -> Any:
+    """Return the NumPy type of bf16."""
+    import ml_dtypes
+
+    return ml_dtypes.bfloat16
+
+
+def hidden_of(config: Config) -> int:
+    return config.width * 8 // 3 // 256 * 256
+
+
+def products_of(config: Config) -> int:
+    """Return the number of weights that each token is multiplied by."""
+    return config.layers * config.width * (4 * config.width + 3 * hidden_of(config)) + WORDS * config.width
+
+
+def compile_model(config: Config, kind: str, path: Path, activation_bits: int) -> float:
+    """Compile all steps into a file, and return the CPU seconds."""
+    pages = 1 + MAX_TOKENS // PAGE_SIZE + (max(SEQUENCES) - 1) * PAGES_OF_DECODE
+    decoder = Decoder(
+        config,
+        weights_of(config, kind),
+        chunk=CHUNK,
+        max_sequences=max(SEQUENCES),
+        page_size=PAGE_SIZE,
+        num_pages=pages,
+    )
+    programs = {"prefill": decoder.step(1, CHUNK), **{f"decode{n}": decoder.step(n, 1) for n in SEQUENCES}}
+    start = time.process_time()
+    pd.compile(programs, cpu="native", activation_bits=activation_bits).save(path)
+    return time.process_time() - start
+
+
+def measure_model(path: Path, seconds: float) -> dict[str, float]:
+    """Return the seconds of each step, the rates of the machine, and the largest memory of the process in MiB."""
+    program = pd.device("cpu?workers=1").load(path)
+    random, long = np.random.default_rng(1), MAX_TOKENS // PAGE_SIZE
+    tables = np.zeros((max(SEQUENCES), long), np.int32)
+    tables[0] = 1 + np.arange(long)
+    tables[1:, :PAGES_OF_DECODE] = (
+        1 + long + np.arange((max(SEQUENCES) - 1) * PAGES_OF_DECODE).reshape(-1, PAGES_OF_DECODE)
+    )
+
+    def call(name: str, rows: int, width: int, start: int) -> Callable[[], Any]:
+        tokens = random.integers(0, WORDS, (rows, width)).astype(np.int32)
+        zeros, ones = np.zeros(rows, np.int32), np.ones(rows, np.float32)
+        return program[name].prepare(tokens, zeros + start, zeros + width, tables[:rows], 0 * ones, zeros, ones, zeros)
+
+    steps: dict[str, Callable[[], Any]] = {f"decode {n}": call(f"decode{n}", n, 1, HELD) for n in SEQUENCES}
+    for length in PROMPTS:
+        chunks = [call("prefill", 1, CHUNK, start) for start in range(0, length, CHUNK)]
+        steps[f"prefill {length}"] = lambda chunks=chunks: [chunk() for chunk in chunks]  # type: ignore[misc]
+    for step in steps.values():
+        step()
+    memory = peak_memory()
+    return {"memory": memory, **least_seconds({**steps, **machine_works()}, seconds)}
+
+
+def machine_works() -> dict[str, Callable[[], Any]]:
+    """Return calls that add up READ_BYTES of memory, and that multiply matrices of PRODUCT_SIZE."""
+
+    @pd.program
+    def read(x: Annotated[Any, pd.f32[READ_BYTES // 4]]) -> Any:
+        return np.sum(x)
+
+    @pd.program
+    def product(x: Annotated[Any, MATRIX], y: Annotated[Any, MATRIX]) -> Any:
+        return x @ y
+
+    program = pd.device("cpu?workers=1").load(pd.compile({"read": read, "product": product}, cpu="native"))
+    matrix = np.ones((PRODUCT_SIZE, PRODUCT_SIZE), np.float32)
+    return {
+        "read": program["read"].prepare(np.ones(READ_BYTES // 4, np.float32)),
+        "product": program["product"].prepare(matrix, matrix),
+    }
+
+
+def least_seconds(functions: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, float]:
+    """Return the least CPU time of each function, which are called in turns, for `seconds` each in all."""
+    least = dict.fromkeys(functions, float("inf"))
+    for _ in range(ROUNDS):
+        for name, function in functions.items():
+            end = time.process_time() + seconds / ROUNDS
+            while True:
+                start = time.process_time()
+                function()
+                now = time.process_time()
+                least[name] = min(least[name], now - start)
+                if now >= end:
+                    break
+    return least
+
+
+def peak_memory() -> float:
+    """Return the largest resident memory of the process so far, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

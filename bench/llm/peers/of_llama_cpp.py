@@ -1,0 +1,138 @@
+"""The same weights in llama.cpp, through a GGUF file and the C functions of `llama-cpp-python`."""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llama_cpp
+import numpy as np
+from blocks import Blocks
+from config import Config
+from gguf import GGMLQuantizationType, GGUFWriter
+from gguf_file import NAMES
+from measured import HELD, MAX_TOKENS, PROMPTS, SEQUENCES, least_seconds, peak_memory, weights_of
+
+
+def write_gguf(path: Path, config: Config, weights: dict[str, Any]) -> None:
+    """Write a Llama without a tokenizer. weights: by the names of `transformers`, of the types of `KINDS`."""
+    assert config.rotary is not None
+    writer = GGUFWriter(path, "llama")
+    writer.add_tokenizer_model("none")
+    for add, value in (
+        (writer.add_vocab_size, config.vocabulary), (writer.add_context_length, config.max_positions),
+        (writer.add_embedding_length, config.width), (writer.add_block_count, config.layers),
+        (writer.add_head_count, config.heads), (writer.add_head_count_kv, config.kv_heads),
+        (writer.add_layer_norm_rms_eps, config.epsilon), (writer.add_rope_freq_base, config.rotary.theta),
+        (writer.add_rope_dimension_count, config.head_size),
+        (writer.add_feed_forward_length, weights["model.layers.0.mlp.up_proj.weight"].shape[0]),
+    ):  # fmt: skip
+        add(value)
+    for name, weight in weights.items():
+        writer.add_tensor(_gguf_name(name), *_stored(_in_order(name, weight, config)))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _gguf_name(name: str) -> str:
+    """Return the name in a GGUF file of a weight of `transformers`."""
+    names = {ours: theirs for theirs, ours in NAMES.items()}
+    stem, _, suffix = name.rpartition(".")
+    if not stem.startswith("model.layers."):
+        return f"{names[stem]}.{suffix}"
+    _, _, layer, part = stem.split(".", 3)
+    return f"blk.{layer}.{names[part]}.{suffix}"
+
+
+def _in_order(name: str, weight: Any, config: Config) -> Any:
+    """Return the rows of Q and K in the order of llama.cpp: features that are rotated together are neighbours."""
+    heads = config.heads if ".q_proj." in name else config.kv_heads if ".k_proj." in name else 0
+    if not heads:
+        return weight
+    rows = np.arange(weight.shape[0]).reshape(heads, 2, -1).swapaxes(1, 2).reshape(-1)
+    return Blocks(weight.stored[rows], weight.scales[rows]) if isinstance(weight, Blocks) else weight[rows]
+
+
+def _stored(weight: Any) -> tuple[Any, Any, Any]:
+    """Return (array, shape, type) of a tensor, as `GGUFWriter.add_tensor` takes them."""
+    if isinstance(weight, Blocks):
+        kind = GGMLQuantizationType["Q8_0" if weight.stored.dtype == np.int8 else "Q4_0"]
+        scales = weight.scales[..., None].view(np.uint8)
+        block_bytes = np.concatenate([scales, weight.stored.view(np.uint8)], axis=-1)
+        return block_bytes.reshape(weight.shape[0], -1), None, kind
+    if weight.dtype == np.float32 or weight.ndim == 1:
+        return weight.astype(np.float32), None, GGMLQuantizationType.F32
+    return weight.view(np.uint8), None, GGMLQuantizationType.BF16
+
+
+def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
+    """Return the seconds of each step, and the largest memory of the process in MiB."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.gguf"
+        write_gguf(path, config, weights_of(config, kind))
+        model = load(path)
+        context = context_of(model, max(SEQUENCES))
+        memory = llama_cpp.llama_get_memory(context)
+        for sequence in range(max(SEQUENCES)):
+            decode(context, [(1, position, sequence) for position in range(HELD)])
+
+        def answers(count: int) -> Callable[[], None]:
+            def step() -> None:
+                decode(context, [(1, HELD, sequence) for sequence in range(count)])
+                llama_cpp.llama_memory_seq_rm(memory, -1, HELD, -1)
+
+            return step
+
+        def prompt(length: int) -> Callable[[], None]:
+            def step() -> None:
+                llama_cpp.llama_memory_seq_rm(memory, 0, 0, -1)
+                decode(context, [(1, position, 0) for position in range(length)])
+
+            return step
+
+        results = least_seconds({f"decode {count}": answers(count) for count in SEQUENCES}, seconds)
+        results |= least_seconds({f"prefill {length}": prompt(length) for length in PROMPTS}, seconds)
+        return {"memory": peak_memory(), **results}
+
+
+def load(path: Path) -> Any:
+    """Map a GGUF file."""
+    llama_cpp.llama_log_set(_SILENT, None)
+    llama_cpp.llama_backend_init()
+    model = llama_cpp.llama_model_load_from_file(str(path).encode(), llama_cpp.llama_model_default_params())
+    if not model:
+        raise ValueError(f"{path}: llama.cpp cannot read it")
+    return model
+
+
+def context_of(model: Any, sequences: int, tokens: int = MAX_TOKENS) -> Any:
+    """Return a context of one thread for so many sequences, each of up to `tokens`."""
+    parameters = llama_cpp.llama_context_default_params()
+    parameters.n_ctx, parameters.n_batch, parameters.n_seq_max = sequences * tokens, tokens, sequences
+    parameters.n_threads = parameters.n_threads_batch = 1
+    return llama_cpp.llama_init_from_model(model, parameters)
+
+
+def decode(context: Any, entries: list[tuple[int, int, int]], with_all_scores: bool = False) -> None:
+    """Compute (token, position, sequence) of each entry; scores are those of the last token of each sequence."""
+    batch = llama_cpp.llama_batch_init(len(entries), 0, 1)
+    batch.n_tokens = len(entries)
+    last = {sequence: index for index, (_, _, sequence) in enumerate(entries)}
+    for index, (token, position, sequence) in enumerate(entries):
+        batch.token[index], batch.pos[index] = token, position
+        batch.n_seq_id[index], batch.seq_id[index][0] = 1, sequence
+        batch.logits[index] = with_all_scores or last[sequence] == index
+    status = llama_cpp.llama_decode(context, batch)
+    llama_cpp.llama_batch_free(batch)
+    if status:
+        raise RuntimeError(f"llama_decode: status {status}")
+
+
+@llama_cpp.llama_log_callback
+def _SILENT(level: int, text: bytes, data: ctypes.c_void_p) -> None:  # noqa: N802
+    """Discard messages; a function that the library calls later must outlive it."""

@@ -1,0 +1,163 @@
+"""Language models: tokens per second of prompts and answers, beside PyTorch and llama.cpp.
+
+    python bench/llm/run.py [--only TYPE...] [--billion] [--layers N] [--peers NAME...] [--seconds S] [--json FILE]
+
+A Llama with random weights, 12 layers of 768 (--billion: 16 of 2048) and 32,000 words. "decode" are the tokens of 1, 4
+and 16 sequences that hold 128 tokens each, "prefill" the tokens of a prompt of 128 or 1,024, in chunks of 64 here and
+as a whole by peers, with the time until its first token. Times are CPU times of the process, with one worker or thread.
+The cache is f32 here and in PyTorch, f16 in llama.cpp. Weights of integers are multiplied by activations of 24 bits,
+and with `activation_bits=8` by bytes, as in llama.cpp, which is compared with that.
+
+"memory rate" is the share of the rate at which one worker adds up an array in memory that decode reads the weights at;
+"FMA rate" the share of the products per second of a large f32 matrix product that prefill computes. Both rates are
+measured in turns with the steps. Each type of weights is compiled, and then measured, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
+
+from measured import (
+    PRODUCT_SIZE,
+    PROMPTS,
+    READ_BYTES,
+    SEQUENCES,
+    TYPES,
+    WORDS,
+    compile_model,
+    config_of,
+    measure_model,
+    products_of,
+)
+from report.figures import OURS, Figures, Row, parser, table
+
+BYTES = f"{OURS}, activation_bits=8"
+PEERS = {"torch": ("f32", "bf16"), "llama_cpp": ("f32", "bf16", "Q8_0", "Q4_0")}
+"""Peers, and the types of weights that each takes."""
+INTEGERS = ("Q8_0", "Q4_0")
+"""Types of weights that activations of 8 bits apply to."""
+
+
+def in_process(*job: object) -> dict[str, float]:
+    """Run a job, see `run_job`, in a process of its own, and return its results."""
+    command = [sys.executable, __file__, "--job", *map(str, job)]
+    result = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    return dict(json.loads(result.stdout.splitlines()[-1]))
+
+
+def run_job(job: str, layers: str, width: str, kind: str, path: str, number: str) -> None:
+    """Run a job and print the JSON of its results.
+
+    Args:
+        job: "compile", "measure", or a name of `PEERS`.
+        layers, width, kind: The model.
+        path: The artifact.
+        number: Bits of activations for "compile", seconds of each step for others.
+    """
+    config = config_of(int(layers), int(width))
+    if job == "compile":
+        results = {"compile": compile_model(config, kind, Path(path), int(number))}
+    elif job == "measure":
+        results = measure_model(Path(path), float(number))
+    else:
+        results = import_module(f"peers.of_{job}").measure(config, kind, float(number))
+    print(json.dumps(results))
+
+
+class Model:
+    """One model with one type of weights, whose figures are collected."""
+
+    def __init__(self, figures: Figures, layers: int, width: int, kind: str, seconds: float) -> None:
+        self.figures, self.layers, self.width, self.kind, self.seconds = figures, layers, width, kind, seconds
+        self.config = config_of(layers, width)
+        self.rates = 0.0, 0.0
+        """Bytes that one worker reads, and multiply-adds of a large product, per second."""
+
+    def measure(self, contender: str, activation_bits: int) -> None:
+        """Compile and measure the model, and the rates of the machine."""
+        with tempfile.TemporaryDirectory() as folder:
+            path, kind = Path(folder) / "model.pdx", self.kind
+            try:
+                compiled = in_process("compile", self.layers, self.width, kind, path, activation_bits)
+                results = in_process("measure", self.layers, self.width, kind, path, self.seconds)
+            except subprocess.CalledProcessError:
+                self.figures.missing.append(f"{contender}, {kind}")
+                return
+            size = path.stat().st_size
+        self.rates = READ_BYTES / results["read"], PRODUCT_SIZE**3 / results["product"]
+        self.figures.rows += [
+            Row("read rate", "machine", self.rates[0] / 1e9, "GB/s", f"{kind}, {contender}"),
+            Row("product rate", "machine", self.rates[1] / 1e9, "G/s", f"{kind}, {contender}"),
+            Row("compile", contender, compiled["compile"], "s", kind),
+            Row("artifact", contender, size / 2**20, "MiB", kind),
+        ]
+        self._add(contender, results, OURS)
+
+    def measure_peer(self, name: str) -> None:
+        try:
+            results = in_process(name, self.layers, self.width, self.kind, "-", self.seconds)
+        except subprocess.CalledProcessError:
+            self.figures.missing.append(f"{name}, {self.kind}")
+            return
+        self._add(name.replace("_", "."), results, BYTES if self.kind in INTEGERS else OURS)
+
+    def _add(self, contender: str, results: dict[str, float], against: str) -> None:
+        rows, config, kind = [], self.config, self.kind
+
+        def add(name: str, value: float, unit: str, size: str) -> None:
+            rows.append(Row(name, contender, value, unit, size, against=against))
+
+        for count in SEQUENCES:
+            step, size = results[f"decode {count}"], f"{kind}, {count} sequence{'s' * (count > 1)}"
+            add("decode", count / step, "tokens/s", size)
+            add("memory rate", products_of(config) * TYPES[kind] / step / self.rates[0], "1", size)
+        for length in PROMPTS:
+            step, size = results[f"prefill {length}"], f"{kind}, {length} tokens"
+            add("prefill", length / step, "tokens/s", size)
+            add("first token", step, "s", size)
+            products = products_of(config) - WORDS * config.width
+            add("FMA rate", products * length / step / self.rates[1], "1", size)
+        add("peak memory", results["memory"], "MiB", kind)
+        self.figures.rows += rows
+        print(table(rows), flush=True)
+
+
+def main() -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--only", nargs="+", choices=TYPES, default=list(TYPES), help="types of weights")
+    arguments.add_argument("--billion", action="store_true", help="16 layers of 2048 features instead of 12 of 768")
+    arguments.add_argument("--layers", type=int, help="another number of layers")
+    arguments.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
+    arguments.add_argument("--seconds", type=float, default=2.0, help="for each step")
+    arguments.add_argument("--job", nargs=6, help="what a process of this benchmark runs")
+    options = arguments.parse_args()
+    if options.job:
+        run_job(*options.job)
+        return
+    layers, width = (16, 2048) if options.billion else (12, 768)
+    layers = options.layers or layers
+    shape = f"{layers} layers of {width}, {products_of(config_of(layers, width)) / 1e6:.0f} M products for each token"
+    figures = Figures("Language models", f"A Llama of {shape}; least CPU times, one worker.")
+    for kind in options.only:
+        model = Model(figures, layers, width, kind, options.seconds)
+        model.measure(OURS, 24)
+        if kind in INTEGERS:
+            model.measure(BYTES, 8)
+        for name in options.peers:
+            if kind in PEERS[name] and model.rates[0]:
+                model.measure_peer(name)
+    if options.json:
+        figures.save(options.json)
+
+
+if __name__ == "__main__":
+    main()
