@@ -111,6 +111,28 @@ def test_accuracy_levels_permit_shorter_integers(bits: int, cpu: str, tmp_path: 
         assert errors[8] > 20 * errors[16] > 400 * errors[24]
 
 
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["x86-64-v4"], {"x86-64-v4": VNNI}))
+def test_rows_of_bytes_do_not_depend_on_their_number(cpu: str, tmp_path: Path) -> None:
+    """40 rows are several workgroups of rows, 37 are no multiple of any; each of 40 has the bits that it has alone."""
+    rng = np.random.default_rng(0)
+    stored, scales = rng.integers(0, 256, (64, 4, 16)).astype(np.uint8), rng.standard_normal((64, 4)).astype(np.float32)
+    x = rng.standard_normal((40, 128)).astype(np.float32)
+    matrix = ((unpacked(stored, 4, 32) - 8) * scales[..., None].astype(np.float64)).reshape(64, 128)
+    room = np.abs(x).reshape(40, 4, 32).max(-1) @ np.abs(matrix).reshape(64, 4, 32).sum(-1).T
+    sizes = {"K": 128, "N": 64, "bits": 4, "block_size": 32, "accuracy_level": 4}
+
+    def product(rows: int) -> Array:
+        file = tmp_path / f"{rows}.onnx"
+        file.write_bytes(model(sizes, {"w": stored, "s": scales}, (rows,)))
+        artifact = pd.compile(file, targets="cpu", cpu=cpu, cpu_features=VNNI)
+        return np.asarray(pd.device("cpu").load(artifact).main(x[:rows]))
+
+    results = {rows: product(rows) for rows in (8, 37, 40)}
+    np.testing.assert_array_equal(results[40][:8], results[8])
+    for rows, result in results.items():
+        assert np.all(np.abs(result - x[:rows] @ matrix.T) <= (1.001 / 254 + 1e-6) * room[:rows])
+
+
 def test_weights_are_unpacked_in_the_product(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     weights = {

@@ -1,7 +1,7 @@
-"""The kernel of a few rows times block-quantized weights in panels: weights are unpacked in registers.
+"""The kernel of rows times block-quantized weights in panels: weights are unpacked in registers.
 
-A workgroup computes some panels of columns, block by block along K. The product of a block and unsigned weights u is
-exact or f32; then sum(x (u - zero) scale) = scale (sum(x u) - zero sum(x)) for each block and column.
+A workgroup computes a few rows of some panels of columns, block by block along K. The product of a block and unsigned
+weights u is exact or f32; then sum(x (u - zero) scale) = scale (sum(x u) - zero sum(x)) for each block and column.
 
 Where the CPU multiplies bytes, each block of a row of A is converted to integers of 24 bits, relative to its largest
 element. An integer is three signed bytes: x = unit (d2 2^16 + d1 2^8 + d0). Sums of products of bytes are exact, three
@@ -32,8 +32,9 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
-FEW_ROWS = 16
-"""Rows of A up to which weights are unpacked for each block of rows."""
+MOST_ROWS, LEAST_ROWS = 16, 8
+"""Rows of a workgroup: their elements fit into the second-level cache; fewer unpack the weights too often where there
+are several workgroups of rows."""
 
 ROW_BLOCK = 4
 """Most rows of a register block."""
@@ -55,7 +56,8 @@ class BlockSizes:
     """Block sizes of a kernel.
 
     Attributes:
-        rows: Rows of A.
+        rows: Rows of A of a workgroup.
+        row_groups: Number of workgroups of rows.
         row_block: Rows of a register block.
         columns: Columns of a register block.
         panels: Panels of a workgroup.
@@ -63,6 +65,7 @@ class BlockSizes:
     """
 
     rows: int
+    row_groups: int
     row_block: int
     columns: int
     panels: int
@@ -73,10 +76,15 @@ class BlockSizes:
         """Return the schedule of a product on a CPU; None where another kernel is better."""
         extents = [match.contraction.generic.extents[d] for d in match.rows]
         static_extents = [n for n in extents if n is not None]
-        rows = prod(static_extents)
-        if len(static_extents) < len(extents) or not 0 < rows <= FEW_ROWS:
+        total_rows = prod(static_extents)
+        if len(static_extents) < len(extents) or not total_rows:
             return None
         digits = match.integer_bytes if level.byte_products in ("unsigned by signed", "all signs") else 0
+        rows = total_rows
+        if rows > MOST_ROWS:  # products of single bytes alone are faster than those of f32 after dequantization
+            rows = next((n for n in range(MOST_ROWS, LEAST_ROWS - 1, -1) if total_rows % n == 0), 0)
+            if digits != 1 or not rows:
+                return None
         row_block, lanes = min(rows, ROW_BLOCK), level.vector // 4
         sums = row_block * (digits or 1)
 
@@ -85,7 +93,7 @@ class BlockSizes:
 
         vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)
         panels = max(1, min(MOST_PANELS, match.panels // WORKGROUPS))
-        return BlockSizes(rows, row_block, min(match.width, vectors * lanes), panels, digits)
+        return BlockSizes(rows, total_rows // rows, row_block, min(match.width, vectors * lanes), panels, digits)
 
 
 def lower_block_quantized(
@@ -99,9 +107,12 @@ def lower_block_quantized(
     if schedule is None or any(argument >= 0 for argument in frame.updated):
         return None
     frame.bind()
-    count = ceil(match.panels, schedule.panels)
+    panel_groups = ceil(match.panels, schedule.panels)
+    count = panel_groups * schedule.row_groups
     workgroup = frame.build.bounded(frame.workgroup(), count)
-    _Workgroup(frame, match, schedule, outputs_of(frame, result_dims)).emit(frame.build, workgroup)
+    panel_group, row_group = frame.build.split(workgroup, [panel_groups, schedule.row_groups])
+    first_row = frame.build.times(row_group, schedule.rows)
+    _Workgroup(frame, match, schedule, outputs_of(frame, result_dims), first_row).emit(frame.build, panel_group)
     return frame.finish(lambda elements, build: count)
 
 
@@ -125,24 +136,28 @@ class Rows:
 
 @dataclass(frozen=True)
 class _Workgroup:
-    """Emitter of the code of a workgroup."""
+    """Emitter of the code of a workgroup. Workgroups of the same panels follow each other, and share them in a cache.
+
+    first_row: its first row of A.
+    """
 
     frame: Frame
     match: BlockQuantized
     schedule: BlockSizes
     outputs: Sequence[Output]
+    first_row: Index
 
     @property
     def _steps(self) -> int:
         return self.match.blocks * self.match.block
 
-    def emit(self, build: Builder, workgroup: Index) -> None:
+    def emit(self, build: Builder, panel_group: Index) -> None:
         """Emit the conversion of A, and the loop over the workgroup's panels."""
         match, schedule, fresh = self.match, self.schedule, self.frame.elements.fresh
         rows = self._converted(build)
         sums = fresh(i32 if schedule.digits else f32, schedule.row_block * max(1, schedule.digits) * schedule.columns)
         totals = fresh(f32, schedule.rows * match.width)
-        first = build.times(workgroup, schedule.panels)
+        first = build.times(panel_group, schedule.panels)
         end = build.least(build.plus(first, schedule.panels), match.panels)
         if match.panels % schedule.panels == 0:
             end = build.plus(first, schedule.panels)
@@ -181,7 +196,8 @@ class _Workgroup:
         """Emit the copy of a row of A."""
         match, g = self.match, self.match.contraction.generic
         _, block, _, _, byte, *_ = match.dims
-        indices = dict(zip(match.rows, build.split(row, [g.extent(d) for d in match.rows]), strict=True))
+        row_of_a = build.plus(row, self.first_row)
+        indices = dict(zip(match.rows, build.split(row_of_a, [g.extent(d) for d in match.rows]), strict=True))
 
         def element(inner: Builder, b: Index, i: Index) -> None:
             """Copy one element of the row."""
@@ -351,7 +367,8 @@ class _Workgroup:
             """Store one total as an element of the result."""
             loops: list[Index] = [0] * len(g.iterators)
             loops[panel_loop], loops[column_loop] = panel, j
-            for dim, index in zip(match.rows, build.split(i, [g.extent(d) for d in match.rows]), strict=True):
+            row_of_a = build.plus(i, self.first_row)
+            for dim, index in zip(match.rows, build.split(row_of_a, [g.extent(d) for d in match.rows]), strict=True):
                 loops[dim] = index
             indices = evaluate(build, g.output_maps[0], loops)
             initial = elements.at(build, g.outputs[0], indices)
