@@ -140,11 +140,13 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         return out
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        handler = self.FUNCTIONS.get(function.__name__)
-        if handler is None:
-            raise self.fail(f"{function.__module__}.{function.__name__} is not a part of programs", _NAMES)
-        with self.trace.operation(f"numpy.{function.__name__}"):
-            return self._called(function.__name__, args, options)
+        # Functions of numpy.linalg with other meanings than those of numpy have a key with both names.
+        full_name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+        name = full_name if full_name in self.FUNCTIONS else function.__name__
+        if name not in self.FUNCTIONS:
+            raise self.fail(f"numpy.{full_name} is not a part of programs", _NAMES)
+        with self.trace.operation(f"numpy.{name}"):
+            return self._called(name, args, options)
 
     def _called(self, name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
         """Call the handler of a NumPy function. Options with values that request the default behavior are dropped."""

@@ -10,9 +10,10 @@ from pydispatch.programs.array import METHODS, Array
 
 def listed() -> str:
     """Return a Markdown list of the NumPy functions and array methods that traced programs support."""
-    keys = sorted(name for name in {*Array.UFUNCS, *Array.FUNCTIONS} if name.isidentifier())
+    keys = sorted({*Array.UFUNCS, *Array.FUNCTIONS})
     names = [name for name in keys if hasattr(np, name)]
-    names += [f"linalg.{name}" for name in keys if hasattr(np.linalg, name) and not hasattr(np, name)]
+    linalg = {f"linalg.{name}" for name in keys if hasattr(np.linalg, name) and not hasattr(np, name)}
+    names += sorted(linalg.union(name for name in keys if name.startswith("linalg.")))
     properties = {"T", "mT", "real", "imag"}
     methods = {*METHODS, *properties, "astype", "copy", "flatten", "ravel", "reshape", "transpose", "view"}
     shown = [", ".join(f"`{name}`" for name in group) for group in (names, sorted(methods))]

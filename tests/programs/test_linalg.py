@@ -32,6 +32,8 @@ def systems(x: Matrices) -> Any:
     return (
         np.linalg.inv(x), np.linalg.solve(x, x[:, :, :2] + 1), np.linalg.solve(x, np.arange(3, dtype=np.float32)),
         np.linalg.det(x), sign, logarithm, np.linalg.cholesky(positive), np.triu(x, 1), np.tril(x, -1),
+        np.linalg.trace(x), np.linalg.trace(x, offset=-1), np.trace(x, 1, 0, 2), np.trace(x), np.trace(x[0], 3),
+        np.linalg.outer(x[0, 0], x[1, :, 2]), np.outer(x[0], x[1, 0]),
     )  # fmt: skip
 
 
@@ -53,6 +55,8 @@ def test_is_as_numpy(function: Any) -> None:
     (lambda x: np.linalg.det(x[:, :2]), r"the determinant of f32\[batch, 2, 3\]: expected square matrices"),
     (lambda x: np.linalg.inv(x[:, :2]), r"a linear system of f32\[batch, 2, 3\]: expected square matrices"),
     (lambda x: np.linalg.eigvalsh(x, "X"), "numpy.linalg.eigh of the triangle 'X'"),
+    (lambda x: np.linalg.outer(x[0, 0], x[0]), r"numpy.linalg.outer of f32\[3\] and f32\[3, 3\]: expected vectors"),
+    (lambda x: np.linalg.trace(x[0, 0]), r"numpy.trace of f32\[3\]: expected matrices"),
     (lambda x: np.linalg.cond(x), "numpy.linalg.cond is not a part of programs"),
 ])  # fmt: skip
 def test_what_is_no_part_of_programs(function: Any, message: str) -> None:

@@ -119,11 +119,13 @@ def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool
     return np.sum(abs(x) ** ord, axis=axis, keepdims=keepdims) ** (1 / ord)
 
 
-def trace_of(trace: Trace, a: Any, offset: int = 0) -> Any:
-    if a.ndim != 2:
-        raise trace.fail(f"numpy.trace of {a.tensor} is not a part of programs", "it is for matrices")
-    diagonal = np.not_equal(np.triu(np.ones_like(a), offset) * np.tril(np.ones_like(a), offset), 0)
-    return np.sum(np.where(diagonal, a, np.zeros_like(a)))
+def trace_of(trace: Trace, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    if a.ndim < 2:
+        raise trace.fail(f"numpy.trace of {a.tensor}: expected matrices", "give it two axes or more")
+    matrices = np.moveaxis(a, (axis1, axis2), (-2, -1))
+    ones = np.ones_like(matrices)
+    diagonal = np.not_equal(np.triu(ones, offset) * np.tril(ones, offset), 0)
+    return np.sum(np.where(diagonal, matrices, np.zeros_like(matrices)), axis=(-2, -1))
 
 
 def nan_to_num(

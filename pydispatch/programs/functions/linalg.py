@@ -9,6 +9,7 @@ from pydispatch.graph.dtypes import F16, F32
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import eigen, elementwise, factors, jacobi, linear, matrices, shapes, systems
 from pydispatch.programs.array import Array
+from pydispatch.programs.functions import combined, products
 from pydispatch.programs.functions.common import quotients
 from pydispatch.programs.trace import Trace
 
@@ -115,6 +116,19 @@ def _slogdet(trace: Trace, x: Tensor) -> tuple[Tensor, Tensor]:
     return sign, elementwise.convert(trace, log, x.dtype.real)
 
 
+def outer(trace: Trace, a: Any, b: Any) -> Array:
+    """Return the outer product of two vectors; numpy.outer takes arrays of any rank."""
+    x, y = trace.tensor_of(a), trace.tensor_of(b)
+    if (x.rank, y.rank) != (1, 1):
+        raise trace.fail(f"numpy.linalg.outer of {x} and {y}: expected vectors", "numpy.outer takes arrays of any rank")
+    return products.outer(trace, a, b)
+
+
+def diagonal_sum(trace: Trace, a: Any, *, offset: int = 0) -> Any:
+    """Return the sum of the diagonal of each matrix; numpy.trace takes the first two axes for matrices."""
+    return combined.trace_of(trace, a, offset, axis1=-2, axis2=-1)
+
+
 def qr(trace: Trace, a: Any, mode: str = "reduced") -> QRResult | Array:
     if mode not in ("reduced", "r"):
         raise trace.fail(f"numpy.linalg.qr in the mode '{mode}' is not a part of programs", "there are reduced and r")
@@ -127,5 +141,5 @@ Array.FUNCTIONS |= {
     "eigh": _function(_eigh, EigResult), "eigvalsh": _function(_eigvalsh),
     "svd": svd, "svdvals": _function(lambda t, x: _svd(t, x, full_matrices=False)[1]), "cholesky": _function(_cholesky),
     "inv": _function(_inverse), "solve": solve, "det": _function(_det), "slogdet": _function(_slogdet, SlogdetResult),
-    "qr": qr,
+    "qr": qr, "linalg.outer": outer, "linalg.trace": diagonal_sum,
 }  # fmt: skip
