@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from pydispatch.integrations.complete_views import CompleteViews
 from pydispatch.kernels.kernel import Grid, KernelSource
 from pydispatch.kernels.prints import SYMBOL, PrintedLine
 from pydispatch.runtime.buffer import Buffer, HostMemory
+
+if TYPE_CHECKING:
+    from pydispatch.integrations.listing import Listing
 
 CHECKS = "checks=1"
 """The option of CPU devices for whose buffers kernels check their indices."""
@@ -56,6 +59,22 @@ class Kernel(KernelSource):
         from pydispatch.integrations.generated_code import code
 
         return code(self, target, **options)
+
+    def show(self, *targets: str, **options: Any) -> Listing:
+        """Return each source line with the code that it became, as text in a terminal or as a table in a notebook.
+
+        Args:
+            targets: Any of "cpu" (assembler and LLVM IR for this CPU, and whether invocations are lanes of vectors),
+                "cuda" (PTX), "webgpu" (WGSL) and "vulkan" (SPIR-V); "cpu" by default.
+            options: As for `pydispatch.compile`.
+
+        Raises:
+            InvalidArgumentError: A target is unknown, or a static parameter has no value.
+            CompileError: The function is no valid kernel, or not for a target.
+        """
+        from pydispatch.integrations.listing import listing
+
+        return listing(self, targets or ("cpu",), **options)
 
     def _repr_html_(self) -> str:
         """Return the source and the code for each target, side by side, in notebooks."""

@@ -25,16 +25,18 @@ def code(kernel: KernelSource, target: str, **options: Any) -> str:
     """
     if target not in TARGETS:
         raise InvalidArgumentError(f"code: target: expected one of {', '.join(TARGETS)}, got {target!r}")
-    (text,) = _texts(kernel, target, [TARGETS[target]], **options)
+    (text,) = texts_of(kernel, target, [TARGETS[target]], **options)
     return text
 
 
-def _texts(kernel: KernelSource, target: str, endings: Sequence[str], **options: Any) -> list[str]:
-    """Compile a kernel for a target, and return the texts of the dumped files with these endings; "" without file."""
+def texts_of(source: KernelSource | str, target: str, endings: Sequence[str], **options: Any) -> list[str]:
+    """Compile a kernel, or the text of its program, for a target, and return the texts of the dumped files with these
+    endings; "" without file.
+    """
     from pydispatch.tuning.compile import compile as compile_
 
     with tempfile.TemporaryDirectory() as folder:
-        compile_(kernel, targets=target, dump=folder, **options)
+        compile_(source, targets=target, dump=folder, **options)
         files = sorted(Path(folder).iterdir())
         dumped = [next((file for file in files if file.name.endswith(ending)), None) for ending in endings]
         return ["" if file is None else _text(file) for file in dumped]
@@ -65,7 +67,7 @@ def html_of(kernel: KernelSource) -> str:
     for target, ending in TARGETS.items():
         parts = {target: ending, **(CPU_PARTS if target == "cpu" else {})}
         try:
-            texts += zip(parts, _texts(kernel, target, list(parts.values())), strict=True)
+            texts += zip(parts, texts_of(kernel, target, list(parts.values())), strict=True)
         except Error as error:
             texts.append((target, str(error)))
     texts = [(title, text) for title, text in texts if text]

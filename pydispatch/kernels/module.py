@@ -24,6 +24,7 @@ from pydispatch.locations import GeneratedText
 
 EXECUTABLE = "@python_kernel"
 """The symbol of the executable."""
+_ATTRIBUTES = "attributes {"
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,21 @@ class Lowered:
         """Program with one public function, named like the kernel."""
         return self.program(self.name)
 
-    def program(self, function: str, with_stamps: bool = False) -> GeneratedText:
+    def program(self, function: str, with_stamps: bool = False, marks_lines: bool = False) -> GeneratedText:
         """Return the text of a program with one public function of the given name.
 
         with_stamps: the function also returns the race stamps of the views that must be written as a whole.
+        marks_lines: the code of the kernel states the source line of each instruction.
         """
         arguments = ", ".join(f'%a_{name}: {type} {{pyd.name = "{name}"}}' for name, type in self.arguments)
         returned = [(f"%r_{name}", type) for name, type in self.results] + [*(self.stamps if with_stamps else ())]
         values, types = (", ".join(column) for column in zip(*returned, strict=True))
         symbol = function if function.isascii() else f'"{function}"'
         lines = [f"func.func @{symbol}({arguments}) -> ({types}) {{", *self.body, f"return {values} : {types}"]
-        lines = [f"module @{self.name} {{", *self.executable, *lines, f"}} {self.location}", "}", ""]
+        executable = self.executable
+        if marks_lines:
+            executable = tuple(line.replace(_ATTRIBUTES, f"{_ATTRIBUTES}pyd.lines, ", 1) for line in executable)
+        lines = [f"module @{self.name} {{", *executable, *lines, f"}} {self.location}", "}", ""]
         return GeneratedText(ascii_names("\n".join(lines)))
 
 

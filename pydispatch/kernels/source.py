@@ -47,6 +47,11 @@ class Source:
         self.tree = tree
 
     @property
+    def first_line(self) -> int:
+        """Number of the first line of `text` in its file."""
+        return self._first
+
+    @property
     def text(self) -> str:
         """Source of the function, decorators included, without its indentation."""
         return textwrap.dedent("".join(self._lines))

@@ -74,7 +74,8 @@ func.func @kernel(%n: index) {{
         ({"inside": "memref.store %zero, %b[%fourth] : memref<4096xf32>"}, 0),
     ],
     ids=[
-        "same for all", "contiguous", "strided, hoisted", "interleaved", "half of interleaved", "interleaved with another",
+        "same for all", "contiguous", "strided, hoisted", "interleaved", "half of interleaved",
+        "interleaved with another",
         "too few", "an end in each lane", "strided, moving",
         "strided, written", "atomic", "strided store",
     ],

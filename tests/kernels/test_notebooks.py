@@ -88,7 +88,35 @@ def test_code(target: str, part: str) -> None:
     assert part in halved.code(target)
 
 
+def test_code_by_source_line() -> None:
+    listing = halved.show("cpu", "cuda", "webgpu", "vulkan")
+    line = next(number for number, text in listing.source.items() if text.strip() == "y[i] = x[i] / 2")
+    for form, store in (
+        ("assembler", ""), ("LLVM IR", "store "), ("PTX", "st.global"), ("WGSL", "] = "), ("SPIR-V", "OpStore")
+    ):  # fmt: skip
+        lines_with_stores = [number for number, texts in listing.code[form].items() if any(store in t for t in texts)]
+        assert line in lines_with_stores and (not store or lines_with_stores == [line]), form
+    plain = {" ".join(row.partition("#")[0].split()) for row in halved.code("cpu", cpu="native").splitlines()}
+    assert {text for texts in listing.code["assembler"].values() for text in texts} <= plain
+    text, page = repr(listing), Reader(listing._repr_html_()).texts
+    assert f"{line:5}          y[i] = x[i] / 2\n" in text and "SPIR-V | " in text
+    assert page["th"] == ["", "Python", "assembler", "LLVM IR", "PTX", "WGSL", "SPIR-V"]
+    assert "# <b>bold</b> stays text" in page["span"] and "if" in page["span"]
+
+
+def test_notes_about_vectors_by_source_line() -> None:
+    first = counted.__wrapped__.__code__.co_firstlineno
+    assert counted.show().notes == {
+        first + 2: "the invocations from here on are lanes of vectors, 16 at a time, also in loops",
+        first + 9: "invocations are no lanes of vectors: 'memref.atomic_rmw' has effects",
+    }
+
+
 def test_a_target_that_is_none() -> None:
+    with pytest.raises(
+        pd.InvalidArgumentError, match="show: target: expected some of cpu, cuda, webgpu, vulkan, got 'm"
+    ):
+        halved.show("cpu", "metal")
     with pytest.raises(pd.InvalidArgumentError, match="code: target: expected one of cpu, cuda, webgpu, vulkan, got"):
         halved.code("metal")
 

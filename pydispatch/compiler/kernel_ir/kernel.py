@@ -29,6 +29,8 @@ there is a sign, -1. The operation needs no guard."""
 MOST = "pyd.most"
 """On scf.for and scf.while: how many iterations there are at most, where nothing else says it."""
 
+MARKS_LINES = "pyd.lines"
+"""Attribute of a function whose code states the source line of each instruction, for readers of the code."""
 ONE_VECTOR = "pyd.one_vector"
 """On an scf.parallel of known length: its iterations are the lanes of one vector."""
 

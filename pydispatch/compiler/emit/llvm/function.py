@@ -9,10 +9,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm.body import Body, Phi, as_index
+from pydispatch.compiler.emit.llvm.line_table import LineTable
 from pydispatch.compiler.emit.llvm.module import ModuleWriter
 from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.emit.llvm.values import Index, MemRef, Value, components, flatten, unflatten
 from pydispatch.compiler.kernel_ir.bindings import bindings_of
+from pydispatch.compiler.kernel_ir.kernel import MARKS_LINES
 from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, quoted, reverse_post_order, unsupported
 from pydispatch.compiler.kernel_ir.scan import ops_by_name
 from pydispatch.errors import CompileError
@@ -53,6 +55,7 @@ class FunctionEmitter:
         self._blocks = -1
         # Storage → (list of its scope and that of blocks, list of the others with blocks).
         self._block_nodes: dict[str, tuple[int, int]] = {}
+        self._lines = LineTable(module, function) if MARKS_LINES in function.attributes else None
         self.bindings = bindings_of(ops_by_name(function))
         width = attribute(function, "pyd.index_width")
         self.narrow_indices = (
@@ -200,7 +203,8 @@ class FunctionEmitter:
         else:
             result, parameter_list = self.result_type(self.name), ", ".join(parameters)
             header = f"define internal {result} @{helper_symbol(self.name)}({parameter_list}) #0"
-        return f"{header} {{\n{self.body.text()}\n}}\n"
+        debug = f" !dbg !{self._lines.subprogram}" if self._lines else ""
+        return f"{header}{debug} {{\n{self.body.text()}\n}}\n"
 
     def result_parts(self, name: str) -> list[str]:
         """Return the LLVM types that a helper returns: a status when it may fail, then its results."""
@@ -306,7 +310,10 @@ class FunctionEmitter:
                 lowering = self.module.table.get(name)
                 if lowering is None:
                     raise unsupported(op)
+                start = len(self.body.lines)
                 lowering(self, op)
+                if self._lines is not None:
+                    self._lines.mark(self.body.lines, start, op)
             except CompileError as error:
                 if error.location is None and location_of(op) is not None:
                     raise CompileError(error.message, location_of(op), error.note) from None

@@ -54,12 +54,16 @@ class ModuleWriter:
         self.functions, self.memref_globals = symbols.functions, symbols.memref_globals
         self.needed: list[str] = []
         self._metadata: list[str] = []  # text of each node, by its number
+        self._compile_unit: int | None = None  # node of the debug information
         self._fallible: dict[str, bool] = {}
         self._imports_fail = fallible
 
     def text(self, functions: Sequence[str]) -> str:
         """Return the whole module around the texts of its functions."""
         metadata = [f"!{node_id} = {node}" for node_id, node in enumerate(self._metadata)]
+        if self._compile_unit is not None:
+            metadata.append(f"!llvm.dbg.cu = !{{!{self._compile_unit}}}")
+            metadata.append(f"!llvm.module.flags = !{{!{self._compile_unit + 1}}}")
         return "\n".join([*self.globals.values(), *self.declarations.values(), *functions, *metadata, ""])
 
     def metadata(self, node: str = "") -> int:
@@ -69,6 +73,15 @@ class ModuleWriter:
 
     def set_metadata(self, node_id: int, node: str) -> None:
         self._metadata[node_id] = node
+
+    def compile_unit(self, file: int) -> int:
+        """Return the node of the compile unit of debug information; the first call adds it. file: node of a file."""
+        if self._compile_unit is None:
+            self._compile_unit = self.metadata(
+                f"distinct !DICompileUnit(language: DW_LANG_C99, file: !{file}, emissionKind: LineTablesOnly)"
+            )
+            self.metadata('!{i32 2, !"Debug Info Version", i32 3}')
+        return self._compile_unit
 
     def declare(self, symbol: str, text: str) -> None:
         """Declare an external function once. Two declarations that differ raise CompileError."""

@@ -7,7 +7,8 @@ V: the type by which the language refers to a runtime value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any, Generic, TypeVar
 
@@ -29,7 +30,7 @@ from pydispatch.compiler.emit.shaders.values import (
 from pydispatch.compiler.kernel_ir.bindings import bindings_of
 from pydispatch.compiler.kernel_ir.index_width import index_width
 from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
-from pydispatch.compiler.kernel_ir.kernel import Layout
+from pydispatch.compiler.kernel_ir.kernel import MARKS_LINES, Layout
 from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, unsupported
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of
@@ -64,6 +65,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         self.bindings = bindings_of(kernel.ops)
         self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
         self.iterations = Iterations()
+        self.marks_lines = MARKS_LINES in kernel.function.attributes
         width = attribute(kernel.function, "pyd.index_width")
         self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else index_width(kernel.ops)
 
@@ -243,6 +245,11 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """
         raise NotImplementedError
 
+    @contextmanager
+    def marked(self, op: Operation) -> Iterator[None]:
+        """Mark the code that is emitted inside with the source line of an operation; used where `marks_lines`."""
+        raise NotImplementedError
+
     # Regions
 
     def region(self, region: Region, leave: Leave) -> None:
@@ -270,7 +277,11 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                     lowering = table.get(name)
                     if lowering is None:
                         raise unsupported(op)
-                lowering(self, op)
+                if not self.marks_lines:
+                    lowering(self, op)
+                    continue
+                with self.marked(op):
+                    lowering(self, op)
         except CompileError as error:
             if error.location is None and location_of(op) is not None:
                 raise CompileError(error.message, location_of(op), error.note) from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from xdsl.dialects.builtin import Float32Type, MemRefType
@@ -19,6 +20,7 @@ from pydispatch.compiler.kernel_ir.hazards import base_of
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 from pydispatch.compiler.kernel_ir.types import checked_memref
+from pydispatch.ir.core.locations import location_of
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
 
@@ -46,6 +48,13 @@ class FunctionEmitter(BlockArithmetic):
         self._cache: dict[object, Id] = {}  # ids that `once` made, by key
         self.exchanged = _exchanged(kernel.ops)
         self.plain: dict[object, Any] = {}  # see ops/memory.py
+
+    @contextmanager
+    def marked(self, op: Operation) -> Iterator[None]:
+        location = location_of(op)
+        if location is not None and location.line and self.code.open:
+            self.code.do("Line", self.m.file(location.file), location.line, location.column)
+        yield
 
     # Values
 

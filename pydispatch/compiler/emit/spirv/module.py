@@ -37,6 +37,7 @@ class Module:
         self.entries: list[Int] = []
         self.modes: list[Int] = []
         self.names: list[Int] = []
+        self._files: dict[str, Id] = {}  # names of source files
         self.decorations: list[Int] = []
         self.globals: list[Int] = []
         self.functions: list[Int] = []
@@ -69,6 +70,12 @@ class Module:
     def name(self, target: Int, text: str) -> None:
         words = text_words(text)
         self.names += [(len(words) + 2) << 16 | OP["Name"], target, *words]
+
+    def file(self, name: str) -> Id:
+        """Return the string with the name of a source file, for `OpLine`."""
+        if name not in self._files:
+            self._files[name] = self.id()
+        return self._files[name]
 
     def decorate(self, target: Int, decoration: str, *operands: Int) -> None:
         self.decorations += [(len(operands) + 3) << 16 | OP["Decorate"], target, DECORATION[decoration], *operands]
@@ -235,7 +242,20 @@ class Module:
             words = text_words("GLSL.std.450")
             head += [(2 + len(words)) << 16 | OP["ExtInstImport"], self._glsl, *words]
         head += [3 << 16 | OP["MemoryModel"], 0, 1]
-        return [*head, *self.entries, *self.modes, *self.names, *self.decorations, *self.globals, *self.functions]
+        strings: list[Int] = []
+        for name, string in self._files.items():
+            words = text_words(name)
+            strings += [(2 + len(words)) << 16 | OP["String"], string, *words]
+        return [
+            *head,
+            *self.entries,
+            *self.modes,
+            *strings,
+            *self.names,
+            *self.decorations,
+            *self.globals,
+            *self.functions,
+        ]
 
     def bytes(self) -> bytes:
         return array("I", self.words()).tobytes()

@@ -16,6 +16,7 @@ from pydispatch.compiler.emit.wgsl.module import Module
 from pydispatch.compiler.emit.wgsl.uniformity import Uniformity
 from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, wide
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
+from pydispatch.ir.core.locations import location_of
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
 Index = int | Name
@@ -93,6 +94,15 @@ class FunctionEmitter(ShaderFunction[Name]):
         self._pad, self._sums = pad + "  ", dict(sums)
         yield
         self._pad, self._sums = pad, sums
+
+    @contextmanager
+    def marked(self, op: Operation) -> Iterator[None]:
+        lines, start, location = self.lines, len(self.lines), location_of(op)
+        yield
+        if location is not None and location.line:
+            for index in range(start, len(lines)):
+                if " // line " not in lines[index]:
+                    lines[index] += f" // line {location.line}"
 
     def at_entry(self, key: object, make: Callable[[], Name]) -> Name:
         """Return what `make` emits at the entry of the function; emitted once for each key."""

@@ -264,10 +264,10 @@ class _Numbering:
 
     def of(self, value: SSAValue) -> int:
         """Return the number of a value."""
-        number = self._numbers.get(value)
-        if number is None:
-            number = self._numbers[value] = self._by_key.setdefault(self._key(value), len(self._by_key))
-        return number
+        value_number = self._numbers.get(value)
+        if value_number is None:
+            value_number = self._numbers[value] = self._by_key.setdefault(self._key(value), len(self._by_key))
+        return value_number
 
     def _key(self, value: SSAValue) -> object:
         if isinstance(constant := known(value), int):

@@ -1,0 +1,46 @@
+"""Debug locations of one LLVM function: the source line of each instruction."""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePath
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.llvm.module import ModuleWriter
+from pydispatch.errors import Location
+from pydispatch.ir.core.locations import location_of
+
+
+class LineTable:
+    """Writer of `!dbg` for the instructions of a function, which LLVM keeps up to the `.loc` lines of assembler."""
+
+    def __init__(self, module: ModuleWriter, function: FuncOp) -> None:
+        self._module = module
+        self._nodes: dict[tuple[int, int], int] = {}
+        location = location_of(function) or Location("kernel", 1, 1)
+        path = PurePath(location.file)
+        file = module.metadata(f"!DIFile(filename: {json.dumps(path.name)}, directory: {json.dumps(str(path.parent))})")
+        unit = module.compile_unit(file)
+        types = module.metadata("!{null}")
+        signature = module.metadata(f"!DISubroutineType(types: !{types})")
+        name = json.dumps(function.sym_name.data)
+        self.subprogram = module.metadata(
+            f"distinct !DISubprogram(name: {name}, scope: !{file}, file: !{file}, line: {max(location.line, 1)}, "
+            f"type: !{signature}, spFlags: DISPFlagDefinition, unit: !{unit})"
+        )
+
+    def mark(self, lines: list[str], start: int, op: Operation) -> None:
+        """Add the location of an operation to the instructions from `start` on that have none."""
+        location = location_of(op)
+        if location is None or not location.line:
+            return
+        at = location.line, location.column
+        node = self._nodes.get(at)
+        if node is None:
+            text = f"!DILocation(line: {at[0]}, column: {at[1]}, scope: !{self.subprogram})"
+            node = self._nodes[at] = self._module.metadata(text)
+        for index in range(start, len(lines)):
+            if lines[index].startswith("  ") and "!dbg" not in lines[index]:
+                lines[index] += f", !dbg !{node}"

@@ -1,0 +1,71 @@
+"""Code of a kernel by the source line that each instruction comes from."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+Lines = Mapping[int, list[str]]
+"""Number of a source line → the code that it became, in the order of the code. Code of no line is left out."""
+
+_LOC = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
+_NODE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)", re.MULTILINE)
+_DEBUG = re.compile(r", !dbg (!\d+)")
+_METADATA = re.compile(r"(, ![\w.]+ !\d+)+$")
+_OP_LINE = re.compile(r"\s*OpLine %\S+ (\d+) ")
+_MARK = re.compile(r"(.*) // line (\d+)$")
+
+
+def assembler_lines(text: str) -> Lines:
+    """Return the instructions of assembler or PTX, by the `.loc` before them. Line 0 is code of no line."""
+    by_line: dict[int, list[str]] = defaultdict(list)
+    line = 0
+    for row in text.splitlines():
+        if match := _LOC.match(row):
+            line = int(match[1])
+        elif row.startswith("\t") and not row.startswith("\t.") and line:
+            by_line[line].append(" ".join(row.partition("#")[0].split()))
+    return by_line
+
+
+def llvm_lines(text: str) -> Lines:
+    """Return the instructions of LLVM IR by their debug location, without metadata."""
+    line_of = {node: int(line) for node, line in _NODE.findall(text)}
+    by_line: dict[int, list[str]] = defaultdict(list)
+    for row in text.splitlines():
+        match = _DEBUG.search(row) if row.startswith("  ") else None
+        if match and match[1] in line_of:
+            by_line[line_of[match[1]]].append(_METADATA.sub("", row.strip()))
+    return by_line
+
+
+def spirv_lines(text: str) -> Lines:
+    """Return the instructions of disassembled SPIR-V by the `OpLine` before them, which holds to the end of a block."""
+    by_line: dict[int, list[str]] = defaultdict(list)
+    line = 0
+    for row in map(str.strip, text.splitlines()):
+        if match := _OP_LINE.match(row):
+            line = int(match[1])
+        elif row.endswith("= OpLabel") or row == "OpFunctionEnd":
+            line = 0
+        elif line:
+            by_line[line].append(row)
+    return by_line
+
+
+def wgsl_lines(text: str) -> Lines:
+    """Return the statements of WGSL by the comment at their end."""
+    by_line: dict[int, list[str]] = defaultdict(list)
+    for match in filter(None, map(_MARK.match, text.splitlines())):
+        by_line[int(match[2])].append(match[1].strip())
+    return by_line
+
+
+FORMS: Mapping[str, Mapping[str, tuple[str, Callable[[str], Lines]]]] = {
+    "cpu": {"assembler": (".s", assembler_lines), "LLVM IR": (".optimized.ll", llvm_lines)},
+    "cuda": {"PTX": (".ptx", assembler_lines)},
+    "webgpu": {"WGSL": (".wgsl", wgsl_lines)},
+    "vulkan": {"SPIR-V": (".spv", spirv_lines)},
+}
+"""Target → form of code → how its dumped file ends, and the reader of its lines."""

@@ -1,0 +1,119 @@
+"""Listing of a kernel: each source line, and the code that it became on the chosen targets."""
+
+from __future__ import annotations
+
+import html
+import io
+import keyword
+import linecache
+import re
+import token
+import tokenize
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.integrations.code_lines import FORMS, Lines
+from pydispatch.integrations.generated_code import CPU_PARTS, texts_of
+from pydispatch.kernels.kernel import KernelSource
+
+_NOTE = re.compile(r"[^:]*:(\d+):\d+: (.*)")
+_COLORS = {token.STRING: "#0a7d33", token.NUMBER: "#1750eb", tokenize.COMMENT: "#8c8c8c"}
+_KEYWORD_COLOR = "#a626a4"
+_CELL = "vertical-align: top; text-align: left; padding: 0 .8em; white-space: pre; font-family: monospace"
+_SCROLLED = "max-height: 9em; max-width: 40em; overflow: auto"
+
+
+class Listing:
+    """Source lines of a kernel with their code; text in a terminal, a table with highlighted source in a notebook.
+
+    Attributes:
+        source: The text of each line that the kernel has, or that its code comes from, by its number.
+        code: Form of code, such as "assembler" → its lines.
+        notes: Number of a source line → whether invocations are lanes of vectors from there on, or why not.
+    """
+
+    def __init__(self, source: Mapping[int, str], code: Mapping[str, Lines], notes: Mapping[int, str]) -> None:
+        self.source, self.code, self.notes = source, code, notes
+
+    def __repr__(self) -> str:
+        """Return each source line, and below it the code of each form."""
+        width = max(map(len, self.code))
+        rows = []
+        for line, text in self.source.items():
+            rows.append(f"{line:5}  {text}".rstrip())
+            if line in self.notes:
+                rows.append(f"{'vectors':>{width + 7}} | {self.notes[line]}")
+            for form, lines in self.code.items():
+                rows += [
+                    f"{form if index == 0 else '':>{width + 7}} | {text}"
+                    for index, text in enumerate(lines.get(line, ()))
+                ]
+        return "\n".join(rows)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f'<th style="text-align: left">{html.escape(name)}</th>' for name in ("", "Python", *self.code))
+        colored = _colored(self.source)
+        rows = []
+        for line in self.source:
+            note = self.notes.get(line)
+            shown = f'<br><i style="color: #b35900">{html.escape(note)}</i>' if note else ""
+            cells = [f'<td style="{_CELL}; color: #8c8c8c">{line}</td>',
+                     f'<td style="{_CELL}">{colored[line]}{shown}</td>']  # fmt: skip
+            for lines in self.code.values():
+                text = html.escape("\n".join(lines.get(line, ())))
+                cells.append(f'<td style="{_CELL}"><div style="{_SCROLLED}">{text}</div></td>')
+            rows.append(f'<tr style="border-top: 1px solid #ddd">{"".join(cells)}</tr>')
+        body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+        return f'<table style="border-collapse: collapse">{body}</table>'
+
+
+def listing(kernel: KernelSource, targets: Sequence[str], **options: Any) -> Listing:
+    """Compile a kernel for targets, and return its listing.
+
+    Raises:
+        InvalidArgumentError: A target is unknown.
+        CompileError: The kernel is not valid for a target.
+    """
+    unknown = next((target for target in targets if target not in FORMS), None)
+    if unknown is not None or not targets:
+        raise InvalidArgumentError(f"show: target: expected some of {', '.join(FORMS)}, got {unknown!r}")
+    program = kernel.lowered().program(kernel.name, marks_lines=True)
+    code: dict[str, Lines] = {}
+    notes: dict[int, str] = {}
+    for target in targets:
+        endings = [ending for ending, _ in FORMS[target].values()]
+        if target == "cpu":
+            endings.append(CPU_PARTS["vectors"])
+        machine = {"cpu": "native"} if target == "cpu" else {}
+        texts = texts_of(program, target, endings, **{**machine, **options})
+        for (form, (_, reader)), text in zip(FORMS[target].items(), texts, strict=False):
+            code[form] = reader(text)
+        if target == "cpu":
+            notes = {int(match[1]): match[2] for match in filter(None, map(_NOTE.match, texts[-1].splitlines()))}
+    first, lines = kernel.source.first_line, kernel.source.text.splitlines()
+    source = dict(enumerate(lines, first))
+    others = {line for form in code.values() for line in form} - source.keys()
+    source |= {line: linecache.getline(kernel.source.file, line).rstrip() for line in others}
+    return Listing({line: source[line] for line in sorted(source)}, code, notes)
+
+
+def _colored(source: Mapping[int, str]) -> dict[int, str]:
+    """Return each line as HTML, with keywords, texts, numbers and comments in colours."""
+    spans: dict[int, list[tuple[int, int, str]]] = {}
+    try:
+        for item in tokenize.generate_tokens(io.StringIO("\n".join(source.values()) + "\n").readline):
+            is_keyword = item.type == token.NAME and keyword.iskeyword(item.string)
+            color = _KEYWORD_COLOR if is_keyword else _COLORS.get(item.type)
+            if color and item.start[0] == item.end[0]:
+                spans.setdefault(item.start[0] - 1, []).append((item.start[1], item.end[1], color))
+    except (tokenize.TokenError, IndentationError):
+        spans = {}  # lines of several functions need not be a text of Python
+    colored = {}
+    for index, (line, code) in enumerate(source.items()):
+        text, at = "", 0
+        for start, end, color in spans.get(index, ()):
+            text += f'{html.escape(code[at:start])}<span style="color: {color}">{html.escape(code[start:end])}</span>'
+            at = end
+        colored[line] = text + html.escape(code[at:])
+    return colored
