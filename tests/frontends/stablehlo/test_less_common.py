@@ -499,3 +499,39 @@ def test_checks_that_are_wrong(line: str, message: str) -> None:
     with pytest.raises(CompileError, match=message):
         pd.compile(f"func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {{\n %0 = stablehlo.abs %x : tensor<3xf32>\n "
                    f"{line}\n return %0 : tensor<3xf32>\n}}")  # fmt: skip
+
+
+# -- indices of extremes
+
+INDEX_OF_EXTREME = """func.func @main(%x: tensor<2x6xf32>) -> tensor<2xi32> {{
+  %index = stablehlo.iota dim = 1 : tensor<2x6xi32>
+  %start = stablehlo.constant dense<{start}> : tensor<f32>
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.reduce(%x init: %start), (%index init: %none) across dimensions = [1]
+      : (tensor<2x6xf32>, tensor<2x6xi32>, tensor<f32>, tensor<i32>) -> (tensor<2xf32>, tensor<2xi32>)
+      reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i32>, %j: tensor<i32>) {{
+    %better = stablehlo.compare GT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %nan = stablehlo.compare NE, %a, %a, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %stays = stablehlo.or %better, %nan : tensor<i1>
+    %equal = stablehlo.compare EQ, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %preferred = stablehlo.compare {order}, %i, %j, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %tied = stablehlo.and %equal, %preferred : tensor<i1>
+    %index_stays = stablehlo.or %stays, %tied : tensor<i1>
+    %value = stablehlo.select %stays, %a, %b : tensor<i1>, tensor<f32>
+    %place = stablehlo.select %index_stays, %i, %j : tensor<i1>, tensor<i32>
+    stablehlo.return %value, %place : tensor<f32>, tensor<i32>
+  }}
+  return %r#1 : tensor<2xi32>
+}}"""
+
+
+@pytest.mark.parametrize(("order", "start", "expected"), [
+    ("LT", "0xFF800000", [1, 2]), ("GT", "0xFF800000", [4, 2]), ("LT", "9.0", [0, 2]),
+])  # fmt: skip
+def test_indices_of_extremes(run: Any, order: str, start: str, expected: list[int]) -> None:
+    """The first row has equal elements, the second NaN. JAX writes the first form; the others prefer the last of equal
+    elements, and start with a number that is larger than all.
+    """
+    x = np.array([[1, 7, -2, 3, 7, 0], [5, 1, np.nan, 8, 2, 3]], np.float32)
+    text = INDEX_OF_EXTREME.format(order=order, start=start)
+    np.testing.assert_array_equal(run(text, x)[0], expected)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
+from pydispatch.frontends.stablehlo.operators.arguments import argument_of
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
@@ -21,9 +22,11 @@ def _reduce(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> R
     if not tensors or any(x.rank != tensors[0].rank for x in tensors) or any(x.rank for x in starts):
         raise tracer.b.fail("a reduction takes tensors of one shape, and a single element to begin with for each")
     axes = tracer.axes(tracer.integers(op, "dimensions"), "dimensions", tensors[0].rank)
-    combine = tracer.scalar_function(op.regions[0])
     if not axes:
         return tensors if half else ()
+    if (results := argument_of(tracer, op, tensors, starts, axes)) is not None:
+        return results
+    combine = tracer.scalar_function(op.regions[0])
     return reductions.reduce_with(
         tracer.b, tensors, starts, axes, lambda s, running, elements: combine(s, [*running, *elements])
     )

@@ -1,0 +1,72 @@
+"""Recognition of `jax.numpy.argmax` and `argmin`: reductions of pairs of an element and its index by a region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, OpResult, Region, SSAValue
+
+from pydispatch.frontends.stablehlo.operators.elementwise import comparison
+from pydispatch.frontends.stablehlo.tracer import StablehloTracer
+from pydispatch.graph.dtypes import Kind
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import reductions
+
+BETTER = {"max": "gt", "min": "lt"}
+"""Comparison of the running element with another one by which it stays."""
+
+
+def argument_of(
+    tracer: StablehloTracer, op: Operation, tensors: list[Tensor], starts: list[Tensor], axes: Sequence[int]
+) -> list[Tensor] | None:
+    """Return the results of a reduction that JAX writes for `argmax` or `argmin`, of which only the index is used; None
+    for another reduction.
+
+    Among equal elements the smaller index stays, and the first NaN stays, as in `reductions.argument`.
+    """
+    if len(tensors) != 2 or len(axes) != 1 or op.results[0].uses or not _is_iota(tracer, op.operands[1], axes[0]):
+        return None
+    name = next((name for name in BETTER if _is_choice(tracer, op.regions[0], name)), None)
+    values, (start, index) = tensors[0], starts
+    size = values.shape[axes[0]]
+    if name is None or values.dtype.kind is Kind.COMPLEX or not isinstance(size, int) or size < 1:
+        return None
+    worst = {"max": reductions.least, "min": reductions.largest}[name](values.dtype)
+    if _number(start) != worst or _number(index) != 0:
+        return None
+    extreme = reductions.reduce(tracer.b, name, values, axes)
+    return [extreme, reductions.argument(tracer.b, name, values, axes[0], dtype=tensors[1].dtype)]
+
+
+def _number(start: Tensor) -> float | int | None:
+    """Return the number that a reduction starts with, if it is a constant."""
+    return None if start.numbers is None else start.numbers.reshape(-1)[0].item()
+
+
+def _is_iota(tracer: StablehloTracer, value: SSAValue, axis: int) -> bool:
+    """Return whether a value is the index along an axis."""
+    op = value.op if isinstance(value, OpResult) else None
+    return op is not None and op.name == "stablehlo.iota" and tracer.integer(op, "iota_dimension") == axis
+
+
+def _is_choice(tracer: StablehloTracer, region: Region, name: str) -> bool:
+    """Return whether a region of (element, index, other element, other index) has exactly the operations of JAX.
+
+    It keeps the element if it is better or NaN, and the index also if the elements are equal and it is smaller.
+    """
+    value, index, other_value, other_index = range(4)
+    expected = [
+        (BETTER[name], value, other_value), ("ne", value, value), ("or", 4, 5), ("eq", value, other_value),
+        ("lt", index, other_index), ("and", 7, 8), ("or", 6, 9), ("select", 6, value, other_value),
+        ("select", 10, index, other_index), ("return", 11, 12),
+    ]  # fmt: skip
+    block = region.block
+    numbers: dict[SSAValue, int] = {argument: position for position, argument in enumerate(block.args)}
+    actual = []
+    for op in block.ops:
+        kind, rank = comparison(op) if op.name == "stablehlo.compare" else (op.name.split(".")[-1], None)
+        if rank is not None:  # an order in which NaN has a place
+            return False
+        actual.append((kind, *(numbers.get(operand, -1) for operand in op.operands)))
+        numbers |= {result: len(numbers) for result in op.results}
+    return len(block.args) == 4 and actual == expected
