@@ -43,7 +43,7 @@ vectors better than channels."""
 MANY = 32
 """Minimum number of channels, and of filters, of a float convolution that pays for the transpositions at its ends."""
 
-FEW_PLACES = 256
+FEW_PIXELS = 256
 """Maximum number of pixels for which a 1x1 convolution pays: with so few, channels first leaves much of the vectors and
 blocks empty. With more pixels, both orders are equally fast."""
 
@@ -53,11 +53,15 @@ FORMED = ("flow.dispatch.region", "flow.dispatch.workgroups")
 
 @dataclass(frozen=True)
 class WindowReduction:
-    """A reduction over windows of an image that has its channels before its spatial dimensions, or a product with each
+    """Reduction over windows of an image that has its channels before its spatial dimensions, or a product with each
     pixel of such an image.
 
-    channel: the dimension of the image that holds its channels. row: the dimension of the result that holds them. pays:
-    whether the rewrite pays even with transpositions at both ends; otherwise only next to one that pays.
+    Attributes:
+        op: The reduction.
+        image: The operand that is read through windows, such as [batch, channels, height, width].
+        channel: Dimension of the image that is its channels.
+        row: Dimension of the result that is its channels: the rows of the filter.
+        pays: Whether the rewrite pays even with transpositions at both ends; otherwise only next to one that pays.
     """
 
     op: GenericOp
@@ -138,8 +142,11 @@ def _has_static_sizes(generic: Structured) -> bool:
 def _convolution(
     op: GenericOp, contraction: Contraction, known: KnownConstants, floats: bool
 ) -> WindowReduction | None:
-    """Return a convolution (a sum over windows and channels of an image, times a filter whose rows come first) as a
-    window reduction; None for other contractions.
+    """Return a convolution as a window reduction; None for other contractions.
+
+    The convolution sums over windows and channels of an image, times a filter whose first dimension, its rows, is the
+    result's channels: [rows, channels, height, width]. `pays` is decided by the element types, and by the numbers of
+    filters, channels and pixels.
     """
     g = contraction.generic
     out = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
@@ -148,26 +155,27 @@ def _convolution(
         if row is None or row not in out or row in image.dims:
             continue
         spatial = out[out.index(row) + 1 :]
-        channels = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in g.loops]
-        moving = [a for a, r in enumerate(exprs) if not set(spatial).isdisjoint(r.used_dims())]
-        if len(channels) != 1 or not moving:
+        channel_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in g.loops]
+        spatial_axes = [a for a, r in enumerate(exprs) if not set(spatial).isdisjoint(r.used_dims())]
+        if len(channel_axes) != 1 or not spatial_axes:
             continue
         sizes = [n or 0 for n in g.extents]
-        window, count = len(g.loops) > 1, math.prod(sizes[d] for d in spatial)
-        if moving[0] < channels[0] or (len(spatial) < 2 and not window):
+        filters, pixels, has_window = sizes[row], math.prod(sizes[d] for d in spatial), len(g.loops) > 1
+        if spatial_axes[0] < channel_axes[0] or (len(spatial) < 2 and not has_window):
             continue
-        size = shape_of(g.inputs[image.main])[channels[0]]
-        fewest = GROUP if window else FEWEST
-        if _multiplies_bytes(contraction, image) and sizes[row] >= FEWEST and size >= fewest and size % GROUP == 0:
+        channels = shape_of(g.inputs[image.main])[channel_axes[0]]
+        fewest = GROUP if has_window else FEWEST
+        is_of_bytes = _multiplies_bytes(contraction, image)
+        if is_of_bytes and filters >= FEWEST and channels >= fewest and channels % GROUP == 0:
             pays = True
         elif floats and image.direct and filter_.direct and known.is_known(g.inputs[filter_.main]):
             element = cast("TensorType[Attribute]", g.inputs[image.main].type).element_type
-            if not isinstance(element, Float32Type | Float64Type) or element != contraction.acc or sizes[row] < FEWEST:
+            if not isinstance(element, Float32Type | Float64Type) or element != contraction.acc or filters < FEWEST:
                 return None
-            pays = min(sizes[row], size) >= MANY and (window or count <= FEW_PLACES)
+            pays = min(filters, channels) >= MANY and (has_window or pixels <= FEW_PIXELS)
         else:
             return None
-        return WindowReduction(op, g.inputs[image.main], channels[0], out.index(row), pays)
+        return WindowReduction(op, g.inputs[image.main], channel_axes[0], out.index(row), pays)
     return None
 
 
@@ -176,7 +184,9 @@ def _filter_row_dim(filter_: Factor, loops: set[int]) -> int | None:
     loops all others; else return None.
     """
     dims = [x.terms[0][0] if len(x.terms) == 1 and x.is_identity(x.terms[0][0]) else -1 for x in filter_.coordinates]
-    return dims[0] if dims and dims[0] not in loops and set(dims[1:]) == loops and len(dims) == len(loops) + 1 else None
+    if not dims or dims[0] in loops:
+        return None
+    return dims[0] if set(dims[1:]) == loops and len(dims) == len(loops) + 1 else None
 
 
 def _multiplies_bytes(contraction: Contraction, image: Factor) -> bool:
@@ -194,15 +204,15 @@ def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction 
     if len(images) != 1:
         return None
     exprs = generic.maps[generic.inputs.index(images[0])].results
-    moving = [a for a, r in enumerate(exprs) if not isinstance(r, AffineDimExpr)]
-    kept = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in out]
-    channels = [a for a in kept if a < moving[0] or a == len(exprs) - 1]
+    sliding_axes = [a for a, r in enumerate(exprs) if not isinstance(r, AffineDimExpr)]
+    kept_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in out]
+    channel_axes = [a for a in kept_axes if a < sliding_axes[0] or a == len(exprs) - 1]
     if any(isinstance(r, AffineDimExpr) and r.position in generic.loops for r in exprs):
         return None  # channels are summed in groups
-    if not channels or shape_of(images[0])[channels[-1]] < FEWEST:
+    if not channel_axes or shape_of(images[0])[channel_axes[-1]] < FEWEST:
         return None
-    row = out.index(cast(AffineDimExpr, exprs[channels[-1]]).position)
-    return None if row == len(out) - 1 else WindowReduction(op, images[0], channels[-1], row, pays=False)
+    row = out.index(cast(AffineDimExpr, exprs[channel_axes[-1]]).position)
+    return None if row == len(out) - 1 else WindowReduction(op, images[0], channel_axes[-1], row, pays=False)
 
 
 def _has_sliding_index(map_: AffineMap) -> bool:
@@ -220,18 +230,19 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
     images = [m for m in g.maps[: len(g.inputs)] if _has_sliding_index(m)]
     if not g.reduces or not out or len(images) != 1:
         return
-    steps = [d for r in images[0].results for d in sorted(r.used_dims()) if d in g.loops]
-    last = [*steps, *(r.position for r in out if isinstance(r, AffineDimExpr))]
+    reduced_dims = [d for r in images[0].results for d in sorted(r.used_dims()) if d in g.loops]
+    wanted_order = [*reduced_dims, *(r.position for r in out if isinstance(r, AffineDimExpr))]
     maps = list(g.maps)
     for index, (value, map_) in enumerate(zip(g.inputs, g.maps, strict=False)):
         if map_ in images or not known.is_known(value) or not is_projected_permutation(map_):
             continue
         dims = [cast(AffineDimExpr, r).position for r in map_.results]
-        if not set(dims) <= set(last) or KEPT_ORDER not in op.attributes:
+        if not set(dims) <= set(wanted_order) or KEPT_ORDER not in op.attributes:
             continue
-        order = sorted(range(len(dims)), key=lambda a: last.index(dims[a]))
+        order = sorted(range(len(dims)), key=lambda a: wanted_order.index(dims[a]))
         if order != sorted(order):
-            op.operands[index] = transposed(value, [order.index(a) for a in range(len(order))], op)
+            inverse = [order.index(a) for a in range(len(order))]
+            op.operands[index] = transposed(value, inverse, op)
             maps[index] = _reordered(map_, order)
     op.properties["indexing_maps"] = affine_maps(maps)
 
@@ -266,16 +277,21 @@ def _rewrite_channels_last(windows: WindowReduction) -> None:
     """
     op, g = windows.op, structured(windows.op)
     out, image = g.maps[-1], g.inputs.index(windows.image)
-    order = [d for d in range(len(out.results)) if d != windows.row] + [windows.row]
-    start = permuted_fill(op, g.outputs[0], order)
+    result_order = _with_last(windows.row, len(out.results))
+    start = permuted_fill(op, g.outputs[0], result_order)
     if start is None:
         return
-    axes = [a for a in range(len(g.maps[image].results)) if a != windows.channel] + [windows.channel]
-    inputs, maps = list(g.inputs), [*g.maps[:-1], _reordered(out, order)]
-    inputs[image], maps[image] = in_order(op, windows.image, axes), _reordered(maps[image], axes)
+    image_order = _with_last(windows.channel, len(g.maps[image].results))
+    inputs, maps = list(g.inputs), [*g.maps[:-1], _reordered(out, result_order)]
+    inputs[image], maps[image] = in_order(op, windows.image, image_order), _reordered(maps[image], image_order)
     new = rewrite_loops(op, [*inputs, start], maps)
     cast(GenericOp, new.owner).attributes[KEPT_ORDER] = UnitAttr()
-    replace(op, transposed(new, order, op))
+    replace(op, transposed(new, result_order, op))
+
+
+def _with_last(axis: int, rank: int) -> list[int]:
+    """Return the order of `rank` axes that moves one of them to the end: 1 of 4 becomes [0, 2, 3, 1]."""
+    return [a for a in range(rank) if a != axis] + [axis]
 
 
 def _reordered(map_: AffineMap, order: Sequence[int]) -> AffineMap:

@@ -39,8 +39,13 @@ class MatchWarning(CompileWarning):
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A rewrite of a program. kind: 'transform', 'pdl' or 'python'. what: a spec module, or a list of Python patterns.
-    name: of the spec file.
+    """A rewrite of a program.
+
+    Attributes:
+        kind: "transform", "pdl" or "python".
+        phase: The phase to which it attaches, a value of `PHASES`.
+        what: The module of a spec, or a list of Python patterns.
+        name: Of the spec's file; "" without one.
     """
 
     kind: str
@@ -82,8 +87,8 @@ class Rewrites:
         for rewrite in due:
             apply_one(rewrite, module, self.report, self.targets(), self.decide)
         order = tuple(dict.fromkeys(PHASES.values()))
-        is_last = all(order.index(rewrite.phase) <= order.index(phase) for rewrite in self.rewrites)
-        if due and is_last and not self.quiet:
+        are_all_applied = all(order.index(rewrite.phase) <= order.index(phase) for rewrite in self.rewrites)
+        if due and are_all_applied and not self.quiet:
             self._finish()
 
     def _finish(self) -> None:
@@ -106,14 +111,24 @@ class Rewrites:
 
 
 _WARNED = 8
+"""Patterns without matches that have a warning of their own; the others are counted."""
 
 
 def apply_one(
     rewrite: Rewrite, module: ModuleOp, report: Report, targets: tuple[str, ...] = (),
     decide: Callable[[Any], Any] | None = None,
 ) -> None:  # fmt: skip
-    """Apply one rewrite to `module`. Raises CompileError, located in the spec or the program, if the spec is invalid or
-    the rewritten program does not verify.
+    """Apply one rewrite to `module`, and record its matches and misses in `report`.
+
+    Args:
+        rewrite: The rewrite.
+        module: The program, which is changed in place.
+        report: Receives what matched, and what nearly did.
+        targets: Formats that the program is compiled for, from which Python patterns choose their kernels.
+        decide: See `Rewrites.decide`.
+
+    Raises:
+        CompileError: The spec is invalid, or the rewritten program does not verify; located in the spec or the program.
     """
     from pydispatch import ir
 
@@ -148,8 +163,17 @@ def rewrites_of(
     require_match: bool,
     load: Callable[[Any, str], tuple[ModuleOp, Sequence[Path]]],
 ) -> tuple[Rewrites, list[str]]:
-    """Load the rewrites of the compiler's options. Return them, and the folders of the specs, which are searched for
-    objects.
+    """Load the rewrites of the compiler's options.
+
+    Args:
+        transform_spec: Specs in the transform dialect: one, several, or a dict from phases to them; None for none.
+        pdl_spec: Specs in PDL, likewise.
+        patterns: Patterns of `@pydispatch.pattern`.
+        require_match: Whether a pattern without matches is an error.
+        load: Parses a spec for an option's name; returns the module and the paths of its files.
+
+    Returns:
+        The rewrites, and the folders of the specs, which are searched for objects.
     """
     rewrites = Rewrites(require_match=require_match)
     folders: list[str] = []
@@ -164,7 +188,7 @@ def rewrites_of(
 
 
 def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
-    """Group Python patterns by the phase that they attach to, as one rewrite for each phase."""
+    """Return one rewrite for each phase, with the Python patterns that attach to it."""
     by_phase: dict[str, list[Any]] = {}
     for pattern in _patterns(patterns):
         by_phase.setdefault(phase_of(pattern.phase), []).append(pattern)
@@ -172,14 +196,13 @@ def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
 
 
 def _patterns(patterns: Any) -> Iterable[Any]:
-    """Return one pattern, or an iterable of them, as an iterable; raise InvalidArgumentError for anything else."""
+    """Return one pattern, or an iterable of them, as an iterable. Raise InvalidArgumentError for anything else."""
     from pydispatch.patterns import Pattern
 
     if not isinstance(patterns, (Pattern, Iterable)) or isinstance(patterns, (str, bytes, Mapping)):
         raise InvalidArgumentError(f"patterns: expected a list of what @pydispatch.pattern made, got {patterns!r}")
-    listed = (
-        [patterns] if isinstance(patterns, Pattern) else [*patterns] if not hasattr(patterns, "dtype") else [patterns]
-    )
+    is_one = isinstance(patterns, Pattern) or hasattr(patterns, "dtype")  # an array is refused whole
+    listed = [patterns] if is_one else [*patterns]
     for pattern in listed:
         if not isinstance(pattern, Pattern):
             raise InvalidArgumentError(f"patterns=[...] takes what @pydispatch.pattern made, got {pattern!r}")
@@ -201,7 +224,8 @@ def _names_input(spec: ModuleOp) -> bool:
 
 
 def _attached(spec: Any) -> list[tuple[str, Any]]:
-    """Return the sources of specs as (phase, source); the phase is "" where the caller states none."""
+    """Return the sources of specs as (phase, source), from one spec, a list, or a dict from phases to them. The phase
+    is "" where the caller states none."""
     if spec is None:
         return []
     if isinstance(spec, Mapping):

@@ -39,6 +39,10 @@ _ARITHMETIC = {
 _BODIES = ("linalg.generic", "pyd.recurrence", "iree_linalg_ext.scatter", "tensor.generate")
 
 
+_INDEX_WORDS = 2
+"""32-bit words of a size among the constants of a dispatch."""
+
+
 class _NotCountable(Exception):
     """Signal that the operations of a function cannot be counted."""
 
@@ -61,7 +65,8 @@ def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
 
 
 def _narrow(source: func.FuncOp) -> set[Attribute]:
-    """Return the element types below 32 bits of the arguments, which CPUs may multiply without widening."""
+    """Return the element types of less than 32 bits, without i1, of the arguments: CPUs may multiply these without
+    widening."""
     types = (argument.type for argument in source.body.block.args)
     elements = {type_.element_type for type_ in types if isinstance(type_, TensorType)}
     return {element for element in elements if 1 < (bit_width(element) or 0) < 32}
@@ -71,8 +76,12 @@ def _narrow(source: func.FuncOp) -> set[Attribute]:
 class _FlopCounter:
     """Counter of the arithmetic operations of a dispatch function.
 
-    total: the count as a polynomial of sizes. types: the element types that are computed with. words: the constant word
-    at which each size begins.
+    Attributes:
+        source: The dispatch function.
+        total: The count as a polynomial of sizes.
+        types: Element types that are computed with.
+        sizes: What is known of the sizes of the function's tensors.
+        words: For each scalar argument, the index of its first 32-bit word among the constants of the dispatch.
     """
 
     source: func.FuncOp
@@ -92,7 +101,7 @@ class _FlopCounter:
             self.sizes.learn(op)
 
     def add(self, op: Operation) -> None:
-        """Add the operations of an operation of the function."""
+        """Add the arithmetic of one operation of the function to the total. Raise _NotCountable if it has no count."""
         if op.name in _BODIES:
             self._add_body(op)
             return
@@ -104,7 +113,7 @@ class _FlopCounter:
                 self._times(flops, self.sizes.of(value), [element])
 
     def _add_body(self, op: Operation) -> None:
-        """Add the operations of a body, times the iterations of its loops."""
+        """Add the arithmetic of an operation with a body: that of the body, times the iterations of its loops."""
         block = op.regions[0].block
         flops = sum(_per_point(inner) for inner in block.ops)
         if flops:
@@ -127,7 +136,8 @@ class _FlopCounter:
         return trip_counts
 
     def _times(self, flops: int, sizes: Iterable[Term], types: Iterable[Attribute]) -> None:
-        """Add `flops` times the product of `sizes`."""
+        """Add `flops` times the product of `sizes` to the total. types: element types that these operations compute
+        with."""
         product: Polynomial = Counter({(): flops})
         for size in sizes:
             product = _multiply(product, self._polynomial(size))
@@ -135,7 +145,8 @@ class _FlopCounter:
         self.types.update(types)
 
     def _polynomial(self, term: Term) -> Polynomial:
-        """Return a size as a polynomial of the constants. Raises _NotCountable if it is none."""
+        """Return a size as a polynomial of the constants: sums and products of constants and integers. Raise
+        _NotCountable for other terms."""
         if isinstance(term, int):
             return Counter({(): term})
         if isinstance(term, Sum | Product):
@@ -147,7 +158,7 @@ class _FlopCounter:
         if isinstance(term, Dim):
             raise _NotCountable
         if term in self.words:
-            if words_of(term.type) != 2:
+            if words_of(term.type) != _INDEX_WORDS:
                 raise _NotCountable
             return Counter({(self.words[term],): 1})
         op = term.owner
@@ -158,13 +169,14 @@ class _FlopCounter:
 
 
 def _plus(one: Polynomial, other: Polynomial) -> Polynomial:
+    """Return the sum of two polynomials."""
     total = one.copy()
     total.update(other)
     return total
 
 
 def _multiply(lhs: Polynomial, rhs: Polynomial) -> Polynomial:
-    """Return the product of two polynomials."""
+    """Return the product of two polynomials: (2 a)(3 b + 1) = 6 a b + 2 a."""
     product: Polynomial = Counter()
     for sizes, factor in lhs.items():
         for other_sizes, other_factor in rhs.items():
@@ -182,7 +194,8 @@ def _per_point(op: Operation) -> int:
 
 
 def _per_element(op: Operation, type_: Attribute | None = None) -> int:
-    """Return the number of arithmetic operations of an operation for each element of its result."""
+    """Return the number of arithmetic operations of an operation for each element of its result: 0, 1, or 2 for a fused
+    multiply-add. type_: of an element; None for any number type."""
     if type_ is not None and not _is_element(type_):
         return 0
     if op.name == "math.fma":

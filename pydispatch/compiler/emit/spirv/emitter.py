@@ -27,7 +27,7 @@ from pydispatch.compiler.emit.spirv.ops import (
     scf,
 )
 from pydispatch.compiler.emit.spirv.watch import watch as watch_loops
-from pydispatch.compiler.emit.spirv.words import OP
+from pydispatch.compiler.emit.spirv.words import NO_CONTROL, encode
 from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand_integers
 from pydispatch.compiler.kernel_ir.kernel import Export, Target
 from pydispatch.compiler.kernel_ir.readers import integers
@@ -88,7 +88,7 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> No
                 m.decorate(variable, "Coherent")
     entry_id = m.id()
     void = m.void()
-    head = [5 << 16 | OP["Function"], void, entry_id, 0, m.type("TypeFunction", void)]
+    head = encode("Function", void, entry_id, NO_CONTROL, m.type("TypeFunction", void))
     f.code.lines[:0] = f.entry
     f.code.finish(head)
     m.name(entry_id, name)

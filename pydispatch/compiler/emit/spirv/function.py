@@ -15,7 +15,7 @@ from pydispatch.compiler.emit.spirv.index import BlockArithmetic
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import Index, register_type
-from pydispatch.compiler.emit.spirv.words import ALL_MEMORY, OP, SCOPE_WORKGROUP
+from pydispatch.compiler.emit.spirv.words import ALL_MEMORY, SCOPE_WORKGROUP, encode
 from pydispatch.compiler.kernel_ir.hazards import base_of
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
@@ -198,12 +198,12 @@ class FunctionEmitter(BlockArithmetic):
         results = body(counter, phis)
         code.branch(continue_label)
         code.start(continue_label)
-        code.lines += [5 << 16 | OP["IAdd"], type_, next_counter, counter, stride]
+        code.lines += encode("IAdd", type_, next_counter, counter, stride)
         code.branch(head_label)
         tail, code.lines = code.lines[slot:], code.lines[:slot]
         code.phi(type_, counter, [(first, entry_label), (next_counter, continue_label)])
         for (kind, start), result, end in zip(carried, phis, results, strict=True):
-            code.lines += (7 << 16 | OP["Phi"], kind, result, start, entry_label, end, continue_label)
+            code.lines += encode("Phi", kind, result, start, entry_label, end, continue_label)
         code.lines += tail
         code.start(merge_label)
         return phis

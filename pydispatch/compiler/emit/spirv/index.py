@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydispatch.compiler.emit.shaders.function import ShaderFunction, Table
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import Index
-from pydispatch.compiler.emit.spirv.words import OP
+from pydispatch.compiler.emit.spirv.words import encode
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 
@@ -50,7 +50,7 @@ class BlockArithmetic(ShaderFunction[Id]):
             type_ = self.m.int(self.index_width)
             cached = self._sums[key] = Id(self.m.bound)
             self.m.bound += 1
-            code.lines += (5 << 16 | OP[op], type_, cached, left, right)
+            code.lines += encode(op, type_, cached, left, right)
         return cached
 
     def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, TypeAlias
 
-from pydispatch.compiler.emit.spirv.words import CAPABILITY, DECORATION, EXTENSION_OF, GLSL, OP, STORAGE
+from pydispatch.compiler.emit.spirv.words import CAPABILITY, DECORATION, EXTENSION_OF, GLSL, STORAGE, encode
 from pydispatch.formats.spirv.instruction import text_words
 from pydispatch.formats.spirv.module import MAGIC
 from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE
+
+ADDRESSING_LOGICAL, MEMORY_GLSL450 = 0, 1
+"""Operands of OpMemoryModel."""
 
 VERSION = 0x00010300
 """SPIR-V 1.3, as the header of a module has it."""
@@ -46,6 +50,7 @@ class Module:
         self._glsl: Id | None = None  # id of the GLSL.std.450 import
 
     def id(self) -> Id:
+        """Allocate an id."""
         new_id = Id(self.bound)
         self.bound += 1
         return new_id
@@ -65,11 +70,12 @@ class Module:
         return keys
 
     def capability(self, name: str) -> None:
+        """Declare that the module needs a capability, such as "Int64"."""
         self.capabilities[name] = None
 
     def name(self, target: Int, text: str) -> None:
-        words = text_words(text)
-        self.names += [(len(words) + 2) << 16 | OP["Name"], target, *words]
+        """Name an id for debuggers."""
+        self.names += encode("Name", target, *text_words(text))
 
     def file(self, name: str) -> Id:
         """Return the string with the name of a source file, for `OpLine`."""
@@ -78,17 +84,11 @@ class Module:
         return self._files[name]
 
     def decorate(self, target: Int, decoration: str, *operands: Int) -> None:
-        self.decorations += [(len(operands) + 3) << 16 | OP["Decorate"], target, DECORATION[decoration], *operands]
+        self.decorations += encode("Decorate", target, DECORATION[decoration], *operands)
 
     def decorate_member(self, target: Int, member: Int, decoration: str, *operands: Int) -> None:
         """Decorate a member of a structure."""
-        self.decorations += [
-            (len(operands) + 4) << 16 | OP["MemberDecorate"],
-            target,
-            member,
-            DECORATION[decoration],
-            *operands,
-        ]
+        self.decorations += encode("MemberDecorate", target, member, DECORATION[decoration], *operands)
 
     # Types and constants
 
@@ -98,7 +98,7 @@ class Module:
         cached = self._ids.get(key)
         if cached is None:
             cached = self._ids[key] = self.id()
-            self.globals += [(len(operands) + 2) << 16 | OP[op], cached, *operands]
+            self.globals += encode(op, cached, *operands)
         return cached
 
     def void(self) -> Id:
@@ -126,6 +126,7 @@ class Module:
         return cached
 
     def pointer(self, storage: str, pointee: Int) -> Id:
+        """Return the type of a pointer to `pointee` in a storage class, such as "StorageBuffer"."""
         return self.type("TypePointer", STORAGE[storage], pointee)
 
     def constant(self, type_: Int, *words: Int) -> Id:
@@ -134,7 +135,7 @@ class Module:
         cached = self._ids.get(key)
         if cached is None:
             cached = self._ids[key] = self.id()
-            self.globals += [(len(words) + 3) << 16 | OP["Constant"], type_, cached, *words]
+            self.globals += encode("Constant", type_, cached, *words)
         return cached
 
     def integer(self, value: Int, width: Int = 32) -> Id:
@@ -150,7 +151,7 @@ class Module:
 
         def declare() -> Id:
             new_id = self.id()
-            self.globals += [3 << 16 | OP["ConstantTrue" if value else "ConstantFalse"], type_, new_id]
+            self.globals += encode("ConstantTrue" if value else "ConstantFalse", type_, new_id)
             return new_id
 
         type_ = self.bool()
@@ -172,12 +173,13 @@ class Module:
         )
 
     def runtime_array(self, element: Int, stride: Int) -> Id:
+        """Return the type of an array whose length the buffer decides. stride: bytes of an element."""
         return self.once(("runtime", element), lambda: self._laid_out("TypeRuntimeArray", stride, element))
 
     def _laid_out(self, op: str, stride: Int, *operands: Int) -> Id:
         """Declare an array type with a stride."""
         new_id = self.id()
-        self.globals += [(len(operands) + 2) << 16 | OP[op], new_id, *operands]
+        self.globals += encode(op, new_id, *operands)
         self.decorate(new_id, "ArrayStride", stride)
         return new_id
 
@@ -186,7 +188,7 @@ class Module:
 
         def make() -> Id:
             new_id = self.id()
-            self.globals += [3 << 16 | OP["TypeStruct"], new_id, member]
+            self.globals += encode("TypeStruct", new_id, member)
             self.decorate(new_id, "Block")
             self.decorate_member(new_id, 0, "Offset", 0)
             return new_id
@@ -197,7 +199,7 @@ class Module:
         """Declare a variable of the module, and return its id."""
         type_ = self.pointer(storage, pointee)
         new_id = self.id()
-        self.globals += [(4 + len(initializer)) << 16 | OP["Variable"], type_, new_id, STORAGE[storage], *initializer]
+        self.globals += encode("Variable", type_, new_id, STORAGE[storage], *initializer)
         return new_id
 
     def constant_table(self, key: object, type_: Int, elements: Callable[[], list[Id]]) -> Id:
@@ -205,7 +207,7 @@ class Module:
 
         def make() -> Id:
             parts, new_id = elements(), self.id()
-            self.globals += [(3 + len(parts)) << 16 | OP["ConstantComposite"], type_, new_id, *parts]
+            self.globals += encode("ConstantComposite", type_, new_id, *parts)
             return self.variable("Private", type_, new_id)
 
         return self.once(key, make)
@@ -218,15 +220,8 @@ class Module:
 
     def entry(self, name: str, function: Int, interface: list[Int], local_size: tuple[Int, Int, Int]) -> None:
         """Declare an entry point and its workgroup size."""
-        words = text_words(name)
-        self.entries += [
-            (3 + len(words) + len(interface)) << 16 | OP["EntryPoint"],
-            GL_COMPUTE,
-            function,
-            *words,
-            *interface,
-        ]
-        self.modes += [6 << 16 | OP["ExecutionMode"], function, LOCAL_SIZE, *local_size]
+        self.entries += encode("EntryPoint", GL_COMPUTE, function, *text_words(name), *interface)
+        self.modes += encode("ExecutionMode", function, LOCAL_SIZE, *local_size)
 
     # Bytes
 
@@ -234,35 +229,32 @@ class Module:
         """Return the words of the whole module."""
         head: list[Int] = [MAGIC, VERSION, 0, self.bound, 0]
         for name in sorted(self.capabilities, key=CAPABILITY.__getitem__):
-            head += [2 << 16 | OP["Capability"], CAPABILITY[name]]
+            head += encode("Capability", CAPABILITY[name])
         for name in sorted({EXTENSION_OF[n] for n in self.capabilities if n in EXTENSION_OF}):
-            words = text_words(name)
-            head += [(1 + len(words)) << 16 | OP["Extension"], *words]
+            head += encode("Extension", *text_words(name))
         if self._glsl is not None:
-            words = text_words("GLSL.std.450")
-            head += [(2 + len(words)) << 16 | OP["ExtInstImport"], self._glsl, *words]
-        head += [3 << 16 | OP["MemoryModel"], 0, 1]
+            head += encode("ExtInstImport", self._glsl, *text_words("GLSL.std.450"))
+        head += encode("MemoryModel", ADDRESSING_LOGICAL, MEMORY_GLSL450)
         strings: list[Int] = []
         for name, string in self._files.items():
-            words = text_words(name)
-            strings += [(2 + len(words)) << 16 | OP["String"], string, *words]
-        return [
-            *head,
-            *self.entries,
-            *self.modes,
-            *strings,
-            *self.names,
-            *self.decorations,
-            *self.globals,
-            *self.functions,
-        ]
+            strings += encode("String", string, *text_words(name))
+        sections = (self.entries, self.modes, strings, self.names, self.decorations, self.globals, self.functions)
+        return [*head, *chain.from_iterable(sections)]
 
     def bytes(self) -> bytes:
         return array("I", self.words()).tobytes()
 
 
 class Code:
-    """Instructions of one function: its variables and blocks. `label`: id of the current block."""
+    """Instructions of one function: its variables and blocks.
+
+    Attributes:
+        variables: Words of the declarations of the invocation's variables.
+        lines: Words of the blocks after the label of the first one.
+        first: Id of the label of the first block.
+        label: Id of the label of the current block.
+        open: Whether the current block still lacks its terminator.
+    """
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -277,49 +269,51 @@ class Code:
         module = self.module
         new_id = Id(module.bound)
         module.bound += 1
-        self.lines += [(len(operands) + 3) << 16 | OP[op], type_, new_id, *operands]
+        self.lines += encode(op, type_, new_id, *operands)
         return new_id
 
     def do(self, op: str, *operands: int) -> None:
         """Append an instruction that has no result."""
-        self.lines += [(len(operands) + 1) << 16 | OP[op], *operands]
+        self.lines += encode(op, *operands)
 
     def glsl(self, name: str, type_: int, *operands: int) -> Id:
+        """Append a call of an instruction of GLSL.std.450, such as "Exp", and return the result's id."""
         return self.let("ExtInst", type_, self.module.glsl(), GLSL[name], *operands)
 
     def start(self, label: int) -> None:
         """Begin a block."""
-        self.lines += [2 << 16 | OP["Label"], label]
+        self.lines += encode("Label", label)
         self.label = Id(label)
         self.open = True
 
     def branch(self, label: int) -> None:
-        self.lines += [2 << 16 | OP["Branch"], label]
+        """End the block with a jump to another."""
+        self.lines += encode("Branch", label)
         self.open = False
 
     def branch_if(self, condition: int, then: int, other: int) -> None:
-        self.lines += [4 << 16 | OP["BranchConditional"], condition, then, other]
+        """End the block with a jump to `then` if a bool is true, and to `other` if it is not."""
+        self.lines += encode("BranchConditional", condition, then, other)
         self.open = False
 
     def phi(self, type_: int, new_id: int, edges: list[tuple[int, int]]) -> None:
         """Append a phi with an id that was allocated earlier. edges: (value, label of the predecessor block)."""
         flat = [word for edge in edges for word in edge]
-        self.lines += [(3 + len(flat)) << 16 | OP["Phi"], type_, new_id, *flat]
+        self.lines += encode("Phi", type_, new_id, *flat)
 
     def local(self, pointee: int) -> Id:
         """Declare a variable of the invocation, and return its id."""
         type_ = self.module.pointer("Function", pointee)
         new_id = self.module.id()
-        self.variables += [4 << 16 | OP["Variable"], type_, new_id, STORAGE["Function"]]
+        self.variables += encode("Variable", type_, new_id, STORAGE["Function"])
         return new_id
 
     def finish(self, head: list[int]) -> None:
         """Add the function to the module. head: OpFunction and its parameters."""
         self.module.functions += [
             *head,
-            2 << 16 | OP["Label"],
-            self.first,
+            *encode("Label", self.first),
             *self.variables,
             *self.lines,
-            1 << 16 | OP["FunctionEnd"],
+            *encode("FunctionEnd"),
         ]

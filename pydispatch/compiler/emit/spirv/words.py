@@ -40,6 +40,25 @@ EXTENSION_OF = {"StorageBuffer8BitAccess": "SPV_KHR_8bit_storage"}
 
 DECORATION, BUILTIN, STORAGE = map(specification_names, (Decoration, BuiltIn, Storage))
 
+NO_CONTROL = 0
+"""Function control of a function that asks for no inlining and promises nothing."""
+
+WORD_COUNT_SHIFT = 16
+"""Position of the number of words in the first word of an instruction; its opcode has the bits below."""
+
+
+def first_word(op: str, operand_count: int) -> int:
+    """Return the first word of an instruction: its length in words and its opcode. op: name without `Op`."""
+    return (1 + operand_count) << WORD_COUNT_SHIFT | OP[op]
+
+
+def encode(op: str, *operands: int) -> list[int]:
+    """Return the words of an instruction, such as `encode("Label", id)`. operands: ids, literals and words of texts, in
+    the order of the specification: type and result id first.
+    """
+    return [(1 + len(operands)) << WORD_COUNT_SHIFT | OP[op], *operands]
+
+
 SCOPE_WORKGROUP, SCOPE_DEVICE = 2, 1
 ALL_MEMORY = 0x8 | 0x40 | 0x100
 """Acquire and release, of buffers and workgroup memory."""

@@ -15,7 +15,7 @@ from pydispatch.compiler.fusion.quantized.mixed_radix import Position
 
 @dataclass(frozen=True)
 class TensorElement:
-    """An element of a tensor. at: its index, over the loops of the product."""
+    """Element of a tensor, at an index computed from the loops of the product."""
 
     tensor: SSAValue
     at: tuple[Position, ...]
@@ -23,7 +23,13 @@ class TensorElement:
 
 @dataclass(frozen=True)
 class Computed:
-    """The result of a scalar operation, as `build` makes it from the values of the operands. kind: of the operation."""
+    """Result of a scalar operation on other terms.
+
+    Attributes:
+        kind: Class of the operation, such as `arith.ExtFOp`.
+        build: Creates the operation from the values of its operands.
+        operands: Terms of these operands.
+    """
 
     kind: type[Operation]
     build: Callable[[Sequence[SSAValue]], Operation]
@@ -44,8 +50,9 @@ def elements_in(term: Term) -> Iterator[TensorElement]:
 
 
 def stored_integer(term: Term) -> tuple[TensorElement, bool] | None:
-    """Return the element of a tensor of integers that a term is, widened or in f32, and whether it is signed; None for
-    other terms.
+    """Match a term that is an element of a tensor of integers, perhaps widened or converted to a float.
+
+    Return the element, and whether it is signed: of `sitofp(extui(t[i]))`, t[i] and False. Return None for other terms.
     """
     if isinstance(term, TensorElement):
         return (term, True) if isinstance(element_of(term.tensor), IntegerType) else None
@@ -59,16 +66,17 @@ def stored_integer(term: Term) -> tuple[TensorElement, bool] | None:
 
 
 def stored_half(term: Term) -> TensorElement | None:
-    """Return the element of a tensor of f16 or bf16 that a term is, in f32; None for other terms."""
+    """Match `extf(t[i])` with elements of f16 or bf16, and return t[i]; None for other terms."""
     if not isinstance(term, Computed) or term.kind is not arith.ExtFOp:
         return None
     return term.operands[0] if isinstance(term.operands[0], TensorElement) else None
 
 
 def copied(op: Operation, *operands: Term) -> Term:
-    """Return the term that a copy of an operation computes from other operands."""
+    """Return the term of a clone of `op` on other operands."""
 
     def build(values: Sequence[SSAValue]) -> Operation:
+        """Clone the operation on these values."""
         return op.clone(dict(zip(op.operands, values, strict=True)))
 
     return Computed(type(op), build, operands)

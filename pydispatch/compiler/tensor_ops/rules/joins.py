@@ -18,15 +18,19 @@ from pydispatch.ir.values import Dim
 
 
 class Pad(TensorOp):
+    """`tensor.pad`: a tensor with elements added before and after each dimension."""
+
     name = "tensor.pad"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return `low + source size + high`."""
         return add([Dim(op.source, axis), *(mixed_operands(op, side)[axis] for side in ("low", "high"))])
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Read the source at `index - low` where the element is one of its own; else compute the padding value."""
         low, _ = pad_amounts(elements, op)
-        inside = where_padded(elements, build, op, indices)
-        where = [build.minus(index, before) for index, before in zip(indices, low, strict=True)]
+        is_inside = is_in_source(elements, build, op, indices)
+        source_indices = [build.minus(index, before) for index, before in zip(indices, low, strict=True)]
 
         def padding(builder: Builder) -> SSAValue:
             """Compute the padding value at these indices."""
@@ -34,7 +38,7 @@ class Pad(TensorOp):
             mapping = {a: builder.value(i) for a, i in zip(block.args, indices, strict=True)}
             return clone_block(elements, builder, block, mapping, [])[0]
 
-        return build.choose(inside, lambda b: elements.at(b, op.source, where), padding)
+        return build.choose(is_inside, lambda b: elements.at(b, op.source, source_indices), padding)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         """Require that dynamic padding amounts are not negative: padding adds elements, slices remove them."""
@@ -45,29 +49,35 @@ class Pad(TensorOp):
 
 
 class Concat(TensorOp):
+    """`tensor.concat`: tensors one after the other along an axis."""
+
     name = "tensor.concat"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the sum of the operands' sizes along the concatenated axis; along the others all are equal."""
         dims = [Dim(v, axis) for v in op.operands]
         return add(dims) if axis == op.dim.value.data else same_size(dims)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Read the operand whose range along the axis contains the index, at the index within this operand."""
         axis = int(op.dim.value.data)
 
-        def level(builder: Builder, operand_index: int, start: Index) -> SSAValue:
+        def from_operand(builder: Builder, operand_index: int, start: Index) -> SSAValue:
             """Choose between operand `operand_index`, which begins at `start`, and those after it."""
             operand = op.operands[operand_index]
-            where = list(indices)
-            where[axis] = builder.minus(indices[axis], start)
+            operand_indices = list(indices)
+            operand_indices[axis] = builder.minus(indices[axis], start)
             if operand_index == len(op.operands) - 1:
-                return elements.at(builder, operand, where)
+                return elements.at(builder, operand, operand_indices)
             end = elements.entry.plus(start, elements.dims(operand)[axis])
-            here = builder.less(indices[axis], end)
+            is_here = builder.less(indices[axis], end)
             return builder.choose(
-                here, lambda c: elements.at(c, operand, where), lambda c: level(c, operand_index + 1, end)
+                is_here,
+                lambda inner: elements.at(inner, operand, operand_indices),
+                lambda inner: from_operand(inner, operand_index + 1, end),
             )
 
-        return level(build, 0, 0)
+        return from_operand(build, 0, 0)
 
 
 def pad_amounts(elements: Elements, op: Any) -> tuple[list[Index], list[Index]]:
@@ -75,8 +85,10 @@ def pad_amounts(elements: Elements, op: Any) -> tuple[list[Index], list[Index]]:
     return elements.indices(mixed_operands(op, "low")), elements.indices(mixed_operands(op, "high"))
 
 
-def where_padded(elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-    """Return whether an element of a `tensor.pad` is one of its source."""
+def is_in_source(elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+    """Emit whether an element of a `tensor.pad` is one of its source: low <= index < low + source size, for each
+    dimension.
+    """
     low, high = pad_amounts(elements, op)
     inside: SSAValue | bool = True
     for index, before, after, size in zip(indices, low, high, elements.dims(op.source), strict=True):

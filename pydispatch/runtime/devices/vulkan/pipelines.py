@@ -23,17 +23,22 @@ if TYPE_CHECKING:
     from pydispatch._core.commands import Dispatch, Export
     from pydispatch.runtime.accelerators.execute import Executable
 
-_COMPUTE_BIND_POINT = 1
+CONSTANT_BYTES = 4
+"""Size of a constant of a dispatch, which are push constants here."""
 
 
 class VulkanKernel:
     """Loaded kernel of an export, ready to be dispatched.
 
     Attributes:
+        executable, export: Names of its executable and export.
+        pipeline, layout, set_layout: The VkPipeline, its VkPipelineLayout, and the layout of its descriptor set.
         bindings: Number of bindings in its descriptor set.
+        constants: Number of 32-bit push constants.
         is_spilled: Whether a binding after the program's own holds the constants, instead of push constants.
         is_watched: Whether the last binding reports loops that the device ended early.
         written: For each binding, whether the shader may write it.
+        grid_limits: Most workgroups along x, y and z.
     """
 
     __slots__ = (
@@ -84,36 +89,55 @@ class Executables:
         for code in modules:
             check(code, where)
         reflections = [reflect(module, where) for module in modules]
-        plans = [self._plan(where, export, parts, reflections) for export in executable.exports]
+        entry_points = [self._entry_point(where, export, parts, reflections) for export in executable.exports]
         values = parts.values(executable.constants)
-        handles: dict[int, Any] = {}
-        for export, (module, entry) in zip(executable.exports, plans, strict=True):
+        handles: dict[int, Any] = {}  # of shader modules, by their position in `modules`
+        for export, (module, entry) in zip(executable.exports, entry_points, strict=True):
             if module not in handles:
                 handles[module] = self._module(modules[module], f"@{name}")
-            kernel = VulkanKernel()
-            kernel.executable, kernel.export = name, export.name
-            kernel.is_spilled = parts.is_spilled(export.ordinal)
-            kernel.constants = 0 if kernel.is_spilled else export.constants
-            kernel.is_watched = parts.is_watched(export.ordinal)
-            kernel.bindings = export.bindings + kernel.is_spilled + kernel.is_watched
-            written = {r.binding for r in entry.resources if r.written or not r.read_only}
-            kernel.written = [i in written for i in range(kernel.bindings)]
-            limits = self.context.features.limits
-            kernel.grid_limits = tuple(limits[f"maxComputeWorkGroupCount[{i}]"] for i in range(3))  # type: ignore[assignment]
-            kernel.set_layout, kernel.layout = self._layout(kernel.bindings, kernel.constants)
+            kernel = self._kernel(name, export, parts, entry)
             constant_bytes = {c.id: c.bytes for c in reflections[module].spec_constants}
             specialization = {id: (value, constant_bytes[id]) for id, value in values.items() if id in constant_bytes}
             kernel.pipeline = self._pipeline(handles[module], modules[module], entry, kernel, specialization)
             self.kernels[executable.index, export.ordinal] = kernel
 
+    def _kernel(self, executable: str, export: Export, parts: SpirvParts, entry: EntryPoint) -> VulkanKernel:
+        """Return the kernel of an export with its layouts; its pipeline is still missing."""
+        kernel = VulkanKernel()
+        kernel.executable, kernel.export = executable, export.name
+        kernel.is_spilled = parts.is_spilled(export.ordinal)
+        kernel.constants = 0 if kernel.is_spilled else export.constants
+        kernel.is_watched = parts.is_watched(export.ordinal)
+        kernel.bindings = export.bindings + kernel.is_spilled + kernel.is_watched
+        written = {r.binding for r in entry.resources if r.written or not r.read_only}
+        kernel.written = [i in written for i in range(kernel.bindings)]
+        limits = self.context.features.limits
+        kernel.grid_limits = tuple(limits[f"maxComputeWorkGroupCount[{i}]"] for i in range(3))  # type: ignore[assignment]
+        kernel.set_layout, kernel.layout = self._layout(kernel.bindings, kernel.constants)
+        return kernel
+
     def kernel_of(self, command: Dispatch) -> VulkanKernel:
         """Return the kernel that a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
-    def _plan(
+    def _entry_point(
         self, where: str, export: Export, parts: SpirvParts, reflections: Sequence[Reflection]
     ) -> tuple[int, EntryPoint]:
-        """Return the module and entry point of an export, checked against the program and the device."""
+        """Find the entry point of an export, and check it against the program and the device.
+
+        Args:
+            where: The executable, for messages.
+            export: The export of the program.
+            parts: Names the module and the entry point.
+            reflections: Of each module of the executable.
+
+        Returns:
+            The position of its module, and the entry point.
+
+        Raises:
+            ArtifactError: There is no such entry point, or it does not fit the export.
+            DeviceUnavailableError: The device lacks a feature or a limit.
+        """
         ordinal, name, constants, bindings = export.ordinal, export.name, export.constants, export.bindings
         module, entry_name = parts.entry(ordinal, name, reflections, where)
         entry = reflections[module].entry_point(entry_name)
@@ -129,8 +153,9 @@ class Executables:
         lacking = [
             n for n in interface.requirements(reflections[module], entry) if n not in self.context.features.names
         ]
-        if constants * 4 > self.context.features.limits["maxPushConstantsSize"]:
-            lacking.append(f"maxPushConstantsSize>={constants * 4}")
+        constant_bytes = constants * CONSTANT_BYTES
+        if constant_bytes > self.context.features.limits["maxPushConstantsSize"]:
+            lacking.append(f"maxPushConstantsSize>={constant_bytes}")
         if lacking:
             raise DeviceUnavailableError(
                 f"{where}, export '@{name}' needs {', '.join(map(self._explain, lacking))} "
@@ -156,7 +181,7 @@ class Executables:
         return f"{limit} of {minimum}, where {self.context.features.limits.get(limit, 0)} is there,"
 
     def _module(self, data: bytes, label: str) -> Any:
-        """Create a shader module. label: its name in debuggers and messages."""
+        """Create a shader module from the bytes of SPIR-V code. label: its name in debuggers and messages."""
         context, arena = self.context, api.Arena()
         code = arena.array("uint32_t", list(struct.unpack(f"<{len(data) // 4}I", data)))
         create = arena.new("VkShaderModuleCreateInfo", codeSize=len(data), pCode=code)
@@ -169,8 +194,9 @@ class Executables:
         return handle[0]
 
     def _layout(self, bindings: int, constants: int) -> tuple[Any, Any]:
-        """Return (descriptor set layout, pipeline layout) for numbers of bindings and constants, created on first
-        use.
+        """Return (descriptor set layout, pipeline layout), created on first use.
+
+        bindings: number of storage buffers, at bindings 0, 1, ... of set 0. constants: number of 32-bit push constants.
         """
         cached = self.layouts.get((bindings, constants))
         if cached is not None:
@@ -187,7 +213,7 @@ class Executables:
             "vkCreateDescriptorSetLayout",
         )
         ranges = arena.array("VkPushConstantRange", 1)
-        ranges[0].stageFlags, ranges[0].offset, ranges[0].size = api.COMPUTE_STAGE, 0, 4 * constants
+        ranges[0].stageFlags, ranges[0].offset, ranges[0].size = api.COMPUTE_STAGE, 0, constants * CONSTANT_BYTES
         layout = arena.new("VkPipelineLayoutCreateInfo", setLayoutCount=1, pSetLayouts=sets)
         if constants:
             layout.pushConstantRangeCount, layout.pPushConstantRanges = 1, ranges
@@ -199,7 +225,8 @@ class Executables:
         return sets[0], handle[0]
 
     def _refused(self, result: int, code: bytes, what: str) -> None:
-        """Raise the error for a shader that the driver rejects, with the findings of spirv-val if it is installed."""
+        """Raise the error for a shader that the driver rejects: an ArtifactError with the findings of spirv-val, if it
+        is installed, or with a hint; for other results, the error of `api.check`."""
         if result not in api.SHADER_ERRORS:
             api.check(result, what)
         problem = validate(code)
@@ -227,7 +254,8 @@ class Executables:
             entries, data = arena.array("VkSpecializationMapEntry", len(specialization)), b""
             for item, (id, (value, size)) in zip(entries, specialization.items(), strict=True):
                 item.constantID, item.offset, item.size = id, len(data), size
-                data += (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+                all_bits = (1 << 8 * size) - 1
+                data += (value & all_bits).to_bytes(size, "little")
             create.stage.pSpecializationInfo = arena.new(
                 "VkSpecializationInfo", mapEntryCount=len(specialization), pMapEntries=entries, dataSize=len(data),
                 pData=arena.array("char", data),
@@ -242,7 +270,7 @@ class Executables:
         return handle[0]
 
     def check_grid(self, kernel: VulkanKernel, grid: tuple[int, int, int]) -> None:
-        """InvalidArgumentError for a grid that the device cannot start."""
+        """Raise InvalidArgumentError for a grid, in workgroups along x, y and z, that the device cannot start."""
         if any(have > limit for have, limit in zip(grid, kernel.grid_limits, strict=True)):
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups, "
@@ -264,7 +292,7 @@ class Executables:
 
 
 def _destroy(context: LogicalDevice, pipelines: list[Any], modules: list[Any], layouts: list[tuple[Any, Any]]) -> None:
-    """Destroy the driver objects of a program."""
+    """Destroy the driver objects of a program. layouts: pairs (descriptor set layout, pipeline layout)."""
     calls, handle, null = context.calls, context.handle, context.ffi.NULL
     for pipeline in pipelines:
         calls.vkDestroyPipeline(handle, pipeline, null)
@@ -279,10 +307,20 @@ class SpirvParts:
     """Layout of the SPIR-V modules in the artifact member of a variant.
 
     The layout comes from the key "spirv" of the manifest; without this key the member is one module.
+
+    Attributes:
+        modules: (offset, size) of each module in the member, in bytes.
+        entries: (position of the module, name of the entry point) of each export; None without the key.
+        specialization: For each executable constant, the SpecIds that it specializes.
+        spilled, watched: For each export, see `VulkanKernel.is_spilled` and `is_watched`; False beyond their ends.
     """
 
     def __init__(self, size: int, notes: object, where: str) -> None:
-        """Raise ArtifactError when the notes do not fit `size` bytes."""
+        """Read the layout. size: bytes of the member. notes: the key "spirv" of the manifest, or None.
+
+        Raises:
+            ArtifactError: The notes do not fit `size` bytes.
+        """
         self.modules: list[tuple[int, int]] = [(0, size)]
         self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
         self.specialization: list[list[int]] = []
@@ -318,7 +356,11 @@ class SpirvParts:
             raise ValueError("an entry point is in a module that is not there")
 
     def entry(self, ordinal: int, name: str, reflections: Sequence[Reflection], where: str) -> tuple[int, str]:
-        """Return the number of the module, and the name, of the entry point of an export."""
+        """Return the entry point of an export as (position of its module, name).
+
+        Without the manifest's key, it is the entry point that is called like the export, or else the only one that
+        there is.
+        """
         if self.entries is not None:
             if ordinal >= len(self.entries):
                 raise ArtifactError(

@@ -12,7 +12,7 @@ from pydispatch.compiler.emit.shaders.constants import Constants
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.registers import SpirvRegisters
-from pydispatch.compiler.emit.spirv.words import OP
+from pydispatch.compiler.emit.spirv.words import encode
 from pydispatch.formats.spirv.interface import are_spilled
 
 
@@ -40,7 +40,7 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
 
         def declare() -> Id:
             type_, result = m.int(32), m.id()
-            m.globals += [4 << 16 | OP["SpecConstant"], type_, result, 0]
+            m.globals += encode("SpecConstant", type_, result, 0)
             m.decorate(result, "SpecId", index)
             m.name(result, emitter.constants[index])
             return result

@@ -20,16 +20,27 @@ from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.memory import buffer_variable
 from pydispatch.compiler.emit.spirv.ops.registers import REGISTERS
 from pydispatch.compiler.emit.spirv.types import unit_of
-from pydispatch.compiler.emit.spirv.words import OP
+from pydispatch.compiler.emit.spirv.words import NO_CONTROL, encode
 from pydispatch.compiler.kernel_ir.calls import is_import
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.formats.spirv.instruction import text_words
 
 LINKAGE, IMPORT = 41, 1
+"""The decoration LinkageAttributes, and its linkage type of symbols that another module defines."""
 
 
 def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: str) -> None:
-    """Lower a call of the external function `name`; raise CompileError if this target does not support the call."""
+    """Lower a call of an external function to OpFunctionCall of a declaration that linking resolves.
+
+    Args:
+        emitter: Emitter of the calling function.
+        op: The call.
+        callee: Its declaration in the program.
+        name: Symbol of the function; a leading "?" marks an optional import.
+
+    Raises:
+        CompileError: This target does not support the call.
+    """
     name = name.removeprefix("?")
     outputs = callee.function_type.outputs.data
     check_call(emitter, op, callee, name, "SPIR-V")
@@ -52,9 +63,8 @@ def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: s
 
 
 def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
-    """Return whether an external function is there, as a bool: linking decides it for an optional one, all others
-    are there.
-    """
+    """Return whether linking finds an external function, as a bool: it is asked for optional imports only, all others
+    are there."""
     name = name.removeprefix("?")
     if not is_import(callee) or not is_optional(callee):
         return emitter.m.truth(True)
@@ -66,12 +76,12 @@ def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
 
 
 def _type(emitter: FunctionEmitter, type_: Attribute) -> Id:
-    """Return the SPIR-V type that a scalar is passed as."""
+    """Return the SPIR-V type of a scalar argument or result: 32 bits for an index, else that of its register."""
     return emitter.m.int(32) if isinstance(type_, IndexType) else emitter.type(type_)
 
 
 def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
-    """Return a scalar argument; functions take an index as 32 bits."""
+    """Return the argument for a scalar: its register, shortened to 32 bits for an index of 64."""
     value = emitter.get(operand)
     if isinstance(operand.type, IndexType) and emitter.index_width == 64:
         return emitter.code.let("UConvert", emitter.m.int(32), value)
@@ -79,7 +89,8 @@ def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
 
 
 def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]]:
-    """Return (type, value) of a buffer's variable and of its offset."""
+    """Return the two arguments that a buffer is passed as, each with its type: the variable of its binding, and the
+    32-bit offset of its first element, in elements."""
     check_buffer(emitter, name, memref)
     unit = unit_of(memref.element)
     variable = buffer_variable(emitter, memref.root, unit)
@@ -91,19 +102,26 @@ def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[I
 
 
 def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, ...]) -> Id:
-    """Declare a symbol with these types, once for the module, and return its id."""
+    """Declare an imported function, once for the module, and return its id.
+
+    Args:
+        emitter: Emitter of the calling function.
+        name: Symbol that linking resolves.
+        result: Type of the result.
+        types: Types of the parameters.
+    """
     m = emitter.m
 
     def declare() -> Id:
         """Declare an imported function before all definitions."""
         declared = m.id()
         type_ = m.type("TypeFunction", result, *types)
-        words = [5 << 16 | OP["Function"], result, declared, 0, type_]
+        words = encode("Function", result, declared, NO_CONTROL, type_)
         for parameter in types:
-            words += [3 << 16 | OP["FunctionParameter"], parameter, m.id()]
-        m.functions[:0] = [*words, 1 << 16 | OP["FunctionEnd"]]  # declarations stand before definitions
-        text = text_words(name)
-        m.decorations += [(4 + len(text)) << 16 | OP["Decorate"], declared, LINKAGE, *text, IMPORT]
+            words += encode("FunctionParameter", parameter, m.id())
+        words += encode("FunctionEnd")
+        m.functions[:0] = words  # declarations come before definitions
+        m.decorations += encode("Decorate", declared, LINKAGE, *text_words(name), IMPORT)
         m.capability("Linkage")
         return declared
 
@@ -111,7 +129,8 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
 
 
 def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:
-    """Return a result as a register: an index may be wider, narrow integers get their sign."""
+    """Return the result of a call as a register of its type: widen an index where registers of indices have 64 bits,
+    and sign-extend integers narrower than 32 bits."""
     if isinstance(type_, IndexType):
         return emitter.code.let("UConvert", emitter.m.int(64), result) if emitter.index_width == 64 else result
     width = emitter.width(type_)

@@ -17,10 +17,12 @@ from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.registers import SpirvRegisters
 from pydispatch.compiler.emit.spirv.types import Index, Unit, unit_of
-from pydispatch.compiler.emit.spirv.words import OP, SCOPE_DEVICE
+from pydispatch.compiler.emit.spirv.words import SCOPE_DEVICE, first_word
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, packed
 
-_ACCESS, _LOAD, _STORE = 6 << 16 | OP["AccessChain"], 4 << 16 | OP["Load"], 3 << 16 | OP["Store"]
+_ACCESS, _LOAD, _STORE = first_word("AccessChain", 5), first_word("Load", 3), first_word("Store", 2)
+"""First words of instructions that are encoded without a call, since they are the most frequent ones."""
+
 _WORD, _BYTE = Unit(32, False), Unit(8, False)
 _UPDATES = {
     "addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax", "maxu": "AtomicUMax", "mins": "AtomicSMin",

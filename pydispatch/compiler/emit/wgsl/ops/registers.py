@@ -33,9 +33,11 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
     """Instructions of WGSL on registers."""
 
     def operands(self, emitter: FunctionEmitter, values: Sequence[SSAValue]) -> list[Name]:
+        """Return the registers of values."""
         return emitter.operands(values)
 
     def wrap(self, emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+        """Sign-extend the low `bits` bits of a register of `width` bits."""
         if bits == width:
             return value
         if width == 32:
@@ -44,11 +46,14 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.call("pyd_i64_shift_right", emitter.call("pyd_i64_shift_left", value, shift), shift)
 
     def zero_extended(self, emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+        """Clear all but the low `bits` bits of a register of `width` bits."""
         if bits == width:
             return value
         return emitter.let(f"{value} & {emitter.number((1 << bits) - 1, width)}")
 
     def resized(self, emitter: FunctionEmitter, value: Name, from_width: int, to_width: int) -> Name:
+        """Convert a register between 1 (bool), 32 (i32) and 64 bits (vec2u): a bool becomes 0 or -1, wider ones lose
+        their high bits."""
         if from_width == to_width:
             return value
         if from_width == 1:
@@ -58,17 +63,21 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.call("pyd_i64_from_i32", value) if to_width == 64 else emitter.let(f"i32({value}.x)")
 
     def logical(self, emitter: FunctionEmitter, kind: str, lhs: Name, rhs: Name) -> Name:
+        """Combine two bools."""
         return emitter.let(f"{lhs} {LOGICAL[kind]} {rhs}")
 
     def inverted(self, emitter: FunctionEmitter, value: Name) -> Name:
+        """Negate a bool."""
         return emitter.let(f"!{value}")
 
     def arithmetic(self, emitter: FunctionEmitter, kind: str, width: int, lhs: Name, rhs: Name) -> Name:
+        """Emit a sum, difference, product or bitwise operation of 32 or 64 bits; `kind` is a key of `OPERATORS`."""
         if width == 64 and kind in WIDE:
             return emitter.call(WIDE[kind], lhs, rhs)
         return emitter.let(f"{lhs} {OPERATORS[kind]} {rhs}")
 
     def shifted(self, emitter: FunctionEmitter, shift: Shift, width: int, value: Name, count: Name | int) -> Name:
+        """Shift a register. count: a constant, or a register of the same width, from 0 to width - 1."""
         if width == 64:
             if isinstance(count, int) and count > 0 and type(value) is not Literal:
                 return emitter.let(_shifted_words(shift, value, count))
@@ -79,6 +88,8 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.let(f"{value} {'<<' if shift.is_left else '>>'} {amount}")
 
     def compared(self, emitter: FunctionEmitter, predicate: str, width: int, lhs: Name, rhs: Name) -> Name:
+        """Compare integers. predicate: that of `arith.cmpi`, such as "ult"; a comparison of 64 bits is one of < on
+        swapped or negated operands."""
         is_unsigned, order = predicate[0] == "u", predicate[-2:]
         if width == 64:
             if predicate in ("eq", "ne"):
@@ -92,9 +103,12 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.let(f"{lhs} {COMPARISONS[order]} {rhs}")
 
     def select(self, emitter: FunctionEmitter, type_: Attribute, condition: Name, then: Name, other: Name) -> Name:
+        """Choose between two registers; WGSL's select has the condition last and the false value first."""
         return emitter.let(f"select({other}, {then}, {condition})")
 
     def float_constant(self, emitter: FunctionEmitter, value: float, type_: Attribute) -> Name:
+        """Return a float constant: an f32 or f16 of WGSL, the two words of an f64, or the bits of other types in an
+        i32."""
         bits = float_bits(value, type_)
         if type(type_) is Float32Type:
             literal = single(bits)
@@ -104,16 +118,19 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return wide(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
 
     def from_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
+        """Reinterpret bits as a float register."""
         if type(type_) is Float32Type:
             return emitter.let(f"bitcast<f32>({value})")
         return emitter.from_bits(value, type_)
 
     def to_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
+        """Reinterpret a float register as bits."""
         if type(type_) is Float32Type:
             return emitter.let(f"bitcast<i32>({value})")
         return emitter.to_bits(value, type_)
 
     def expand(self, emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
+        """Emit a function of `math` by its definition in terms of simpler operations."""
         expand(emitter, op, exponent)
 
 
@@ -127,7 +144,11 @@ def _special(emitter: FunctionEmitter, bits: int) -> Name:
 
 
 def _shifted_words(shift: Shift, value: Name, count: int) -> str:
-    """Return the expression of a 64-bit shift of two words by a constant number of bits, 1 to 63."""
+    """Return the expression of a 64-bit shift by a constant number of bits, 1 to 63.
+
+    value: a vec2u of (low word, high word). A shift by `count` < 32 moves bits from one word into the other by 32 -
+    count in the opposite direction; one by more than 32 moves a whole word by count - 32.
+    """
     cross_shift = f"{abs(32 - count)}u"
     if shift.is_left:
         if count >= 32:

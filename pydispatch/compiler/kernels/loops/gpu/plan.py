@@ -40,6 +40,9 @@ LONG_ROW = 4096
 FEW_RESULTS = 16384
 """Results above which each invocation reduces an element alone: there are enough elements to occupy the device."""
 
+REDUCED_ELEMENT_BYTES = 256
+"""Bytes that an element with reductions counts as: it is expensive, so that a workgroup has few."""
+
 MOST_INVOCATIONS = 8192
 MOST_PARTS = 256
 FEW_PARTS = 16
@@ -138,7 +141,8 @@ def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
 
 
 def _collapsed_dims(dims: Sequence[Index]) -> int:
-    """Return how many trailing dimensions to collapse into one loop that has work for all invocations."""
+    """Return how many trailing dimensions to collapse into one loop that has work for all invocations: the fewest with
+    `INVOCATIONS` elements, where a dynamic size counts as enough."""
     size, count = 1, 0
     for n in reversed(dims):
         count += 1
@@ -151,7 +155,8 @@ def _collapsed_dims(dims: Sequence[Index]) -> int:
 
 
 def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
-    """Return whether the steps of all reductions may be regrouped, and so be distributed over invocations."""
+    """Return whether the steps of all reductions may be regrouped, and so be distributed over invocations: each has a
+    combiner, such as addition where sums may be reassociated."""
     pending, visited = [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
         current = pending.pop()
@@ -167,36 +172,41 @@ def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
 
 
 def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: Builder) -> Partition:
-    """Partition a nest into workgroups according to its distribution."""
+    """Partition a nest into workgroups according to its distribution.
+
+    Args:
+        frame: The kernel being built.
+        plan: The distribution.
+        elements: Elements of the tensors where the partition is computed: in the kernel, or on the host.
+        build: Receives the computation of dynamic numbers of workgroups.
+    """
     nest, backend = plan.nest, frame.backend
     dims = nest.dims(elements)
     if plan.distribution in ("recurrence", "in order"):
-        blocks = build.ceil_quotient(build.product(parallel_sizes(elements, nest, build)), INVOCATIONS)
-        return Partition(1, 1, INVOCATIONS, blocks, blocks)
+        invocations = build.product(parallel_sizes(elements, nest, build))
+        workgroups = build.ceil_quotient(invocations, INVOCATIONS)
+        return Partition(1, 1, INVOCATIONS, workgroups, workgroups)
     if plan.distribution == "bytes":
-        ratio = elements_per_byte(nest.stores[0][0])
-        return partition_elements(build, backend, [build.ceil_quotient(build.product(dims), ratio)], 2 * ratio)
+        per_byte = elements_per_byte(nest.stores[0][0])
+        byte_count = build.ceil_quotient(build.product(dims), per_byte)
+        return partition_elements(build, backend, [byte_count], 2 * per_byte)
     if plan.distribution == "rows":
-        outer = build.product(dims[: nest.outer_rank])
-        return Partition(outer, 1, 0, 1, outer)
+        rows = build.product(dims[: nest.outer_rank])
+        return Partition(rows, 1, 0, 1, rows)
     if plan.block is not None:
         return partition_block(plan.block, dims, build)
     inputs, loops = work_of(nest, elements, build)
     bytes_per_element = sum(width_of(v) for v, _ in nest.stores) + inputs
     if plan.distribution == "lanes":
-        outer = build.product(dims[: nest.outer_rank])
-        return Partition(
-            1, 1, INVOCATIONS, build.ceil_quotient(outer, INVOCATIONS), build.ceil_quotient(outer, INVOCATIONS)
-        )
-    shape = (
-        dims
-        if plan.distribution == "update"
-        else [*dims[: len(dims) - plan.inner], build.product(dims[len(dims) - plan.inner :])]
-    )
-    size: Index = (
-        bytes_per_element if loops == 0 else 256
-    )  # bytes: elements with reductions are expensive, so workgroups have few
-    return partition_elements(build, backend, shape, size)
+        rows = build.product(dims[: nest.outer_rank])
+        workgroups = build.ceil_quotient(rows, INVOCATIONS)
+        return Partition(1, 1, INVOCATIONS, workgroups, workgroups)
+    shape = dims
+    if plan.distribution != "update":
+        outer, collapsed = dims[: len(dims) - plan.inner], dims[len(dims) - plan.inner :]
+        shape = [*outer, build.product(collapsed)]
+    weight: Index = REDUCED_ELEMENT_BYTES if loops else bytes_per_element
+    return partition_elements(build, backend, shape, weight)
 
 
 def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[Index]:
@@ -209,5 +219,11 @@ def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[I
     inner = nest.space.dims(elements)[nest.space.ordered :]
     static_sizes = [n for n in inner if isinstance(n, int)]
     most_parts = MOST_INVOCATIONS // max(1, prod(static_sizes)) if len(static_sizes) == len(inner) else FEW_PARTS
-    parts = 1 if elements_per_byte(nest.stores[0][0]) > 1 else 1 << min(MOST_PARTS, max(1, most_parts)).bit_length() - 1
+    shares_bytes = elements_per_byte(nest.stores[0][0]) > 1  # parts of the destination must not share one
+    parts = 1 if shares_bytes else _power_of_two_below(min(MOST_PARTS, max(1, most_parts)))
     return [partition_count(elements, build, nest.space, parts), *inner]
+
+
+def _power_of_two_below(n: int) -> int:
+    """Return the largest power of two that is at most n."""
+    return 1 << n.bit_length() - 1

@@ -47,6 +47,9 @@ GREATEST = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
 """The greatest integer that stands for an element, by its bytes. With several bytes, rounding may add 1 where the
 product with the reciprocal of the unit was rounded up: signed bytes hold at most 127 more."""
 
+ALL_BUT_SIGN = 0x7FFFFFFF
+"""Mask of the magnitude in the bits of an f32. Magnitudes compare as integers do."""
+
 LEAST_MAXIMUM = 2.0**-100
 """Elements of a block are relative to no less than this: the reciprocal of the unit must be finite."""
 
@@ -88,7 +91,8 @@ class BlockSizes:
         row_block, lanes = min(rows, ROW_BLOCK), level.vector // 4
         sums = row_block * (digits or 1)
 
-        def fits(vectors: int) -> bool:  # beside the sums: weights, unpacked weights, an element of A
+        def fits(vectors: int) -> bool:
+            """Return whether the registers hold the sums, and weights, unpacked weights and an element of A."""
             return (sums + 2) * vectors + 2 <= level.registers
 
         vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)
@@ -149,6 +153,7 @@ class _Workgroup:
 
     @property
     def _steps(self) -> int:
+        """Number of steps of K."""
         return self.match.blocks * self.match.block
 
     def emit(self, build: Builder, panel_group: Index) -> None:
@@ -195,35 +200,37 @@ class _Workgroup:
     def _copy_row(self, build: Builder, row: int, copy: SSAValue) -> None:
         """Emit the copy of a row of A."""
         match, g = self.match, self.match.contraction.generic
-        _, block, _, _, byte, *_ = match.dims
+        _, block_loop, _, _, step_loop, *_ = match.dims
         row_of_a = build.plus(row, self.first_row)
         indices = dict(zip(match.rows, build.split(row_of_a, [g.extent(d) for d in match.rows]), strict=True))
 
         def element(inner: Builder, b: Index, i: Index) -> None:
-            """Copy one element of the row."""
+            """Copy step i of block b: evaluate the affine coordinates of A there."""
             coordinates: list[Index] = []
             for coordinate in match.other.coordinates:
                 index: Index = coordinate.constant
                 for dim, times in coordinate.terms:
                     if dim in indices:
                         index = inner.plus(index, inner.times(indices[dim], times))
-                index = inner.plus(index, inner.times(b, coordinate.of(block)))
-                coordinates.append(inner.plus(index, inner.times(i, coordinate.of(byte))))
+                index = inner.plus(index, inner.times(b, coordinate.of(block_loop)))
+                coordinates.append(inner.plus(index, inner.times(i, coordinate.of(step_loop))))
             value = factor_at(self.frame.elements, inner, match.contraction, match.other, coordinates)
             step = inner.plus(inner.times(b, match.block), i)
             self.frame.elements.store(inner, value, copy, [inner.plus(step, row * self._steps)])
 
-        if all(c.of(block) == match.block * c.of(byte) for c in match.other.coordinates):
+        is_row_contiguous = all(c.of(block_loop) == match.block * c.of(step_loop) for c in match.other.coordinates)
+        if is_row_contiguous:
             build.parallel(0, self._steps, lambda inner, k: element(inner, 0, k))
             return
         build.parallel(0, match.blocks, lambda b, i: b.parallel(0, match.block, lambda inner, k: element(inner, i, k)))
 
     def _sum_block(self, build: Builder, copy: SSAValue, sums: SSAValue, block: Index) -> None:
-        """Emit the sum of a block of a row."""
+        """Emit the sum of the elements of a block of K of a row. block: counted over all rows."""
         first = build.times(block, self.match.block)
         flags = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 
         def step(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Add the element at step k of the block."""
             value = _load(inner, copy, inner.plus(first, k))
             return [inner.add(arith.AddfOp(carried[0], value, flags))]
 
@@ -231,15 +238,20 @@ class _Workgroup:
         self.frame.elements.store(build, total, sums, [block])
 
     def _quantize(self, build: Builder, copy: SSAValue, rows: Rows, row: Index, block: Index) -> None:
-        """Emit the conversion of a block of a row to digits."""
+        """Emit the conversion of one block of one row to digits, with its unit and sums.
+
+        With the largest magnitude m of the block and g = `GREATEST[digits]`: unit = m / g, and element x becomes
+        round(x g / m), which is split into signed bytes.
+        """
         match, schedule, store = self.match, self.schedule, self.frame.elements.store
         assert rows.units is not None and rows.low is not None and rows.high is not None
         first = build.plus(build.times(block, match.block), build.times(row, self._steps))
         block_of_row = build.plus(block, build.times(row, match.blocks))
 
         def larger_magnitude(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Return the larger of the carried magnitude and that of step k."""
             bits = inner.add(arith.BitcastOp(_load(inner, copy, inner.plus(first, k)), i32))
-            magnitude = inner.add(arith.AndIOp(bits, _integer(inner, 0x7FFFFFFF)))
+            magnitude = inner.add(arith.AndIOp(bits, _integer(inner, ALL_BUT_SIGN)))
             return [inner.add(arith.MaxSIOp(carried[0], magnitude))]
 
         smallest = build.add(arith.BitcastOp(_float(build, LEAST_MAXIMUM), i32))
@@ -277,7 +289,15 @@ class _Workgroup:
     def _block(
         self, build: Builder, rows: Rows, sums: SSAValue, totals: SSAValue, panel: Index, block: Index
     ) -> list[SSAValue]:
-        """Emit the products of a block of K of a panel, which are added to the totals."""
+        """Emit the products of all rows with one block of K of a panel, which are added to the totals.
+
+        Args:
+            build: Receives the code.
+            rows: The rows of A.
+            sums: Buffer for the product of one register block.
+            totals: Sums of the panel so far, [row][column].
+            panel, block: Which panel, and which block of K.
+        """
         schedule = self.schedule
         for column in range(0, self.match.width, schedule.columns):
             for row in range(0, schedule.rows, schedule.row_block):
@@ -290,15 +310,24 @@ class _Workgroup:
     def _product(
         self, build: Builder, rows: Rows, sums: SSAValue, at: tuple[Index, Index], first: tuple[int, int], height: int
     ) -> None:
-        """Emit the product of a register block. at: panel and block; first: its first row, and column in the panel."""
+        """Emit the product of a register block: rows of A times columns of a panel, over one block of K.
+
+        Args:
+            build: Receives the code.
+            rows: The rows of A.
+            sums: Receives the product, [row][digit][column of the register block].
+            at: Panel and block of K.
+            first: First row, and first column in the panel.
+            height: Number of rows.
+        """
         match, schedule, (panel, block), (row, column) = self.match, self.schedule, at, first
         digits, steps, width = max(1, schedule.digits), self._steps, schedule.columns
         offset = build.plus(build.times(block, match.block), row * digits * steps)
-        group = BYTES * 8 // match.bits
+        group = BYTES * 8 // match.bits  # steps of K whose weights share four bytes
         a = view_as(build, rows.elements, offset, [height * digits, match.groups, group], [steps, group, 1])
         weights = self.frame.buffers[self.frame.tensors.index(match.argument)]
-        index = build.plus(build.times(panel, match.blocks), block)
-        start = build.plus(build.times(index, match.width * match.block), column * group)
+        block_in_weights = build.plus(build.times(panel, match.blocks), block)
+        start = build.plus(build.times(block_in_weights, match.width * match.block), column * group)
         b = view_as(build, weights, start, [match.groups, width, group], [match.width * group, group, 1])
         c = view_as(build, sums, 0, [height * digits, width], [width, 1])
         build.add(ContractOp(operands=[a, b, c], properties={"unsigned_b": UnitAttr()}))
@@ -313,12 +342,20 @@ class _Workgroup:
         first: tuple[int, int],
         row: int,
     ) -> None:
-        """Emit the addition of a row of a register block to the totals, with zero points, scales and offsets.
+        """Emit the addition of one row of a register block to the totals: `total += ((product - zero * row_sum) * scale
+        + offset * row_sum) * unit`, without the terms that this product lacks.
 
-        at: panel and block. first: the row of A, and the first column in the panel. row: the row of the block.
+        Args:
+            build: Receives the code.
+            rows: The rows of A.
+            sums: Product of the register block.
+            totals: Sums of the panel so far, [row][column].
+            at: Panel and block of K.
+            first: The row of A, and the first column in the panel.
+            row: The row within the register block.
         """
         match, schedule, (panel, block), (row_of_a, column) = self.match, self.schedule, at, first
-        width = schedule.columns
+        width, digits = schedule.columns, max(1, schedule.digits)
         block_of_row = build.plus(block, row_of_a * match.blocks)
         unit = None if rows.units is None else _load(build, rows.units, block_of_row)
         row_sum = _load(build, rows.sums, block_of_row)
@@ -329,16 +366,14 @@ class _Workgroup:
 
         def element(inner: Builder, j: Index) -> None:
             """Add the product of a block to the total of one column."""
-            indices = inner.plus(j, column)
+            panel_column = inner.plus(j, column)
 
             def term(per_block: PerBlock) -> SSAValue:
-                index = [panel, block, indices] if per_block.has_blocks else [panel, indices]
+                """Return the zero point, scale or offset of this column, and of this block if it has one for each."""
+                index = [panel, block, panel_column] if per_block.has_blocks else [panel, panel_column]
                 return _as_f32(inner, self.frame.elements.at(inner, per_block.tensor, index))
 
-            values = [
-                _load(inner, sums, inner.plus(j, (row * max(1, schedule.digits) + d) * width))
-                for d in range(max(1, schedule.digits))
-            ]
+            values = [_load(inner, sums, inner.plus(j, (row * digits + d) * width)) for d in range(digits)]
             total = _number(inner, values, corrections) if schedule.digits else values[0]
             if isinstance(match.zero, PerBlock) or (match.zero and not schedule.digits):
                 zero = term(match.zero) if isinstance(match.zero, PerBlock) else _float(inner, match.zero)
@@ -349,7 +384,7 @@ class _Workgroup:
                 total = inner.add(arith.AddfOp(total, inner.add(arith.MulfOp(term(match.offset), row_sum))))
             if unit is not None:
                 total = inner.add(arith.MulfOp(total, unit))
-            position = inner.plus(indices, row_of_a * match.width)
+            position = inner.plus(panel_column, row_of_a * match.width)
             total = inner.add(arith.AddfOp(_load(inner, totals, position), total))
             self.frame.elements.store(inner, total, totals, [position])
 
@@ -384,14 +419,17 @@ class _Workgroup:
 
 
 def _load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
+    """Emit the load of an element of a buffer with one dimension."""
     return build.add(memref.LoadOp.get(buffer, [build.value(index)]))
 
 
 def _integer(build: Builder, value: int) -> SSAValue:
+    """Emit an i32 constant."""
     return build.pure(arith.ConstantOp(IntegerAttr(value, i32)))
 
 
 def _float(build: Builder, value: float) -> SSAValue:
+    """Emit an f32 constant."""
     return build.pure(arith.ConstantOp(FloatAttr(value, f32)))
 
 
@@ -403,8 +441,9 @@ def _as_f32(build: Builder, value: SSAValue) -> SSAValue:
 
 
 def _number(build: Builder, digits: Sequence[SSAValue], corrections: Sequence[SSAValue]) -> SSAValue:
-    """Emit the number with these digits, the lowest first, in f32. corrections: subtracted from the lowest digit and
-    from the integer of the others.
+    """Emit the number with these digits in f32: digits[0] + 2^8 digits[1] + 2^16 digits[2].
+
+    corrections: subtracted from digits[0], and from the integer of the higher digits; none if empty.
     """
     low, *high_digits = digits
     if corrections:

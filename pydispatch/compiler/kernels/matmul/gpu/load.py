@@ -32,7 +32,7 @@ from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.tensor_ops.registry import source_of
-from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts, where_padded
+from pydispatch.compiler.tensor_ops.rules.joins import is_in_source, pad_amounts
 
 PRIVATE = 5
 """The memory space of a single invocation."""
@@ -277,7 +277,7 @@ class Staging:
             return values
         pad = value.op
         assert isinstance(pad, tensor.PadOp)
-        exists = where_padded(self.elements, build, pad, points[0])
+        exists = is_in_source(self.elements, build, pad, points[0])
         low, _ = pad_amounts(self.elements, pad)
         then_block, else_block = Block(), Block()
         inner = build.nested(then_block, guarded=True)

@@ -27,7 +27,7 @@ Update = Callable[[Any, list[Any]], Any]
 
 
 def _half_add(type_: str) -> Update:
-    """Return the addition of f16 or bf16, alone or packed in pairs."""
+    """Return the update that adds f16 or bf16 numbers, rounded after each sum. type_: f16, bf16, f16x2 or bf16x2."""
     is_bf16, is_packed = type_.startswith("bf16"), type_.endswith("x2")
 
     def add_halves(old: Any, value: Any) -> Any:
@@ -48,7 +48,10 @@ def _half_add(type_: str) -> Update:
 
 
 def _update(builder: FunctionBuilder, instruction: Instruction, operation: str, type_: str) -> Update:
-    """Return the function that computes the new value of an atomic operation from the old value and the operands."""
+    """Return the function that computes the new value of an atomic operation from the old value and the operands.
+
+    operation: "add", "cas", ... type_: the PTX type of an element, such as "u32" or "f16x2".
+    """
     if operation == "exch":
         return lambda old, operands: operands[0]
     if operation == "cas":
@@ -67,7 +70,11 @@ def _update(builder: FunctionBuilder, instruction: Instruction, operation: str, 
 
 @handles("atom", "red")
 def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of atom and red: threads update an element one after the other; atom returns the old value."""
+    """Build the closure of atom and red, such as `atom.global.add.u32 d, [a], b`.
+
+    Threads update an element one after the other, in the order of their numbers. atom also returns the old value, which
+    red does not.
+    """
     operation = next((m for m in instruction.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
     qualifiers = [m for m in instruction.modifiers[:-1] if m != operation and m not in _WORDS and not m.startswith("L")]
     vector = [m for m in qualifiers if m in ("v2", "v4", "v8")]
@@ -84,13 +91,14 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     address = operands.pop(0)
     if vector:
         return _vector(builder, instruction, result, address, operands[0], dtype, update, associative_ufunc)
-    values = operands[: 2 if operation == "cas" else 1]
-    if len(values) < (2 if operation == "cas" else 1):
+    value_count = 2 if operation == "cas" else 1  # compare and swap: the value to compare with, and the new one
+    values = operands[:value_count]
+    if len(values) < value_count:
         builder.fail(instruction, "has too few operands")
     sources = [builder.source(instruction, value, dtype) for value in values]
     target = builder.target(instruction, result, dtype) if instruction.opcode == "atom" else -1
     find = finder(builder, instruction, address, dtype.itemsize, write=True, atomic=True)
-    shift = dtype.itemsize.bit_length() - 1
+    log2_size = dtype.itemsize.bit_length() - 1
     needs_old_value = instruction.opcode == "atom" and result is not None
 
     def step(regs: list[Any]) -> None:
@@ -101,7 +109,7 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
         operands = [np.broadcast_to(regs[s], n) for s in sources]
         for positions, store, offsets in find(regs):
             own_operands = operands if positions is None else [v[positions] for v in operands]
-            view, index = store.view(dtype), offsets >> shift
+            view, index = store.view(dtype), offsets >> log2_size
             if associative_ufunc is not None and not needs_old_value:
                 associative_ufunc.at(view, index, own_operands[0])
                 continue
@@ -122,7 +130,7 @@ def _vector(
     sources = [builder.source(instruction, one, dtype) for one in values.items]
     targets = [builder.target(instruction, one, dtype) for one in result.items] if isinstance(result, Vector) else []
     find = finder(builder, instruction, address, dtype.itemsize * len(sources), write=True, atomic=True)
-    shift = dtype.itemsize.bit_length() - 1
+    log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
         """Update consecutive elements per thread, in the order of threads."""
@@ -131,7 +139,8 @@ def _vector(
             for k, source in enumerate(sources):
                 value = np.broadcast_to(regs[source], n)
                 own_values = value if positions is None else value[positions]
-                old = in_order(store.view(dtype), (offsets >> shift) + k, [own_values], update, associative_ufunc)
+                index = (offsets >> log2_size) + k
+                old = in_order(store.view(dtype), index, [own_values], update, associative_ufunc)
                 if targets:
                     regs[targets[k]][... if positions is None else positions] = old
 
@@ -139,14 +148,23 @@ def _vector(
 
 
 def in_order(view: Any, index: Any, operands: list[Any], update: Update, associative_ufunc: np.ufunc | None) -> Any:
-    """Update the elements view[index] one thread after the other, and return the old value that each thread sees.
+    """Update elements one thread after the other, and return the old value that each thread sees.
 
-    associative_ufunc: the operation as a ufunc if there is one; it is faster where many threads update an element.
+    Threads are grouped by their element. The first thread of each group updates, then the second of each, and so on, so
+    that no element occurs twice in a vectorized step.
+
+    Args:
+        view: The elements of a memory.
+        index: The element that each thread updates.
+        operands: For each operand, its value in each thread.
+        update: The operation.
+        associative_ufunc: The operation as a ufunc if there is one; it is faster where many threads update an element.
     """
-    order = np.argsort(index, kind="stable")
+    order = np.argsort(index, kind="stable")  # threads, grouped by element
     sorted_index = index[order]
-    starts = np.flatnonzero(np.concatenate(([True], sorted_index[1:] != sorted_index[:-1])))
-    counts = np.diff(np.append(starts, sorted_index.size))
+    is_first_of_element = np.concatenate(([True], sorted_index[1:] != sorted_index[:-1]))
+    starts = np.flatnonzero(is_first_of_element)
+    counts = np.diff(np.append(starts, sorted_index.size))  # of threads per element
     old = np.empty(index.size, view.dtype)
     most_updates = int(counts.max())
     if associative_ufunc is not None and most_updates > 1 and starts.size < most_updates:
