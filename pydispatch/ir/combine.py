@@ -100,6 +100,7 @@ class _Combined:
         self._add_attributes(program)
 
     def _register(self, name: str, op: Operation, is_stored: bool) -> None:
+        """Add an operation to the symbols of the module under a new name; a constant is found again by its contents."""
         op.properties["sym_name"] = StringAttr(name)
         self.taken.add(name)
         self.symbols[name] = op
@@ -144,6 +145,8 @@ class _Combined:
         return candidate
 
     def _add_attributes(self, program: ModuleOp) -> None:
+        """Add the attributes of a program to the module: dictionaries are merged, others kept where the module has
+        one."""
         for name, value in program.attributes.items():
             known = self.module.attributes.get(name)
             if isinstance(known, DictionaryAttr) and isinstance(value, DictionaryAttr):

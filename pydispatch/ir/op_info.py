@@ -200,6 +200,7 @@ def listed(fact: Callable[[OpInfo], bool]) -> list[str]:
 
 @cache
 def _info(name: str, kind: type[Operation]) -> OpInfo:
+    """Return what is known of an operation by its name; by its traits, if no table has it."""
     known = info_named(name)
     is_function = kind.has_trait(Pure) and not kind.has_trait(IsTerminator)
     return _PURE if known is _UNLISTED and is_function else known

@@ -12,6 +12,7 @@ import numpy as np
 
 from pydispatch._core.arrays import ElementType, pack_elements, type_of, unpack_elements
 from pydispatch.errors import InvalidArgumentError, OutOfMemoryError
+from pydispatch.formats.program.opcodes import Numerical, dtype_word
 from pydispatch.runtime.dlpack import SMALL_FLOATS, capsule_of_array
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class Buffer:
             self.upload(array)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the contents as a NumPy array, over the memory itself where the CPU sees it and `copy` is not true."""
         wanted = self.dtype if dtype is None else np.dtype(dtype)
         if copy is False and (self.element.packed or not self.is_mapped or wanted != self.dtype):
             raise ValueError(
@@ -237,12 +239,19 @@ class _Shown:
         self.__array_interface__ = {"version": 3, "shape": (owner.nbytes,), "typestr": "|u1", "data": (address, False)}
 
 
-_KINDS = {"f": 0x21, "i": 0x10, "u": 0x12, "c": 0x23}
+_TRUTH_WORD = dtype_word(Numerical.BOOLEAN, 8)
+_KINDS = {"f": Numerical.FLOAT, "i": Numerical.INTEGER, "u": Numerical.UNSIGNED, "c": Numerical.COMPLEX}
+"""Numerical type by NumPy's letter for the kind of a dtype."""
+
+_FLOATS_IN_A_BYTE = (
+    Numerical.F8E5M2, Numerical.F8E4M3FN, Numerical.F8E5M2FNUZ, Numerical.F8E4M3FNUZ, Numerical.F8E8M0FNU,
+    Numerical.F8E4M3, Numerical.F8E3M4, Numerical.F8E4M3B11FNUZ, Numerical.F6E2M3FN, Numerical.F6E3M2FN,
+)  # fmt: skip
 _SMALL = (
-    0x22000010,  # bf16
-    *(kind << 24 | 8 for kind in (*range(0x24, 0x2C), 0x2D, 0x2E)),  # floats of 8 bits or less in a byte
-    *(kind << 24 | bits for kind in (0x10, 0x12) for bits in (2, 4)),
-    0x2C000004,  # float4
+    dtype_word(Numerical.BFLOAT, 16),
+    *(dtype_word(kind, 8) for kind in _FLOATS_IN_A_BYTE),
+    *(dtype_word(kind, bits) for kind in (Numerical.INTEGER, Numerical.UNSIGNED) for bits in (2, 4)),
+    dtype_word(Numerical.F4E2M1FN, 4),
 )
 """Words of the types that ml_dtypes has. Without it they are bytes of another NumPy type, which is no such type."""
 
@@ -256,8 +265,10 @@ def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
     if dtype is None:
         raise InvalidArgumentError(f"{where}expected a NumPy dtype, got None")
     if wanted.kind == "b":
-        return type_of(0x13 << 24 | 8)
-    words = [_KINDS[wanted.kind] << 24 | 8 * wanted.itemsize] if wanted.kind in _KINDS and wanted.isnative else []
+        return type_of(_TRUTH_WORD)
+    words = []
+    if wanted.kind in _KINDS and wanted.isnative:
+        words = [dtype_word(_KINDS[wanted.kind], 8 * wanted.itemsize)]
     for word in (*words, *_SMALL):
         try:
             element = type_of(word)

@@ -45,6 +45,7 @@ def _scheme(part: extensions.Part) -> Scheme:
 
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
+    """Raise DeviceUnavailableError instead of OSError while the context is open. what: subject of the message."""
     try:
         yield
     except OSError as error:

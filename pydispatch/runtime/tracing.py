@@ -121,6 +121,7 @@ class Trace:
         return self
 
     def __exit__(self, kind: object, *unused: object) -> None:
+        """Stop tracing; an error of the block has precedence over one while stopping."""
         try:
             self.stop()
         except Error:
@@ -174,6 +175,8 @@ def _read(events: int, clock: _Clock) -> tuple[list[Track], int]:
 def _event(
     clock: _Clock, kind: int, name: str, begin: int, end: int, first: int, count: int, failed: bool
 ) -> Event:  # fmt: skip
+    """Return an event of a track from its raw record. begin, end: ticks. first, count: first workgroup and number of
+    workgroups of a run, or number of threads woken."""
     args: dict[str, Any] = {}
     if kind == Kind.RUN:
         args.update(workgroups=count, first=first)
@@ -186,6 +189,8 @@ def _event(
 
 
 def _queues(clock: _Clock) -> list[Track]:
+    """Return a track for each queue of a device with the runs on it, in the clock of the host; the first has the count
+    of lost events."""
     raw, lost = recorder.take_queued()
     queues: dict[str, list[Event]] = {}
     for queue, name, begin, end, workgroups in raw:

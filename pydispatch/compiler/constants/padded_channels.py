@@ -54,22 +54,20 @@ def _channel_axes(
 ) -> tuple[int, int] | None:
     """Return the axes of the channels in an image and in its filter, if padding them pays; else None."""
     g = contraction.generic
-    exprs = g.maps[image.main].results
-    plain = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in g.loops]
-    windows = any(not isinstance(r, AffineDimExpr) for r in exprs)
-    if len(plain) != 1 or not windows or not known.is_known(g.inputs[filter_.main]):
+    image_indices, filter_indices = g.maps[image.main].results, g.maps[filter_.main].results
+    reduced_axes = [a for a, r in enumerate(image_indices) if isinstance(r, AffineDimExpr) and r.position in g.loops]
+    has_window = any(not isinstance(r, AffineDimExpr) for r in image_indices)
+    if len(reduced_axes) != 1 or not has_window or not known.is_known(g.inputs[filter_.main]):
         return None
-    channel = cast(AffineDimExpr, exprs[plain[0]]).position
-    in_filter = [
-        a for a, r in enumerate(g.maps[filter_.main].results) if isinstance(r, AffineDimExpr) and r.position == channel
-    ]
-    size, rows = g.extents[channel] or -1, [d for d in filter_.dims if d not in g.loops]
-    if len(in_filter) != 1 or len(rows) != 1 or (g.extents[rows[0]] or -1) < FEWEST_FILTERS or size <= 0:
+    channel = cast(AffineDimExpr, image_indices[reduced_axes[0]]).position
+    filter_axes = [a for a, r in enumerate(filter_indices) if isinstance(r, AffineDimExpr) and r.position == channel]
+    channels, rows = g.extents[channel] or -1, [d for d in filter_.dims if d not in g.loops]
+    if len(filter_axes) != 1 or len(rows) != 1 or (g.extents[rows[0]] or -1) < FEWEST_FILTERS or channels <= 0:
         return None
-    grown = size + _missing(size)
+    padded = channels + _missing(channels)
     if not all(map(_is_byte, (g.inputs[filter_.main], g.inputs[image.main]))) or not _is_widened(filter_):
         return None
-    return (plain[0], in_filter[0]) if size < grown <= MOST_GROWTH * size else None
+    return (reduced_axes[0], filter_axes[0]) if channels < padded <= MOST_GROWTH * channels else None
 
 
 def _missing(size: int) -> int:

@@ -102,9 +102,9 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     g = structured(user)
     if len(user.results) != 1 or not g.is_parallel or not is_identity(g.maps[-1]) or copied(user.results[0]):
         return None
-    whole = [v for v, m in zip(g.inputs, g.maps, strict=False) if is_identity(m)]
-    alone = len(list(copy.uses)) == 1
-    if copy not in whole or not (alone or all(_order_of(v) is not None for v in whole)):
+    read_whole = [v for v, m in zip(g.inputs, g.maps, strict=False) if is_identity(m)]
+    is_only_reader = len(list(copy.uses)) == 1
+    if copy not in read_whole or not (is_only_reader or all(_order_of(v) is not None for v in read_whole)):
         return None
     source, through = _source(copy), read_through_copies(user)
     if through is None:
@@ -204,24 +204,27 @@ def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]
 
 
 def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
-    """Create the permuted result of an expand_shape that only adds dimensions of size 1; return None for others."""
-    shape, source = shape_of(expand.result), shape_of(expand.src)
+    """Create the result of an expand_shape, permuted to `order`, from a permuted source; return None unless the
+    expand_shape only adds dimensions of size 1.
+    """
+    shape, source_shape = shape_of(expand.result), shape_of(expand.src)
     if min(shape) < 0:
         return None
-    own: dict[int, int] = {}  # dimensions of the source, by those that they are
+    source_axis: dict[int, int] = {}  # axis of the result that is no added one -> axis of the source
     for dim, group in enumerate(expand.reassociation.data):
         axes = [d.value.data for d in group.data]
-        own[next((a for a in axes if shape[a] != 1), axes[0])] = dim
-    if any(shape[a] != source[d] for a, d in own.items()) or any(n != 1 for a, n in enumerate(shape) if a not in own):
+        source_axis[next((a for a in axes if shape[a] != 1), axes[0])] = dim
+    keeps_sizes = all(shape[a] == source_shape[d] for a, d in source_axis.items())
+    if not keeps_sizes or any(n != 1 for a, n in enumerate(shape) if a not in source_axis):
         return None
-    inner = in_order(op, expand.src, [own[a] for a in order if a in own])
-    starts = [axis for axis, a in enumerate(order) if a in own]
+    permuted_source = in_order(op, expand.src, [source_axis[a] for a in order if a in source_axis])
+    starts = [axis for axis, a in enumerate(order) if a in source_axis]
     ends = [*starts[1:], len(order)]
     starts[0] = 0
     sizes = [shape[a] for a in order]
     groups = reassociation([list(range(first, end)) for first, end in zip(starts, ends, strict=True)])
     type_ = TensorType(expand.result.type.element_type, sizes)
-    return before(tensor.ExpandShapeOp(inner, [], groups, sizes, type_), op)
+    return before(tensor.ExpandShapeOp(permuted_source, [], groups, sizes, type_), op)
 
 
 def _kept_source_dims(collapse: tensor.CollapseShapeOp) -> list[int] | None:
@@ -238,5 +241,5 @@ def _kept_source_dims(collapse: tensor.CollapseShapeOp) -> list[int] | None:
 def _order_with_units(expand: tensor.ExpandShapeOp, order: list[int]) -> list[int]:
     """Extend a permutation of the source of an expand_shape to its result: the new dimensions of size 1 come first."""
     shape, groups = shape_of(expand.result), [[d.value.data for d in g.data] for g in expand.reassociation.data]
-    own = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]
-    return [*(a for a in range(len(shape)) if a not in own), *(own[a] for a in order)]
+    result_axes = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]  # of the source's axes
+    return [*(a for a in range(len(shape)) if a not in result_axes), *(result_axes[a] for a in order)]

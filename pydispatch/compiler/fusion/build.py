@@ -73,8 +73,10 @@ def reassociation(groups: Iterable[Sequence[int]]) -> ArrayAttr[ArrayAttr[Intege
     return _reassociation(tuple(tuple(group) for group in groups))
 
 
-@lru_cache(
-    maxsize=1024
-)  # most reshapes of a model are equal, and creating this attribute dominates the cost of an expand_shape
+@lru_cache(maxsize=1024)
 def _reassociation(groups: tuple[tuple[int, ...], ...]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    """Return the attribute of a reshape: ((0, 1), (2,)) groups the first two of three dimensions.
+
+    Most reshapes of a model are equal, and creating this attribute dominates the cost of an expand_shape.
+    """
     return ArrayAttr([ArrayAttr([IntegerAttr(d, 64) for d in group]) for group in groups])

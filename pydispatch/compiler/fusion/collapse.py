@@ -45,10 +45,8 @@ def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShape
     if any(inner.name == "linalg.index" for inner in walk(user.body)):
         return None
     groups_of_operands = [_groups_of_map(map_, groups) for map_ in g.maps]
-    if (
-        any(operand_groups is None for operand_groups in groups_of_operands)
-        or g.maps[g.operands.index(expand.result)] != g.maps[-1]
-    ):
+    is_read_in_order = g.maps[g.operands.index(expand.result)] == g.maps[-1]
+    if not is_read_in_order or any(operand_groups is None for operand_groups in groups_of_operands):
         return None
     operands: list[SSAValue] = []
     for value, groups_kept in zip(g.operands, groups_of_operands, strict=True):

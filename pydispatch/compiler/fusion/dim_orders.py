@@ -66,20 +66,22 @@ def write_as_computed(op: Operation) -> SSAValue | None:
 def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
     """Rewrite a generic to iterate over its loops in the order `order`, and to write its result in that order. Return a
     copy in the old order, or None if nothing changes.
+
+    order: for each new loop, the old one.
     """
     g = structured(op)
-    written = [order.index(cast(AffineDimExpr, e).position) for e in g.maps[-1].results]
-    if list(order) == sorted(order) and written == sorted(written):
+    loops_of_result = [order.index(cast(AffineDimExpr, e).position) for e in g.maps[-1].results]  # new loops
+    if list(order) == sorted(order) and loops_of_result == sorted(loops_of_result):
         return None
-    dims = sorted(range(len(written)), key=written.__getitem__)
-    init = permuted_fill(op, g.outputs[0], dims)
+    result_order = sorted(range(len(loops_of_result)), key=loops_of_result.__getitem__)
+    init = permuted_fill(op, g.outputs[0], result_order)
     if init is None:
         return None
-    loops: list[AffineExpr] = [AffineExpr.dimension(order.index(d)) for d in range(len(order))]
-    maps = [m.replace_dims_and_symbols(loops, [], len(order), 0) for m in g.maps[:-1]]
-    maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(dim) for dim in sorted(written))))
-    new = generic_like(op, op.detach_region(0), g.inputs, [init], maps, [g.iterators[d] for d in order], loops)
-    return transposed(new, dims, op)
+    new_loops: list[AffineExpr] = [AffineExpr.dimension(order.index(d)) for d in range(len(order))]  # of the old ones
+    maps = [m.replace_dims_and_symbols(new_loops, [], len(order), 0) for m in g.maps[:-1]]
+    maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(dim) for dim in sorted(loops_of_result))))
+    new = generic_like(op, op.detach_region(0), g.inputs, [init], maps, [g.iterators[d] for d in order], new_loops)
+    return transposed(new, result_order, op)
 
 
 def _order_computed(generic: Structured) -> list[int] | None:

@@ -177,15 +177,19 @@ def _is_multiplied(contraction: Contraction, factor: Factor) -> bool:
 
 
 def _rewrite_to_product(convolution: Convolution) -> None:
-    """Replace a convolution by an im2col copy of the image, a product, and a reshape to the old dimensions."""
+    """Replace a convolution by an im2col copy of the image, a product, and a reshape to the old dimensions.
+
+    Channels last: patches [batch, pixel, step] times filter [step, row] is [batch, pixel, row]. Channels first: filter
+    [row, step] times patches [batch, step, pixel] is [batch, row, pixel].
+    """
     op, output = convolution.op, convolution.op.outputs[0]
     type_ = cast("TensorType[Attribute]", op.results[0].type)
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
-    patch_dims = (
-        (convolution.spatial, convolution.steps)
-        if convolution.channels_last
-        else (convolution.steps, convolution.spatial)
-    )
+    spatial, steps, rows = convolution.spatial, convolution.steps, convolution.rows
+    if convolution.channels_last:
+        patch_dims, filter_dims, result_dims = (spatial, steps), (steps, rows), (spatial, rows)
+    else:
+        patch_dims, filter_dims, result_dims = (steps, spatial), (rows, steps), (rows, spatial)
     order = [*convolution.batches, *patch_dims[0], *patch_dims[1]]
     patches_type, dynamic_dims = TensorType(element, [convolution.sizes[d] for d in order]), dynamic_sizes(output, op)
     new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
@@ -196,18 +200,7 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     n = len(convolution.batches)
     batch_groups = [[i] for i in range(n)]
     columns = _matrix(op, patches, batch_groups, patch_dims, convolution)
-    filter_matrix = _matrix(
-        op,
-        convolution.filter,
-        [],
-        (convolution.steps, convolution.rows) if convolution.channels_last else (convolution.rows, convolution.steps),
-        convolution,
-    )
-    result_dims = (
-        (convolution.spatial, convolution.rows)
-        if convolution.channels_last
-        else (convolution.rows, convolution.spatial)
-    )
+    filter_matrix = _matrix(op, convolution.filter, [], filter_dims, convolution)
     groups = [*batch_groups, run_of(n, result_dims[0]), run_of(n + len(result_dims[0]), result_dims[1])]
     initial_matrix = _matrix(op, output, batch_groups, result_dims, convolution)
     dims = [AffineExpr.dimension(i) for i in range(n + 3)]

@@ -53,11 +53,9 @@ def contraction_word(op: Operation) -> str:
         return "conv"
     dims_of_factors = [dims_in(m) for m in g.maps[:2]]
     parallel = {i for i, kind in enumerate(g.iterators) if kind == "parallel"}
-    batch, rows, columns = (
-        parallel & dims_of_factors[0] & dims_of_factors[1],
-        parallel & dims_of_factors[0] - dims_of_factors[1],
-        parallel & dims_of_factors[1] - dims_of_factors[0],
-    )
+    dims_of_a, dims_of_b = dims_of_factors
+    batch = parallel & dims_of_a & dims_of_b
+    rows, columns = parallel & dims_of_a - dims_of_b, parallel & dims_of_b - dims_of_a
     word = "matmul" if rows and columns else "matvec" if rows else "vecmat" if columns else "dot"
     return f"batch_{word}" if batch else word
 

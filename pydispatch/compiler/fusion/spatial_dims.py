@@ -52,12 +52,8 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
     out = [r.position if isinstance(r, AffineDimExpr) else -1 for r in g.maps[-1].results]
     run: list[int] = []
     for first, second in pairwise(out):
-        if (
-            first >= 0
-            and second >= 0
-            and _belong_to_one_factor(contraction, first, second)
-            and _are_adjacent(g, first, second)
-        ):
+        are_dims = first >= 0 and second >= 0
+        if are_dims and _belong_to_one_factor(contraction, first, second) and _are_adjacent(g, first, second):
             if run and run[-1] != first:
                 break
             run = run or [first]
@@ -117,13 +113,10 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
                 groups.append([axis])
         remaining = [r for r, dim in zip(map_.results, dims, strict=True) if dim not in run[1:]]
         maps.append(AffineMap(len(kept_dims), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in remaining)))
-        shape = shape_of(value)
-        is_unchanged = len(groups) == len(dims)
-        operands.append(
-            value
-            if is_unchanged
-            else collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
-        )
+        if len(groups) < len(dims):
+            shape = shape_of(value)
+            value = collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
+        operands.append(value)
         result_groups = groups
     product = rewrite_loops(op, operands, maps, [generic.iterators[d] for d in kept_dims])
     type_ = op.results[0].type

@@ -85,9 +85,9 @@ def space_of(op: Operation) -> tuple[int, ...] | None:
 def _has_data_reuse(generic: Structured) -> bool:
     """Return whether two inputs each have a parallel dimension that the other lacks, as in a matrix product: then each
     element is used many times, and plain loops would reload it."""
-    tensors = [m for m, v in zip(generic.maps, generic.inputs, strict=False) if isinstance(v.type, TensorType)]
-    sets = [dims_in(m) & set(generic.out_dims) for m in tensors]
-    return any(a - b and b - a for a in sets for b in sets)
+    maps = [m for m, v in zip(generic.maps, generic.inputs, strict=False) if isinstance(v.type, TensorType)]
+    parallel_dims = [dims_in(m) & set(generic.out_dims) for m in maps]
+    return any(a - b and b - a for a in parallel_dims for b in parallel_dims)
 
 
 def _reason_against_updates(group: Sequence[Operation]) -> str | None:
@@ -192,8 +192,15 @@ def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) ->
 def _reason_not_one_value_per_row(
     op: Operation, index: int, generic: Structured | None, value: SSAValue, viewed: bool
 ) -> str | None:
-    """Return why operand `index` of `op`, a value per row of a reduction, is not uniform in each row of `op`; None if
-    it is. viewed: whether the operand is a view of the reduction's result."""
+    """Return why an operand, a value per row of a reduction, is not uniform in each row of `op`; None if it is.
+
+    Args:
+        op: The reader of the operand.
+        index: Position of the operand.
+        generic: `op` as a structured operation; None if it is none.
+        value: The operand, with one element for each row.
+        viewed: Whether the operand is a view of the reduction's result.
+    """
     if _is_view(op) or _is_free(op):
         return None
     if generic is None:
@@ -203,20 +210,21 @@ def _reason_not_one_value_per_row(
     map = generic.maps[index]
     if viewed and not _is_projection(map):
         return reasons.RESHAPED_ROWS
-    positions = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
+    indexing_dims = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
     if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results):
         return reasons.WINDOW_OF_ROWS
-    extents = dict(zip(positions, _extents(value, map), strict=True))
-    positions = [p for p in positions if extents[p] != 1]
-    if generic.loops and any(p in generic.loops for p in positions):
+    extents = dict(zip(indexing_dims, _extents(value, map), strict=True))
+    row_dims = [d for d in indexing_dims if extents[d] != 1]
+    if generic.loops and any(d in generic.loops for d in row_dims):
         return reasons.REDUCED_AGAIN
-    order = [p for p in range(len(generic.iterators)) if p not in generic.loops]
-    rows = [p for p in order if extents.get(p) != 1]
-    if not positions and rows and not _one_row(value, [-1 if n is None else n for n in generic.extents if n != 1]):
-        return reasons.ONE_ROW
-    leading = [p for p in order if p in positions]
-    if positions != leading or any(p not in positions for p in order[: order.index(positions[-1]) + 1]
-                                   if extents.get(p, 0) != 1) if positions else False:  # fmt: skip
+    parallel_dims = [d for d in range(len(generic.iterators)) if d not in generic.loops]
+    if not row_dims:
+        has_rows = any(extents.get(d) != 1 for d in parallel_dims)
+        static_extents = [-1 if n is None else n for n in generic.extents if n != 1]
+        return reasons.ONE_ROW if has_rows and not _one_row(value, static_extents) else None
+    outer_dims = parallel_dims[: parallel_dims.index(row_dims[-1]) + 1]
+    are_in_order = row_dims == [d for d in parallel_dims if d in row_dims]
+    if not are_in_order or any(d not in row_dims for d in outer_dims if extents.get(d, 0) != 1):
         return reasons.INNER
     return None
 

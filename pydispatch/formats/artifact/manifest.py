@@ -236,6 +236,7 @@ class VariantEntry:
         )  # fmt: skip
 
     def to_json(self) -> Extra:
+        """Return the entry of the manifest, with the keys that only other versions know."""
         return {
             **self.extra, "name": self.name, "member": self.member, "format": self.format, "requires": self.requires,
             "alignment": self.alignment, "imports": self.imports,

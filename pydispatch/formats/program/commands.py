@@ -69,6 +69,8 @@ class Dispatch:
         return [b.buffer for b in self.bindings]
 
     def __str__(self) -> str:
+        """Return the command as text, such as `dispatch export r1 [r2, r3, r3](r4, r5.high) over (...)`; rN are
+        registers."""
         x, y, z = self.grid
         constants = ", ".join(f"r{k & ~HIGH_WORD}{'.high' if k & HIGH_WORD else ''}" for k in self.constants)
         bindings = ", ".join(map(str, self.bindings))

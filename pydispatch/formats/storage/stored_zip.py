@@ -32,6 +32,7 @@ class _Bytes(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move the position, as `io.RawIOBase.seek`."""
         at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: len(self.data)}[whence]
         if at < 0:
             raise ValueError(f"position {at} is in front of the file")
@@ -39,6 +40,7 @@ class _Bytes(io.RawIOBase):
         return at
 
     def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        """Copy the bytes at the position into a buffer, and return their number."""
         part = self.data[self.at : self.at + len(buffer)]
         buffer[: len(part)] = part
         self.at += len(part)

@@ -48,6 +48,7 @@ class WgslFeatures(frozenset[str]):
         return instance
 
     def __contains__(self, name: object) -> bool:
+        """Return whether the device has a feature, or a limit: `"maxBindGroups>=4" in features`."""
         if isinstance(name, str) and ">=" in name:
             limit, _, least = name.partition(">=")
             return least.isdecimal() and len(least) < 20 and self.limits.get(limit, -1) >= int(least)

@@ -35,6 +35,7 @@ class AssemblyFormat:
 
     @cached_property
     def _directives(self) -> tuple[FormatDirective, ...]:
+        """Directives of the format, parsed on first use."""
         from pydispatch.ir.core.grammar import Grammar
 
         return Grammar(self._text, self._definition).parse_format().stmts

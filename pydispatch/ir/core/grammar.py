@@ -65,6 +65,7 @@ class AttrDict(AttrDictDirective):
     words: dict[str, type[Enumeration]]
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a dictionary of attributes; entries that are names of properties become these."""
         if self.with_keyword and parser.parse_optional_keyword("attributes") is None:
             return
         for key, value in self._entries(parser).items():
@@ -169,6 +170,7 @@ class AnyOrder(FormatDirective):
     attributes: AttrDict
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the clauses in any order, each at most once, by the word that begins them."""
         by_word = {_word(clause): clause for clause in self.clauses}
         seen: set[str] = set()
         while (word := parser._current_token.text) in by_word or word == "attributes":
@@ -195,6 +197,7 @@ class AnyOrder(FormatDirective):
                 directive.set_empty(state)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the clauses that have values, in the order of the format."""
         for clause in self.clauses:
             if any(part.is_present(op) for part in clause if not isinstance(part, _LITERALS)):
                 for part in clause:

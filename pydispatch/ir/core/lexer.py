@@ -67,6 +67,7 @@ class FastToken:
 
     @property
     def span(self) -> Span[str]:
+        """Characters of the token."""
         if self.kind is MLIRTokenKind.STRING_LIT:
             return StringLiteral(self.start, self.end, self._input)
         return Span(self.start, self.end, self._input)
@@ -135,6 +136,7 @@ class _Delimited(AbstractContextManager[None]):
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Parse the closing delimiter unless an error is on its way."""
         if kind is None:
             self._parser.parse_characters(self._close)
 
@@ -184,6 +186,7 @@ class FastParser(Parser):
         return FastOperand(token, int(following.text[1:]))
 
     def parse_unresolved_operand(self, msg: str = "operand expected") -> Any:
+        """Parse `%name` or raise an error with `msg`."""
         operand = self.parse_optional_unresolved_operand()
         if operand is None:
             self.raise_error(msg)

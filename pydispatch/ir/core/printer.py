@@ -48,6 +48,7 @@ class ProgramPrinter(Printer):
             self.stream.write(text)
 
     def print_ssa_value(self, value: SSAValue) -> str:
+        """Print the name that a value has already; otherwise choose one."""
         name = self._ssa_values.get(value)
         if name is None:
             return super().print_ssa_value(value)

@@ -57,6 +57,7 @@ class _Verification:
         return tuple(trait for trait in self._definition.traits if type(trait).verify is not OpTrait.verify)
 
     def __call__(self, op: Operation, seen: Seen) -> None:
+        """Verify an operation: its types (once for equal keys in `seen`), its traits, and its own check."""
         key = _key(op) if self._repeats else None
         if key is None:
             self._types.verify(op)

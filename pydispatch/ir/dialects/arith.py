@@ -146,6 +146,7 @@ class SelectTypes(CustomDirective):
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the type of a select, `T`, or `C, T` where the condition is no i1."""
         cond: Attribute = i1
         type = parser.parse_type()
         if parser.parse_optional_punctuation(",") is not None:
@@ -180,6 +181,7 @@ class Rounding(CustomDirective):
     """Directive for the rounding mode; only the default, round to nearest even, is supported."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a rounding mode; only `to_nearest_even` is supported."""
         start = parser.pos
         mode = parser.parse_optional_keyword_in(_ROUNDING)
         if mode is not None and mode != "to_nearest_even":

@@ -54,6 +54,8 @@ class Tolerances(CustomDirective):
     rtol: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `, atol 1.0e-4, rtol 0.0`, each at most once and with or without its type; without a word it is
+        atol."""
         while parser.parse_optional_punctuation(",") is not None:
             start = parser.pos
             keyword = parser.parse_optional_identifier() or "atol"
@@ -65,6 +67,7 @@ class Tolerances(CustomDirective):
                 parser.parse_type()
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the tolerances that are stated."""
         for variable in (self.atol, self.rtol):
             value = variable.get(op)
             if isinstance(value, FloatAttr):

@@ -26,6 +26,7 @@ def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
     arg_attrs: list[DictionaryAttr] = []
 
     def argument() -> None:
+        """Parse `%name: type {attributes} loc(...)`, or a type without a name in a declaration."""
         start = parser.pos
         named = parser.parse_optional_argument()
         if named is None:

@@ -74,6 +74,7 @@ class UkernelResults(Results):
     """Directive for result types `-> T, U`, with or without parentheses."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse optional result types, `-> T, U`."""
         types: list[Attribute] = []
         if parser.parse_optional_punctuation("->") is not None:
             types = syntax.parse_types(parser)

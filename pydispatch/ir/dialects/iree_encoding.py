@@ -37,6 +37,7 @@ class MaybeSized(CustomDirective):
     dims: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `type{%dims}`; the sizes may be left out."""
         type = parser.parse_type()
         self.type.set(state, (type,))
         sized = parser._current_token.text == "{"

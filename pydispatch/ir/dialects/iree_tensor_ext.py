@@ -38,6 +38,7 @@ class DispatchTensorType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse `<access:type>`, such as `<readonly:tensor<4xf32>>`."""
         with parser.in_angle_brackets():
             start = parser.pos
             access = parser.parse_identifier(context_msg=" for the access")

@@ -56,6 +56,7 @@ class UniformType(Data[Quantization], TypeAttribute):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Quantization:
+        """Parse `<storage:expressed, scales>`, `<storage:expressed:axis, {scales}>`, or blocks along several axes."""
         with parser.in_angle_brackets():
             bits, signed, low, high = _parse_storage(parser)
             parser.parse_punctuation(":")

@@ -21,6 +21,7 @@ class MeshOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> MeshOp:
+        """Parse `@name = <...>`; the text in brackets is kept as it is."""
         name = parser.parse_symbol_name()
         parser.parse_punctuation("=")
         mesh = _bracketed_text(parser)
@@ -28,6 +29,7 @@ class MeshOp(IRDLOperation):
         return cls.create(properties={"sym_name": name, "mesh": mesh}, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         printer.print_string(" = ")
@@ -47,6 +49,7 @@ class ShardingConstraintOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ShardingConstraintOp:
+        """Parse `%x <...> : type`; the text in brackets is kept as it is."""
         operand = parser.parse_unresolved_operand()
         sharding = _bracketed_text(parser)
         attributes = parser.parse_optional_attr_dict()
@@ -58,6 +61,7 @@ class ShardingConstraintOp(IRDLOperation):
         )  # fmt: skip
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         printer.print_string(" ")
         printer.print_ssa_value(self.input)
         printer.print_string(" ")

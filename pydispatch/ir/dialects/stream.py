@@ -66,6 +66,7 @@ class ExportedName(CustomDirective):
     function: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `@export(@function)`, or `@function as("export")`."""
         name = parser.parse_symbol_name()
         if parser.parse_optional_punctuation("(") is not None:
             self.function.set(state, parser.parse_attribute())
@@ -77,6 +78,7 @@ class ExportedName(CustomDirective):
         self.export.set(state, name)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `@export(@function)`."""
         self.export.print(printer, state, op)
         function = self.function.get(op)
         if function is not None:

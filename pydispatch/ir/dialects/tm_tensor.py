@@ -68,6 +68,8 @@ class AttentionOp(OnTensorsOp):
     assembly_format = f"attr-dict {SIDES} {RESULTS}"
 
     def verify_operands(self) -> None:
+        """Check the sizes of query [..., M, K], key [..., N, K], value [..., N, D], mask [..., M, N] and output [...,
+        M, D]."""
         check_count("input", len(self.inputs), 3, 4)
         check_count("output", len(self.outputs), 1)
         query, key, value = (shape_of(v) for v in self.inputs[:3])

@@ -66,6 +66,7 @@ class ArrayView:
         return len(self.array)
 
     def __getitem__(self, index: Index) -> Any:
+        """Return an element, or a slice as a tile: elements outside of the view are 0 and marked as missing."""
         indices = self._indices(index)
         if not self._is_part(indices):
             return self.array[self.element(indices)]
@@ -76,6 +77,7 @@ class ArrayView:
         return result
 
     def __setitem__(self, index: Index, value: Any) -> None:
+        """Store an element, or the elements of a tile that are inside of the view."""
         indices = self._indices(index)
         if not self._is_part(indices):
             self.array[self.element(indices)] = value

@@ -49,6 +49,7 @@ class Reductions(TileValues):
         result = Scalar(self.writer.fresh(), type)
 
         def body(indices: list[Scalar]) -> None:
+            """Write `scf.reduce` of the element at `indices`, with a region that combines two partial results."""
             value = self.element(tile, indices)
             inner = self.writer.nested()
             a, b = Scalar(inner.fresh(), type), Scalar(inner.fresh(), type)
@@ -71,6 +72,7 @@ class Reductions(TileValues):
         type, size = tile.dtype, tile.shape[-1]
 
         def body(indices: list[Scalar]) -> None:
+            """Write a loop along the last axis that reduces a row to one element of the result."""
             writer = self.writer
             start = writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
             counter, so_far = Scalar(writer.fresh(), "index"), Scalar(writer.fresh(), type)

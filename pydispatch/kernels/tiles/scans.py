@@ -21,10 +21,12 @@ class Scans(Reductions):
         result = self.buffer(node, tile.shape, tile.dtype)
 
         def line(at: Callable[[Scalar], list[Scalar]]) -> None:
+            """Write a loop along the axis that stores each partial result. at: from the index along the axis to all."""
             first = self.element(tile, at(ZERO))
             self.store(result, at(ZERO), first)
 
             def step(carried: list[Scalar], index: Scalar) -> list[Scalar]:
+                """Combine the result so far with the next element, and store it."""
                 combined = combine(carried[0], self.element(tile, at(index)))
                 self.store(result, at(index), combined)
                 return [combined]
@@ -43,11 +45,16 @@ class Scans(Reductions):
         results = [self.buffer(node, shape, dtype) for dtype in (tile.dtype, "i32")]
 
         def line(at: Callable[[Scalar], list[Scalar]]) -> None:
+            """Write a loop along the axis that finds the extreme and its position. at: from the index along the axis to
+            all.
+            """
+
             def step(carried: list[Scalar], index: Scalar) -> list[Scalar]:
-                best, place = carried
+                """Keep the better of the extreme so far and the next element, with its position."""
+                best, best_position = carried
                 value = self.element(tile, at(index))
                 is_better = self._is_better(symbol, value, best)
-                pairs = ((value, best), (cast(self.writer, index, "i32"), place))
+                pairs = ((value, best), (cast(self.writer, index, "i32"), best_position))
                 return [
                     self.writer.value(f"arith.select {is_better.name}, {a.name}, {b.name} : {a.type}", a.type)
                     for a, b in pairs

@@ -243,6 +243,7 @@ class Slices(Scans):
             self.read.add(memory.parameter)
 
         def element(indices: Sequence[Scalar]) -> Scalar:
+            """Load an element of the slice; where it is outside of the view, the result is `other` or 0."""
             subscripts, inside = self._inside(part, indices)
             text = f"memref.load {memory.name}[{subscripts}] : {memory.type}"
             if inside is None:

@@ -80,6 +80,7 @@ def _full(low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str
 
 
 def _arange(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Lower `arange(n)`: the tile 0, 1, ..., n - 1 of i32."""
     (size,) = _shape(low, *_arguments(low, node, arguments, ("size",), 1)["size"])[:1]
 
     def element(indices: Any) -> Scalar:
@@ -89,6 +90,7 @@ def _arange(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _load(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Lower `load(x[i:i + n], other)`: a slice of a view, where `other` replaces elements outside of the view."""
     named = _arguments(low, node, arguments, ("part", "other"), 2)
     part_node, part = named["part"]
     if not isinstance(part, Tile) or part.part is None or part.is_transposed:
@@ -178,9 +180,11 @@ def _along(low: Slices, node: ast.Call, named: dict[str, Any]) -> tuple[Tile, in
 
 
 def _cumsum(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Lower `cumsum(x, axis)`: the sums of all elements up to each one."""
     tile, axis = _along(low, node, _arguments(low, node, arguments, ("x", "axis"), 1))
 
     def add(lhs: Scalar, rhs: Scalar) -> Scalar:
+        """Return the sum of two elements."""
         total = binary(low.writer, "+", lhs, rhs)
         assert isinstance(total, Scalar)
         return total

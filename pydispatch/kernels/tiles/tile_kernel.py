@@ -230,6 +230,7 @@ class TileKernel(Updates):
     def _branches(
         self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], at_end: frozenset[str]
     ) -> None:
+        """Lower a condition; tiles that a branch assigns are stored in buffers before it."""
         self._spill_tiles(node, [*then, *other])
         self._in_nested_region(lambda: super(TileKernel, self)._branches(node, then, other, at_end))
 
@@ -370,6 +371,7 @@ class TileKernel(Updates):
         )
 
     def _binop(self, node: ast.BinOp) -> Entity:
+        """Lower a binary operation; `total + a @ b` accumulates in place of a sum of two tiles."""
         if not isinstance(node.op, ast.Add):
             return super()._binop(node)
         a, b = self.evaluate(node.left), self.evaluate(node.right)
@@ -377,6 +379,7 @@ class TileKernel(Updates):
         return total or self.elementwise((node.left, node.right), (a, b), lambda x, y: binary(self.writer, "+", x, y))
 
     def _combined(self, node: ast.AugAssign, old: Entity) -> Entity:
+        """Lower `x += y`; of a tile, a product accumulates into it."""
         total = None
         if isinstance(node.op, ast.Add) and isinstance(old, Tile):
             value = self.evaluate(node.value)
@@ -389,6 +392,7 @@ class TileKernel(Updates):
         return total or super()._combined(node, old)
 
     def called(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
+        """Lower a call of a function of kernels: one of tiles as a whole, an atomic update, or element by element."""
         if handler in TAKES_TILES:
             return handler(self, node, arguments)
         if handler in ATOMICS:

@@ -36,6 +36,8 @@ class Updates(Products):
         shape = self.broadcast(node, [tile.shape for tile in tiles])
 
         def update(at: list[Scalar]) -> None:
+            """Write the atomic update of one element, under a condition that its position is inside of the view."""
+
             def element(entity: Entity) -> Entity:
                 return self.element(computed[id(entity)], at) if isinstance(entity, Tile) else entity
 

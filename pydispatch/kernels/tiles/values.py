@@ -197,6 +197,7 @@ class TileValues(WorkgroupMemory):
     def elementwise(
         self, nodes: Sequence[ast.expr], entities: Sequence[Entity], make: Callable[..., Scalar | Literal]
     ) -> Entity:
+        """Return a tile of which `make` computes an element from those of the operands; a number without any tile."""
         if not any(isinstance(entity, Tile) for entity in entities):
             return super().elementwise(nodes, entities, make)
         operands = [
@@ -244,14 +245,15 @@ class TileValues(WorkgroupMemory):
         """Return a tile whose elements are those of another tile in row-major order."""
 
         def element(indices: Sequence[Scalar]) -> Scalar:
-            position: Scalar | Literal = Literal(0)
+            """Return the element of the source with the same linear index."""
+            linear: Scalar | Literal = Literal(0)
             for index, size in zip(indices, shape, strict=True):
-                position = binary(self.writer, "+", binary(self.writer, "*", position, Literal(size)), index)
-            source: list[Scalar] = []
+                linear = binary(self.writer, "+", binary(self.writer, "*", linear, Literal(size)), index)
+            source_indices: list[Scalar] = []
             for size in reversed(tile.shape):
-                source.insert(0, cast(self.writer, binary(self.writer, "%", position, Literal(size)), "index"))
-                position = binary(self.writer, "//", position, Literal(size))
-            return self.element(tile, source)
+                source_indices.insert(0, cast(self.writer, binary(self.writer, "%", linear, Literal(size)), "index"))
+                linear = binary(self.writer, "//", linear, Literal(size))
+            return self.element(tile, source_indices)
 
         return self.lazy(node, shape, tile.dtype, [tile], element, moved=True)
 

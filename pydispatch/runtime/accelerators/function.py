@@ -51,6 +51,14 @@ class AcceleratorFunction(Submitted, Callee):
         return self._results
 
     def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
+        """Call the function and wait for it.
+
+        Args:
+            args: Arrays and numbers, in the order of the signature.
+            out: Arrays that receive the results; None for new ones.
+            workers: Accepted like on the CPU; a device has none to choose.
+            named: Arguments by name.
+        """
         if workers is not None:
             check_workers(self.name, workers)
         if named:

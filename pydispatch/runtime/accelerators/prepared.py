@@ -61,6 +61,8 @@ class Prepared:
             self._run.bind(*self._inputs)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run the call again with arguments of the same shapes. Raise Error if its program was closed, or while another
+        thread runs this call."""
         function = self._function
         if named:
             args = function._arranged(args, named)

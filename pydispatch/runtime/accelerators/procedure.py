@@ -60,6 +60,7 @@ class AcceleratorProcedure(Submitted, Callee):
     _keeps_order = True
 
     def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
+        """Run the procedure on host memory, whose kernels run on the device, and return its results."""
         check_workers(self.name, workers)
         outs = self._checked_outputs(out)
         values = self._values(tuple(map(self._argument, self._arranged(args, named))))

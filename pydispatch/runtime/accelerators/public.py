@@ -92,6 +92,7 @@ class Callee:
         return self._public.arranged(args, named) if named else args
 
     def __repr__(self) -> str:
+        """Return the function's signature and device."""
         try:
             text = self._public.text()
         except ArtifactError:  # the manifest does not fit

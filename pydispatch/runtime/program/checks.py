@@ -65,6 +65,7 @@ def _is_true(wanted: bool) -> Callable[[Check, list[Array]], str | None]:
 
 
 def _all_true(check: Check, values: list[Array]) -> str | None:
+    """Check that all elements are true; return a message otherwise."""
     (actual,) = values
     false = np.flatnonzero(actual.reshape(-1) == 0)
     if not len(false):
@@ -73,6 +74,7 @@ def _all_true(check: Check, values: list[Array]) -> str | None:
 
 
 def _equal(check: Check, values: list[Array]) -> str | None:
+    """Check that two arrays have the same shape and bits, where a NaN equals any other; return a message otherwise."""
     if not _alike(values):
         return _differences(check, values, None)
     same = _same_bits(*values)
@@ -83,6 +85,8 @@ def _equal(check: Check, values: list[Array]) -> str | None:
 
 
 def _almost_equal(check: Check, values: list[Array]) -> str | None:
+    """Check |a - b| <= atol + rtol |b| for all elements; equal bits, and NaN with NaN, pass too. Return a message
+    otherwise."""
     if not _alike(values):
         return _differences(check, values, None)
     same = _same_bits(*values)
@@ -117,12 +121,19 @@ def _ulp_distances(values: Sequence[Array], kind: ElementType) -> NDArray[np.flo
 
 
 def _distances(lhs: Array, rhs: Array, kind: str) -> NDArray[np.float64]:
+    """Return how many floats of a format lie between the elements of two arrays, counted in units in the last place.
+
+    Across zero, this is the sum of both distances from zero. It is infinite if one of two unequal elements is not
+    finite. kind: name of the format, a key of `_FLOAT_LAYOUTS`.
+    """
     mantissa, min_exponent = _FLOAT_LAYOUTS[kind]
     x, y = (_count_from_zero(value, mantissa, min_exponent) for value in (lhs, rhs))
     across_zero = x.astype(np.float64) + y.astype(np.float64)
-    between = np.where(np.signbit(lhs) == np.signbit(rhs), np.abs(x - y).astype(np.float64), across_zero)
-    same = (lhs == rhs) | (np.isnan(lhs) & np.isnan(rhs))
-    return np.where(np.isfinite(lhs) & np.isfinite(rhs), between, np.where(same, 0.0, np.inf))
+    have_same_sign = np.signbit(lhs) == np.signbit(rhs)
+    between = np.where(have_same_sign, np.abs(x - y).astype(np.float64), across_zero)
+    are_equal = (lhs == rhs) | (np.isnan(lhs) & np.isnan(rhs))
+    are_finite = np.isfinite(lhs) & np.isfinite(rhs)
+    return np.where(are_finite, between, np.where(are_equal, 0.0, np.inf))
 
 
 def _count_from_zero(value: Array, mantissa: int, min_exponent: int) -> NDArray[np.int64]:
@@ -209,6 +220,7 @@ def _differences(check: Check, values: list[Array], same: NDArray[np.bool_] | No
 
 
 def _show(value: Any, check: Check) -> str:
+    """Return an element as text: floats with nine digits, which tell all f32 apart."""
     kind = check.types[0]
     if not _is_float(kind) or kind.dtype.kind == "c":
         return str(value)

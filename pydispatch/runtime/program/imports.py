@@ -197,6 +197,7 @@ class Registry:
 
 
 def _is_utf8(text: str) -> bool:
+    """Return whether a text can be encoded; one with a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:  # a lone surrogate

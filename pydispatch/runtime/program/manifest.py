@@ -13,6 +13,9 @@ PROGRAM = "program.bin"
 CONTRACTS = "contracts.bin"
 """Members of an artifact, which messages name too."""
 
+MOST_ALIGNMENT = 4096
+"""Largest alignment of bindings that a variant may ask for, in bytes."""
+
 _TEXT = frozenset((str,))
 
 
@@ -54,6 +57,7 @@ def _is_interface(function: dict[str, Any]) -> bool:
 
 
 def _is_value(value: dict[str, Any]) -> bool:
+    """Return whether an argument or result has a name, a type and, if it has a shape, one of sizes."""
     shape = value.get("shape", [])
     return (
         type(value["name"]) is type(value["type"]) is str and value["type"] != ""
@@ -99,9 +103,11 @@ def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def _is_variant(variant: dict[str, Any]) -> bool:
+    """Return whether the keys of a variant have values of their types, and its alignment is a power of two up to
+    `MOST_ALIGNMENT`."""
     alignment = variant["alignment"]
     return (
-        type(alignment) is int and 0 < alignment <= 4096 and not alignment & (alignment - 1)
+        type(alignment) is int and 0 < alignment <= MOST_ALIGNMENT and alignment.bit_count() == 1
         and type(variant["member"]) is type(variant["name"]) is type(variant["format"]) is str
         and _are_texts(variant["requires"]) and _are_texts(variant["imports"])
         and type(variant.get("dynamic", False)) is bool

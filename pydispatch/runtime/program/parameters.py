@@ -11,6 +11,7 @@ from pydispatch import logs
 from pydispatch._core.extended_types import BY_NAME, EXTENDED_TYPES
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.arrays.parameters import ParameterFile, Tensor
+from pydispatch.formats.program.opcodes import Numerical
 from pydispatch.suggestions import close_matches
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ Sources = Mapping[str, Sequence[Any]]
 
 
 def _open(parameters: Mapping[str, Any] | None) -> dict[str, list[Any]]:
+    """Return the opened sources of each scope. parameters: scope -> a file or a mapping to arrays, or a list of
+    these."""
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InvalidArgumentError(
             f"parameters: expected a mapping from scopes to files or arrays, got {type(parameters).__name__}; "
@@ -86,6 +89,7 @@ def _list(source: Any) -> Iterable[Any]:
 
 
 def _source(scope: str, source: Any) -> Any:
+    """Open a parameter file, or check a mapping from keys to arrays. scope: for messages."""
     if isinstance(source, (str, os.PathLike)):
         return ParameterFile(source)
     if isinstance(source, Mapping):
@@ -150,25 +154,28 @@ def _no_key(scope: str, key: str, wanted: str, sources: Sequence[Any]) -> str:
     return f"parameter '{key}' of scope '{scope}' ({wanted}) is not in {files} of {len(keys)} arrays; {has}"
 
 
-_SIGNS = {0x10: "iub", 0x11: "i", 0x12: "u", 0x13: "b"}
-_FLOATS = {0x21: "f", 0x23: "c", **{row.numerical: row.mlir for row in EXTENDED_TYPES}}
+_SIGNS = {Numerical.INTEGER: "iub", Numerical.SIGNED: "i", Numerical.UNSIGNED: "u", Numerical.BOOLEAN: "b"}
+_FLOATS = {Numerical.FLOAT: "f", Numerical.COMPLEX: "c", **{row.numerical: row.mlir for row in EXTENDED_TYPES}}
 
 
 def _is_kind(tensor: Tensor, dtype: int) -> bool:
-    """Return whether element types match.
+    """Return whether the elements of a tensor are of an element type of programs.
 
-    Raw bits, as NumPy stores types unknown to it, match any type of equal size.
+    Raw bits, as NumPy stores types unknown to it, match any type of equal size. dtype: the word of the type, its
+    numerical kind in the high byte, its bits below.
     """
     numerical, bits = dtype >> 24, dtype & 0xFFFFFF
     if tensor.bits != bits:
         return False
     if numerical in _SIGNS:
         return tensor.kind in _SIGNS[numerical]
-    is_raw = tensor.kind == "V" or (tensor.kind == "u" and numerical > 0x23)
-    return tensor.kind == _FLOATS.get(numerical) or (numerical != 0x21 and is_raw)
+    is_raw = tensor.kind == "V" or (tensor.kind == "u" and numerical > Numerical.COMPLEX)
+    return tensor.kind == _FLOATS.get(numerical) or (numerical != Numerical.FLOAT and is_raw)
 
 
 def _kind_of(dtype: Any) -> tuple[str, int]:
+    """Return (kind, bits) of the elements of an array: the MLIR name of a small float, or NumPy's letter, such as "f"
+    or "i". Raise InvalidArgumentError for objects, texts and swapped bytes."""
     if dtype.name in BY_NAME:
         return BY_NAME[dtype.name].mlir, 8 * dtype.itemsize
     if dtype.kind not in "biufcV" or not dtype.isnative:

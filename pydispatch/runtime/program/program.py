@@ -82,6 +82,7 @@ class Program:
         return self._module.bound or ()
 
     def __getitem__(self, name: str) -> Function | Procedure:
+        """Return a function by its name; InvalidArgumentError lists the names that there are."""
         try:
             return self._functions[name]
         except KeyError:
@@ -163,6 +164,7 @@ class Program:
         return paragraph(repr(self)) + table(["function", "type"], rows)
 
     def _unknown(self, name: str) -> str:
+        """Return the message for a name that no function has, with the nearest name if one is close."""
         functions = self.__dict__.get("_functions", {})
         hint = did_you_mean(name, functions) if isinstance(name, str) else ""
         known = ", ".join(functions) or "none"

@@ -147,6 +147,7 @@ def _log_choice(
     module: Module, file: str, host: HostProperties, name: str, variants: Sequence[dict[str, Any]],
     conditions: Sequence[int | None], variant_index: int,
 ) -> None:  # fmt: skip
+    """Log which variant of an executable was chosen, what it needs, and why each of the others was not."""
     needs = ", ".join(variants[variant_index]["requires"]) or "nothing"
     reasons = []
     for i, (variant, condition) in enumerate(zip(variants, conditions, strict=True)):

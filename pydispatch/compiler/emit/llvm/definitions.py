@@ -31,6 +31,7 @@ def native(platform: Platform[FunctionEmitter]) -> Native:
 
 @functools.cache
 def _native(arch: str, features: frozenset[str]) -> Native:
+    """Return which operations on small floats a CPU or GPU has instructions for; all others are computed in f32."""
     arithmetic = _WITH_F16 if _F16_ARITHMETIC & features else PLAIN
     converts = arch in ("aarch64", "nvptx64") or _F16_CONVERSIONS & features
     return Native(arithmetic, _WITH_F16 if converts else PLAIN)

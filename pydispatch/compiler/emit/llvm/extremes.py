@@ -64,8 +64,9 @@ class Order:
     @property
     def _moved(self) -> int:
         """How far NaN of one sign, as integers, are from the end where those of the other sign are."""
-        fraction = {32: 23, 64: 52}[self.width]
-        return ((1 << fraction) - 1) * (-1 if self.kind == "smax" else 1)
+        fraction_bits = {32: 23, 64: 52}[self.width]
+        nan_count = (1 << fraction_bits) - 1
+        return -nan_count if self.kind == "smax" else nan_count
 
     def integer_of(self, emitter: FunctionEmitter, value: str) -> str:
         """Emit the conversion of a float to the integer that represents it in this order."""

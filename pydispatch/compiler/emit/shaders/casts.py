@@ -57,7 +57,8 @@ class Casts(Registers[E, V]):
         return extended if from_width == to_width else self.widened(emitter, extended)
 
     def saturated_index(self, emitter: E, value: V) -> V:
-        """Emit the index of 32 bits that is nearest to an integer of 64 bits."""
+        """Emit the index of 32 bits that is nearest to an integer of 64 bits: -2^31 below, and 2^31 - 1 above its
+        range."""
         for limit, is_beyond in ((-(1 << 31), "slt"), ((1 << 31) - 1, "sgt")):
             bound = emitter.constant(limit, i64)
             value = self.select(emitter, i64, self.compared(emitter, is_beyond, 64, value, bound), bound, value)

@@ -309,6 +309,7 @@ class Definitions:
     """The functions and constant tables of a module of kernel IR, by name. Other operations raise CompileError."""
 
     def __init__(self, module: ModuleOp) -> None:
+        """Sort the functions and globals of a module by their symbols. Raise CompileError for other operations."""
         self.functions: dict[str, FuncOp] = {}
         self.memref_globals: dict[str, Operation] = {}  # symbol -> `memref.global`
         for op in module.body.block.ops:

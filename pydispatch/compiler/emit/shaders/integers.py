@@ -146,7 +146,8 @@ class Integers(Registers[E, V]):
                 emitter.define(result, a // b if division.is_quotient else a % b)
                 return
             lhs, rhs = self.operands(emitter, (first, second))
-            if not division.is_signed and known(b) and b > 0 and b & (b - 1) == 0:
+            is_power_of_two = known(b) and b > 0 and b & (b - 1) == 0
+            if not division.is_signed and is_power_of_two:
                 emitter.define(result, self._divided_by_power(emitter, division, width, lhs, b))
             else:
                 emitter.define(result, self.divided(emitter, division, width, lhs, rhs))

@@ -18,6 +18,8 @@ from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE
 ADDRESSING_LOGICAL, MEMORY_GLSL450 = 0, 1
 """Operands of OpMemoryModel."""
 
+LOW_WORD = 0xFFFFFFFF
+
 VERSION = 0x00010300
 """SPIR-V 1.3, as the header of a module has it."""
 
@@ -142,7 +144,8 @@ class Module:
         """Return an integer constant of 32 or 64 bits."""
         cached = self._numbers.get((value, width))
         if cached is None:
-            words = (value & 0xFFFFFFFF,) if width == 32 else (value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
+            low, high = value & LOW_WORD, value >> 32 & LOW_WORD
+            words = (low,) if width == 32 else (low, high)
             cached = self._numbers[value, width] = self.constant(self.int(width), *words)
         return cached
 
@@ -161,7 +164,7 @@ class Module:
         """Return a float constant by its bits."""
         if width == 32:
             return self.constant(self.float(32), bits)
-        return self.constant(self.float(64), bits & 0xFFFFFFFF, bits >> 32)
+        return self.constant(self.float(64), bits & LOW_WORD, bits >> 32)
 
     def array(self, element: Int, count: Int, stride: Int = 0) -> Id:
         """Return a fixed-size array type. stride: bytes, for memory with a layout."""

@@ -52,6 +52,17 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
 
 
 def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], name: str) -> Written:
+    """Write the WGSL function that computes an operation by its definition.
+
+    Args:
+        outer: Emitter of the function that contains the operation.
+        op: The operation.
+        function: The definition: a function of kernel IR with parameters for the operands.
+        tables: Constant tables that the definition reads, by symbol.
+        name: Of the function to write.
+
+    Several results are returned as a structure `NAME_results` with fields r0, r1, ...
+    """
     definitions = Definitions(ModuleOp([]))
     definitions.memref_globals = tables
     module = Module()
@@ -64,6 +75,7 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
     results: list[Name] = []
 
     def leave(end: Operation) -> None:
+        """Take the operands of the return as results."""
         results.extend(f.get(operand) for operand in end.operands)
 
     f.region(function.body, leave)

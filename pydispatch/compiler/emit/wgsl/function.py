@@ -243,9 +243,14 @@ class FunctionEmitter(ShaderFunction[Name]):
     def choose(
         self, condition: Name, then: Callable[[], list[Name]], other: Callable[[], list[Name]], types: Sequence[str]
     ) -> list[Name]:
+        """Emit `if condition { then } else { other }`, and return variables with the results of the branch that ran.
+
+        types: WGSL types of the results.
+        """
         results = [self.var(type_) for type_ in types]
 
         def way(make: Callable[[], list[Name]]) -> None:
+            """Emit a branch that assigns its results to the variables."""
             with self.scope():
                 for result, value in zip(results, make(), strict=True):
                     self.do(f"{result} = {value};")
@@ -280,6 +285,18 @@ class FunctionEmitter(ShaderFunction[Name]):
         is_unsigned: bool = False,
         most: int | None = None,
     ) -> list[Name]:
+        """Emit a counted loop, perhaps unrolled, and return the carried values after it.
+
+        An unrolled loop runs `copies` iterations per step up to the last full group, followed by a loop over the rest.
+
+        Args:
+            bounds: First counter, end, and step.
+            carried: WGSL type and initial value of each carried value.
+            body: Emits an iteration from the counter and the carried values; returns the next carried values.
+            width: Bits of the counter, 32 or 64.
+            is_unsigned: Whether counters are compared without sign.
+            most: At most so many iterations; None if unknown.
+        """
         lower, upper, step = bounds
         if known(lower) and known(upper) and known(step) and step > 0:  # type: ignore[operator]
             most = max(0, -(-(upper - lower) // step))  # type: ignore[operator]
@@ -323,6 +340,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         width: int,
         unsigned: bool,
     ) -> list[Name]:
+        """Emit a counted loop as it stands; see `loop`."""
         lower, upper, step = (bound if isinstance(bound, Name) else self.number(bound, width) for bound in bounds)
         held = [self.var(type_, value, "c") for type_, value in carried]
         counter = self.fresh("n")
@@ -345,6 +363,8 @@ class FunctionEmitter(ShaderFunction[Name]):
             self.do(f"{variable} = {value};")
 
     def part_types(self, values: Sequence[SSAValue]) -> list[str]:
+        """Return the WGSL types that values are passed as between blocks: one each, or the offset, sizes and strides of
+        a memref that are not static."""
         types: list[str] = []
         for value in values:
             if isinstance(value.type, MemRefType):

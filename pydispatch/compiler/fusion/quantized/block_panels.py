@@ -77,13 +77,17 @@ class Layout:
 
 
 def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
-    """Return the layout of weights in panels; None where sizes, blocks or bits do not fit."""
+    """Return the layout of weights in panels; None where sizes, blocks or bits do not fit.
+
+    columns, steps: Sizes of the weights, [steps of K][columns].
+    """
     low, high = weights.range
-    bits = 4 if high - low < 16 else 8
+    bits = 4 if high - low < 1 << 4 else 8
     steps_of_word = BYTES * 8 // bits
     width = next((w for w in WIDTHS if columns % w == 0 and columns > w), None)
     block = weights.block or next((b for b in STEPS_OF_BLOCKS if steps % b == 0), None)
-    if width is None or block is None or high - low > 255 or columns * steps * bits // 8 < LEAST_BYTES:
+    weight_bytes = columns * steps * bits // 8
+    if width is None or block is None or high - low >= 1 << 8 or weight_bytes < LEAST_BYTES:
         return None
     if block > LONGEST_BLOCK or block % steps_of_word or block == steps_of_word or steps <= block:
         return None

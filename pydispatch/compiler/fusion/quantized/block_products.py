@@ -173,11 +173,8 @@ class _Product:
         layout = layout_of(self.weights, self._size(loops.columns), self._steps)
         results = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
         first_column = results.index(loops.columns[0]) if loops.columns else 0
-        if (
-            layout is None
-            or loops.batch
-            or tuple(results[first_column : first_column + len(loops.columns)]) != loops.columns
-        ):
+        are_columns_adjacent = tuple(results[first_column : first_column + len(loops.columns)]) == loops.columns
+        if layout is None or loops.batch or not are_columns_adjacent:
             return None
         if len(loops.columns) > 1 and any(n is None for n in g.extents):
             return None

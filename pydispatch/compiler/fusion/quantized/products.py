@@ -51,15 +51,11 @@ def _rewrite_product(contraction: Contraction, products: str) -> bool:
     g, tensors = contraction.generic, TensorRecognizer()
     scalars = ScalarRecognizer(tensors, g, frozenset(range(len(g.iterators))) - frozenset(g.loops))
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
-    sums_fit = a is not None and b is not None and (contraction.acc == i32 or _fits(g, (a, b)))
-    if (
-        a is None
-        or b is None
-        or a.signed is None
-        or b.signed is None
-        or not sums_fit
-        or not _determine_loop_sizes(g, (a, b))
-    ):
+    if a is None or b is None or a.signed is None or b.signed is None:
+        tensors.drop()
+        return False
+    sums_fit = contraction.acc == i32 or _fits(g, (a, b))
+    if not sums_fit or not _determine_loop_sizes(g, (a, b)):
         tensors.drop()
         return False
     corrections = zero_point_corrections(contraction, a, b, products)

@@ -22,6 +22,9 @@ from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.values import shape_of
 
+LEAST_BYTE = -128
+"""The least signed byte."""
+
 CONSTANTS = ("arith.constant", "flow.tensor.constant")
 
 
@@ -53,19 +56,16 @@ def zero_point_corrections(
     """
     if not products or lhs.width != 8 or rhs.width != 8:
         return ()
-    mixed, constant_a, constant_b = (
-        products == "unsigned by signed",
-        depends_on_constants(lhs.stored),
-        depends_on_constants(rhs.stored),
-    )
-    unsigned = (lhs.signed is False, rhs.signed is False)
-    if mixed:
-        least = (-128, 0) if constant_a else (0, -128)
-    elif products == "all signs" or unsigned == (True, True):
-        least = (0 if unsigned[0] else -128, 0 if unsigned[1] else -128)
+    constant_a, constant_b = depends_on_constants(lhs.stored), depends_on_constants(rhs.stored)
+    unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False
+    if products == "unsigned by signed":
+        signed_a, signed_b = constant_a, not constant_a
+    elif products == "all signs" or (unsigned_a and unsigned_b):
+        signed_a, signed_b = not unsigned_a, not unsigned_b
     else:
-        least = (-128, -128)
-    first, second = _shifted(lhs, least[0], constant_a, constant_b), _shifted(rhs, least[1], constant_b, constant_a)
+        signed_a = signed_b = True
+    least_a, least_b = (LEAST_BYTE if signed else 0 for signed in (signed_a, signed_b))
+    first, second = _shifted(lhs, least_a, constant_a, constant_b), _shifted(rhs, least_b, constant_b, constant_a)
     sides = [(first, second.bytes), (second, first.bytes)]
     needed = [factor for shifted, factor in sides if not shifted.is_all]
     return (first, second) if needed and all(_is_summed(contraction, factor) for factor in needed) else ()

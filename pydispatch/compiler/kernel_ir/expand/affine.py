@@ -71,6 +71,7 @@ def _results(build: Build, map_: AffineMap, operands: Sequence[SSAValue]) -> lis
 
 
 def _least(build: Build, values: Sequence[Index]) -> Index:
+    """Emit the minimum of at least one index."""
     best = values[0]
     for value in values[1:]:
         best = build.least(best, value)
@@ -78,6 +79,7 @@ def _least(build: Build, values: Sequence[Index]) -> Index:
 
 
 def _most(build: Build, values: Sequence[Index]) -> Index:
+    """Emit the maximum of at least one index."""
     best = values[0]
     for value in values[1:]:
         best = build.most(best, value)

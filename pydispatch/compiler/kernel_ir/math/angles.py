@@ -71,7 +71,8 @@ def cos(x: Number) -> Number:
 
 
 def sincos(x: Number) -> tuple[Number, Number]:
-    """Return sine and cosine; the quadrant says which kernel is which, and the signs."""
+    """Return (sine, cosine) of x = r + n pi/2: for odd n they change places, and bit 1 of n, or of n + 1, is their
+    sign."""
     r, n = _reduced(x)
     s, c = _sin_kernel(r)[0], _cos_kernel(r)[0]
     odd = _bit(n, 1)

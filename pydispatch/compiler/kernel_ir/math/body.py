@@ -74,6 +74,7 @@ class Body:
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
+        """Append operations to another block while the context is open."""
         outer, self.block = self.block, block
         try:
             yield

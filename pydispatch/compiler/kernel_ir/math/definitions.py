@@ -225,10 +225,12 @@ def _is_normal(body: Body, value: SSAValue) -> Truth:
     if small is not None:
         size = Number(body, converted(body, value, _F32)).magnitude()
         return (size >= least_normal(small)) & (size < float("inf"))
-    bits = bit_width(value.type)
-    digits = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[str(value.type)]
-    magnitude = word_of(body, value) & (1 << (bits - 1)) - 1
-    return (magnitude - (1 << digits)).below((1 << (bits - 1 - digits)) - 2 << digits)
+    fraction_bits = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[str(value.type)]
+    magnitude_bits = bit_width(value.type) - 1
+    exponents = 1 << (magnitude_bits - fraction_bits)
+    magnitude = word_of(body, value) & (1 << magnitude_bits) - 1
+    least_normal_bits = 1 << fraction_bits
+    return (magnitude - least_normal_bits).below(exponents - 2 << fraction_bits)
 
 
 def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_inverse: bool) -> SSAValue:

@@ -41,7 +41,10 @@ def exp2(x: Number) -> Number:
 
 
 def expm1(x: Number) -> Number:
-    """2^k m + (2^k - 1); k may be one too large for a number, hence the half."""
+    """Return exp(x) - 1 as 2^k m + (2^k - 1), where exp(x) = 2^k (1 + m).
+
+    2^k may overflow where the result does not: half of it is computed with 2^(k - 1), and doubled.
+    """
     format = format_of(x)
     m, k = exp_parts(x.clamp(format.expm1_least, format.exp_range[1]))
     half = power2(k - 1)

@@ -42,7 +42,8 @@ def _subtract_from_angle(angle: float, angle_low: float, s: Number, tail: Number
 
 
 def asin(x: Number) -> Number:
-    """Combine the parts of the arcsine: pi/2 - 2 (s + tail) in the outer half; NaN beyond 1."""
+    """Return the arcsine: s + tail up to 1/2, pi/2 - 2 (s + tail) beyond; NaN beyond 1, x itself for tiny x. See
+    `_asin_parts`."""
     (pio2, low), size = format_of(x).pio2, x.magnitude()
     outer, s, tail = _asin_parts(size)
     y = choose(outer, _subtract_from_angle(pio2, low, 2.0 * s, 2.0 * tail), s + tail).with_sign_of(x)
@@ -99,7 +100,10 @@ def atan(x: Number) -> Number:
 
 
 def atan2(y: Number, x: Number) -> Number:
-    """Return the angle of (x, y), scaled so that nothing overflows or is lost."""
+    """Return the angle of the point (x, y), between -pi and pi, with the sign of y.
+
+    Both are scaled so that nothing overflows or is lost. Where y / x is tiny, the angle is this quotient.
+    """
     format, a, b = format_of(y), y.magnitude(), x.magnitude()
     pio2, pio2_low = format.pio2
     infinite = a.equals(INFINITY), b.equals(INFINITY)

@@ -35,6 +35,11 @@ class Parts(NamedTuple):
 
 
 def _parts_of(k: Number, f: Number) -> Parts:
+    """Return the parts of log(x) for x = 2^k (1 + f): k, f, and what log(1 + f) adds to f.
+
+    That is f² (f P(f) - 1/2). With extended precision it is s (f²/2 + R(s²)) - f²/2 for s = f / (2 + f), where f²/2 is
+    a part of its own. P and R are polynomials.
+    """
     if not format_of(f).extended:
         return Parts(k, f, None, (f * f) * f.fma(polynomial(f, "log"), -0.5))
     s = f / (2.0 + f)
@@ -135,6 +140,7 @@ def log_pair(x: Number) -> Pair:
 
 
 def _polynomial_pair(x: Number) -> Pair:
+    """Return log(x) as a sum of two numbers, high and low, from the polynomial of log(1 + f)."""
     format = format_of(x)
     k, f, _, _ = _parts(x)
     square, lost = product(f, f)
@@ -173,6 +179,7 @@ def _log_of_pair(high: Number, low: Number) -> Number:
 
 
 def asinh(x: Number) -> Number:
+    """Return the inverse of sinh, sign(x) log(|x| + sqrt(x² + 1)); log(2 |x|) for large x, x itself for tiny x."""
     format, size = format_of(x), x.magnitude()
     large = size > 2.0**30
     inner = choose(large, 1.0, size)
@@ -190,6 +197,7 @@ def asinh(x: Number) -> Number:
 
 
 def acosh(x: Number) -> Number:
+    """Return the inverse of cosh, log(x + sqrt(x² - 1)); log(2 x) for large x, NaN below 1."""
     format = format_of(x)
     large, finite = x > 2.0**30, x < INFINITY
     inner = choose((x > 1.0) & ~large, x, 2.0)
@@ -215,6 +223,7 @@ def _log_of_double(x: Number) -> Number:
 
 
 def atanh(x: Number) -> Number:
+    """Return the inverse of tanh, log((1 + x) / (1 - x)) / 2; infinite at 1 and -1, NaN beyond, x itself for tiny x."""
     size = x.magnitude()
     inner = choose(size < 1.0, size, 0.5)
     if format_of(x).extended:

@@ -80,6 +80,7 @@ class Word(Value):
         return bit_width(self.value.type)
 
     def new(self, value: Word | int) -> Word:
+        """Return an integer constant of this word's type, wrapped to its width; a word is returned as it is."""
         if isinstance(value, Word):
             return value
         type_ = self.value.type
@@ -91,6 +92,7 @@ class Word(Value):
         return Word(self.body, self.body.op(kind, self.value.type, self.new(lhs).value, self.new(rhs).value))
 
     def _bounded(self, kind: type[Operation], other: Word | int) -> Word:
+        """Emit a shift. A count that is a word is marked as less than the width, which callers ensure."""
         result = self._op(kind, self, other)
         if isinstance(other, Word):
             result.value.owner.attributes[IN_RANGE] = UnitAttr()  # type: ignore[union-attr]
@@ -171,6 +173,7 @@ class Word(Value):
         return Word(self.body, self.body.op(kind, _WORDS[width], self.value))
 
     def extended(self, width: int, is_signed: bool) -> Word:
+        """Extend the word to another width, with its sign or with zeros."""
         if width == self.width:
             return self
         kind = arith.ExtSIOp if is_signed else arith.ExtUIOp
@@ -203,6 +206,7 @@ class Number(Value):
         return 32 if type(self.value.type) is Float32Type else 64
 
     def new(self, value: Number | float) -> Number:
+        """Return a float constant of this number's type, rounded to it; a number is returned as it is."""
         if isinstance(value, Number):
             return value
         type_ = self.value.type

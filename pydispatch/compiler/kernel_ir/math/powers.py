@@ -104,6 +104,7 @@ def _chain(base: N, exponent: int) -> N:
 
 
 def _inverse(base: N, power: N) -> N:
+    """Return 1 / power. Of integers, this is the power itself for a base of 1 or -1, and 0 otherwise."""
     if isinstance(power, Number):
         return 1.0 / power
     assert isinstance(base, Word)

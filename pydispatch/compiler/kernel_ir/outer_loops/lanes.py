@@ -122,6 +122,8 @@ class Lanes:
         return True
 
     def _covers_if(self, op: scf.IfOp) -> bool:
+        """Return whether an `scf.if` can run for all lanes: its operations can, and if it contains loops over lanes,
+        its results fit into memory."""
         blocks = [block for region in op.regions for block in region.blocks]
         if not all(map(self._covers, blocks)):
             return False
@@ -137,6 +139,8 @@ class Lanes:
         return odd is None or self._refuse(op, f"values of {odd} cannot be stored for each lane")
 
     def _covers_for(self, op: scf.ForOp) -> bool:
+        """Return whether an `scf.for` can run for all lanes, and record what varies in it: its bounds must be equal in
+        all lanes, or its counter must be a formula of the lane with a known number of iterations."""
         counter, *carried = op.body.block.args
         if self.counters(op) is not None:
             self.varying.add(counter)

@@ -67,6 +67,8 @@ class Strip:
             self._emit_if(build, op, pending)
 
     def _emit_for(self, build: Build, op: scf.ForOp, pending: Sequence[Operation]) -> None:
+        """Emit a sequential loop with the loop over lanes inside of it. Carried values are stored in memory, an element
+        per lane. pending: operations before the loop that lanes have not executed yet."""
         counter, *carried = op.body.block.args
         memories = [self._memory(build, value.type) for value in carried]
         self._over_lanes(build, pending, list(zip(op.iter_args, memories, strict=True)), op)
@@ -86,6 +88,7 @@ class Strip:
             return
 
         def body(inner: Build, at: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+            """Emit one iteration for all lanes."""
             self.copies[counter] = at
             self.block(inner, op.body.block, stores)
             return ()
@@ -112,6 +115,8 @@ class Strip:
                 build.op(memref.StoreOp.get(copies[op.res], self.memories[op.res], [lane]))
 
     def _emit_if(self, build: Build, op: scf.IfOp, pending: Sequence[Operation]) -> None:
+        """Emit a condition around loops over lanes. One that is equal in all lanes is tested once. Otherwise the branch
+        with loops runs for all lanes together if all take it, and lane by lane if one does not."""
         for result in op.results:
             self.memories[result] = self._memory(build, result.type)
         if op.cond not in self.lanes.varying:
@@ -125,6 +130,7 @@ class Strip:
         chosen = next(region for region in op.regions if any(inner in self.lanes.loops for inner in region.block.ops))
 
         def takes_other(inner: Build, lane: SSAValue, _: Copies) -> SSAValue:
+            """Return whether a lane takes the branch without loops."""
             value = inner.let(memref.LoadOp.get(memory, [lane]))
             is_first = chosen is op.true_region
             return inner.let(arith.XOrIOp(value, inner.entry.constant(1, TRUTH))) if is_first else value
@@ -165,7 +171,10 @@ class Strip:
         }
 
         def copy(values: Sequence[SSAValue], source: Copies, target: Copies) -> None:
+            """Copy values of all lanes from one memory to another."""
+
             def body(inner: Build, lane: SSAValue, _: Copies) -> None:
+                """Copy the values of one lane."""
                 for value in values:
                     loaded = inner.let(memref.LoadOp.get(source[value], [lane]))
                     inner.op(memref.StoreOp.get(loaded, target[value], [lane]))
@@ -193,6 +202,8 @@ class Strip:
         assert isinstance(condition, scf.ConditionOp) and repeat is not None
 
         def test(inner: Build, lane: SSAValue, copies: Copies) -> SSAValue:
+            """Evaluate the condition of a `scf.while` in one lane, and return whether the lane goes on. A lane that has
+            ended keeps its values."""
             self._clone(inner, [child for child in before.ops if child is not condition], lane, copies)
             was_active = inner.let(memref.LoadOp.get(active, [lane]))
             for value, memory in zip(condition.args, results, strict=True):
@@ -246,6 +257,7 @@ class Strip:
         self._loop(build, body)
 
     def _is_used_elsewhere(self, value: SSAValue, operations: Sequence[Operation], consumer: Operation | None) -> bool:
+        """Return whether a value is used outside of `operations`, which are of one block, and of `consumer`."""
         block = operations[0].parent
         assert block is not None
         for use in value.uses:
@@ -259,6 +271,7 @@ class Strip:
         return False
 
     def _loop(self, build: Build, body: Callable[[Build, SSAValue, Copies], None]) -> None:
+        """Emit a parallel loop over lanes. body: emits the operations of a lane, whose values it is passed."""
         block = Block(arg_types=[INDEX])
         inner = build.inside(block)
         body(inner, block.args[0], self._copies_of(inner, block.args[0]))
@@ -290,6 +303,7 @@ class Strip:
         return {**self.copies, **firsts}
 
     def _clone(self, build: Build, operations: Sequence[Operation], lane: SSAValue, copies: Copies) -> None:
+        """Emit clones of operations for one lane. Operands that are in memory are loaded at the lane."""
         for op in operations:
             for inner in (op, *_inner_operations(op)):
                 for operand in inner.operands:

@@ -64,11 +64,13 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
     bounds = list(zip(*(map(known, side) for side in (loop.lowerBound, loop.upperBound, loop.step)), strict=True))
 
     def nest(build: Build, axis: int, copies: Copies) -> None:
+        """Emit the loops from `axis` on; the last axis runs in strips of lanes."""
         if axis == len(bounds) - 1:
             _strips(build, loop, lanes, copies)
             return
 
         def body(inner: Build, counter: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+            """Emit the loops inside of this one."""
             nest(inner, axis + 1, {**copies, loop.body.block.args[axis]: counter})
             return ()
 

@@ -142,6 +142,8 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
 
 
 def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:
+    """Return workgroup memory for `count` partial results, allocated once for each key and type. Small types are stored
+    as i32."""
     held = IntegerType(32) if _is_small(type_) else type_
     known = (held, count, key)
     if known not in workgroup.scratch:
@@ -160,6 +162,8 @@ def _is_small(type_: Attribute) -> bool:
 
 
 def _store_partial(build: Build, value: SSAValue, line: SSAValue, place: SSAValue) -> None:
+    """Store the partial result of an invocation at `place` of a line of workgroup memory. Raise CompileError for types
+    that cannot be stored there."""
     if _is_small(value.type):
         if bit_width(value.type) > 32:
             raise CompileError(f"a reduction of {value.type} cannot be distributed", location_of(build.like))

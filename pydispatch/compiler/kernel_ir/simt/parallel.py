@@ -74,6 +74,7 @@ def copy(workgroup: Workgroup, op: Operation) -> None:
 
 
 def _element(build: Build, source: SSAValue, target: SSAValue, indices: Sequence[SSAValue]) -> list[SSAValue]:
+    """Emit the copy of one element from `source` to `target`; no values are carried."""
     type_ = cast(MemRefType, source.type).element_type
     value = build.let(memref.LoadOp.create(operands=[source, *indices], result_types=[type_]))
     build.op(memref.StoreOp.create(operands=[value, target, *indices]))

@@ -154,6 +154,7 @@ def _rounds(
         many = times * n
 
         def several(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
+            """Emit `times` iterations: an invocation computes the elements base + own + n round."""
             first = inner.plus(base, own)
             for round_ in range(times):
                 values = body(inner, inner.plus(first, round_ * n), values, False)

@@ -122,6 +122,7 @@ class Workgroup:
             op.attributes[STORAGE] = StringAttr("workgroup" if op in self.common else "private")
 
     def _in_parallel(self, op: Operation) -> bool:
+        """Return whether an operation is inside a parallel loop."""
         parent = op.parent_op()
         while parent is not None:
             if op_name(parent) in PARALLEL:
@@ -185,6 +186,7 @@ class Workgroup:
         self.hazards.note(accesses, who)
 
     def barrier(self, build: Build) -> None:
+        """Emit a barrier, after which accesses to memory need no other one."""
         barrier = gpu.BarrierOp.create()
         build.op(barrier)
         self.barriers.append(barrier)
@@ -271,6 +273,8 @@ class Workgroup:
         self.before(op, Accesses(self.keys(op, op.operands[0]), set()))
 
     def store(self, op: Operation) -> None:
+        """Distribute a store outside parallel loops: one invocation executes it, with a barrier where others access the
+        memory."""
         keys = self.keys(op, op.operands[1])
         if keys:
             self.before(op, Accesses(set(), keys), ONE)

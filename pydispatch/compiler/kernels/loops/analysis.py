@@ -27,6 +27,8 @@ from pydispatch.compiler.tensor_ops.in_kernels import RULES
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.ir.structured import is_reduction
 
+BYTE_BITS = 8
+
 Store = tuple[SSAValue, SSAValue]
 """(value, buffer)"""
 
@@ -163,16 +165,11 @@ def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
         target = None
         for other in merged_nests:
             other_dims = other.dims(e)
-            fits = len(other_dims) > len(dims) > 0 and other_dims[: len(dims)] == dims
+            is_outer_part = len(other_dims) > len(dims) > 0 and other_dims[: len(dims)] == dims
+            has_same_rows = other.outer_rank == len(dims) or not other.by_rows
             updates = isinstance(other.space, UpdateStep) or isinstance(nest.space, UpdateStep)
-            has_whole_bytes = all(bits_of(_element(v)) >= 8 for v, _ in (*nest.stores, *other.stores))
-            if (
-                fits
-                and has_whole_bytes
-                and (other.outer_rank == len(dims) or not other.by_rows)
-                and reduces
-                and not updates
-            ):
+            has_whole_bytes = all(bits_of(_element(v)) >= BYTE_BITS for v, _ in (*nest.stores, *other.stores))
+            if is_outer_part and has_whole_bytes and has_same_rows and reduces and not updates:
                 target = other
         if target is None:
             merged_nests.append(nest)
@@ -225,11 +222,12 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
             storage[value] = value
             unused_results = [v for v in unused_results if v is not value]
         elif len(builders) > 1 and is_costly(value):
-            size = row_elements * max(1, bits_of(_element(value)) // 8)
-            if 0 <= size <= frame.backend.row_bytes and bits_of(_element(value)) >= 8:
+            has_whole_bytes = bits_of(_element(value)) >= BYTE_BITS
+            row_bytes = row_elements * max(1, bits_of(_element(value)) // BYTE_BITS)  # negative for a dynamic row
+            if 0 <= row_bytes <= frame.backend.row_bytes and has_whole_bytes:
                 storage[value] = None
                 continue
-            fitting = [v for v in unused_results if _element(v) == _element(value) and bits_of(_element(v)) >= 8]
+            fitting = [v for v in unused_results if _element(v) == _element(value) and has_whole_bytes]
             if fitting:
                 storage[value] = fitting[0]
                 unused_results.remove(fitting[0])

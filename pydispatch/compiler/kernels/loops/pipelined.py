@@ -25,6 +25,10 @@ from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured
 
+MOST_BODY_OPERATIONS = 4
+"""Operations of a step of a short reduction. With more, it is not bound by memory, and gains nothing in another's
+loop."""
+
 
 @dataclass
 class PipelinedReduction:
@@ -116,11 +120,11 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
         return None
     if info_of(combiner).grouping is not Grouping.EXACT:
         return None
-    if not all(_is_argument(v) for v in g.inputs) or len(list(g.block.ops)) > 4:
+    if not all(_is_argument(v) for v in g.inputs) or len(list(g.block.ops)) > MOST_BODY_OPERATIONS:
         return None
-    return (
-        PipelinedReduction(elements, value, positions, host.op) if any(is_costly(v) for v in nest.row_storage) else None
-    )
+    if not any(is_costly(v) for v in nest.row_storage):
+        return None
+    return PipelinedReduction(elements, value, positions, host.op)
 
 
 def _is_argument(value: SSAValue) -> bool:

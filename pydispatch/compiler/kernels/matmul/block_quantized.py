@@ -118,7 +118,11 @@ def block_quantized_of(contraction: Contraction) -> BlockQuantized | None:
 
 
 def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQuantized | None:
-    """Match ((u - zero) * scale + offset) in the code of the factor `weights`, from the outermost operation inwards."""
+    """Match ((u - zero) * scale + offset) in the code of the factor `weights`, from the outermost operation inwards.
+
+    The weights u have the dimensions [panel, block, group, column, byte], and half-bytes one more for the two halves of
+    a byte. other: the factor A. Return None if anything else is multiplied.
+    """
     g = contraction.generic
     body = _Body(contraction, weights)
     argument, dims = source_of(g.inputs[weights.main]), _dims(g.maps[weights.main])

@@ -196,10 +196,12 @@ def _has_kernel(chain: Chain) -> bool:
     if first_loops[-1] != first.n or -1 in first_loops or {first.m, first.n, second.m, second.n} == {None}:
         return False
     row_of_first = None if first.m is None else first_loops.index(first.m)
-    row_of_second = None if second.m is None else second_loops.index(second.m) if second.m in second_loops else -1
+    row_of_second = None
+    if second.m is not None:
+        row_of_second = second_loops.index(second.m) if second.m in second_loops else -1
     outer_of_first, outer_of_second = ({loops[d] for d in chain.outer} for loops in (first_loops, second_loops))
-    are_outer = outer_of_first == set(first.outer) and outer_of_second == set(second.outer)
-    return row_of_first == row_of_second and are_outer
+    have_same_outer = outer_of_first == set(first.outer) and outer_of_second == set(second.outer)
+    return row_of_first == row_of_second and have_same_outer
 
 
 def _dims_of(map: AffineMap) -> list[int]:

@@ -81,8 +81,9 @@ def _transposes(op: Operation) -> bool:
     """Return whether a copy changes the order of dimensions of more than one element."""
     g = structured(op)
     source, out = ([r.position for r in m.results if isinstance(r, AffineDimExpr)] for m in (g.maps[0], g.maps[-1]))
-    long = [d for d in out if g.extents[d] != 1]
-    return [d for d in source if d in long] != long
+    out_order = [d for d in out if g.extents[d] != 1]
+    source_order = [d for d in source if d in out_order]
+    return source_order != out_order
 
 
 def _reason_against_producer(op: Operation, contraction: Contraction) -> str | None:

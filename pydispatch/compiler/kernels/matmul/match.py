@@ -278,9 +278,8 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     for a, b in ((first, second), (second, first)):
         for dim in _candidates_for_n(a, b, parallel):
             # N contiguous in C counts most: stores of whole vectors. N below 4 fills no vector, whatever else it has.
-            score = (
-                4 * (dim == last_dim) + 3 * b.is_last(dim) + 2 * b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
-            )
+            is_plain_coordinate = b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
+            score = 4 * (dim == last_dim) + 3 * b.is_last(dim) + 2 * is_plain_coordinate
             score -= 6 * (_static_size(generic, dim) < 4)
             if choice is None or score > choice[0]:
                 choice = (score, a, b, dim)

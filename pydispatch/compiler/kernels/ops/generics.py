@@ -212,6 +212,7 @@ def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[
         loops[-2:] = [build.times(loops[-2], loops[-1])]
 
     def body(inner: Builder, where: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit one iteration of the reduction loops; a merged loop counts pairs of the two innermost ones."""
         full = list(known)
         for loop in range(len(loops)):
             full[generic.loops[loop]] = where[loop]

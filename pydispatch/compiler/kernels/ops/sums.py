@@ -104,6 +104,8 @@ def nest(
         (low, high), size = ranges[level.loop], sizes[level.loop]
 
         def step(inner: Builder, index: Index, inside: Carried) -> Carried:
+            """Emit one iteration of a level: over single steps, or over a block of them whose range the inner levels
+            see."""
             if level.step == 1:
                 where[level.loop] = index
                 if isinstance(index, SSAValue):

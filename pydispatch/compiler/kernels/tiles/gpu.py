@@ -46,6 +46,7 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
         ]
 
         def step(inner: Builder, k: Index, sums: list[SSAValue]) -> list[SSAValue]:
+            """Add the outer product of a column of A and a row of B to the sums."""
             step_index = inner.value(k)
             factors_a = [_factor(inner, op.a, at[r * width][0], step_index, type_) for r in range(height)]
             factors_b = [_factor(inner, op.b, step_index, at[c][1], type_) for c in range(width)]

@@ -84,6 +84,8 @@ def constant_key(value: Attribute | None) -> Hashable | None:
 
 
 def _scalar_key(value: object, type: Attribute) -> Hashable:
+    """Return the key of a scalar constant, equal for equal constants: a float by its bits (NaN equals itself, -0.0
+    differs from 0.0), an integer modulo 2^width."""
     if isinstance(type, AnyFloat) and isinstance(value, float):
         return ("constant", struct.pack("<d", value), type)
     if isinstance(type, IntegerType) and isinstance(value, int):

@@ -144,6 +144,7 @@ def _executable(
     outs = iter(range(fresh, len(order)))
 
     def pass_on(type: Attribute, binding: int | None) -> None:
+        """Append an argument to the call: the memref of a binding with offset 0, or a scalar."""
         if isinstance(type, TensorType):
             lines.append(f"%m{binding} = stream.binding.subspan %b{binding}[%c0] : !stream.binding -> "
                          f"memref<{type.element_type}>")  # fmt: skip

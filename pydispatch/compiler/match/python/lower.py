@@ -120,6 +120,7 @@ class Lowering:
         return self.generic(maps, [_PARALLEL] * rank, tensors, [(self.empty(type), type)], body, ["%r"])
 
     def _matmul(self, value: Value) -> str:
+        """Return the name of a `linalg.matmul` of two operands, added to zero."""
         a, b = value.operands
         names = [self.value(a), self.value(b)]
         zero = self.filled("0.0" if _float(value.type.dtype) else "0", value.type)

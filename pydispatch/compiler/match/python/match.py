@@ -168,6 +168,7 @@ class MatchInfo:
                     self.sizes[size] = _size(size, value, axis)
 
     def __getattr__(self, name: str) -> int | Dynamic:
+        """Return a size of the pattern, such as `match.m`; AttributeError lists the sizes."""
         sizes = self.__dict__.get("sizes", {})
         if name in sizes:
             return sizes[name]

@@ -32,6 +32,8 @@ class Elementwise(TensorOp):
         return [[Dim(v, axis) for v in values] for axis in range(rank)]
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Compute the element from those of the operands at the same indices; operands of rank 0 and scalars are used
+        for all. Elements of further results are remembered."""
         operands = [
             e.at(build, v, indices if shape_of(v) else []) if isinstance(v.type, TensorType) else e.scalar(v)
             for v in op.operands

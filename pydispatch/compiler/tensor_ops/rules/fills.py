@@ -30,6 +30,7 @@ class Constant(TensorOp):
     name = "arith.constant"
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Return the splat, the constant element at constant indices, or else an element of a table in memory."""
         attribute = op.properties["value"]
         if not isinstance(attribute, DenseIntOrFPElementsAttr):
             raise unsupported(op, "large constants are operands of a dispatch")
@@ -45,6 +46,8 @@ class Constant(TensorOp):
         return e.table(build, attribute, indices)
 
     def is_fill(self, op: Any) -> bool:
+        """Return whether all readers may compute the constant instead of loading it: a scalar, a splat, or a small
+        one."""
         value = op.properties.get("value")
         if not isinstance(op.results[0].type, TensorType):
             return True
@@ -92,6 +95,8 @@ class FlowEmpty(Fill):
 
 
 class Splat(Fill):
+    """`tensor.splat`: a tensor whose elements are one scalar."""
+
     name = "tensor.splat"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
@@ -102,9 +107,12 @@ class Splat(Fill):
 
 
 class FromElements(TensorOp):
+    """`tensor.from_elements`: a tensor of scalars in row-major order."""
+
     name = "tensor.from_elements"
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Return the scalar at constant indices; else choose among all scalars by the linear index."""
         linear = build.join(indices, shape_of(result))
         if isinstance(linear, int):
             return elements.scalar(op.operands[linear])
@@ -119,12 +127,15 @@ class FromElements(TensorOp):
 
 
 class Generate(TensorOp):
+    """`tensor.generate`: a tensor whose body computes an element from its indices."""
+
     name = "tensor.generate"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return listed(op.operands, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Emit the body with these indices."""
         block = op.regions[0].block
         mapping = {a: build.value(i) for a, i in zip(block.args, indices, strict=True)}
         return clone_block(elements, build, block, mapping, [])[0]

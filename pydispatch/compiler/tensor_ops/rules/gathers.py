@@ -18,10 +18,14 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 class TensorGather(TensorOp):
+    """`tensor.gather`: slices of a tensor at computed coordinates, `result[batch, rest] = source[indices[batch],
+    rest]`."""
+
     name = "tensor.gather"
     rereads = True
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return a size of the batch, or that of a dimension of the source that a slice keeps."""
         batch = _batch(op)
         if axis < batch:
             return Dim(op.indices, axis)
@@ -30,11 +34,14 @@ class TensorGather(TensorOp):
         return Dim(op.source, rest[axis - batch])
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Read the source at the coordinates of the slice; zero where the source is empty along a gathered
+        dimension."""
         batch = _batch(op)
         picked, dropped = _picked(op, op.gather_dims, op.source, result)
         sizes = [elements.dims(op.source)[d] for d in picked]
 
         def element(builder: Builder) -> SSAValue:
+            """Read the element of the source."""
             where = _coordinates(elements, builder, op, sizes, indices[:batch])
             return elements.at(builder, op.source, _whole_index(op.source, picked, dropped, where, indices[batch:]))
 
@@ -43,6 +50,8 @@ class TensorGather(TensorOp):
 
 
 class TensorScatter(Update):
+    """`tensor.scatter`: a tensor with slices overwritten at computed coordinates."""
+
     name = "tensor.scatter"
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
@@ -59,6 +68,8 @@ class TensorScatter(Update):
                 offsets_in_slice.append(index)
 
         def body(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Take the element of slice `flat` if its coordinates are those of the element; else keep the carried
+            one."""
             slice_index = builder.split(flat, batch)
             is_target: SSAValue | bool = True
             for dimension, coordinate in zip(

@@ -23,18 +23,23 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 class Generic(TensorOp):
+    """`linalg.generic`, with and without reductions."""
+
     name = "linalg.generic"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the size of the output; it equals those of the inputs that the same loop indexes."""
         g = structured(op)
         expr = g.output_maps[result.index].results[axis]
         others = g.loop_dims[expr.position] if isinstance(expr, AffineDimExpr) else []
         return same_size([Dim(g.outputs[result.index], axis), *others])
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
+        """Return groups of dimensions of equal size: those that the same loop indexes."""
         return structured(op).loop_dims
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
+        """Require that sliding windows stay in bounds: indices that are no single loop dimension."""
         g = structured(op)
         loops = [next((size_of(dim.tensor, dim.axis) for dim in dims), None) for dims in g.loop_dims]
         for operand_index, (value, map_) in enumerate(zip(g.operands, g.maps, strict=True)):
@@ -48,6 +53,8 @@ class Generic(TensorOp):
         return element_of_generic(elements, build, result, indices)
 
     def is_pointwise(self, op: Any) -> bool:
+        """Return whether an element depends on the elements of the operands at the same indices only, without
+        reductions or reads elsewhere."""
         g = structured(op)
         return (
             set(g.iterators) == {"parallel"}

@@ -31,6 +31,8 @@ class Scatter(Update):
     destination = 2
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
+        """Return groups of dimensions of equal size: the batch in slices and indices, and the dimensions of the
+        destination that slices cover."""
         slices, indices, whole = op.operands
         windows = op.windows()
         rows = [[Dim(slices, d), Dim(indices, d)] for d in range(windows.batch)]
@@ -49,6 +51,8 @@ class Scatter(Update):
         return len(shape_of(op.operands[0])) if windows.offsets else windows.batch
 
     def meeting(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
+        """Return a linear index that is equal for updates of the same elements: that of the position of a window that
+        may overlap others, else that of the coordinates."""
         sizes = elements.dims(op.operands[2])
         if op.windows().offsets:
             return build.join(self.position(elements, build, op, leading), sizes)
@@ -59,6 +63,8 @@ class Scatter(Update):
         return inside(build, [target[d] for d in op.indexed], [sizes[d] for d in op.indexed])
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        """Return the indices in the destination of an element of the slices: coordinates in the indexed dimensions,
+        plus the offsets within the slice."""
         batch = op.windows().batch
         target: list[Index] = [0] * len(shape_of(op.operands[2]))
         for d, index in zip(op.indexed, self._coordinates(elements, build, op, indices[:batch]), strict=True):
@@ -68,6 +74,7 @@ class Scatter(Update):
         return target
 
     def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
+        """Emit the body, which combines an element of the slices and the old element."""
         block = op.body.block
         mapping = {block.args[0]: elements.at(build, op.operands[0], indices)}
         if block.args[1].uses.get_length():
@@ -92,16 +99,21 @@ class Scatter(Update):
 
 
 class MapStore(Update):
+    """`iree_linalg_ext.map_store`: a tensor whose elements are stored at indices that the body computes, or nowhere."""
+
     name = "iree_linalg_ext.map_store"
 
     def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+        """Return whether an element is stored: the body wants it, and its position is in bounds."""
         *target, wanted = self._mapped(elements, build, op, indices)
         return both(build, wanted, inside(build, target, elements.dims(op.operands[1])))
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        """Return the position that the body computes."""
         return [*self._mapped(elements, build, op, indices)[:-1]]
 
     def _mapped(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[SSAValue]:
+        """Emit the body: the position of an element, and whether to store it."""
         block = op.body.block
         return clone_block(
             elements, build, block, dict(zip(block.args, map(build.value, indices), strict=True)), indices

@@ -44,6 +44,8 @@ class ExtractSlice(TensorOp):
 
 
 class InsertSlice(Update):
+    """`tensor.insert_slice`: a tensor with a slice overwritten."""
+
     name = "tensor.insert_slice"
 
     def size_operands(self, op: Any) -> list[SSAValue]:
@@ -80,6 +82,7 @@ class InsertSlice(Update):
         return True
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
+        """Require that the slice is in bounds, and that the source has its sizes."""
         yield from _slice_fits(op, op.dest)
         sizes = slice_of(op).sizes
         for source_axis, axis in enumerate(kept_dims(op, shape_of(op.source)) or ()):
@@ -95,6 +98,7 @@ class Insert(Update):
     name = "tensor.insert"
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Return the scalar at the overwritten indices, and the element of the destination at all others."""
         here: SSAValue | bool = True
         for index, wanted in zip(indices, op.indices, strict=True):
             here = both(build, here, equal(build, index, elements.index(wanted)))
@@ -111,6 +115,7 @@ class Insert(Update):
 
 
 def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
+    """Require for each axis that offset + (size - 1) stride is in bounds of `whole`."""
     part = slice_of(op)
     for axis, (offset, size, stride) in enumerate(zip(part.offsets, part.sizes, part.strides, strict=True)):
         known = _known(stride)

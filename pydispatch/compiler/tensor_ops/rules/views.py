@@ -35,6 +35,7 @@ class Cast(View):
         return True
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
+        """Require that sizes of the source which the result states as constants have these values."""
         source, result = op.operands[0], op.results[0]
         for axis, (n, known) in enumerate(zip(shape_of(source), shape_of(result), strict=True)):
             if n < 0 <= known:
@@ -70,17 +71,21 @@ class Barrier(TensorOp):
 
 
 class ExpandShape(View):
+    """`tensor.expand_shape`: a dimension split into several."""
+
     name = "tensor.expand_shape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return listed(op.dynamic_output_shape, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Read the source at the linear index of each group: [i, j] of sizes [m, n] is i n + j."""
         sizes = elements.dims(result)
         where = [build.join([indices[i] for i in g], [sizes[i] for i in g]) for g in reassociation(op)]
         return elements.at(build, op.operands[0], where)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
+        """Require that each size of the source is the product of the sizes that it becomes."""
         for axis, group in enumerate(reassociation(op)):
             product = multiply([size_of(op.results[0], d) for d in group])
             what = f"axis {axis}: the dimensions {group} that it becomes have {{}}"
@@ -88,12 +93,16 @@ class ExpandShape(View):
 
 
 class CollapseShape(View):
+    """`tensor.collapse_shape`: groups of dimensions joined to one each."""
+
     name = "tensor.collapse_shape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the product of the sizes that are joined."""
         return multiply([Dim(op.operands[0], d) for d in reassociation(op)[axis]])
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Read the source at the quotient and remainder of each index: i of sizes [m, n] is [i / n, i mod n]."""
         sizes = elements.dims(op.operands[0])
         where: list[Index] = [0] * len(sizes)
         for index, group in zip(indices, reassociation(op), strict=True):
@@ -111,6 +120,7 @@ class Reshape(View):
         return Entry(op.operands[1], axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Read the source at the element with the same linear index."""
         source = op.operands[0]
         source_sizes, result_sizes = elements.dims(source), elements.dims(result)
         where: list[Index] = [0] * len(source_sizes)
@@ -136,6 +146,8 @@ class Reshape(View):
 
 
 class FlowReshape(Reshape):
+    """`flow.tensor.reshape`: the elements in the same order under another shape."""
+
     name = "flow.tensor.reshape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
@@ -151,6 +163,7 @@ class Bitcast(Cast):
     name = "tensor.bitcast"
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Read the bits of the source as the result's type."""
         return element_of_bits(elements, build, op, result, indices)
 
     def is_pointwise(self, op: Any) -> bool:
@@ -164,9 +177,11 @@ class FlowBitcast(FlowReshape):
     view = False
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Read the bits of the source as the result's type."""
         return element_of_bits(elements, build, op, result, indices)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
+        """Require that source and result have equally many bits in all."""
         have, want = (
             multiply([*sizes_of(v), bits_of(tensor_type(v).element_type)]) for v in (op.operands[0], op.results[0])
         )

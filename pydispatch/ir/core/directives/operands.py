@@ -49,6 +49,7 @@ class Mixed(CustomDirective):
     numbers: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a list of values and numbers, such as `[%a, 4]`."""
         delimiter = parser.Delimiter.SQUARE if self.BRACKETS[0] == "[" else parser.Delimiter.PAREN
         names, numbers = parse_mixed(parser, delimiter)
         self.values.set(state, names)
@@ -57,6 +58,7 @@ class Mixed(CustomDirective):
         self.numbers.set(state, _numbers(numbers, DenseArrayBase in bases))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print values and numbers in the order of the list."""
         state.print_whitespace(printer)
         printer.print_string(self.BRACKETS[0])
         printer.print_list(syntax.mixed(self.numbers.get(op), self.values.get(op)), lambda v: print_mixed(printer, v))

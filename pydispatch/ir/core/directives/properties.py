@@ -57,6 +57,8 @@ class TypedConstant(CustomDirective):
     type: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a constant with its type, as `dense<0> : tensor<4xi32>`; `-> type` states the type of a result that
+        differs."""
         start = parser.pos
         value = parser.parse_attribute()
         type = getattr(value, "type", None)
@@ -68,6 +70,7 @@ class TypedConstant(CustomDirective):
         self.type.set(state, (type,))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the constant, and the type of the result where it differs."""
         self.value.print(printer, state, op)
         (type,) = self.type.get(op)
         if getattr(self.value.get(op), "type", None) != type:
@@ -83,6 +86,7 @@ class Index(_Property):
         self.value.set(state, syntax.parse_integer_attr(parser, IndexType()))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the number without its type."""
         value = self.value.get(op)
         assert isinstance(value, IntegerAttr)
         state.print_whitespace(printer)
@@ -100,6 +104,7 @@ class Visibility(CustomDirective):
             self.value.set(state, visibility)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `public`, `private` or nothing."""
         visibility = self.value.get(op)
         if isinstance(visibility, StringAttr):
             state.print_whitespace(printer)
@@ -114,6 +119,7 @@ class Word(_Property):
         self.value.set(state, StringAttr(parser.parse_identifier()))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the text without quotes."""
         value = self.value.get(op)
         assert isinstance(value, StringAttr)
         state.print_whitespace(printer)
@@ -150,6 +156,7 @@ class NumberedChoice(KeywordChoice):
     """Directive for a keyword out of `WORDS`, bare or in quotes, whose property is the index of the keyword."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a word of `WORDS`, with or without quotes; the property is its index."""
         start = parser.pos
         word = parser.parse_optional_str_literal()
         if word is None:
@@ -157,6 +164,7 @@ class NumberedChoice(KeywordChoice):
         self.value.set(state, _number_of(self.WORDS.index(self._checked(parser, word, start))))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the word for the number."""
         value = self.value.get(op)
         assert isinstance(value, IntegerAttr)
         state.print_whitespace(printer)

@@ -33,6 +33,7 @@ class SymbolBody(CustomDirective):
     body: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a region; an empty one gets a block."""
         region = parser.parse_region()
         if not region.blocks:
             region.add_block(Block())

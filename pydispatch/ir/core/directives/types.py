@@ -46,6 +46,7 @@ class ElementOf(Implied):
     whole: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Set the type to the element type of a tensor type that was parsed before; nothing is written for it."""
         whole = stated(self.whole, state)[0]
         if not hasattr(whole, "get_element_type"):
             parser.raise_error(f"expected a tensor type, got {whole}", parser.pos)
@@ -63,6 +64,7 @@ class Results(CustomDirective):
         self.types.set(state, syntax.parse_types(parser) if has_types else ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `-> (types)`; nothing without results."""
         if types := self.types.get(op):
             printer.print_string(" -> ")
             syntax.print_types(printer, types)
@@ -109,6 +111,7 @@ class ShapedResults(CustomDirective):
     dims: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `-> (T{%d}, ...)`, result types with the sizes of their dynamic dimensions."""
         types: list[Attribute] = []
         dims: list[UnresolvedOperand] = []
         if parser.parse_optional_punctuation("->") is not None:
@@ -117,6 +120,7 @@ class ShapedResults(CustomDirective):
         self.dims.set(state, dims)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `-> (T{%d}, ...)`."""
         types = self.types.get(op)
         groups = iter(syntax.split_dims(types, self.dims.get(op)))
 

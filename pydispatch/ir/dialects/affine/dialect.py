@@ -45,6 +45,7 @@ class MapOperands(CustomDirective):
     values: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a map with its operands: `affine_map<...>(%dims)[%symbols]`."""
         self.map.parse(parser, state)
         names = parser.parse_op_args_list()
         if parser._current_token.text == "[":
@@ -52,6 +53,7 @@ class MapOperands(CustomDirective):
         self.values.set(state, names)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the map with its dimensions and symbols."""
         map = self.map.get(op)
         assert isinstance(map, AffineMapAttr)
         self.map.print(printer, state, op)

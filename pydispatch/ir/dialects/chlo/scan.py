@@ -45,6 +45,7 @@ class ScanOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ScanOp:
+        """Parse `(%inputs) inits (%inits) dimension=n {body} : (types) -> types`."""
         inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         parser.parse_keyword("inits")
         inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
@@ -69,6 +70,7 @@ class ScanOp(IRDLOperation):
         return make(cls, parser, [*inputs, *inits], types, properties, attributes, [body])
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         for word, values in (("", self.inputs), (" inits", self.inits)):
             printer.print_string(word)
             with printer.in_parens():

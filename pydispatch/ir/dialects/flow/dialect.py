@@ -35,6 +35,7 @@ class EntryPoints(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `@executable::@export`, or several in braces."""
         start = parser.pos
         if parser._current_token.text == "{":
             entries = parser.parse_comma_separated_list(parser.Delimiter.BRACES, parser.parse_attribute)
@@ -46,6 +47,7 @@ class EntryPoints(CustomDirective):
         self.value.set(state, ArrayAttr(entries))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print one entry point, or several in braces."""
         entries = self.value.get(op)
         assert isinstance(entries, ArrayAttr)
         state.print_whitespace(printer)

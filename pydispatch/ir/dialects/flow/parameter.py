@@ -30,6 +30,7 @@ class ParameterAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse `<"scope"::"key", config> : type`; scope and configuration may be left out."""
         config: Attribute = EMPTY_DICT
         with parser.in_angle_brackets():
             scope, key = "", parser.parse_str_literal()
@@ -43,6 +44,7 @@ class ParameterAttr(ParametrizedAttribute):
         return [StringAttr(scope), StringAttr(key), config, type]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print the syntax that `parse_parameters` reads."""
         with printer.in_angle_brackets():
             if self.scope.data:
                 printer.print_string_literal(self.scope.data)

@@ -33,6 +33,7 @@ class ElementResult(ElementOf):
             self.type.set(state, (parser.parse_type(),))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `-> type` where the loaded value is no element of the tensor."""
         (element,), (whole,) = self.type.get(op), self.whole.get(op)
         if element != element_type(whole):
             printer.print_string(" -> ")
@@ -46,6 +47,7 @@ class TiedTo(CustomDirective):
     target: OperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse an optional `%target as` before the result type; the result is always tied to the target."""
         tied = parser.parse_optional_unresolved_operand()
         if tied is None:
             return

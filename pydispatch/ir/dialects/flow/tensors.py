@@ -190,6 +190,7 @@ class TypedValues(CustomDirective):
     dims: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `[%value : type{%dims}, ...]`."""
         names: list[UnresolvedOperand] = []
         types: list[Attribute] = []
         dims: list[UnresolvedOperand] = []
@@ -206,6 +207,7 @@ class TypedValues(CustomDirective):
         self.dims.set(state, dims)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `[%value : type{%dims}, ...]`."""
         values = self.values.get(op)
         groups = iter(syntax.split_dims(self.types.get(op), self.dims.get(op)))
 

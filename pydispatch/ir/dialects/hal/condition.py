@@ -66,6 +66,7 @@ class KeyedRegion(CustomDirective):
     body: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `(%device: !hal.device) -> (types) as ("keys") {body}`."""
         start = parser.pos
         arguments = syntax.parse_signature_args(parser)
         parser.parse_punctuation("->", " after the arguments of a constant block")
@@ -84,6 +85,7 @@ class KeyedRegion(CustomDirective):
         self.body.set(state, parser.parse_region(arguments))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the syntax that `parse` reads."""
         body, keys, type = self.body.get(op), self.keys.get(op), self.function_type.get(op)
         assert isinstance(keys, ArrayAttr) and isinstance(type, FunctionType)
         with printer.in_parens():
@@ -105,6 +107,7 @@ class Default(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a type with an optional default, `i32 = 4`."""
         type = parser.parse_type()
         self.type.set(state, (type,))
         if parser.parse_optional_punctuation("=") is None:
@@ -118,6 +121,7 @@ class Default(CustomDirective):
         self.value.set(state, value)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type and the default."""
         self.type.print(printer, state, op)
         if self.value.is_present(op):
             printer.print_string(" =")

@@ -28,6 +28,7 @@ class ExecutableTargetAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<"backend", "format", {configuration}>`."""
         with parser.in_angle_brackets():
             backend = parser.parse_str_literal(" for the backend")
             parser.parse_punctuation(",", " after the backend")
@@ -42,6 +43,7 @@ class ExecutableTargetAttr(ParametrizedAttribute):
         return [StringAttr(backend), StringAttr(format), configuration]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print the syntax that `parse_parameters` reads."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.backend)
             printer.print_string(", ")
@@ -65,6 +67,7 @@ class DeviceTargetAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<"id", {configuration}, [targets]>`; older releases have the targets in the configuration."""
         configuration: dict[str, Attribute] = {}
         targets: Attribute = ArrayAttr([])
         with parser.in_angle_brackets():
@@ -86,6 +89,7 @@ class DeviceTargetAttr(ParametrizedAttribute):
         return [StringAttr(device_id), DictionaryAttr(configuration), targets]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print the syntax that `parse_parameters` reads."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.device_id)
             if self.configuration.data:
@@ -106,6 +110,7 @@ class DeviceSelectAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<[devices]>`."""
         with parser.in_angle_brackets():
             start = parser.pos
             devices = parser.parse_attribute()
@@ -130,6 +135,7 @@ class DeviceAliasAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<"id"[ordinal], {configuration}>`; ordinal -1 stands for none."""
         configuration: Attribute = EMPTY_DICT
         ordinal = -1
         with parser.in_angle_brackets():
@@ -142,6 +148,7 @@ class DeviceAliasAttr(ParametrizedAttribute):
         return [StringAttr(device_id), IntAttr(ordinal), configuration]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print the syntax that `parse_parameters` reads."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.device_id)
             if self.ordinal.data >= 0:
@@ -162,6 +169,7 @@ class DeviceAffinityAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<@device, [queues]>`."""
         queues: Attribute = ArrayAttr([])
         with parser.in_angle_brackets():
             device = parser.parse_attribute()
@@ -170,6 +178,7 @@ class DeviceAffinityAttr(ParametrizedAttribute):
         return [device, queues]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print the syntax that `parse_parameters` reads."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.device)
             if self.queues.data:

@@ -83,6 +83,7 @@ class Clauses(CustomDirective):
         return {name: getattr(self, name) for name in self.parameters}
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse clauses `word(value)` or `word = value`, in any order and each at most once."""
         clauses = self._clauses()
         seen = set()
         while True:
@@ -107,6 +108,7 @@ class Clauses(CustomDirective):
             require(word, clause, parser, state, start)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `word(value)` for each clause with a value."""
         for word, clause in self._clauses().items():
             if (value := getattr(clause, "value", clause).get(op)) is not None:
                 printer.print_string(f" {word}(")

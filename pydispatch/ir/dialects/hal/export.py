@@ -46,6 +46,7 @@ class PropertyList(CustomDirective):
     OPENS: ClassVar[str] = "<"
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `<name = value, ...>` with properties of the operation."""
         known = state.op_type.get_irdl_definition().properties
 
         def parse_entry() -> None:
@@ -77,6 +78,8 @@ class Sizes(PropertyList):
         return any(variable.is_present(op) for variable in (self.workgroup, self.subgroup, self.memory))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the properties that are stated in angle brackets."""
+
         def print_entry(variable: AttributeVariable) -> None:
             printer.print_string(f"{variable.name} = ")
             printer.print_attribute(op.properties[variable.name])
@@ -97,6 +100,7 @@ class LabelledCount(CustomDirective):
     region: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the region that computes the number of workgroups; raise an error for a second one."""
         start = parser.pos
         if state.regions[self.region.index] is not None:
             parser.raise_error("a second count region is given", start, start + 1)

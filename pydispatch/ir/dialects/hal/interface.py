@@ -40,6 +40,7 @@ class SetZero(CustomDirective):
     """Directive for a descriptor set number, which older releases write; it must be 0 and is not stored."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a descriptor set, which must be 0."""
         start = parser.pos
         index = syntax.parse_integer_attr(parser, IndexType()).value.data
         if index != 0:
@@ -144,6 +145,7 @@ class BareOrdinal(Index):
             parser.parse_punctuation("]")
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the descriptor set in brackets, as older releases do, where there is no layout."""
         if not self.layout.is_present(op):
             state.should_emit_space, state.last_was_punctuation = False, True
             with printer.in_square_brackets():
@@ -184,6 +186,7 @@ class GridDimension(Index):
     """Directive for a dimension of the grid: 0, 1 or 2."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a dimension of the grid: 0, 1 or 2."""
         start = parser.pos
         dimension = syntax.parse_integer_attr(parser, IndexType())
         if not 0 <= dimension.value.data <= 2:

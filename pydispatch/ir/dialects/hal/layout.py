@@ -73,6 +73,7 @@ class PipelineBindingAttr(ParametrizedAttribute):
         return [StringAttr(type), strings(flags)]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print `<type, flags>`."""
         with printer.in_angle_brackets():
             printer.print_string(self.type.data)
             if self.flags.data:
@@ -94,6 +95,7 @@ class PipelineLayoutAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<constants = n, bindings = [...], flags = ...>`; older releases write `push_constants` and `sets`."""
         constants = 0
         bindings: list[PipelineBindingAttr] = []
         flags: list[str] = []
@@ -120,6 +122,7 @@ class PipelineLayoutAttr(ParametrizedAttribute):
         return [IntAttr(constants), ArrayAttr(bindings), strings(flags)]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print the syntax that `parse_parameters` reads."""
         with printer.in_angle_brackets():
             if self.constants.data:
                 printer.print_string(f"constants = {self.constants.data}, ")
@@ -152,6 +155,7 @@ def _parse_sets(parser: AttrParser) -> list[PipelineBindingAttr]:
             parser._consume_token()
 
     def binding() -> None:
+        """Parse `<ordinal, type, flags>` of a binding, each ordinal at most once."""
         skip_prefix()
         with parser.in_angle_brackets():
             start = parser.pos
@@ -162,6 +166,7 @@ def _parse_sets(parser: AttrParser) -> list[PipelineBindingAttr]:
             bindings[ordinal] = PipelineBindingAttr(*PipelineBindingAttr._parse_body(parser))  # type: ignore[arg-type]
 
     def descriptor_set() -> None:
+        """Parse `<index, bindings = [...]>` of a descriptor set, which must be 0."""
         skip_prefix()
         with parser.in_angle_brackets():
             start = parser.pos
@@ -196,6 +201,7 @@ class InterfaceBindingAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<binding>`, or `<set, binding>` with set 0."""
         with parser.in_angle_brackets():
             start = parser.pos
             first = parser.parse_integer(allow_negative=False, allow_boolean=False)

@@ -47,6 +47,7 @@ class ExecutableObjectAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<{path = "...", data = ...}>` and check the types of its entries."""
         with parser.in_angle_brackets():
             start = parser.pos
             entries = parser.parse_attribute()
@@ -78,6 +79,7 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<{target = [objects], ...}>`."""
         targets: list[Attribute] = []
         objects: list[Attribute] = []
 
@@ -92,6 +94,8 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
         return [ArrayAttr(targets), ArrayAttr(objects)]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print the syntax that `parse_parameters` reads."""
+
         def entry(pair: tuple[Attribute, Attribute]) -> None:
             printer.print_attribute(pair[0])
             printer.print_string(" = ")

@@ -63,6 +63,7 @@ class HostRegion(CustomDirective):
     region: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `(arguments) -> (types) {body}`; the types must be those of `RESULTS`."""
         arguments = syntax.parse_signature_args(parser)
         start = parser.pos
         parser.parse_punctuation("->", " after the arguments of a host region")

@@ -50,6 +50,7 @@ class Encoded(CustomDirective):
     dims: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `type{%dims}`, or `encoding as type{%dims}`."""
         type = parser.parse_type()
         if parser.parse_optional_keyword("as") is not None:
             self.encoding.set(state, type)
@@ -58,6 +59,7 @@ class Encoded(CustomDirective):
         self.dims.set(state, syntax.parse_dim_names(parser, type))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the syntax that `parse` reads."""
         if self.encoding.is_present(op):
             self.encoding.print(printer, state, op)
             printer.print_string(" as")
@@ -160,6 +162,7 @@ class ExternObjects(CustomDirective):
     objects: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `{target ordinal(n) = [objects], ...}`, kernels of an external dispatch."""
         rows: list[tuple[Attribute, Attribute, Attribute]] = []
 
         def entry() -> None:
@@ -179,6 +182,7 @@ class ExternObjects(CustomDirective):
             variable.set(state, ArrayAttr([row[column] for row in rows]))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the syntax that `parse` reads."""
         assert isinstance(op, DispatchExternOp)
 
         def entry(row: tuple[Attribute, IntegerAttr, Attribute]) -> None:

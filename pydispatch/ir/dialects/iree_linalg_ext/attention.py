@@ -65,6 +65,7 @@ class Properties(CustomDirective):
     """Directive for properties in angle brackets, `<name = value, ...>`, as newer programs write them."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse optional properties, `<{name = value, ...}>`."""
         if not parser.lexer.input.content.startswith("<", parser.pos):
             return
         known = state.op_type.get_irdl_definition().properties
@@ -138,6 +139,8 @@ class Attention(OnTensorsOp):
         return Loops(tuple(rows), tuple(sorted(columns)), tuple(features), tuple(values))
 
     def verify_operands(self) -> None:
+        """Check the numbers of operands, and that the maps of query, key, value, mask and results agree in their
+        iterations and sizes."""
         check_count("input", len(self.inputs), 3, 4, 5)
         check_count("output", len(self.outputs), len(self.OUTPUTS))
         maps = self.maps()

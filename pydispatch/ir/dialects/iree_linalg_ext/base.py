@@ -36,6 +36,7 @@ class ListedTypes(ResultTypes):
     tensors."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse optional result types, `-> (T, U)` or `-> T, U`."""
         if parser.parse_optional_punctuation("->") is None:
             super().parse(parser, state)
         elif parser._current_token.text == "(":
@@ -44,6 +45,7 @@ class ListedTypes(ResultTypes):
             self.types.set(state, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `-> T, U`; nothing without results."""
         if types := self.types.get(op):
             printer.print_string(" -> ")
             printer.print_list(types, printer.print_attribute)

@@ -26,6 +26,7 @@ class Pair(CustomDirective):
     results: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `(source dest)`, and the result type, by default that of a destination tensor."""
         with parser.in_parens():
             self.source.set(state, (parser.parse_type(),))
             dest = parser.parse_type()
@@ -35,6 +36,7 @@ class Pair(CustomDirective):
         self.results.set(state, result)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `(source dest) -> result`."""
         state.print_whitespace(printer)
         printer.print_string("(")
         printer.print_attribute(self.source.get(op)[0])

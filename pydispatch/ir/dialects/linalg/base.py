@@ -116,12 +116,14 @@ class Sides(CustomDirective):
     output_types: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `ins(%a : T) outs(%b : U)`."""
         for keyword, values, types in self._sides():
             names, side_types = parse_side(parser, keyword)
             state.operands[values.index] = names
             types.set(state, side_types)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `ins(%a : T) outs(%b : U)`, without sides that are empty."""
         for keyword, values, _ in self._sides():
             operand = values.get(op)
             listed = [operand] if isinstance(operand, SSAValue) else list(operand)
@@ -145,6 +147,7 @@ class ResultTypes(CustomDirective):
     outputs: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `-> types`, by default the types of the output tensors."""
         if parser.parse_optional_punctuation("->") is not None:
             self.types.set(state, syntax.parse_types(parser))
         else:
@@ -184,6 +187,7 @@ class Numbers(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a list of integers, `[0, 1]` or `array<i64: 0, 1>`."""
         start = parser.pos
         value: Attribute
         if parser._current_token.text == "[":
@@ -196,6 +200,7 @@ class Numbers(CustomDirective):
         self.value.set(state, value)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `[0, 1]`."""
         value = self.value.get(op)
         assert isinstance(value, DenseArrayBase)
         state.print_whitespace(printer)
@@ -218,6 +223,7 @@ class Options(CustomDirective):
     attributes: AttrDictDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse properties `name = value`, attributes in braces and a kind in angle brackets, in any order."""
         known = state.op_type.get_irdl_definition().properties
         while True:
             text = parser._current_token.text
@@ -233,6 +239,7 @@ class Options(CustomDirective):
                 break
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the kind, the maps and the attributes."""
         for variable in (self.kind, self.maps):
             if (value := variable.get(op)) is not None:
                 printer.print_string(f" {variable.name} = ")

@@ -72,6 +72,7 @@ class Trait(CustomDirective):
     library_call: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the dictionary of a generic, in place or as an alias: maps, iterator types and other attributes."""
         start = parser.pos
         if parser._current_token.kind is MLIRTokenKind.HASH_IDENT:
             attributes = dict(getattr(parser.parse_attribute(), "data", {}))
@@ -91,6 +92,7 @@ class Trait(CustomDirective):
         state.attributes.update(attributes)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the maps, iterator types and texts as one dictionary."""
         assert isinstance(op, ops.GenericOp)
         iterators = ArrayAttr([StringAttr(i.data.value) for i in op.iterator_types])
         attributes: dict[str, Attribute] = {"indexing_maps": op.indexing_maps, "iterator_types": iterators}
@@ -195,6 +197,8 @@ class MapForm(CustomDirective):
     results: ResultTypes
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse operands, options and the body: a region, or the name of one operation in braces before the
+        operands."""
         payload = parse_payload(parser)
         start = parser.pos
         self.sides.parse(parser, state)
@@ -223,6 +227,7 @@ class MapForm(CustomDirective):
         return inputs, list(range(len(inputs)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print operands, options, attributes and the body as a region."""
         self.sides.print(printer, state, op)
         self.print_options(printer, state, op)
         self.attributes.print(printer, state, op)

@@ -148,6 +148,7 @@ class PackedType(CustomDirective):
     results: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse an optional `-> type`, by default the type of the source."""
         has_type = parser.parse_optional_punctuation("->") is not None
         type = parser.parse_type() if has_type else stated(self.source, state)[0]
         self.dest.set(state, (type,))

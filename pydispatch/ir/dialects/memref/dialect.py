@@ -49,6 +49,7 @@ class Dimension(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a dimension x, y or z, with an optional upper bound, which is dropped."""
         start = parser.pos
         name = parser.parse_identifier(context_msg=" for the dimension")
         if name not in ("x", "y", "z"):
@@ -58,6 +59,7 @@ class Dimension(CustomDirective):
             syntax.parse_integer_attr(parser, IndexType())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the dimension."""
         value = self.value.get(op)
         assert isinstance(value, gpu.DimensionAttr)
         state.print_whitespace(printer)

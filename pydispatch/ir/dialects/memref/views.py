@@ -23,6 +23,7 @@ class Permutation(CustomDirective):
         self.value.set(state, AffineMapAttr(parser.parse_affine_map()))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the map without `affine_map<>`."""
         value = self.value.get(op)
         assert isinstance(value, AffineMapAttr)
         state.print_whitespace(printer)

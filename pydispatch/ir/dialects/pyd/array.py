@@ -106,12 +106,14 @@ class NumPyArrayAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Raise an error: the elements of such an array are not in the text."""
         parser.raise_error(
             "#pyd.array denotes an array of the process that printed this program, and its elements are not in the "
             "text: compile the module itself, or write dense<...>, dense_resource<...> or #flow.parameter.named<...>"
         )
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print `<"key"> : type`."""
         with printer.in_angle_brackets():
             printer.print_string_literal(self.key.data)
         printer.print_string(" : ")

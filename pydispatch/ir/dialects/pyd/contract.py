@@ -64,6 +64,8 @@ class ContractOp(IRDLOperation):
         return self.a.type.element_type != self.c.type.element_type  # B alone may be narrower: it is widened
 
     def verify_(self) -> None:
+        """Check ranks, sizes and element types: A [M, K..., group], B [K..., N, group] and C [M, N], the group only for
+        narrow types."""
         a, b, c = (v.type for v in self.operands)
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         grouped = self.grouped

@@ -31,6 +31,7 @@ class DerivedAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse `<"function", result> : type`."""
         with parser.in_angle_brackets():
             function = parser.parse_str_literal()
             parser.parse_punctuation(",")
@@ -42,6 +43,7 @@ class DerivedAttr(ParametrizedAttribute):
         return [StringAttr(function), IntAttr(result), type]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print `<"function", result> : type`."""
         with printer.in_angle_brackets():
             printer.print_string_literal(self.function.data)
             printer.print_string(f", {self.result.data}")

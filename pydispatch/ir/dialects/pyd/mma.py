@@ -96,6 +96,8 @@ class MmaOp(IRDLOperation):
     assembly_format = "$lane `,` $a `,` $b `,` $c custom<Form>($form) attr-dict `:` type($a) `,` type($b) `,` type($c)"
 
     def verify_(self) -> None:
+        """Check that the sizes of A [M, K], B [K, N] and the slots of C are whole blocks of the form, with element
+        types that it multiplies."""
         a, b, c = (v.type for v in self.operands[1:])
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         if [t.get_num_dims() for t in (a, b, c)] != [2, 2, 1] or any(n < 0 for t in (a, b, c) for n in t.get_shape()):

@@ -130,6 +130,7 @@ class InParallelOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> InParallelOp:
+        """Parse a region with what a `scf.forall` inserts in parallel."""
         body = parser.parse_region()
         if not body.blocks:
             body.add_block(Block())
@@ -169,6 +170,8 @@ class ForallOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ForallOp:
+        """Parse `(%i, ...) in (bounds) shared_outs(%o = %init) -> types {body}`, or `= (lower) to (upper) step
+        (step)`."""
         arguments = _index_arguments(parser)
         rank = len(arguments)
         lower, step = _constant(rank, 0), _constant(rank, 1)
@@ -204,6 +207,7 @@ class ForallOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads, with `in` where all loops go from 0 in steps of 1."""
         rank = len(self.static_upper)
         args = self.body.block.args
         printer.print_string(" ")

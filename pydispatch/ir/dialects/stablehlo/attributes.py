@@ -122,6 +122,7 @@ class Record(Data[Any]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Any:
+        """Parse `<field = value, ...>`; fields that are left out have their defaults."""
         defaults: dict[str, Any] = cls.VALUE._field_defaults  # type: ignore[attr-defined]
         with parser.in_angle_brackets():
             return cls.VALUE(**parse_fields(parser, defaults, f"#{cls.name}"))

@@ -39,6 +39,7 @@ class CustomCallOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> CustomCallOp:
+        """Parse `@target(%a, %b) {attributes} : signature`."""
         properties: Properties = {"call_target_name": parser.parse_symbol_name()}
         operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         attributes = parse_attributes(parser, cls, properties)
@@ -47,6 +48,7 @@ class CustomCallOp(IRDLOperation):
         return make(cls, parser, operands, types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         printer.print_string(" ")
         printer.print_symbol_name(self.call_target_name.data)
         with printer.in_parens():
@@ -71,6 +73,7 @@ class CompositeOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> CompositeOp:
+        """Parse `"name" %a, %b {attributes} : signature`."""
         properties: Properties = {"name": StringAttr(parser.parse_str_literal())}
         operands = []
         while (operand := parser.parse_optional_unresolved_operand()) is not None:
@@ -83,6 +86,7 @@ class CompositeOp(IRDLOperation):
         return make(cls, parser, operands, types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         printer.print_string(" ")
         printer.print_string_literal(self.name_.data)
         printer.print_string(" ")

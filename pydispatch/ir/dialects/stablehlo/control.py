@@ -45,6 +45,7 @@ class ReturnOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ReturnOp:
+        """Parse `%a, %b : types`; nothing without values."""
         operands = []
         while (operand := parser.parse_optional_unresolved_operand()) is not None:
             operands.append(operand)
@@ -58,6 +59,7 @@ class ReturnOp(IRDLOperation):
         return make(cls, parser, operands, types, {}, attributes)
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         if self.operands:
             printer.print_string(" ")
             printer.print_list(self.operands, printer.print_ssa_value)
@@ -79,6 +81,7 @@ class WhileOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> WhileOp:
+        """Parse `(%arg = %init, ...) : types cond {...} do {...}`."""
         names, operands = [], []
 
         def binding() -> None:
@@ -103,6 +106,7 @@ class WhileOp(IRDLOperation):
         return make(cls, parser, operands, Types(types, types), {}, attributes, [cond, body])
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         cond, body = self.cond.blocks[0].args, self.body.blocks[0].args
         names = []
 
@@ -136,6 +140,7 @@ class TupleElementOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> TupleElementOp:
+        """Parse `%tuple[index] : signature`."""
         operand = parser.parse_unresolved_operand()
         with parser.in_square_brackets():
             properties: Properties = {"index": IntegerAttr(parser.parse_integer(allow_boolean=False), 32)}
@@ -144,6 +149,7 @@ class TupleElementOp(IRDLOperation):
         return make(cls, parser, (operand,), FUNCTIONAL.parse(parser, 1), properties, attributes)
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         printer.print_string(" ")
         printer.print_ssa_value(self.operand)
         printer.print_string(f"[{self.index.value.data}]")
@@ -156,6 +162,7 @@ class TupleOf(TypeSignature):
     """Type syntax `tuple<T, U>`, which is the result type and implies the operand types T and U."""
 
     def parse(self, parser: Parser, count: int) -> Types:
+        """Parse the tuple type alone, of which the element types are the results, or a signature."""
         if parser._current_token.text == "(":
             return super().parse(parser, count)
         start = parser.pos

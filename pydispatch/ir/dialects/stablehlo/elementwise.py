@@ -41,6 +41,7 @@ class Chosen(TypeSignature):
     """Type syntax `P, T` of a select: the type of the predicate, then that of the operands and the result."""
 
     def parse(self, parser: Parser, count: int) -> Types:
+        """Parse `predicate, type`, or a signature."""
         if parser._current_token.text == "(":
             return super().parse(parser, count)
         predicate = parser.parse_type()
@@ -49,6 +50,7 @@ class Chosen(TypeSignature):
         return Types((predicate, type, type), [type])
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print `predicate, type` where operands and result have one type."""
         predicate, *types = op.operand_types
         if {*types, *op.result_types} == {types[0]}:
             printer.print_list((predicate, types[0]), printer.print_attribute)
@@ -60,6 +62,7 @@ class OfParts(TypeSignature):
     """Type syntax `tensor<4xcomplex<f32>>`, the result type, which implies two operands of type `tensor<4xf32>`."""
 
     def parse(self, parser: Parser, count: int) -> Types:
+        """Parse the type of a complex result, of which both operands are the parts, or a signature."""
         start = parser.pos
         if parser._current_token.text == "(":
             return super().parse(parser, count)
@@ -85,6 +88,7 @@ class Format(Clause):
         return {"exponent_bits": IntegerAttr, "mantissa_bits": IntegerAttr}
 
     def parse(self, parser: Parser, properties: Properties) -> None:
+        """Parse `word = e5m10`: bits of the exponent and of the mantissa."""
         parser.parse_keyword(self.word)
         parser.parse_punctuation("=")
         start = parser.pos
@@ -114,6 +118,7 @@ class CompareOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> CompareOp:
+        """Parse `DIRECTION, %lhs, %rhs, TYPE : signature`; the type may be left out."""
         properties: Properties = {
             "comparison_direction": ComparisonDirection(ComparisonDirection.parse_parameter(parser))
         }
@@ -129,6 +134,7 @@ class CompareOp(IRDLOperation):
         return make(cls, parser, (lhs, rhs), types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         printer.print_string(f" {self.comparison_direction.data}, ")
         printer.print_list(self.operands, printer.print_ssa_value)
         if self.compare_type is not None:

@@ -72,6 +72,7 @@ class Pairs(Clause):
         return not self.optional or any(self._lists(op))
 
     def parse(self, parser: Parser, properties: Properties) -> None:
+        """Parse `word = [lhs] x [rhs]`, the batching or contracting dimensions of both operands."""
         parse_equals(parser, self.word)
         lhs = parse_integers(parser)
         parser.parse_keyword("x")
@@ -117,6 +118,7 @@ class Convolution(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Convolution:
+        """Parse `(%image, %filter) dim_numbers = ..., window = {...} {attributes} : signature`."""
         operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         parse_equals(parser, "dim_numbers")
         properties: Properties = {"dimension_numbers": Conv(parse_convolution(parser))}
@@ -129,6 +131,7 @@ class Convolution(IRDLOperation):
         return make(cls, parser, operands, types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         with printer.in_parens():
             printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_string(" dim_numbers = ")

@@ -51,6 +51,8 @@ class ReduceOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ReduceOp:
+        """Parse `(%x init: %initial), ... applies op across dimensions = [...] : signature`, or a region `reducer`
+        instead of `applies`."""
         inputs: list[UnresolvedOperand] = []
         initial: list[UnresolvedOperand] = []
         while not inputs or parser.parse_optional_punctuation(",") is not None:
@@ -71,6 +73,7 @@ class ReduceOp(IRDLOperation):
         return make(cls, parser, [*inputs, *initial], types, properties, attributes, [body])
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads, with `applies` where the body is one operation."""
         half = len(self.operands) // 2
         pairs = list(zip(self.operands[:half], self.operands[half:], strict=True))
 

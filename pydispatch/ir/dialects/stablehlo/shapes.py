@@ -35,6 +35,7 @@ class ConstantOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ConstantOp:
+        """Parse `dense<...> : type`, or `() <{value = ...}> : signature` for a type that differs from the value's."""
         properties: Properties = {}
         if parser.parse_optional_punctuation("(") is not None:  # Quantized ones are written `constant() <{...}>`.
             parser.parse_punctuation(")")
@@ -52,6 +53,7 @@ class ConstantOp(IRDLOperation):
         return make(cls, parser, (), Types((), [type]), {"value": value}, attributes)
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         if getattr(self.value, "type", None) != self.output.type:
             printer.print_string("() <{value = ")
             printer.print_attribute(self.value)
@@ -79,6 +81,7 @@ class SliceOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> SliceOp:
+        """Parse `%x [start:limit:stride, ...] : signature`."""
         operand = parser.parse_unresolved_operand()
         ranges = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _range(parser), " in ranges")
         columns = zip(*ranges, strict=True) if ranges else ((), (), ())
@@ -92,6 +95,7 @@ class SliceOp(IRDLOperation):
         return make(cls, parser, (operand,), types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads, without strides of 1."""
         printer.print_string(" ")
         printer.print_ssa_value(self.operand)
         lists = map(integers, (self.start_indices, self.limit_indices, self.strides))

@@ -46,6 +46,7 @@ class TypeSignature:
     """Type syntax `(T, U) -> V`; base of the other forms."""
 
     def parse(self, parser: Parser, count: int) -> Types:
+        """Parse `(T, U) -> V`."""
         start = parser.pos
         type = parser.parse_type()
         if not isinstance(type, FunctionType):
@@ -53,6 +54,7 @@ class TypeSignature:
         return Types(type.inputs.data, type.outputs.data)
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print `(T, U) -> V`."""
         with printer.in_parens():
             printer.print_list(op.operand_types, printer.print_attribute)
         printer.print_string(" -> ")
@@ -63,12 +65,14 @@ class Same(TypeSignature):
     """Type syntax `T` if all operands and results have one type, else `(T, U) -> V`."""
 
     def parse(self, parser: Parser, count: int) -> Types:
+        """Parse one type for all operands and the result, or a signature."""
         if parser._current_token.text == "(":
             return super().parse(parser, count)
         type = parser.parse_type()
         return Types([type] * count, [type])
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print one type if all are equal, else a signature."""
         if len({*op.operand_types, *op.result_types}) == 1 and len(op.results) == 1:
             printer.print_attribute(op.result_types[0])
         else:
@@ -79,6 +83,7 @@ class Arrow(TypeSignature):
     """Type syntax `T, U -> V`."""
 
     def parse(self, parser: Parser, count: int) -> Types:
+        """Parse `T, U -> V`, or a signature."""
         if parser._current_token.text == "(":
             return super().parse(parser, count)
         operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
@@ -95,12 +100,14 @@ class Pairwise(TypeSignature):
     """Type syntax `T, U` for as many results as operands, of the same types."""
 
     def parse(self, parser: Parser, count: int) -> Types:
+        """Parse types of operands that the results have too, or a signature."""
         if parser._current_token.text == "(":
             return super().parse(parser, count)
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type) if count else []
         return Types(types, types)
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print the operand types if the results have the same, else a signature."""
         if tuple(op.operand_types) == tuple(op.result_types):
             printer.print_list(op.operand_types, printer.print_attribute)
         else:
@@ -139,6 +146,7 @@ class RegularOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> RegularOp:
+        """Parse operands, clauses, attributes and types; see the module's docstring."""
         properties: Properties = {}
         if cls.PARENS:
             parser.parse_punctuation("(")
@@ -176,6 +184,7 @@ class RegularOp(IRDLOperation):
         return operands
 
     def print(self, printer: Printer) -> None:
+        """Print operands, the clauses that are stated, attributes and types."""
         printer.print_string("(" if self.PARENS else " ")
         parts: list[Any] = [*self.operands, *(clause for clause in self.CLAUSES if clause.is_present(self))]
 

@@ -78,6 +78,7 @@ class BitcastOp(IRDLOperation):
     assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
 
     def verify_(self) -> None:
+        """Check that both types have the same shape, and elements of the same width."""
         same_shape(self, self.source.type, self.dest.type)
         widths = [getattr(element_of(v), "bitwidth", None) for v in (self.source, self.dest)]
         if widths[0] != widths[1]:
@@ -89,6 +90,7 @@ class OutputShape(Mixed):
     """Directive for `output_shape [%n, 4]`, which older programs omit if the result type is static."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse an optional `output_shape [...]`."""
         if parser.parse_optional_keyword("output_shape") is not None:
             super().parse(parser, state)
         else:
@@ -107,6 +109,7 @@ class ExpandedType(CustomDirective):
     numbers: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the result type, which states the output shape where no `output_shape` did."""
         start = parser.pos
         type = parser.parse_type()
         self.type.set(state, (type,))
@@ -130,12 +133,14 @@ class AllocatedSizes(CustomDirective):
     values: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `(%size, ...)`; numbers among the sizes are checked against the type later."""
         names, numbers = parse_mixed(parser, parser.Delimiter.PAREN)
         self.values.set(state, names)
         if len(names) < len(numbers):
             state.attributes[_STATED] = DenseArrayBase.from_list(i64, numbers)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `(%size, ...)`."""
         printer.print_string("(")
         printer.print_list(self.values.get(op), printer.print_ssa_value)
         printer.print_string(")")
@@ -149,6 +154,7 @@ class AllocatedType(CustomDirective):
     type: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the type, and check the sizes that were written as numbers."""
         start = parser.pos
         type = parser.parse_type()
         self.type.set(state, (type,))

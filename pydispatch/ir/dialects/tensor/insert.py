@@ -48,6 +48,7 @@ class ParallelInsertSliceOp(IRDLOperation):
         ]
 
     def verify_(self) -> None:
+        """Check that there are as many offsets, sizes and strides as dimensions."""
         rank = len(self.dest.type.get_shape())  # type: ignore[attr-defined]
         for _, statics in self.lists():
             if len(statics) != rank:

@@ -60,11 +60,14 @@ class ZeroPoints(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<name = value, ...>`."""
         with parser.in_angle_brackets():
             entries = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser._parse_attribute_entry)
         return [DictionaryAttr(dict(entries))]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print `<name = value, ...>`."""
+
         def entry(item: tuple[str, Attribute]) -> None:
             printer.print_string(f"{item[0]} = ")
             printer.print_attribute(item[1])

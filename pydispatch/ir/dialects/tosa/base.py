@@ -50,6 +50,7 @@ class PropertyClauses(CustomDirective):
     """Directive for properties as clauses, `axis(0)` or `min_val(1.0 : f32) max_val(4.0 : f32)`."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse properties `name(value)`, in any order."""
         known = state.op_type.get_irdl_definition().properties
         start = parser.pos
         while (name := parser.parse_optional_identifier()) is not None:
@@ -83,6 +84,7 @@ class TosaOp(IRDLOperation):
     assembly_format = "$inputs custom<PropertyClauses>() attr-dict `:` functional-type($inputs, $outputs)"
 
     def verify_(self) -> None:
+        """Check the numbers of operands and results."""
         least, most = self.COUNTS
         if not least <= len(self.inputs) <= most:
             wanted = str(least) if least == most else f"at least {least}" if most == MANY else f"{least} to {most}"

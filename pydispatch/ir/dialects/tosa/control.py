@@ -114,6 +114,7 @@ class IfOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> IfOp:
+        """Parse `%condition (%a = %x) : type (types) -> types {...} else {...}`."""
         condition = parser.parse_unresolved_operand()
         _, values = _parse_pairs(parser)
         start = parser.pos
@@ -135,6 +136,7 @@ class IfOp(IRDLOperation):
                           attributes=parser.parse_optional_attr_dict())  # fmt: skip
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         printer.print_string(" ")
         printer.print_ssa_value(self.cond)
         if self.inputs:
@@ -173,6 +175,7 @@ class WhileOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> WhileOp:
+        """Parse `(%a = %x) : (types) -> types {...} do {...}`."""
         names, values = _parse_pairs(parser)
         parser.parse_punctuation(":", " in 'tosa.while_loop'")
         start = parser.pos
@@ -190,6 +193,7 @@ class WhileOp(IRDLOperation):
                           attributes=attributes.data if attributes else {})  # fmt: skip
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         printer.print_string(" ")
         _print_pairs(printer, self.cond_graph, self.inputs)
         printer.print_string(" : ")
@@ -215,6 +219,7 @@ class TypeOrValue(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the initial value, `= dense<...>`, or the type alone, `: type`."""
         start = parser.pos
         if parser.parse_optional_punctuation("=") is not None:
             value = parser.parse_attribute()
@@ -228,6 +233,7 @@ class TypeOrValue(CustomDirective):
         self.type.set(state, type)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the initial value or the type."""
         value, type = self.value.get(op), self.type.get(op)
         shown = value or type
         assert shown is not None

@@ -79,6 +79,8 @@ class Call(CustomDirective):
     conversions: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `@function(%inputs) -> %outputs before %op {conversions}`; a handle may stand for the function, `after`
+        for `before`."""
         function = parser.parse_optional_unresolved_operand()
         self.function.set(state, () if function is None else (function,))
         if function is None:
@@ -101,6 +103,7 @@ class Call(CustomDirective):
         self.conversions.set(state, parser.parse_optional_region() or Region())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the syntax that `parse` reads."""
         assert isinstance(op, CastAndCallLike)
         state.print_whitespace(printer)
         if op.function_name is not None:
@@ -130,6 +133,7 @@ class CallTypes(CustomDirective):
     call: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the types of all handles in the order of the operands, and that of the call."""
         start = parser.pos
         types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type, " in operand types")
         groups = (self.function, self.inputs, self.outputs, self.insertion_point)
@@ -144,6 +148,7 @@ class CallTypes(CustomDirective):
         self.call.set(state, syntax.parse_types(parser))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the syntax that `parse` reads."""
         state.print_whitespace(printer)
         with printer.in_parens():
             groups = (self.function, self.inputs, self.outputs, self.insertion_point)
@@ -252,6 +257,7 @@ class Annotated(CustomDirective):
     attribute: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `%handle "attribute" = %value`; the value may be left out."""
         handles = [parser.parse_unresolved_operand()]
         self.attribute.set(state, StringAttr(parser.parse_str_literal()))
         if parser.parse_optional_punctuation("=") is not None:
@@ -259,6 +265,7 @@ class Annotated(CustomDirective):
         self.handles.set(state, handles)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the syntax that `parse` reads."""
         first, *rest = self.handles.get(op)
         state.print_whitespace(printer)
         printer.print_ssa_value(first)

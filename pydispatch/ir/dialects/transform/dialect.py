@@ -46,6 +46,7 @@ class NamedSequenceOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> NamedSequenceOp:
+        """Parse `private @name(%arg: type {attributes}) -> types {body}`."""
         visibility = parser.parse_optional_visibility_keyword()
         name = parser.parse_symbol_name()
         arguments: list[Parser.Argument] = []
@@ -71,6 +72,7 @@ class NamedSequenceOp(IRDLOperation):
         )  # fmt: skip
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         syntax.print_visibility(printer, self.sym_visibility)
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
@@ -148,6 +150,8 @@ class MatchPairs(CustomDirective):
     actions: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `@matcher -> @action, ...`."""
+
         def pair() -> tuple[SymbolRefAttr, SymbolRefAttr]:
             matcher = SymbolRefAttr(parser.parse_symbol_name())
             parser.parse_punctuation("->")
@@ -158,6 +162,7 @@ class MatchPairs(CustomDirective):
         self.actions.set(state, ArrayAttr([action for _, action in pairs]))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `@matcher -> @action, ...`."""
         assert isinstance(op, ForeachMatchOp)
 
         def pair(symbols: tuple[Attribute, Attribute]) -> None:

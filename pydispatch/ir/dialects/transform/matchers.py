@@ -181,6 +181,7 @@ class Bound(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `, none`, or `, name = value`."""
         parser.parse_punctuation(",")
         if parser.parse_optional_keyword("none") is None:
             parser.parse_keyword(self.value.name)
@@ -188,6 +189,7 @@ class Bound(CustomDirective):
             self.value.parse(parser, state)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `, none`, or `, name = value`."""
         if not self.value.is_present(op):
             printer.print_string(", none")
             return

@@ -49,6 +49,7 @@ class HandleTypes(CustomDirective):
     results: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `: (types) -> results`, or `: type` for all handles."""
         names = state.operands[self.handles.index] or ()
         types: Sequence[Attribute] = ()
         results: Sequence[Attribute] = ()
@@ -67,6 +68,7 @@ class HandleTypes(CustomDirective):
         self.results.set(state, results)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `: (types) -> results`."""
         types, results = self.types.get(op), self.results.get(op)
         if types or results:
             printer.print_string(" : ")
@@ -82,6 +84,7 @@ class Positions(CustomDirective):
     is_inverted: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `[all]`, `[0, 1]` or `[except(0, 1)]`."""
         numbers: Sequence[int] = ()
 
         def parse_number() -> int:
@@ -98,6 +101,7 @@ class Positions(CustomDirective):
         self.numbers.set(state, DenseArrayBase.from_list(i64, numbers))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `[all]`, `[0, 1]` or `[except(0, 1)]`."""
         listed = self.numbers.get(op)
         assert isinstance(listed, DenseArrayBase)
         text = ", ".join(str(v) for v in listed.get_values())

@@ -61,6 +61,7 @@ class TypeAndValue(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the type and initial value of a global: `: type`, `= value`, or `: type = value`."""
         type: Attribute | None = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else None
         start = parser.pos
         if parser.parse_optional_punctuation("=") is not None:
@@ -78,6 +79,7 @@ class TypeAndValue(CustomDirective):
         self.type.set(state, type)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type, unless the value has it, and the initial value."""
         type, value = self.type.get(op), self.value.get(op)
         assert type is not None
         if value is None or _type_of(value) != type:
@@ -107,6 +109,7 @@ class GlobalOp(IRDLOperation):
 
 
 def _type_of(value: Attribute) -> Attribute | None:
+    """Return the type of a value as an attribute states it; None if it states none."""
     if isinstance(value, DEVICE_ATTRS):
         return DeviceType()
     type = getattr(value, "type", None)
@@ -142,6 +145,7 @@ class Assumed(CustomDirective):
     assumptions: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `%value[assumption, ...], ...`; a single assumption has no brackets."""
         rows: list[Attribute] = []
 
         def parse_value() -> UnresolvedOperand:
@@ -157,6 +161,7 @@ class Assumed(CustomDirective):
         self.assumptions.set(state, ArrayAttr(rows))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the syntax that `parse` reads."""
         rows = self.assumptions.get(op)
         assert isinstance(rows, ArrayAttr)
 

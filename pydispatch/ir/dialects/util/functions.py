@@ -57,6 +57,7 @@ class FuncLikeOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncLikeOp:
+        """Parse `private @name(%arg: type, ...) -> (%arg as type, ...) attributes {...} {body}`."""
         properties: dict[str, Attribute | None] = {"sym_visibility": parser.parse_optional_visibility_keyword()}
         properties["sym_name"] = parser.parse_symbol_name()
         arguments: list[Parser.Argument] = []
@@ -64,6 +65,7 @@ class FuncLikeOp(IRDLOperation):
         attrs: list[DictionaryAttr] = []
 
         def argument() -> None:
+            """Parse `%name: type {attributes}`, or a type without a name in a declaration."""
             parsed = parser.parse_optional_argument()
             if parsed is None:
                 types.append(parser.parse_type())
@@ -95,6 +97,7 @@ class FuncLikeOp(IRDLOperation):
         return cls(properties=properties, attributes=attributes, regions=[body])
 
     def print(self, printer: Printer) -> None:
+        """Print the syntax that `parse` reads."""
         syntax.print_visibility(printer, self.sym_visibility)
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
@@ -105,6 +108,8 @@ class FuncLikeOp(IRDLOperation):
         printer.print_string("(")
 
         def argument(i: int) -> None:
+            """Print an argument with its type and attributes; in a declaration, with a name only if a result is tied to
+            it."""
             if self.is_declaration:
                 printer.print_string(f"{names[i]}: " if names else "")
                 printer.print_attribute(inputs[i])
@@ -130,6 +135,7 @@ class FuncLikeOp(IRDLOperation):
         outputs, inputs = self.function_type.outputs.data, self.function_type.inputs.data
 
         def print_result(i: int) -> None:
+            """Print a result: the argument that it is tied to, its type where that differs, and its attributes."""
             if tied is not None and tied[i] >= 0:
                 if names:
                     printer.print_string(names[tied[i]])
@@ -151,6 +157,7 @@ class FuncLikeOp(IRDLOperation):
         printer.print_string(")")
 
     def verify_(self) -> None:
+        """Check that the entry block and the returns have the types of the signature."""
         if not self.is_declaration and tuple(a.type for a in self.args) != self.function_type.inputs.data:
             raise VerifyException("the entry block has other argument types than the function")
         for block in self.body.blocks:

@@ -39,6 +39,8 @@ class CudaFunction(AcceleratorFunction):
         cuda_executor.names[index] = self.name
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
+        """Call the function. With a CUDA stream, it starts after the stream's work, and the stream's later work waits
+        for it; without one, the call waits for its end."""
         if stream is None:
             return super().__call__(*args, out=out, **named)
         with _between(self._context, stream):
@@ -67,6 +69,7 @@ class CudaPrepared(Prepared):
     for `CudaFunction`. It owns its results unless it was given some: the next run overwrites them."""
 
     def __call__(self, *args: Any, stream: Any = None, **named: Any) -> Any:
+        """Run the prepared call, ordered after and before the work of `stream` as in `CudaFunction.__call__`."""
         if stream is None:
             return super().__call__(*args, **named)
         with _between(self._context, stream):

@@ -71,6 +71,10 @@ class CudaBuffer(Buffer):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Description of the memory for other libraries, version 3.
+
+        Raise AttributeError for types without a typestr.
+        """
         dtype = self.dtype
         if self.element.packed or dtype.kind not in "biufc" or self.element.word >> 24 in SMALL_FLOATS:
             raise AttributeError(f"{_FEATURE} has no type for {self.element.name}; use DLPack")

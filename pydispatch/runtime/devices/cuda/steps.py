@@ -210,7 +210,14 @@ class Fill(Step):
 def fills(context: Context, command: commands.Fill, index: int, is_deferred: bool) -> list[Fill]:
     """Return the fills that implement a fill command whose pattern has 1, 2, 4 or 8 bytes, at any alignment.
 
-    is_deferred: whether the pattern depends on the call, so that it cannot be simplified here.
+    CUDA fills with elements of 1, 2 or 4 bytes that are aligned to their size. Other patterns are divided into such
+    elements, each of which has a fill of its own with the pattern's size as its pitch.
+
+    Args:
+        context: The device.
+        command: The fill command.
+        index: Position of the command in the plan.
+        is_deferred: Whether the pattern depends on the call, so that it cannot be simplified here.
     """
     offset, length = command.target.offset, command.target.size
     region, size = command.region, command.pattern_size

@@ -99,6 +99,7 @@ class Context(base.Context):
             raise DeviceUnavailableError(f"{self.name} was closed")
 
     def stats(self) -> dict[str, int]:
+        """Return bytes in use now and at most, and the number of blocks; nothing is kept free."""
         with self.lock:
             self._drain()
             return {

@@ -73,6 +73,7 @@ class Names(frozenset[str]):
     limits: dict[str, int]
 
     def __contains__(self, name: object) -> bool:
+        """Return whether the device has a feature, or a limit: `"maxPushConstantsSize>=128" in names`."""
         if isinstance(name, str) and ">=" in name:
             limit, _, minimum = name.partition(">=")
             return minimum.isdecimal() and len(minimum) < 20 and self.limits.get(limit, -1) >= int(minimum)

@@ -11,7 +11,7 @@ from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.descriptors import POOL_DESCRIPTORS, POOL_SETS, STORAGE_BUFFER
 from pydispatch.runtime.devices.vulkan.logical import LogicalDevice
 from pydispatch.runtime.devices.vulkan.memory import Block
-from pydispatch.runtime.devices.vulkan.pipelines import Executables, VulkanKernel
+from pydispatch.runtime.devices.vulkan.pipelines import CONSTANT_BYTES, Executables, VulkanKernel
 from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer, free_garbage
 
 _COMPUTE, _TRANSFER, _HOST = 0x800, 0x1000, 0x4000  # pipeline stages
@@ -94,9 +94,11 @@ class CommandBufferRecorder:
 
     def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
         """Record a fill with a pattern of 1, 2, 4 or 8 bytes; `size` is a multiple of the pattern's size."""
-        word = (pattern & (1 << 8 * pattern_bytes) - 1).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
-        if at % 4 == 0 and size % 4 == 0 and word[:4] == word[4:]:
-            value = int.from_bytes(word[:4], "little")
+        all_bits = (1 << 8 * pattern_bytes) - 1
+        eight_bytes = (pattern & all_bits).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
+        repeats_in_words = eight_bytes[:4] == eight_bytes[4:]
+        if at % 4 == 0 and size % 4 == 0 and repeats_in_words:
+            value = int.from_bytes(eight_bytes[:4], "little")
             self.calls.vkCmdFillBuffer(self.buffer, target.buffer, target.offset + at, size, value)
             self.stages |= _TRANSFER
             return
@@ -104,7 +106,7 @@ class CommandBufferRecorder:
         length = min(-(-size // 8) * 8, _PATTERN_BYTES)
         block = self.context.staging.acquire(length)
         self.recorded.blocks.append(block)
-        self.ffi.memmove(block.pointer, word * (length // 8), length)
+        self.ffi.memmove(block.pointer, eight_bytes * (length // 8), length)
         count = -(-size // length)
         regions = self.arena.array("VkBufferCopy", count)
         for i in range(count):
@@ -192,10 +194,8 @@ class CommandBufferRecorder:
         if not dispatches:
             return
         arena = self.arena
-        writes, infos = (
-            arena.array("VkWriteDescriptorSet", max(1, count)),
-            arena.array("VkDescriptorBufferInfo", max(1, count)),
-        )
+        writes = arena.array("VkWriteDescriptorSet", max(1, count))
+        infos = arena.array("VkDescriptorBufferInfo", max(1, count))
         sets = self._sets([kernel.set_layout for _, _, kernel in dispatches], [k.bindings for _, _, k in dispatches])
         written_count = 0
         for (index, command, kernel), set_ in zip(dispatches, sets, strict=True):
@@ -203,8 +203,8 @@ class CommandBufferRecorder:
             self.bound[index] = set_
             ranges = [self._bindable_range(index, slot, blocks, kernel, i) for i, slot in enumerate(command.slots)]
             if kernel.is_spilled:
-                first = command.first_constant
-                ranges.append(self._spilled(constants[4 * first : 4 * (first + command.constant_count)]))
+                first, end = command.first_constant, command.first_constant + command.constant_count
+                ranges.append(self._spilled(constants[CONSTANT_BYTES * first : CONSTANT_BYTES * end]))
             if kernel.is_watched:
                 ranges.append(self._watched(kernel))
             for binding, (block, offset, length) in enumerate(ranges):

@@ -39,6 +39,12 @@ class BufferPool(BlockPool[Block]):
         self.is_closed = False
 
     def _allocate(self, size: int) -> Block:
+        """Create a buffer of `size` bytes, after freeing cached ones if need be.
+
+        Raises:
+            DeviceUnavailableError: The pool was closed.
+            OutOfMemoryError: The buffer is larger than the device allows, or there is no memory.
+        """
         if self.is_closed:
             raise DeviceUnavailableError(f"{self.name} was closed")
         if size > self.limit:

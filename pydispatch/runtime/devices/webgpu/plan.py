@@ -25,6 +25,8 @@ class Plan(Record):
         super().__init__(data)
 
     def _commands_with_arena(self) -> None:
+        """Give operands of host commands buffers of their own, which such commands bind whole, and the others offsets
+        in the arena."""
         operands = {slot.buffer for c in self.commands if isinstance(c, Custom) for slot in c.slots}
         self.separate = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
         self.transients = [transient for transient in self.transients if transient[0] not in operands]

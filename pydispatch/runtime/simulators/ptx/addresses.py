@@ -10,7 +10,10 @@ import numpy as np
 from pydispatch.formats.ptx.module import Address, Instruction, Operand, Register
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.memory import LOCAL, PARAM, SHARED, WINDOW, Allocation
+from pydispatch.runtime.simulators.ptx.memory import FIRST, LOCAL, PARAM, SHARED, WINDOW, Allocation
+
+ADDRESS_BYTES = 8
+ALL_ADDRESS_BITS = (1 << 8 * ADDRESS_BYTES) - 1
 
 Piece = tuple[Any, Allocation, Any]
 """(positions in the frame or None for all, the array with the bytes, offsets in it, int64)."""
@@ -46,7 +49,7 @@ def finder(
         width = builder.register_size(operand.base) or 8
         base, offset = builder.source(instruction, operand.base, f"u{8 * width}"), operand.offset
     elif operand.base is None:
-        base, offset = builder.constant(np.uint64(operand.offset & (1 << 64) - 1)), 0
+        base, offset = builder.constant(np.uint64(operand.offset & ALL_ADDRESS_BITS)), 0
     else:
         base, offset = builder.source(instruction, operand.base, "u64"), operand.offset
     strong = atomic or any(m in ("volatile", "relaxed", "acquire", "release", "mmio") for m in instruction.modifiers)
@@ -71,10 +74,10 @@ def _window(base: int, offset: int, slow: Slow) -> Finder:
     def find(regs: list[Any]) -> list[Piece]:
         """Return the piece of shared or local memory at a register plus a constant."""
         frame = regs[0]
-        a = moved(regs[base], offset)
-        if not a.ndim:
-            a = np.broadcast_to(a, frame.n)
-        return [slow.window(frame, None, a, shared)]
+        addresses = moved(regs[base], offset)
+        if not addresses.ndim:
+            addresses = np.broadcast_to(addresses, frame.n)
+        return [slow.window(frame, None, addresses, shared)]
 
     return find
 
@@ -82,34 +85,37 @@ def _window(base: int, offset: int, slow: Slow) -> Finder:
 def _global(base: int, offset: int, slow: Slow) -> Finder:
     """Return the address lookup for global and generic addresses, with a fast path for the allocation of the previous
     access.
+
+    Args:
+        base: Slot of the register with the base addresses.
+        offset: Bytes added to each.
+        slow: The lookup without a fast path, which reports faults.
     """
     size = slow.size
     alignment_mask = np.uint64(size - 1)
+    # The allocation, the base address that reads its first byte, the last offset in bounds, and the memory.
     previous: list[Any] = [None, None, 0, 0]
 
     def find(regs: list[Any]) -> list[Piece]:
-        a = regs[base]
-        if not a.ndim or a.dtype.itemsize != 8:
-            a = np.broadcast_to(a, regs[0].n).astype(np.uint64)
+        """Return the pieces of memory that the threads of a frame access."""
+        addresses = regs[base]
+        if not addresses.ndim or addresses.dtype.itemsize != ADDRESS_BYTES:
+            addresses = np.broadcast_to(addresses, regs[0].n).astype(np.uint64)
         allocation, start, limit, memory = previous
         frame = regs[0]
         if allocation is not None and allocation.live and memory is frame.batch.memory:
-            offsets = a - start
+            offsets = addresses - start
             all_bits = np.bitwise_or.reduce(offsets)
             if not all_bits & alignment_mask and (all_bits <= limit or offsets.max() <= limit):
                 offsets = offsets.view(np.int64)
                 if frame.batch.races is not None:
                     slow.note(frame, None, allocation, offsets)
                 return [(None, allocation, offsets)]
-        pieces = slow.find(frame, a + np.uint64(offset & (1 << 64) - 1) if offset else a)
-        allocation_hit = pieces[0][1]
-        if len(pieces) == 1 and allocation_hit.start >= 1 << 32 and allocation_hit.size >= size and allocation_hit.live:
-            previous[0], previous[2], previous[3] = (
-                allocation_hit,
-                np.uint64(allocation_hit.size - size),
-                frame.batch.memory,
-            )
-            previous[1] = np.uint64((allocation_hit.start - offset) & (1 << 64) - 1)
+        pieces = slow.find(frame, addresses + np.uint64(offset & ALL_ADDRESS_BITS) if offset else addresses)
+        hit = pieces[0][1]
+        if len(pieces) == 1 and hit.start >= FIRST and hit.size >= size and hit.live:
+            start_of_bases = np.uint64((hit.start - offset) & ALL_ADDRESS_BITS)
+            previous[:] = hit, start_of_bases, np.uint64(hit.size - size), frame.batch.memory
         return pieces
 
     return find

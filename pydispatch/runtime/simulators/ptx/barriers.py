@@ -11,7 +11,7 @@ import numpy as np
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.groups import Activation, ThreadGroup
-from pydispatch.runtime.simulators.ptx.threads import ThreadBatch
+from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, ThreadBatch
 
 
 @dataclass(eq=False)
@@ -95,7 +95,7 @@ class Barriers:
         for other in self.waiting:
             if other.instruction is wait.instruction or other.instruction.opcode == "barrier":
                 continue
-            shares_warp = np.isin(lanes[wait.threads()] >> 5, lanes[other.threads()] >> 5)
+            shares_warp = np.isin(lanes[wait.threads()] >> LANE_BITS, lanes[other.threads()] >> LANE_BITS)
             if shares_warp.any():
                 wait.activation.frame.fault(
                     wait.instruction,

@@ -16,7 +16,7 @@ from pydispatch.runtime.simulators.ptx.barriers import Barriers
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.groups import Activation, ThreadGroup
-from pydispatch.runtime.simulators.ptx.threads import Launched, ThreadBatch
+from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, WARP_LANES, Launched, ThreadBatch
 
 _PATIENCE, _LEAST_PATIENCE = 1024, 16
 
@@ -156,13 +156,13 @@ class Batch(ThreadBatch):
             frame.enter(block)
         slot, _ = block.sync
         lanes = self.lane_numbers()[frame.threads]
-        is_present = np.zeros(self.warps * 32, bool)
+        is_present = np.zeros(self.warps * WARP_LANES, bool)
         is_present[lanes] = True
-        is_living = np.zeros(self.warps * 32, bool)
+        is_living = np.zeros(self.warps * WARP_LANES, bool)
         is_living[self.lane_numbers()[self.alive]] = True
         present_lanes = np.packbits(is_present, bitorder="little").view("<u4")
         living_lanes = np.packbits(is_living, bitorder="little").view("<u4")
-        warp = lanes >> 5
+        warp = lanes >> LANE_BITS
         awaited = living_lanes[warp] if slot < 0 else living_lanes[warp] & frame.regs[slot]
         is_complete = (awaited & ~present_lanes[warp]) == 0
         if is_complete.all():

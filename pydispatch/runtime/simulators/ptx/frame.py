@@ -11,7 +11,7 @@ from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx import specials
 from pydispatch.runtime.simulators.ptx.builder import RegisterView, Special, Unused
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode
-from pydispatch.runtime.simulators.ptx.threads import ThreadBatch
+from pydispatch.runtime.simulators.ptx.threads import WARP_LANES, ThreadBatch
 
 
 class Frame:
@@ -123,7 +123,7 @@ class Frame:
         """
         if self._lanes is None:
             batch = self.batch
-            self._lanes = np.full(batch.warps * 32, -1, np.int64)
+            self._lanes = np.full(batch.warps * WARP_LANES, -1, np.int64)
             self._lanes[batch.lane_numbers()[self.threads]] = np.arange(self.n)
         return self._lanes
 

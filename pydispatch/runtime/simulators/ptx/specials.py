@@ -12,7 +12,7 @@ import numpy as np
 from pydispatch.errors import ArtifactError
 from pydispatch.runtime.simulators.ptx.builder import Special
 from pydispatch.runtime.simulators.ptx.memory import PARAM
-from pydispatch.runtime.simulators.ptx.threads import ThreadBatch
+from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, LANE_MASK, ThreadBatch
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 
@@ -31,12 +31,12 @@ def _block(batch: ThreadBatch, axis: int) -> Any:
 
 def _lane(batch: ThreadBatch) -> Any:
     """Return the lane of each thread in its warp."""
-    return (batch.lane_numbers() & 31).astype(np.uint32)
+    return (batch.lane_numbers() & LANE_MASK).astype(np.uint32)
 
 
 def _warp(batch: ThreadBatch) -> Any:
     """Return the warp of each thread in its block."""
-    return (batch.lane_numbers() >> 5).astype(np.uint32) % np.uint32(batch.warps_per_block)
+    return (batch.lane_numbers() >> LANE_BITS).astype(np.uint32) % np.uint32(batch.warps_per_block)
 
 
 def _mask(kind: str) -> Callable[[ThreadBatch], Any]:

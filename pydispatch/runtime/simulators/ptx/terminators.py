@@ -79,6 +79,7 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
     targets_of = names
 
     def make(label: Label, after: int) -> End:
+        """Return the closure that jumps to one of the labels. label: resolves a name to a block of code."""
         targets = [label(name) for name in targets_of]
 
         def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
@@ -159,7 +160,14 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
     count = builder.source(instruction, operands[1], "u32") if len(operands) > 1 else None
 
     def make(label: Label, after: int) -> End:
+        """Return the closure that arrives at the barrier. after: the block of code that follows it."""
+
         def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
+            """Return the next block of code of the group, or -1 if its threads wait.
+
+            A group of all living threads does not wait. bar.arrive counts its threads and goes on. All others leave
+            their frame until as many threads have arrived as the barrier needs.
+            """
             barriers = batch.barriers
             if barriers.idle and count is None and value is None and group.size == batch.living:
                 batch.epochs += 1

@@ -12,6 +12,10 @@ from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.code import FunctionCode
 from pydispatch.runtime.simulators.ptx.memory import Allocation, GlobalMemory
 
+LANE_BITS = 5
+WARP_LANES, LANE_MASK = 1 << LANE_BITS, (1 << LANE_BITS) - 1
+"""Lanes of a warp. Of the linear number of a thread, the low bits are its lane, and the others its warp."""
+
 LOCAL_LIMIT = 512 << 10
 """Most bytes of local memory of a thread, as on a GPU."""
 
@@ -57,7 +61,7 @@ class ThreadBatch:
         self.first, self.count = first, count
         self.T: int = launch.threads
         self.n: int = self.T * count
-        self.warps_per_block = -(-self.T // 32)
+        self.warps_per_block = -(-self.T // WARP_LANES)
         self.warps = self.warps_per_block * count
         self.alive = np.ones(self.n, bool)
         self.living = self.n
@@ -87,7 +91,7 @@ class ThreadBatch:
 
         def lanes_of_threads() -> Any:
             index_in_block = np.tile(np.arange(self.T), self.count)
-            return self.block_slots() * (self.warps_per_block * 32) + index_in_block
+            return self.block_slots() * (self.warps_per_block * WARP_LANES) + index_in_block
 
         return self.number("lanes", lanes_of_threads)
 

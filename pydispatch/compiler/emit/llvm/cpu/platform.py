@@ -26,6 +26,9 @@ PAGE = 4096
 MAX_CONSTANTS = MAX_BINDINGS = 64
 MAX_PAGES = 0xFFFF
 
+_WORD_BITS, _WORD_BYTES = 32, 4
+"""Size of the words that constants consist of."""
+
 _CONSTANTS, _PROCESSOR = 0, 32
 _GRID = {
     "size": ("%dispatch", ((0, "i32"), (4, "i32"), (8, "i16"))),
@@ -101,25 +104,32 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return self._word(emitter, table, ordinal, type_, words)
 
     def _word(self, emitter: FunctionEmitter, words: str, ordinal: int, type_: Attribute, count: int) -> str:
-        """Load a scalar from word `ordinal` on; narrow scalars are the low bits of a word, an index is one unsigned
-        word or two.
+        """Load a scalar constant; narrow scalars are the low bits of a word, an index is one unsigned word or two.
+
+        Args:
+            emitter: Emitter of the function.
+            words: Pointer to the 32-bit words.
+            ordinal: Index of the scalar's first word.
+            type_: Type of the scalar.
+            count: Number of words of an index.
         """
-        width = 32 * count if isinstance(type_, IndexType) else bit_width(type_)
-        if width == 64 or (width == 32 and not isinstance(type_, IndexType)):
-            return self._field_of(emitter, words, 4 * ordinal, scalar(type_), 4)
-        if width > 32:
+        offset = _WORD_BYTES * ordinal
+        width = _WORD_BITS * count if isinstance(type_, IndexType) else bit_width(type_)
+        if width == 2 * _WORD_BITS or (width == _WORD_BITS and not isinstance(type_, IndexType)):
+            return self._field_of(emitter, words, offset, scalar(type_), _WORD_BYTES)
+        if width > _WORD_BITS:
             note = "split it into i32 or i64 constants"
             raise emitter.error(f"a constant of type {type_} is not made of 32-bit words", note)
-        word = self._field_of(emitter, words, 4 * ordinal, "i32", 4)
+        word = self._field_of(emitter, words, offset, "i32", _WORD_BYTES)
 
         def convert() -> str:
             """Emit the value of a type from a constant word: an index, a narrow integer, or the bits of a float."""
             if isinstance(type_, IndexType):
                 return emitter.body.let_entry(f"zext i32 {word} to i64")
             narrow = emitter.body.let_entry(f"trunc i32 {word} to i{width}")
-            return (
-                emitter.body.let_entry(f"bitcast i{width} {narrow} to {scalar(type_)}") if is_float(type_) else narrow
-            )
+            if not is_float(type_):
+                return narrow
+            return emitter.body.let_entry(f"bitcast i{width} {narrow} to {scalar(type_)}")
 
         return emitter.once((words, ordinal, str(type_)), convert)
 

@@ -19,6 +19,9 @@ from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 from pydispatch.ir.dialects.pyd.mma import lane_layout, run_of
 
+_SIDE, _LANE_SUMS = 16, 4
+"""Rows, columns and steps of the fragments of A and B; and the sums of an instruction that each lane holds."""
+
 WIDE = 16
 """Bytes of the widest load."""
 
@@ -124,34 +127,40 @@ def _multiply_add(emitter: FunctionEmitter, accumulator: MemRef, lhs: str, rhs: 
 
 
 def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
-    """Emit the product of a block by tensor cores, 16 steps of K at a time."""
+    """Emit the product of a block by tensor cores, 16 steps of K at a time.
+
+    An instruction multiplies 16x16 elements of A by 16x8 of B. Four sums of each product are in a lane.
+    """
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
     sum_addresses, sums = _sums(emitter, accumulator)
     left, right = _matrices(emitter, lhs, lane), _matrices(emitter, rhs, lane)
-    for step in range(0, depth, 16):
-        strips = [_fragment(emitter, lhs, left, i, step, lhs.strides[0] == 1) for i in range(0, rows, 16)]
-        pairs = [_fragment(emitter, rhs, right, step, j, rhs.strides[0] != 1) for j in range(0, columns, 16)]
+    for step in range(0, depth, _SIDE):
+        strips = [_fragment(emitter, lhs, left, i, step, lhs.strides[0] == 1) for i in range(0, rows, _SIDE)]
+        pairs = [_fragment(emitter, rhs, right, step, j, rhs.strides[0] != 1) for j in range(0, columns, _SIDE)]
         blocks = [pair[2 * half : 2 * half + 2] for pair in pairs for half in range(2)]
         for i, strip in enumerate(strips):
             for j, block in enumerate(blocks):
-                slot = 4 * (i * len(blocks) + j)
-                sums[slot : slot + 4] = _product(emitter, lhs, strip, block, sums[slot : slot + 4])
+                first_sum = _LANE_SUMS * (i * len(blocks) + j)
+                own = slice(first_sum, first_sum + _LANE_SUMS)
+                sums[own] = _product(emitter, lhs, strip, block, sums[own])
     _write(emitter, accumulator, sum_addresses, sums)
 
 
 def _matrices(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
     """Emit the pointer that a lane passes to `ldmatrix`: to the start of a line of eight neighbours in a matrix of 8x8.
 
-    Four matrices are 16x16 elements; the first two are neighbours along the first dimension.
+    Four matrices are 16x16 elements; the first two are neighbours along the first dimension. Lanes 0 to 7 point to the
+    lines of the first matrix, lanes 8 to 15 to those of the second, and so on. Lines are rows if these are contiguous,
+    else columns.
     """
     body = emitter.body
-    next_ = body.times(body.shift_right(lane, 4), 8)
+    right_half = body.times(body.shift_right(lane, 4), 8)  # of lanes 16 to 31: the last two matrices
     if memref.strides[1] == 1:
-        row, column = body.low_bits(lane, 15), next_
+        row, column = body.low_bits(lane, 15), right_half
     else:
-        row = body.times(body.low_bits(body.shift_right(lane, 3), 1), 8)
-        column = body.plus(body.low_bits(lane, 7), next_)
+        lower_half = body.times(body.low_bits(body.shift_right(lane, 3), 1), 8)
+        row, column = lower_half, body.plus(body.low_bits(lane, 7), right_half)
     address = _pointer(emitter, memref, memref.aligned, _offset(emitter, memref, row, column))
     return body.let(f"addrspacecast ptr {address} to ptr addrspace(3)")
 

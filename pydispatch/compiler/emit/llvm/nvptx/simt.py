@@ -18,31 +18,43 @@ def _thread(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _shuffle(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a shuffle to 32-bit shuffles; a narrower value is extended to one word."""
+    """Lower a shuffle, which reads a value of another lane, to shuffles of its 32-bit words.
+
+    A value whose bits do not fill its last word is extended with zeros, and the result is truncated.
+    """
     type_ = op.results[0].type
-    spelled, width, let = scalar(type_), bit_width(type_), emitter.body.let
+    llvm_type, width, let = scalar(type_), bit_width(type_), emitter.body.let
+    integer_type, value = f"i{width}", emitter.get(op.operands[0])
+    if llvm_type != integer_type:
+        value = let(f"bitcast {llvm_type} {value} to {integer_type}")
+    word_bits = -(-width // 32) * 32
+    words_type = f"i{word_bits}"
+    if word_bits != width:
+        value = let(f"zext {integer_type} {value} to {words_type}")
+    words = [_word(emitter, value, word_bits, start) for start in range(0, word_bits, 32)]
+    shuffled = _shuffled_words(emitter, op, words)
+    result = shuffled[0]
+    if len(words) > 1:
+        result = let(f"zext i32 {shuffled[0]} to {words_type}")
+        for position, word in enumerate(shuffled[1:], 1):
+            high = let(f"shl {words_type} {let(f'zext i32 {word} to {words_type}')}, {32 * position}")
+            result = let(f"or {words_type} {result}, {high}")
+    if word_bits != width:
+        result = let(f"trunc {words_type} {result} to {integer_type}")
+    if llvm_type != integer_type:
+        result = let(f"bitcast {integer_type} {result} to {llvm_type}")
+    emitter.define(op.results[0], result)
+
+
+def _shuffled_words(emitter: FunctionEmitter, op: Operation, words: list[str]) -> list[str]:
+    """Emit a shuffle of each 32-bit word, with the mode, the offset and the participating lanes of `op`."""
     mode = "down" if integer(op, "mode") == DOWN else "idx"
     participants = (1 << integer(op, "lanes")) - 1
-    raw, value = f"i{width}", emitter.get(op.operands[0])
-    if spelled != raw:
-        value = let(f"bitcast {spelled} {value} to {raw}")
-    word_bits = -(-width // 32) * 32
-    if word_bits != width:
-        value = let(f"zext {raw} {value} to i{word_bits}")
-    words = [_word(emitter, value, word_bits, start) for start in range(0, word_bits, 32)]
-    arguments = (("i32", str(integer(op, "offset"))), ("i32", "31"))
-    mask = ("i32", str(participants - (1 << 32) if participants >> 31 else participants))
+    signed_mask = participants - (1 << 32) if participants >> 31 else participants  # as LLVM prints an i32
+    last_lane_of_segment = "31"
+    arguments = (("i32", str(integer(op, "offset"))), ("i32", last_lane_of_segment))
     name = f"llvm.nvvm.shfl.sync.{mode}.i32"
-    shuffled = [emitter.intrinsic(name, "i32", mask, ("i32", word), *arguments) for word in words]
-    result = shuffled[0]
-    if word_bits > 32:
-        result = let(f"zext i32 {shuffled[0]} to i{word_bits}")
-        for position, word in enumerate(shuffled[1:], 1):
-            high = let(f"shl i{word_bits} {let(f'zext i32 {word} to i{word_bits}')}, {32 * position}")
-            result = let(f"or i{word_bits} {result}, {high}")
-    if word_bits != width:
-        result = let(f"trunc i{word_bits} {result} to {raw}")
-    emitter.define(op.results[0], result if spelled == raw else let(f"bitcast {raw} {result} to {spelled}"))
+    return [emitter.intrinsic(name, "i32", ("i32", str(signed_mask)), ("i32", word), *arguments) for word in words]
 
 
 def _word(emitter: FunctionEmitter, value: str, bits: int, start: int) -> str:

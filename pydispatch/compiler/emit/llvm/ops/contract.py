@@ -64,10 +64,9 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         elif remainder := multiply_tiles(emitter, a, b, c, fresh, unsigned, shape[2]):
             multiply_groups(emitter, *remainder, c, False, unsigned)
     elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
-        prefetch_attribute = attribute(op, "prefetch")
-        _along_columns(
-            emitter, a, b, c, fresh, prefetch_attribute.value.data if isinstance(prefetch_attribute, IntegerAttr) else 0
-        )
+        prefetch = attribute(op, "prefetch")
+        prefetch_bytes = prefetch.value.data if isinstance(prefetch, IntegerAttr) else 0
+        _along_columns(emitter, a, b, c, fresh, prefetch_bytes)
     elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:
         _along_k(emitter, a, b, c, fresh)
     else:
@@ -90,10 +89,11 @@ def _clobber_vectors(emitter: FunctionEmitter) -> None:
 
 
 def _vector_registers(emitter: FunctionEmitter) -> str:
-    """Return the vector registers of the target as the clobber list of inline assembly."""
+    """Return the vector registers of the target as the clobber list of inline assembly, such as `~{v0},~{v1},...`."""
     arch, has = emitter.platform.arch, emitter.platform.features
     count = {"x86_64": 32 if "avx512f" in has else 16, "aarch64": 32, "riscv64": 32 * ("v" in has)}.get(arch, 0)
-    return ",".join(f"~{{{'xmm' if arch == 'x86_64' else 'v'}{register}}}" for register in range(count))
+    prefix = "xmm" if arch == "x86_64" else "v"
+    return ",".join(f"~{{{prefix}{register}}}" for register in range(count))
 
 
 def _constants(emitter: FunctionEmitter) -> int:
@@ -158,8 +158,10 @@ def _along_columns(
 
 
 def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool) -> None:
-    """Multiply rows of A by columns of B, both contiguous: lanes hold partial sums over K, which are
-    added at the end.
+    """Multiply rows of A by columns of B, both contiguous: lanes hold partial sums over K, which are added at the end.
+
+    Steps of K are processed in blocks of `parts` vectors, each with sums of its own; then in single vectors; then one
+    by one.
     """
     rows, columns = accumulator.sizes
     assert isinstance(rows, int) and isinstance(columns, int)
@@ -196,6 +198,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
         ]
 
     def vectors_left(block: Index, values: list[str]) -> list[str]:
+        """Emit the products of one vector of steps after the last whole block."""
         return products(emitter.body.times(block, lanes), piece, values)
 
     covered = emitter.body.times(blocks, parts)

@@ -16,10 +16,14 @@ DIVISIONS = {
 
 
 class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
+    """Integer arithmetic in SPIR-V."""
+
     def divided(self, emitter: FunctionEmitter, division: Division, width: int, lhs: Id, rhs: Id) -> Id:
+        """Emit a quotient or remainder; the divisor is not zero, and no result overflows."""
         return emitter.code.let(DIVISIONS[division], emitter.m.int(width), lhs, rhs)
 
     def extreme(self, emitter: FunctionEmitter, extreme: Extreme, width: int, lhs: Id, rhs: Id) -> Id:
+        """Emit a minimum or maximum; GLSL.std.450 has those of 32 bits only."""
         sign = "S" if extreme.is_signed else "U"
         if width == 32:
             return emitter.code.glsl(sign + ("Max" if extreme.is_larger else "Min"), emitter.m.int(32), lhs, rhs)
@@ -28,6 +32,7 @@ class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
         return emitter.code.let("Select", emitter.m.int(64), is_first, lhs, rhs)
 
     def product(self, emitter: FunctionEmitter, is_signed: bool, lhs: Id, rhs: Id) -> tuple[Id, Id]:
+        """Emit a product of two 32-bit integers as its (low, high) words."""
         m, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
         pair = let("SMulExtended" if is_signed else "UMulExtended", m.type("TypeStruct", word, word), lhs, rhs)
         return let("CompositeExtract", word, pair, 0), let("CompositeExtract", word, pair, 1)

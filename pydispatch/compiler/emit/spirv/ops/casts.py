@@ -26,17 +26,26 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
+    """Conversions in SPIR-V."""
+
     def widened(self, emitter: FunctionEmitter, value: Id) -> Id:
+        """Extend a 32-bit register with zeros to 64 bits."""
         return emitter.code.let("UConvert", emitter.m.int(64), value)
 
     def float_to_int(
         self, emitter: FunctionEmitter, value: Id, source: Attribute, bits: int, width: int, is_signed: bool
     ) -> Id:
+        """Convert a float to an integer of `bits` bits in a register of `width`, saturating; a NaN becomes 0.
+
+        SPIR-V leaves the conversion of other numbers undefined, so that these are replaced by 0.0 before it and by the
+        limits after it.
+        """
         m, let, is_double = emitter.m, emitter.code.let, isinstance(source, Float64Type)
         least = -(1 << (bits - 1)) if is_signed else 0
         most = (1 << (bits - 1)) - 1 if is_signed else (1 << bits) - 1
 
         def constant(n: float) -> Id:
+            """Return a float constant of the source's type."""
             return m.number(double_bits(n), 64) if is_double else m.number(single_bits(n), 32)
 
         type_ = m.int(width)
@@ -52,14 +61,17 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
         return let("Select", type_, is_nan, m.integer(0, width), result)
 
     def int_to_float(self, emitter: FunctionEmitter, value: Id, width: int, is_signed: bool, target: Attribute) -> Id:
+        """Convert an integer register of `width` bits to f32 or f64."""
         return emitter.code.let("ConvertSToF" if is_signed else "ConvertUToF", emitter.type(target), value)
 
     def float_to_float(self, emitter: FunctionEmitter, value: SSAValue, target: Attribute) -> Id | None:
+        """Convert between floats that SPIR-V has; None where bits must be converted instead."""
         if not (is_native_float(value.type) and is_native_float(target)):
             return None
         return emitter.code.let("FConvert", emitter.type(target), emitter.get(value))
 
     def bitcast(self, emitter: FunctionEmitter, op: Operation) -> None:
+        """Lower `arith.bitcast`."""
         _bitcast(emitter, op)
 
 

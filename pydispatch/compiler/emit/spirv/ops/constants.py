@@ -17,12 +17,17 @@ from pydispatch.formats.spirv.interface import are_spilled
 
 
 class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
+    """Constants of dispatches and executables in SPIR-V."""
+
     def layout_word(self, emitter: FunctionEmitter, index: int) -> Id:
+        """Load a 32-bit constant of the dispatch by its index: a push constant, or an element of a read-only buffer
+        after the bindings where there are too many of them."""
         m, count, binding = emitter.m, emitter.layout.constants, len(emitter.layout.bindings)
         is_spilled = are_spilled(count)
         storage = "StorageBuffer" if is_spilled else "PushConstant"
 
         def declare() -> Id:
+            """Declare the block that holds all constants."""
             variable = m.variable(storage, m.block("constants", m.array(m.int(32), count, 4)))
             if is_spilled:
                 m.decorate(variable, "DescriptorSet", 0)
@@ -36,9 +41,11 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
         return emitter.code.let("Load", m.int(32), pointer_to_word)
 
     def executable_word(self, emitter: FunctionEmitter, index: int) -> Id:
+        """Return an executable constant by its index: a specialization constant with this SpecId."""
         m = emitter.m
 
         def declare() -> Id:
+            """Declare the specialization constant, 0 unless the pipeline sets it."""
             type_, result = m.int(32), m.id()
             m.globals += encode("SpecConstant", type_, result, 0)
             m.decorate(result, "SpecId", index)

@@ -32,10 +32,15 @@ COMPARISONS = {
 
 
 class _Floats(SpirvRegisters, Floats[FunctionEmitter, Id]):
+    """Float arithmetic in SPIR-V."""
+
     def has_instruction(self, emitter: FunctionEmitter, name: str, type_: Attribute) -> bool:
+        """Return whether SPIR-V computes an operation on a type, and drivers do it right."""
         return is_native_float(type_) and not (isinstance(type_, Float64Type) and name in WRONG_DOUBLES)
 
     def computed(self, emitter: FunctionEmitter, op: Operation, operands: Sequence[Id]) -> Id:
+        """Emit the instruction of an operation. Sums and products must not be contracted to a fused multiply-add unless
+        the program allows it."""
         name, type_ = op_name(op), emitter.type(op.results[0].type)
         if name in GLSL:
             return emitter.code.glsl(GLSL[name], type_, *operands)

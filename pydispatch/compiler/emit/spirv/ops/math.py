@@ -9,7 +9,14 @@ from pydispatch.compiler.emit.spirv.ops.registers import SpirvRegisters
 
 
 class _IntegerMath(SpirvRegisters, IntegerMath[FunctionEmitter, Id]):
+    """Bit counts in SPIR-V."""
+
     def counted(self, emitter: FunctionEmitter, kind: str, value: Id, width: int) -> Id:
+        """Emit a population count (ctpop), or the number of leading (ctlz) or trailing (cttz) zeros.
+
+        SPIR-V counts 32 bits. Of 64 bits, zeros are counted in the word where counting begins, and go on in the other
+        if that word is 0.
+        """
         if width == 32:
             return _count(emitter, kind, value)
         m, let, word = emitter.m, emitter.code.let, emitter.m.int(32)

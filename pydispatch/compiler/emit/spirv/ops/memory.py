@@ -88,12 +88,17 @@ def _held(emitter: FunctionEmitter, element: Attribute, key: object) -> Id:
 
 
 class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
+    """Access to memory in SPIR-V."""
+
     most_atomic_bits = 64
 
     def shares_word(self, emitter: FunctionEmitter, memref: MemRef) -> bool:
+        """Return whether several elements share a byte, so that a store must keep the others."""
         return packed(memref.element)
 
     def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
+        """Load an element to its register. Elements of workgroup and private memory are as wide as registers, a bool as
+        an i32; those of bindings have their own width, and are sign-extended."""
         element, m, let = memref.element, emitter.m, emitter.code.let
         if memref.root.kind != "binding":
             value = let("Load", _held(emitter, element, memref.root.key), _variable_pointer(emitter, memref, index))
@@ -114,6 +119,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         return self.wrap(emitter, value, bit_width(element), width) if bit_width(element) < unit.bits else value
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id) -> None:
+        """Store a register as an element; see `load_element`."""
         element, m, let = memref.element, emitter.m, emitter.code.let
         width = emitter.width(element)
         if memref.root.kind != "binding":
@@ -137,12 +143,15 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         emitter.code.do("Store", pointer, value)
 
     def load_word(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
+        """Load a 32-bit word of a binding, atomically if other invocations may write it."""
         m, let, pointer = emitter.m, emitter.code.let, _buffer_pointer(emitter, memref.root, _WORD, index)
         if memref.root.read_only:
             return let("Load", m.int(32), pointer)
         return let("AtomicLoad", m.int(32), pointer, m.integer(SCOPE_DEVICE), m.integer(0))
 
     def store_part(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id, has_own_byte: bool) -> None:
+        """Store an element that is part of a byte. has_own_byte: no other invocation writes this byte, so that it is
+        read, changed and written; otherwise a word is changed atomically."""
         if not has_own_byte:
             super().store_part(emitter, memref, index, value, has_own_byte)
             return
@@ -155,6 +164,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         emitter.code.do("Store", pointer, let("UConvert", _BYTE.type(m), let("BitwiseOr", m.int(32), other_bits, part)))
 
     def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Id:
+        """Return a pointer to an element that atomic operations of 32 or 64 bits update."""
         if bits == 64:
             emitter.m.capability("Int64Atomics")
         if memref.root.kind == "binding":
@@ -164,6 +174,8 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     def atomic_update(
         self, emitter: FunctionEmitter, kind: str, memref: MemRef, address: Id, bits: int, value: Id
     ) -> Id | None:
+        """Emit the atomic instruction of an update, and return the old value; None where there is no such
+        instruction."""
         if kind not in _UPDATES:
             return None
         m = emitter.m
@@ -172,6 +184,8 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     def exchange(
         self, emitter: FunctionEmitter, memref: MemRef, address: Id, bits: int, new: Callable[[Id], Id]
     ) -> Id:  # fmt: skip
+        """Emit a loop of compare and exchange: replace a value by `new` of it, until no other invocation has changed it
+        in between. Return the old value."""
         code, m = emitter.code, emitter.m
         word, scope, relaxed = m.int(bits), m.integer(SCOPE_DEVICE), m.integer(0)
         emitter.iterations.unknown()
@@ -204,9 +218,11 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     def table(
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, Id]:
+        """Return the variable of a constant table, as (key, id). values: its elements, computed once."""
         m, key = emitter.m, ("global", name, emitter.index_width)
 
         def elements() -> list[Id]:
+            """Return the constants of the table."""
             if is_float(element):
                 return [self.float_constant(emitter, value, element) for value in values()]
             return [m.integer(value, max(32, emitter.width(element))) for value in values()]

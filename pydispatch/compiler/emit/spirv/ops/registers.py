@@ -35,6 +35,7 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         return [emitter.get(value) for value in values]
 
     def wrap(self, emitter: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
+        """Sign-extend the low `bits` bits of a register of `width` bits."""
         if bits == width:
             return value
         let, type_ = emitter.code.let, emitter.m.int(width)
@@ -49,6 +50,8 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         return emitter.code.let("BitwiseAnd", emitter.m.int(width), value, emitter.m.integer((1 << bits) - 1, width))
 
     def resized(self, emitter: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
+        """Convert a register between 1 (bool), 32 and 64 bits: a bool becomes 0 or -1, wider ones lose their high
+        bits."""
         m, let = emitter.m, emitter.code.let
         if from_width == to_width:
             return value
@@ -84,6 +87,7 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         return emitter.code.let("Select", emitter.type(type_), condition, then, other)
 
     def float_constant(self, emitter: FunctionEmitter, value: float, type_: Attribute) -> Id:
+        """Return a float constant, or the bits of one that SPIR-V has no type for."""
         bits = float_bits(value, type_)
         if is_native_float(type_):
             return emitter.m.number(bits, bit_width(type_))

@@ -12,7 +12,10 @@ from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
 
 
 class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
+    """Integer arithmetic in WGSL."""
+
     def divided(self, emitter: FunctionEmitter, division: Division, width: int, lhs: Name, rhs: Name) -> Name:
+        """Emit a quotient or remainder; those of 64 bits are functions of the library."""
         if width == 64:
             sign, part = "i" if division.is_signed else "u", "div" if division.is_quotient else "rem"
             return emitter.call(f"pyd_{sign}64_{part}", lhs, rhs)
@@ -22,6 +25,7 @@ class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
         return emitter.let(f"i32({as_unsigned(lhs)} {operator} {as_unsigned(rhs)})")
 
     def extreme(self, emitter: FunctionEmitter, extreme: Extreme, width: int, lhs: Name, rhs: Name) -> Name:
+        """Emit a minimum or maximum; registers are i32, so that unsigned ones are converted."""
         if width == 32:
             name = "max" if extreme.is_larger else "min"
             if extreme.is_signed:

@@ -24,6 +24,8 @@ from pydispatch.link.wgsl.link import Import, available_line, import_line
 
 
 def _call(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower a call of an external function: a buffer is passed as its variable's declaration and a u32 offset in
+    elements, a scalar as its register (an f16 as bits in an i32)."""
     callee = callee_of(emitter, op)
     name = import_symbol(callee).removeprefix("?")
     outputs = callee.function_type.outputs.data

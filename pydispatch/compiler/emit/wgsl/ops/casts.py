@@ -28,12 +28,17 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
+    """Conversions in WGSL."""
+
     def widened(self, emitter: FunctionEmitter, value: Name) -> Name:
+        """Extend a 32-bit register with zeros to two words."""
         return emitter.let(f"vec2u({as_unsigned(value)}, 0u)")
 
     def float_to_int(
         self, emitter: FunctionEmitter, value: Name, source: Attribute, bits: int, width: int, is_signed: bool
     ) -> Name:
+        """Convert a float to an integer of `bits` bits in a register of `width`, saturating; a NaN becomes 0. Widths
+        without a function of the library are clamped after the conversion to the register's."""
         kind = "f64" if isinstance(source, Float64Type) else "f32"
         if bits == width:
             return emitter.call(f"pyd_{kind}_to_{'i' if is_signed else 'u'}{bits}", value)
@@ -50,6 +55,7 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
     def int_to_float(
         self, emitter: FunctionEmitter, value: Name, width: int, is_signed: bool, target: Attribute
     ) -> Name:
+        """Convert an integer register of `width` bits to f32 or f64."""
         is_single, sign = type(target) is Float32Type, "i" if is_signed else "u"
         if is_single and width == 32:
             return emitter.let(f"f32({value})" if is_signed else f"f32({as_unsigned(value)})")
@@ -60,6 +66,7 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
         return emitter.call(f"pyd_{sign}64_to_{'f32' if is_single else 'f64'}", value)
 
     def float_to_float(self, emitter: FunctionEmitter, value: SSAValue, target: Attribute) -> Name | None:
+        """Convert between f16, f32 and f64; None where bits must be converted instead."""
         source = value.type
         if emitter.is_f16(source) and isinstance(target, Float32Type):
             return emitter.let(f"f32({emitter.get(value)})")
@@ -71,6 +78,7 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
         return emitter.call(name, self.operands(emitter, [value])[0])
 
     def bitcast(self, emitter: FunctionEmitter, op: Operation) -> None:
+        """Lower `arith.bitcast`."""
         _bitcast(emitter, op)
 
 

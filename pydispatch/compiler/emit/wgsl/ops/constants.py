@@ -15,13 +15,17 @@ from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
 
 
 class _Constants(WgslRegisters, Constants[FunctionEmitter, Name]):
+    """Constants of dispatches and executables in WGSL."""
+
     def layout_word(self, emitter: FunctionEmitter, index: int) -> Name:
+        """Read a 32-bit constant of the dispatch by its index: a component of a uniform array of vec4u."""
         vectors, emitter.reads_constants = -(-emitter.layout.constants // 4), True
         name = f"constants{vectors if vectors > 1 else ''}"
         emitter.module.declare(name, lambda: f"@group(3) @binding(0) var<uniform> {name}: array<vec4u, {vectors}>;")
         return emitter.let(f"i32({name}[{index // 4}].{'xyzw'[index % 4]})")
 
     def executable_word(self, emitter: FunctionEmitter, index: int) -> Name:
+        """Return an executable constant by its index, an override."""
         name = f"constant{index}"
         emitter.module.declare(name, lambda: f"@id({index}) override {name}: u32 = 0u;")
         return emitter.let(f"i32({name})")

@@ -43,12 +43,16 @@ _REGROUPED = frozenset(("arith.addf", "arith.subf", "arith.mulf", "arith.divf", 
 
 
 class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
+    """Float arithmetic in WGSL."""
+
     def has_instruction(self, emitter: FunctionEmitter, name: str, type_: Attribute) -> bool:
+        """Return whether WGSL, or its library for f64, computes an operation on a type."""
         if not is_native_float(type_):
             return name in HALF and emitter.is_f16(type_)
         return isinstance(type_, Float32Type) or (name not in EXTREMES and name not in ("arith.negf", "math.absf"))
 
     def computed(self, emitter: FunctionEmitter, op: Operation, operands: Sequence[Name]) -> Name:
+        """Emit an operation: an expression of f32 and f16, a function of the library for f64."""
         name, type_ = op_name(op), op.results[0].type
         if is_native_float(type_) and not isinstance(type_, Float32Type):
             emitter.iterations.add(SQRT_ITERATIONS if name == "math.sqrt" else 0)
@@ -59,12 +63,15 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
     def plain_extreme(
         self, emitter: FunctionEmitter, is_larger: bool, type_: Attribute, operands: Sequence[Name]
     ) -> Name:
+        """Emit a minimum or maximum of operands that are no NaN."""
         return emitter.let(f"{'max' if is_larger else 'min'}({', '.join(operands)})")
 
     def is_nan(self, emitter: FunctionEmitter, type_: Attribute, value: Name) -> Name:
+        """Emit whether a float is a NaN, by its bits: WGSL may assume that there are none."""
         return emitter.call("pyd_f32_is_nan" if isinstance(type_, Float32Type) else "pyd_f64_is_nan", value)
 
     def float_compared(self, emitter: FunctionEmitter, predicate: str, type_: Attribute, lhs: Name, rhs: Name) -> Name:
+        """Emit a comparison of floats. predicate: that of `arith.cmpf`, such as "olt"."""
         if isinstance(type_, Float32Type):
             return emitter.let(_ORDERED[predicate].format(a=lhs, b=rhs))
         return _compared_double(emitter, predicate, lhs, rhs)

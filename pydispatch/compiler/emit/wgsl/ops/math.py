@@ -13,7 +13,11 @@ WIDE = {"ctlz": "pyd_i64_clz", "cttz": "pyd_i64_ctz", "ctpop": "pyd_i64_ones"}
 
 
 class _IntegerMath(WgslRegisters, IntegerMath[FunctionEmitter, Name]):
+    """Bit counts in WGSL."""
+
     def counted(self, emitter: FunctionEmitter, kind: str, value: Name, width: int) -> Name:
+        """Emit a population count, or the number of leading or trailing zeros; of two words, by a function of the
+        library."""
         if width == 32:
             return emitter.let(f"i32({NARROW[kind]}({as_unsigned(value)}))")
         return emitter.call("pyd_i64_from_i32", emitter.call(WIDE[kind], value))

@@ -65,12 +65,17 @@ def _as_word(value: Name, word: str) -> Name:
 
 
 class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
+    """Access to memory in WGSL, whose buffers are arrays of words (i32, u32, f32, f16 or vec2u)."""
+
     most_atomic_bits = 32
 
     def shares_word(self, emitter: FunctionEmitter, memref: MemRef) -> bool:
+        """Return whether several elements share a word of the buffer, so that a store must keep the others."""
         return element_bits(memref.element) < 32 and variable(emitter, memref.root.binding)[1].word != "f16"
 
     def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
+        """Load an element to its register: 64 bits from two words of an array of 32, other types converted from the
+        word's type; integers narrower than their storage are sign-extended."""
         element, (name, buffer) = memref.element, _storage(emitter, memref)
         type_ = emitter.type(element)
         if type_ == "vec2u" and buffer.word != "vec2u":
@@ -87,6 +92,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         return value
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Name) -> None:
+        """Store a register as an element; see `load_element`."""
         name, buffer = _storage(emitter, memref)
         type_ = emitter.type(memref.element)
         if type_ == "vec2u" and buffer.word != "vec2u":
@@ -99,15 +105,19 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         _write(emitter, buffer, f"{name}[{emitter.place(index)}]", value)
 
     def load_word(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
+        """Load a 32-bit word of a binding as an i32."""
         name, buffer = variable(emitter, memref.root.binding)
         return _let_integer(emitter, _read(buffer, f"{name}[{emitter.place(index)}]"), buffer.word)
 
     def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Name:
+        """Return the expression of an element that atomic functions update."""
         return Name(f"{_storage(emitter, memref)[0]}[{emitter.place(index)}]")
 
     def atomic_update(
         self, emitter: FunctionEmitter, kind: str, memref: MemRef, address: Name, bits: int, value: Name
     ) -> Name | None:
+        """Emit the atomic function of an update, and return the old value; None where WGSL has none for the buffer's
+        type."""
         word = _storage(emitter, memref)[1].word
         if kind not in _UPDATES or _WORDS.get(kind, word) != word:
             return None
@@ -116,6 +126,8 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
     def exchange(
         self, emitter: FunctionEmitter, memref: MemRef, address: Name, bits: int, new: Callable[[Name], Name]
     ) -> Name:
+        """Emit a loop of compare and exchange: replace a value by `new` of it, until no other invocation has changed it
+        in between. Return the old value."""
         word = _storage(emitter, memref)[1].word
         seen = emitter.var("i32")
         emitter.iterations.unknown()
@@ -145,11 +157,13 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
     def table(
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, str]:
+        """Return the private array of a constant table, as (key, name). values: its elements, computed once."""
         declared_type = emitter.type(element)
         variable = f"table_{''.join(letter if letter.isalnum() else '_' for letter in name)}_{declared_type}"
         register = self.float_constant if is_float(element) else lambda f, value, type_: f.constant(value, type_)
 
         def declare() -> str:
+            """Declare the array with its elements."""
             parts = ", ".join(register(emitter, value, element) for value in values())
             return (
                 f"var<private> {variable}: array<{declared_type}, {count}> = array<{declared_type}, {count}>({parts});"

@@ -72,10 +72,10 @@ def distributed_reduction(
         for o, m in zip(generic.outputs, generic.output_maps, strict=True)
     ]
     sums = are_sums(elements, generic)
-    inner_steps = prod(s for s in steps[1:] if isinstance(s, int))
-    outer_steps = (
-        max(1, BLOCK // max(1, inner_steps)) if any(sums) and all(isinstance(s, int) for s in steps[1:]) else 0
-    )
+    static_inner_steps = [s for s in steps[1:] if isinstance(s, int)]
+    outer_steps = 0  # of a block; without blocks, 0
+    if any(sums) and len(static_inner_steps) == len(steps) - 1:
+        outer_steps = max(1, BLOCK // max(1, prod(static_inner_steps)))
     if not outer_steps or (isinstance(steps[0], int) and steps[0] <= outer_steps):
         return _parallel(elements, build, generic, indices, sizes, (0, steps[0]), initial)
 

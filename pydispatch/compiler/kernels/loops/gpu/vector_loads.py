@@ -157,7 +157,8 @@ def reduce_paired(
     initial = [
         elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point)) for point in iterations
     ]
-    sizes, current, step = loop_sizes(elements, generic), dict[int, Index](), generic.loops[-1]
+    sizes, step = loop_sizes(elements, generic), generic.loops[-1]
+    current: dict[int, Index] = {}  # index of each reduction loop that is open
     size, fused = sizes[step], _is_multiply_add(elements, generic, wide)
     assert isinstance(size, int)
     unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(offsets) <= PRODUCTS))

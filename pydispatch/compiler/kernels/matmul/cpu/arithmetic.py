@@ -61,6 +61,9 @@ class Arithmetic:
         return self.compute == acc == self.sums and self.group == 1
 
 
+BYTE_VALUES, LEAST_BYTE = 256, -128
+"""Number of values of a byte, and the least one of a signed byte."""
+
 MIN_MATRIX_STEPS = 4
 """Groups of K from which on matrix registers pay, which take as long for one group as for 16."""
 
@@ -124,11 +127,16 @@ def _extended_tensor(value: SSAValue) -> SSAValue | None:
 
 
 def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
-    """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the values do not fit."""
+    """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the values do not fit.
+
+    Bytes are possible where each factor has at most 256 different values; of the signs that the CPU's instructions
+    take, those are chosen that need the fewest offsets.
+    """
     a, b = (factor_range(factor) for factor in (contraction.a, contraction.b))
     if a is None or b is None or not _has_identity_steps_and_columns(contraction):
         return None
-    if level.byte_products and a[1] - a[0] < 256 and b[1] - b[0] < 256:
+    fit_bytes = all(high - low < BYTE_VALUES for low, high in (a, b))
+    if level.byte_products and fit_bytes:
         steps = _matrix_steps(contraction, 4) if "i8" in level.matrix_types else 0
         candidates = [
             Arithmetic(
@@ -137,8 +145,8 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
                 level.byte_steps,
                 unsigned_a,
                 unsigned_b,
-                _byte_offset(a, 0 if unsigned_a else -128),
-                _byte_offset(b, 0 if unsigned_b else -128),
+                _byte_offset(a, 0 if unsigned_a else LEAST_BYTE),
+                _byte_offset(b, 0 if unsigned_b else LEAST_BYTE),
                 steps,
             )
             for unsigned_a, unsigned_b in UNSIGNED["all signs" if steps else level.byte_products]
@@ -149,8 +157,9 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
 
 
 def _has_identity_steps_and_columns(contraction: Contraction) -> bool:
-    """Return whether steps of K, and columns, are coordinates of the factors without a stride or an offset: groups can
-    be packed."""
+    """Return whether groups of steps can be packed: both factors are indexed by K itself, and B by N itself, without a
+    stride or an offset, as in `A[m, k] * B[k, n]` but not in `A[m, 2 * k]`.
+    """
     a, b, k, n = contraction.a, contraction.b, contraction.k, contraction.n
     are_steps = all(any(f.coordinates[p].is_identity(k) for p in f.positions_of(k)) for f in (a, b))
     return are_steps and n is not None and b.coordinates[b.positions_of(n)[0]].is_identity(n)

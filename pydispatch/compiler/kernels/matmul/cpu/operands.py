@@ -16,6 +16,11 @@ from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Factor
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
+CACHE_LINE_BYTES = 64
+
+CONFLICTING_BYTES = 256
+"""Rows whose length is a multiple of this are padded: few cache sets would hold all of a column."""
+
 
 @dataclass(frozen=True)
 class OperandView:
@@ -112,8 +117,10 @@ def _packed_box(plan: Plan, factor: Factor) -> list[int]:
 
 
 def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
-    """Allocate a row-major copy, in the order of the operand's coordinates. Rows of a power of two of bytes are padded
-    by a cache line: they would all fall into the same cache sets."""
+    """Allocate a row-major copy, in the order of the operand's coordinates, or with K last where steps are grouped.
+
+    Rows of a multiple of 256 bytes are padded by a cache line: they would all fall into the same cache sets.
+    """
     box, bits = _packed_box(plan, factor), bit_width(plan.compute) or 64
     order = list(range(len(box)))
     if plan.group > 1 or plan.vectorizes_k:  # K last, and whole groups
@@ -128,8 +135,9 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         strides[position] = stride
         stride *= box[position]
         row_bytes = stride * bits // 8
-        if position == order[-1] and row_bytes >= 256 and row_bytes % 256 == 0:
-            stride += 64 * 8 // bits
+        is_row = position == order[-1]
+        if is_row and row_bytes > 0 and row_bytes % CONFLICTING_BYTES == 0:
+            stride += CACHE_LINE_BYTES * 8 // bits
     return OperandView(factor, frame.elements.fresh(plan.compute, max(1, stride) + 2), tuple(strides))
 
 

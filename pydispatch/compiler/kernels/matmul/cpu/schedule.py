@@ -133,20 +133,24 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
 
 def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
     """Return a schedule whose workgroups pack columns of B, with all steps of K, once for several tiles of few rows, so
-    that the columns stay in the second-level cache. The same schedule where they do not fit, or no tiles share them.
+    that the columns stay in the second-level cache. Return `schedule` where they do not fit, or no tiles share them.
+
+    Tiles share B along dimensions that index A alone. A workgroup has `batch` of the `users` of B, and `blocks` blocks
+    of nr columns; both are halved until there are enough workgroups, or each has little work.
     """
     m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses
     if not (m and n and k and problem.reductions) or problem.is_skinny_variant or users == 1 or m > schedule.mt:
         return schedule
-    kc, columns, nr = ceil(k, problem.group) * problem.group, ceil(n, schedule.nr), schedule.nr
+    kc, all_blocks, nr = ceil(k, problem.group) * problem.group, ceil(n, schedule.nr), schedule.nr
     depth = kc * problem.reductions
-    blocks = min(columns, 3 * level.model.l2.share // 4 // (problem.size * nr * depth))
+    most_bytes, block_bytes = 3 * level.model.l2.share // 4, problem.size * nr * depth
+    blocks = min(all_blocks, most_bytes // block_bytes)
     batch = min(users, ceil(2 * level.tile_rows, m))
     if blocks == 0 or batch == 1:
         return schedule
     for workgroups, work in WORKGROUPS:
         while m * batch * blocks * nr * depth > work * 2:
-            if problem.outer // users * ceil(users, batch) * ceil(columns, blocks) >= workgroups:
+            if problem.outer // users * ceil(users, batch) * ceil(all_blocks, blocks) >= workgroups:
                 break
             if blocks > 1:
                 blocks = ceil(blocks, 2)
@@ -154,8 +158,13 @@ def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
                 batch = ceil(batch, 2)
             else:
                 break
-    nt = nr * ceil(columns, ceil(columns, blocks))
-    return replace(schedule, nt=nt, kc=kc, batch=ceil(users, ceil(users, batch)))
+    nt = nr * _balanced(all_blocks, blocks)
+    return replace(schedule, nt=nt, kc=kc, batch=_balanced(users, batch))
+
+
+def _balanced(count: int, most: int) -> int:
+    """Return the size of equal parts of at most `most`: 10 in parts of at most 4 are three parts of 4, 9 are of 3."""
+    return ceil(count, ceil(count, most))
 
 
 def _reads_a_in_place(level: Level, problem: Problem, mr: int) -> bool:

@@ -93,6 +93,9 @@ LEVELS = {
 MATRIX_FEATURES = {"i8": ("amx-int8", "avx512vnni"), "bf16": ("amx-bf16",)}
 """Element type -> features that a CPU with matrix registers needs to multiply it."""
 
+STEP_MULTIPLE = 8
+"""Steps of K of a packed chunk are a multiple of this, unless it is the only one."""
+
 MATRIX_ROWS = 32
 """Rows, and columns, of a block of sums in matrix registers: two times two registers of 16 rows of 64 bytes."""
 
@@ -218,13 +221,16 @@ def choose_tiles(
         packs_a: Whether each tile packs its rows of A.
     """
     lanes = level.vector // size
-    vectors = level.block_vectors
-    if not uses_matrices and m is not None and m <= level.accumulators // (2 * vectors):  # skinny: longer rows
-        vectors = max(vectors, _skinny_vectors(level, max(1, m + m % 2 if pairs_rows else m)))
+    vectors = level.block_vectors  # of a row of the register block
+    is_skinny = m is not None and m <= level.accumulators // (2 * vectors)
+    if m is not None and is_skinny and not uses_matrices:
+        register_rows = m + m % 2 if pairs_rows else m
+        vectors = max(vectors, _skinny_vectors(level, max(1, register_rows)))
     if n is not None:
         vectors = min(vectors, max(1, ceil(n, lanes)))
     if panel_width is not None:
-        vectors = gcd(panel_width // lanes, 1 << (vectors.bit_length() - 1))
+        power_of_two = 1 << (vectors.bit_length() - 1)  # the largest one that is at most `vectors`
+        vectors = gcd(panel_width // lanes, power_of_two)
     nr = vectors * lanes
     if n is not None and not pads_columns and n < nr:
         nr = max(1, n)
@@ -254,8 +260,11 @@ def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
         step_bytes: Bytes of both operands for one step.
         k: The number of steps; None if dynamic.
     """
-    fitting = max(64, level.packed_bytes // step_bytes // 8 * 8)
+    fitting = max(64, level.packed_bytes // step_bytes // STEP_MULTIPLE * STEP_MULTIPLE)
     if k is None:
         return fitting
     steps = max(k, 1)
-    return steps if steps <= fitting else ceil(ceil(steps, ceil(steps, fitting)), 8) * 8
+    if steps <= fitting:
+        return steps
+    chunks = ceil(steps, fitting)
+    return ceil(ceil(steps, chunks), STEP_MULTIPLE) * STEP_MULTIPLE

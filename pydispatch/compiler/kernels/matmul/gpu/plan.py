@@ -26,6 +26,9 @@ from pydispatch.ir.dialects.pyd.mma import LANES
 MIN_EXTENT, MIN_STEPS = 8, 4
 """Rows and columns, and steps, below which blocks of elements are faster (`kernels/loops/gpu/blocks.py`)."""
 
+LARGEST_LOAD_BITS = 128
+"""Widest vector that an invocation loads at once."""
+
 CORES = 100
 """Workgroups that a typical device runs at once. Tiles depend on it, so it is the same for all devices."""
 
@@ -161,9 +164,10 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
         return [plan]
     warps = plan.tile.invocations // LANES
     uses_tensor_cores = plan.form == "tensor"
-    columns = 16 if uses_tensor_cores and warps >= 4 else 32
-    lowest = Tile(SKINNY_ROWS, warps * columns, 32 if uses_tensor_cores else 16, SKINNY_ROWS, columns, 0)
-    return [plan, plan_of(contraction, elements, architecture, lowest) or plan]
+    warp_columns = 16 if uses_tensor_cores and warps >= 4 else 32
+    depth = 32 if uses_tensor_cores else 16
+    skinny_tile = Tile(SKINNY_ROWS, warps * warp_columns, depth, SKINNY_ROWS, warp_columns, 0)
+    return [plan, plan_of(contraction, elements, architecture, skinny_tile) or plan]
 
 
 def has_skinny_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
@@ -177,11 +181,9 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     if contraction.m is None or contraction.n is None:
         return None
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic)]
-    rows = (*(d for d in contraction.outer if d in contraction.a.dims and d not in contraction.b.dims), contraction.m)
-    columns = (
-        *(d for d in contraction.outer if d in contraction.b.dims and d not in contraction.a.dims),
-        contraction.n,
-    )
+    a_dims, b_dims = contraction.a.dims, contraction.b.dims
+    rows = (*(d for d in contraction.outer if d in a_dims and d not in b_dims), contraction.m)
+    columns = (*(d for d in contraction.outer if d in b_dims and d not in a_dims), contraction.n)
     outer = tuple(d for d in contraction.outer if d not in rows and d not in columns)
     steps = (*contraction.reductions, contraction.k)
     height, width, depth = (_size(sizes, dims) for dims in (rows, columns, steps))
@@ -196,10 +198,9 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
     left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
     if form == "tensor" and min(left.vector_width, right.vector_width) == 1:  # scalar loads take many registers
-        if (
-            left.vector_width == right.vector_width
-            and tile.height * tile.width > LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
-        ):
+        are_both_scalar = left.vector_width == right.vector_width
+        most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
+        if are_both_scalar and tile.height * tile.width > most_elements:
             tile = LARGEST_SCALAR_TILE
         tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, 32))
         left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
@@ -319,16 +320,16 @@ def _operand(
         row = value.type.get_shape()[-1]
         has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row > 0
         vector_width = next(
-            width
-            for width in (16, 8, 4, 2, 1)
-            if width == 1
-            or (
-                width * bits <= 128
+            (
+                width
+                for width in (16, 8, 4, 2)
+                if width * bits <= LARGEST_LOAD_BITS
                 and has_whole_rows
                 and row % width == 0
                 and extent * tile.depth // width >= tile.invocations
                 and length % width == 0
-            )
+            ),
+            1,
         )
     return Operand(factor, dims, vector_width, is_k_contiguous)
 

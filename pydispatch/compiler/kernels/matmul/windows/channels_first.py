@@ -166,10 +166,9 @@ def _plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     if len(static_sizes) < len(sizes) or len(dims) < 2 or len(dims) != len(generic.output_maps[0].results):
         return None
     *outer, vertical, horizontal = dims
-    if (
-        prod(static_sizes[d] for d in generic.loops) > MAX_STEPS
-        or static_sizes[vertical] * static_sizes[horizontal] < MIN_POSITIONS
-    ):
+    steps = prod(static_sizes[d] for d in generic.loops)
+    positions = static_sizes[vertical] * static_sizes[horizontal]
+    if steps > MAX_STEPS or positions < MIN_POSITIONS:
         return None
     image_dims = {vertical, horizontal}
     window_inputs = [i for i, map_ in enumerate(generic.maps[: len(generic.inputs)]) if image_dims & dims_in(map_)]

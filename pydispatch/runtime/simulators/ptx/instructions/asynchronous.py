@@ -42,11 +42,8 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     qualifiers = [m for m in words[1:] if m not in _HINTS and not m.startswith("L2::")]
     operands = builder.operands(instruction, 3, 5)
     size = operands[2]
-    if (
-        qualifiers not in (["shared"], ["shared::cta"])
-        or not isinstance(size, Immediate)
-        or size.value not in (4, 8, 16)
-    ):
+    is_to_shared = qualifiers in (["shared"], ["shared::cta"])
+    if not is_to_shared or not isinstance(size, Immediate) or size.value not in (4, 8, 16):
         builder.fail(instruction)
     count = int(size.value)
     shared_access = Instruction(instruction.opcode, ("shared",), instruction.operands, instruction.line)
@@ -58,9 +55,9 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     find = finder(builder, global_access, source, count, write=False)
     source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else -1
     byte_lookup = Slow(global_access, "global", 1, write=False, strong=False)
-    base = (
-        builder.source(instruction, source.base, "u64") if source.base is not None else builder.constant(np.uint64(0))
-    )
+    base = builder.constant(np.uint64(0))
+    if source.base is not None:
+        base = builder.source(instruction, source.base, "u64")
 
     def step(regs: list[Any]) -> None:
         """Copy `count` bytes for each thread; bytes beyond the source size become 0."""

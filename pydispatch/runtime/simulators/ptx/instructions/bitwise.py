@@ -88,36 +88,29 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
 @handles("shf")
 def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of shf.l and shf.r of b:a by c, with .wrap (mod 32) or .clamp (at most 32)."""
-    if (
-        len(instruction.modifiers) != 3
-        or instruction.modifiers[0] not in "lr"
-        or instruction.modifiers[1] not in ("wrap", "clamp")
-    ):
+    if len(instruction.modifiers) != 3:
         builder.fail(instruction)
-    d, low, high, amount = builder.operands(instruction, 4)
-    s, t, u = (
-        builder.source(instruction, low, "u32"),
-        builder.source(instruction, high, "u32"),
-        builder.source(instruction, amount, "u32"),
-    )
-    target, is_left, wraps = (
-        builder.target(instruction, d, "u32"),
-        instruction.modifiers[0] == "l",
-        instruction.modifiers[1] == "wrap",
-    )
+    direction, overflow, _ = instruction.modifiers
+    if direction not in "lr" or overflow not in ("wrap", "clamp"):
+        builder.fail(instruction)
+    destination, *operands = builder.operands(instruction, 4)
+    low_slot, high_slot, amount_slot = (builder.source(instruction, operand, "u32") for operand in operands)
+    target = builder.target(instruction, destination, "u32")
+    is_left, wraps = direction == "l", overflow == "wrap"
 
-    def compute(x: Any, y: Any, c: Any) -> Any:
-        n = (c & np.uint32(31) if wraps else np.minimum(c, np.uint32(32))).astype(np.uint64)
-        pair = (y.astype(np.uint64) << np.uint64(32)) | x.astype(np.uint64)
+    def compute(low: Any, high: Any, amount: Any) -> Any:
+        """Shift the 64 bits high:low, and return the upper word after a left, the lower one after a right shift."""
+        n = (amount & np.uint32(31) if wraps else np.minimum(amount, np.uint32(32))).astype(np.uint64)
+        pair = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         return ((pair << n) >> np.uint64(32) if is_left else pair >> n).astype(np.uint32)
 
-    return into(target, compute, s, t, u)
+    return into(target, compute, low_slot, high_slot, amount_slot)
 
 
 @handles("lop3")
 def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of lop3: any function of three bits, given as its table; lop3.or and .and with a predicate
-    too.
+    """Build the closure of `lop3.b32 d, a, b, c, table`: any logic function of three inputs, bit by bit. Bit
+    4 a + 2 b + c of the table is the result for these inputs.
     """
     if instruction.modifiers[-1:] != ("b32",) or len(instruction.operands) < 5:
         builder.fail(instruction)
@@ -256,9 +249,8 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def compute(value: Any, base: Any, pos: Any, width: Any) -> Any:
         """Insert the low `width` bits of `value` into `base` at `pos`."""
         mask, shift_count = _mask(pos & 255, width & 255)
-        shifted = np.where(
-            shift_count >= 64, np.uint64(0), value.astype(np.uint64) << np.minimum(shift_count, 63).astype(np.uint64)
-        )
+        shift_in_range = np.minimum(shift_count, 63).astype(np.uint64)
+        shifted = np.where(shift_count >= 64, np.uint64(0), value.astype(np.uint64) << shift_in_range)
         return ((base.astype(np.uint64) & ~mask) | (shifted & mask)).astype(dtype)
 
     return into(target, compute, s, t, u, w)
@@ -267,10 +259,9 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
     """Return the 64-bit mask of `width` ones from bit `pos` on, and `pos`."""
     pos, width = pos.astype(np.int64), width.astype(np.int64)
-    ones = np.where(
-        width >= 64, ~np.uint64(0), (np.uint64(1) << np.minimum(width, 63).astype(np.uint64)) - np.uint64(1)
-    )
-    return np.where(pos >= 64, np.uint64(0), ones << np.minimum(pos, 63).astype(np.uint64)), pos
+    width_in_range, pos_in_range = (np.minimum(v, 63).astype(np.uint64) for v in (width, pos))
+    ones = np.where(width >= 64, ~np.uint64(0), (np.uint64(1) << width_in_range) - np.uint64(1))
+    return np.where(pos >= 64, np.uint64(0), ones << pos_in_range), pos
 
 
 @handles("bmsk")
@@ -286,6 +277,7 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
     wrap = instruction.modifiers[0] == "wrap"
 
     def compute(pos: Any, width: Any) -> Any:
+        """Return the mask, with both operands modulo 32 if they wrap."""
         if wrap:
             pos, width = pos & 31, width & 31
         return _mask(np.minimum(pos, 64), np.minimum(width, 64))[0].astype(np.uint32)
@@ -335,7 +327,11 @@ _MODES = {
 
 @handles("prmt")
 def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of prmt: four bytes out of eight."""
+    """Build the closure of `prmt.b32 d, a, b, selector`: four bytes out of the eight of b:a.
+
+    A nibble of the selector chooses each byte; its highest bit asks for eight copies of that byte's sign. In a mode
+    such as .f4e, the low two bits of the selector choose all four bytes.
+    """
     if instruction.modifiers[:1] != ("b32",) or (
         len(instruction.modifiers) > 1 and instruction.modifiers[1] not in _MODES
     ):

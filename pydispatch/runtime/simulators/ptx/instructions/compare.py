@@ -24,7 +24,13 @@ _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 def _comparison(
     builder: FunctionBuilder, instruction: Instruction, name: str, floating: bool
 ) -> Callable[[Any, Any], Any]:
-    """Return a comparison of arrays. Unordered ones (equ, ltu, …) hold for NaN, ordered ones (ne too) do not."""
+    """Return a comparison of arrays, such as that of `setp.lt`.
+
+    Of floats, ordered comparisons (eq, lt, ..., and ne too) do not hold for a NaN; unordered ones (equ, ltu, ...) do.
+    num and nan ask whether both are numbers, or one is a NaN.
+
+    name: the comparison without its dot. floating: whether it compares floats.
+    """
     if not floating:
         if name not in _ORDERED:
             builder.fail(instruction, f"has '.{name}', no comparison of integers")
@@ -162,11 +168,9 @@ def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, c
         halves = []
         for left, right in zip(parts_of(regs[s], type_), parts_of(regs[t], type_), strict=True):
             result = compare(flush(left), flush(right)) if ftz else compare(left, right)
-            halves.append(
-                np.where(
-                    combine_with(result, regs[c]) if combine_with is not None else result, true_value, np.uint16(0)
-                )
-            )
+            if combine_with is not None:
+                result = combine_with(result, regs[c])
+            halves.append(np.where(result, true_value, np.uint16(0)))
         regs[target][...] = joined(*halves)
 
     return step

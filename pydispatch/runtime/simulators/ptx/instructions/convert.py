@@ -224,6 +224,12 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
     return step
 
 
+_TF32_UNIT, _TF32_HALF, _TF32_DROPPED = np.uint32(1 << 13), np.uint32(1 << 12), np.uint32((1 << 13) - 1)
+"""In the bits of an f32: the last place of tf32, half of it, and the bits below."""
+
+_F32_INFINITY, _F32_FRACTION, _CANONICAL_NAN = np.uint32(0x7F800000), np.uint32(0x7FFFFF), np.uint32(0x7FFFFFFF)
+
+
 def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -> Step:
     """Build the closure of the conversion from f32 to tf32, which has a 10-bit fraction: rna (half away from zero), rn
     or rz.
@@ -234,20 +240,22 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
     relu = "relu" in words
 
     def compute(value: Any) -> Any:
-        """Round to tf32, which has 13 bits less than f32; NaN is canonical."""
-        low = value & np.uint32(0x1FFF)
-        kept = value & ~np.uint32(0x1FFF)
+        """Round the bits of f32 to tf32, which lacks the low 13 bits of the fraction; NaN is canonical."""
+        dropped = value & _TF32_DROPPED
+        kept = value & ~_TF32_DROPPED
         if mode == "rna":
-            up = low >= 0x1000
+            rounds_up = dropped >= _TF32_HALF
         elif mode == "rn":
-            up = (low > 0x1000) | ((low == 0x1000) & (value & np.uint32(0x2000) != 0))
+            is_odd = value & _TF32_UNIT != 0
+            rounds_up = (dropped > _TF32_HALF) | ((dropped == _TF32_HALF) & is_odd)
         else:
-            up = low < 0  # never: toward zero
-        result = kept + np.where(up, np.uint32(0x2000), np.uint32(0))
-        special = value & np.uint32(0x7F800000) == 0x7F800000
-        nan = special & (value & np.uint32(0x7FFFFF) != 0)
-        result = np.where(nan, np.uint32(0x7FFFFFFF), np.where(special, value, result))
-        return np.where((result >> np.uint32(31) != 0) & ~nan, np.uint32(0), result) if relu else result
+            rounds_up = np.zeros(np.shape(value), bool)
+        result = kept + np.where(rounds_up, _TF32_UNIT, np.uint32(0))
+        is_special = value & _F32_INFINITY == _F32_INFINITY
+        nan = is_special & (value & _F32_FRACTION != 0)
+        result = np.where(nan, _CANONICAL_NAN, np.where(is_special, value, result))
+        is_negative = result >> np.uint32(31) != 0
+        return np.where(is_negative & ~nan, np.uint32(0), result) if relu else result
 
     return into(target, compute, s)
 
@@ -271,11 +279,12 @@ def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
     info = np.iinfo(part_dtype)
 
     def clamped_bits(value: Any) -> Any:
-        return (
-            np.clip(value, info.min, info.max).astype(part_dtype).view(UNSIGNED[part_dtype.itemsize]).astype(np.uint32)
-        )
+        """Return integers, clamped to the range of a part, as the bits of the part in u32."""
+        parts = np.clip(value, info.min, info.max).astype(part_dtype)
+        return parts.view(UNSIGNED[part_dtype.itemsize]).astype(np.uint32)
 
     def step(regs: list[Any]) -> None:
+        """Join the parts, and move those of c up."""
         low = clamped_bits(regs[t]) | (clamped_bits(regs[s]) << np.uint32(bits))
         regs[target][...] = low if u < 0 else low | (regs[u] << np.uint32(2 * bits))
 

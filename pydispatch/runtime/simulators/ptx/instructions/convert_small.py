@@ -39,19 +39,25 @@ def narrow8(x: Any, kind: str, relu: bool) -> Any:
 
 
 def widen8(bits: Any, kind: str) -> Any:
-    """Return the bits of an 8-bit float as f64."""
-    mantissa, least, _, _, _ = _KINDS[kind]
+    """Return f64 numbers from the bits of 8-bit floats.
+
+    kind: "e4m3x2", whose only special value is NaN (all ones), or "e5m2x2", whose largest exponent is that of infinity
+    and NaN.
+    """
+    mantissa_bits, least_exponent, _, _, _ = _KINDS[kind]
     bits = bits.astype(np.int64)
-    field = (bits & 0x7F) >> mantissa
-    low = bits & ((1 << mantissa) - 1)
-    normal = field > 0
-    value = np.ldexp(np.where(normal, low + (1 << mantissa), low).astype(np.float64),
-                     np.where(normal, field - 1, 0) + least - mantissa)  # fmt: skip
+    magnitude, is_negative = bits & 0x7F, bits & 0x80
+    exponent_field = magnitude >> mantissa_bits
+    fraction = bits & ((1 << mantissa_bits) - 1)
+    is_normal = exponent_field > 0
+    significand = np.where(is_normal, fraction + (1 << mantissa_bits), fraction)
+    exponent = np.where(is_normal, exponent_field - 1, 0) + least_exponent - mantissa_bits
+    value = np.ldexp(significand.astype(np.float64), exponent)
     if kind == "e5m2x2":
-        value = np.where(field == 31, np.where(low == 0, np.inf, np.nan), value)
+        value = np.where(exponent_field == 31, np.where(fraction == 0, np.inf, np.nan), value)
     else:
-        value = np.where(bits & 0x7F == 0x7F, np.nan, value)
-    return np.where(bits & 0x80, -value, value)
+        value = np.where(magnitude == 0x7F, np.nan, value)
+    return np.where(is_negative, -value, value)
 
 
 def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_type: str, words: set[str]) -> Step:

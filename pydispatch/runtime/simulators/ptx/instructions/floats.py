@@ -129,6 +129,8 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
     """
 
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
+        """Build the closure of an approximation: computed in f64 and rounded; of f64, only rsqrt has one, whose result
+        has the upper word alone."""
         _, words, type_ = float_words(builder, instruction)
         if type_ == "f64":
             if instruction.opcode != "rsqrt":

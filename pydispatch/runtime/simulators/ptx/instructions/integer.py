@@ -29,11 +29,9 @@ def _plain(ufunc: Any) -> Any:
     """Return the builder of closures of an instruction that one ufunc computes."""
 
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
-        type_ = (
-            integer_type(builder, instruction, "sat")
-            if ufunc in (np.add, np.subtract)
-            else integer_type(builder, instruction, "relu")
-        )
+        """Build the closure of a binary operation; sums may saturate (.sat), and extremes be at least 0 (.relu)."""
+        modifier = "sat" if ufunc in (np.add, np.subtract) else "relu"
+        type_ = integer_type(builder, instruction, modifier)
         d, x, y = builder.operands(instruction, 3)
         if instruction.modifiers[0] == "sat":
             return _saturated(builder, instruction, ufunc)
@@ -302,10 +300,11 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     s, t = builder.source(instruction, x, "u32"), builder.source(instruction, y, "u32")
     u, target = builder.source(instruction, z, "u32"), builder.target(instruction, d, "u32")
     is_dp4a = instruction.opcode == "dp4a"
-    first_byte = 2 if "hi" in instruction.modifiers else 0
+    count, left_bits = (4, 8) if is_dp4a else (2, 16)
+    first_byte = 2 if "hi" in instruction.modifiers else 0  # of b; dp4a has no halves
 
     def packed_element(value: Any, kind: str, width: int, position: int) -> Any:
-        """Return element `position` of `width` bits of a word, extended by its kind."""
+        """Return element `position` of `width` bits of a word as int64. kind: "i" if it is signed, else "u"."""
         shift = np.uint32(32 - width - position * width)
         word = value << shift
         dtype = np.int32 if kind == "i" else np.uint32
@@ -314,9 +313,9 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         """Add the dot product of packed bytes, or of halves and bytes, to the third register."""
         total = regs[u].astype(np.int64)
-        for k in range(4 if is_dp4a else 2):
-            left = packed_element(regs[s], kinds[0], 8 if is_dp4a else 16, k)
-            total = total + left * packed_element(regs[t], kinds[1], 8, k if is_dp4a else first_byte + k)
+        for k in range(count):
+            left = packed_element(regs[s], kinds[0], left_bits, k)
+            total = total + left * packed_element(regs[t], kinds[1], 8, first_byte + k)
         regs[target][...] = total.astype(np.uint32)
 
     return step

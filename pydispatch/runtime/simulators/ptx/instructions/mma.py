@@ -15,6 +15,10 @@ from pydispatch.runtime.simulators.ptx.instructions.convert_small import widen8
 from pydispatch.runtime.simulators.ptx.instructions.exact import fma64
 from pydispatch.runtime.simulators.ptx.instructions.small import bits16, from_bf16
 from pydispatch.runtime.simulators.ptx.registry import handles
+from pydispatch.runtime.simulators.ptx.threads import WARP_LANES
+
+_COLUMNS = 8
+"""Columns of B and C in all shapes that run here."""
 
 _SHAPE = re.compile(r"m(8|16)n8k(4|8|16|32)")
 # Elements in a 32-bit register (f64: one in 64 bits), and the shapes that each type of A and B has.
@@ -32,7 +36,7 @@ def warps_of(instruction: Instruction, frame: Frame) -> Any:
 
     A warp that is not whole is a fault.
     """
-    positions = frame.lanes().reshape(-1, 32)
+    positions = frame.lanes().reshape(-1, WARP_LANES)
     positions = positions[(positions >= 0).any(axis=1)]
     if (positions < 0).any():
         warp = int(np.argmax((positions < 0).any(axis=1)))
@@ -63,7 +67,7 @@ def _words(regs: list[Any], slots: list[int], positions: Any) -> Any:
     return np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=-1)
 
 
-_LANE = np.arange(32)
+_LANE = np.arange(WARP_LANES)
 _ROW, _COLUMN = _LANE >> 2, _LANE & 3
 
 
@@ -125,43 +129,44 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if words[0] not in _SHAPES.get(a_type, ()) or per_register != _PER_REGISTER.get(b_type):
         builder.fail(instruction, f"has no shape {words[0]} for {a_type} and {b_type}")
     integer = a_type in ("s8", "u8")
-    if (result_type, c_type) not in (
-        [("s32", "s32")] if integer else [("f64", "f64")] if a_type == "f64" else _ACCUMULATORS
-    ):
+    accumulators_of_type = [("s32", "s32")] if integer else [("f64", "f64")] if a_type == "f64" else _ACCUMULATORS
+    if (result_type, c_type) not in accumulators_of_type:
         builder.fail(instruction)
-    d, x, y, z = (items(operand) for operand in builder.operands(instruction, 4))
-    count = rows // 8 * 2
-    sizes = (
-        count // _packed(result_type),
-        rows * depth // 32 // per_register,
-        depth * 8 // 32 // per_register,
-        count // _packed(c_type),
+    operands = d, a_registers, b_registers, c_registers = [
+        items(operand) for operand in builder.operands(instruction, 4)
+    ]
+    lane_sums = rows * _COLUMNS // WARP_LANES
+    expected_counts = (
+        lane_sums // _packed(result_type),
+        rows * depth // WARP_LANES // per_register,
+        depth * _COLUMNS // WARP_LANES // per_register,
+        lane_sums // _packed(c_type),
     )
-    if tuple(map(len, (d, x, y, z))) != sizes:
-        builder.fail(instruction, f"has {tuple(map(len, (d, x, y, z)))} registers, expected {sizes}")
+    counts = tuple(map(len, operands))
+    if counts != expected_counts:
+        builder.fail(instruction, f"has {counts} registers, expected {expected_counts}")
     register = "b64" if a_type == "f64" else "b32"
-    xs, ys = (
-        [builder.source(instruction, register_operand, register) for register_operand in x],
-        [builder.source(instruction, register_operand, register) for register_operand in y],
+    a_slots, b_slots, c_slots = (
+        [builder.source(instruction, operand, register) for operand in registers_of_operand]
+        for registers_of_operand in (a_registers, b_registers, c_registers)
     )
-    zs = [builder.source(instruction, register_operand, register) for register_operand in z]
-    ds = [builder.target(instruction, register_operand, register) for register_operand in d]
+    targets = [builder.target(instruction, operand, register) for operand in d]
 
     def step(regs: list[Any]) -> None:
         """Multiply the tiles of each warp, and add the accumulators; lanes hold elements as `_places` says."""
         positions = warps_of(instruction, regs[0])
-        a = left(_words(regs, xs, positions), a_type, rows, depth)
-        c = right(_words(regs, ys, positions), b_type, depth)
-        start = np.zeros((positions.shape[0], rows, 8), a.dtype)
-        values = accumulators(_words(regs, zs, positions), c_type)
+        a = left(_words(regs, a_slots, positions), a_type, rows, depth)
+        b = right(_words(regs, b_slots, positions), b_type, depth)
+        start = np.zeros((positions.shape[0], rows, _COLUMNS), a.dtype)
+        values = accumulators(_words(regs, c_slots, positions), c_type)
         for k, (row, column) in enumerate(_places(rows)):
             start[:, row, column] = values[:, :, k]
-        total = product(a, c, start, a_type)
+        total = product(a, b, start, a_type)
         result = np.stack([total[:, row, column] for row, column in _places(rows)], axis=-1)
         if finite and integer:
             result = np.clip(result, -(1 << 31), (1 << 31) - 1)
         packed = registers(result, result_type)
-        for k, slot in enumerate(ds):
+        for k, slot in enumerate(targets):
             regs[slot][positions] = packed[:, :, k]
 
     return step

@@ -12,6 +12,7 @@ from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of,
 from pydispatch.runtime.simulators.ptx.memory import LOCAL, PARAM, SHARED, WINDOW
 from pydispatch.runtime.simulators.ptx.registry import handles
 from pydispatch.runtime.simulators.ptx.specials import CLOCKS, clock, is_special
+from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, WARP_LANES
 
 
 @handles("mov")
@@ -165,8 +166,8 @@ def activemask(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         frame = regs[0]
         lanes = frame.batch.lane_numbers()[frame.threads]
-        here = np.zeros(frame.batch.warps * 32, bool)
+        here = np.zeros(frame.batch.warps * WARP_LANES, bool)
         here[lanes] = True
-        regs[target][...] = np.packbits(here, bitorder="little").view("<u4")[lanes >> 5]
+        regs[target][...] = np.packbits(here, bitorder="little").view("<u4")[lanes >> LANE_BITS]
 
     return step

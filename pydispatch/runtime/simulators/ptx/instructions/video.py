@@ -40,9 +40,10 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     saturate, sums_parts = "sat" in instruction.modifiers, "add" in instruction.modifiers
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed[0] else (0, (1 << bits) - 1)
 
-    def parts(value: Any, n: int, kind: bool) -> Any:
+    def parts(value: Any, n: int, is_signed: bool) -> Any:
+        """Return the parts of words, int64 [n, lanes]."""
         values = np.array(np.broadcast_to(value, n))
-        return values.view(f"{'i' if kind else 'u'}{size}").astype(np.int64).reshape(n, lanes)
+        return values.view(f"{'i' if is_signed else 'u'}{size}").astype(np.int64).reshape(n, lanes)
 
     def step(regs: list[Any]) -> None:
         """Compute on the parts of both registers; pack the parts again, or add their sum to the third register."""

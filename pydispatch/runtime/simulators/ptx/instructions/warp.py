@@ -12,6 +12,7 @@ from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, pai
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.registry import handles
+from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, LANE_MASK, WARP_LANES
 
 
 def _in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: Any) -> None:
@@ -27,21 +28,28 @@ def _in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: Any) -> N
 
 
 def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
-    """Return the bits of the lanes in the mask where `values` hold, and of the lanes in the mask that are here, u32
-    [n].
-    """
+    """Return two words for each thread, u32 [n]: the bits of the lanes of its warp in its mask where `values` hold, and
+    those of the lanes in its mask that execute the instruction."""
     lanes = frame.batch.lane_numbers()[frame.threads]
-    bits = np.zeros((2, frame.batch.warps * 32), bool)
+    bits = np.zeros((2, frame.batch.warps * WARP_LANES), bool)
     bits[0, lanes] = values
     bits[1, lanes] = True
-    words = np.packbits(bits, axis=1, bitorder="little").view("<u4")[:, lanes >> 5]
+    words = np.packbits(bits, axis=1, bitorder="little").view("<u4")[:, lanes >> LANE_BITS]
     return words[0] & masks, words[1] & masks
+
+
+SEGMENT_SHIFT = 8
+"""Position in the last operand of shfl of the mask of segments; its low bits are the last lane of a segment."""
 
 
 @handles("shfl")
 def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of shfl: a value of another lane: up, down, bfly, idx, inside segments given by c. The value
-    of a lane that is not here is not defined; here it is the asker's own value.
+    """Return the closure of shfl, such as `shfl.sync.down.b32 d|p, value, distance, clamp, mask`.
+
+    A lane reads the value of the lane above (up) or below (down) it by a distance, at an XOR (bfly), or at an index
+    (idx), within segments of the warp that `clamp` describes. p is whether that lane is in range; if not, the lane
+    reads its own value. The value of a lane that does not execute the instruction is undefined; here it is the reader's
+    own.
     """
     words = [m for m in instruction.modifiers if m != "sync"]
     if len(words) != 2 or words[0] not in ("up", "down", "bfly", "idx") or words[1] != "b32":
@@ -49,25 +57,24 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     sync = "sync" in instruction.modifiers
     destination, value, lane_operand, clamp, *masks = builder.operands(instruction, 5 if sync else 4)
     first, second = pair(destination)
-    s, t, u = (
-        builder.source(instruction, value, "u32"),
-        builder.source(instruction, lane_operand, "u32"),
-        builder.source(instruction, clamp, "u32"),
-    )
+    value_slot = builder.source(instruction, value, "u32")
+    lane_slot = builder.source(instruction, lane_operand, "u32")
+    clamp_slot = builder.source(instruction, clamp, "u32")
     mask = builder.source(instruction, masks[0], "u32") if sync else -1
     target = builder.target(instruction, first, "u32")
     valid_target = builder.target(instruction, second, BOOL) if second is not None else -1
     mode = words[0]
 
     def step(regs: list[Any]) -> None:
+        """Read the value of another lane in each thread."""
         frame = regs[0]
         lane_indices = frame.batch.lane_numbers()[frame.threads]
-        lane = lane_indices & 31
+        lane = lane_indices & LANE_MASK
         if mask >= 0:
             _in_mask(instruction, frame, regs[mask], lane)
-        c = regs[u].astype(np.int64)
-        segment, limit = (c >> 8) & 31, c & 31
-        distance = regs[t].astype(np.int64) & 31
+        clamps = regs[clamp_slot].astype(np.int64)
+        segment, limit = (clamps >> SEGMENT_SHIFT) & LANE_MASK, clamps & LANE_MASK
+        distance = regs[lane_slot].astype(np.int64) & LANE_MASK
         last_lane = (lane & segment) | (limit & ~segment)
         if mode == "up":
             source, valid = lane - distance, lane - distance >= last_lane
@@ -79,9 +86,9 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
             source = (lane & segment) | (distance & ~segment)
             valid = source <= last_lane
         source = np.where(valid, source, lane)
-        source_positions = frame.lanes()[(lane_indices & ~31) + source]
+        source_positions = frame.lanes()[(lane_indices & ~LANE_MASK) + source]
         source_positions = np.where(source_positions < 0, np.arange(frame.n), source_positions)
-        regs[target][...] = np.broadcast_to(regs[s], frame.n)[source_positions]
+        regs[target][...] = np.broadcast_to(regs[value_slot], frame.n)[source_positions]
         if valid_target >= 0:
             regs[valid_target][...] = valid
 
@@ -107,7 +114,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Vote: return which lanes of the mask have the predicate, or whether all, any or a uniform set do."""
         frame = regs[0]
         if sync:
-            _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
+            _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         hold, here = _ballot(frame, regs[s], regs[mask])
         if mode == "ballot":
             regs[target][...] = hold
@@ -123,7 +130,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _groups(frame: Frame, masks: Any) -> Any:
     """Return a number for each thread that threads of the same warp with the same mask share, int64 [n]."""
-    warp = frame.batch.lane_numbers()[frame.threads] >> 5
+    warp = frame.batch.lane_numbers()[frame.threads] >> LANE_BITS
     keys = warp * (1 << 32) + np.broadcast_to(masks, frame.n).astype(np.int64)
     return np.unique(keys, return_inverse=True)[1].reshape(-1)
 
@@ -152,7 +159,7 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         """Return the lanes of the mask that have a thread's value; with `all`, the mask if all have it, else 0."""
         frame = regs[0]
-        lane = frame.batch.lane_numbers()[frame.threads] & 31
+        lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _in_mask(instruction, frame, regs[mask], lane)
         groups = _groups(frame, regs[mask])
         values = np.unique(np.broadcast_to(regs[s], frame.n), return_inverse=True)[1].reshape(-1)
@@ -196,7 +203,7 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         """Combine the values of the lanes of each mask."""
         frame = regs[0]
-        _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
+        _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         groups = _groups(frame, regs[mask])
         values = np.broadcast_to(regs[s], frame.n)
         first_of_group = np.unique(groups, return_index=True)[1]
@@ -220,7 +227,7 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         """Elect the lowest lane of the mask."""
         frame = regs[0]
-        lane = frame.batch.lane_numbers()[frame.threads] & 31
+        lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _, here = _ballot(frame, np.ones(frame.n, bool), regs[mask])
         lowest = np.bitwise_count((here & (~here + np.uint32(1))) - np.uint32(1))
         regs[target][...] = lowest
@@ -239,7 +246,7 @@ def warp_barrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         """Check the mask; lanes of a group are in step already."""
         frame = regs[0]
-        _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
+        _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         if frame.batch.races is not None:
             frame.batch.races.warp_sync(frame)
 

@@ -18,6 +18,7 @@ from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.mma import accumulators, elements, product, registers, warps_of
 from pydispatch.runtime.simulators.ptx.registry import handles
+from pydispatch.runtime.simulators.ptx.threads import LANE_MASK, WARP_LANES
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "f64": 8, "f32": 4, "s32": 4}
@@ -77,7 +78,7 @@ class _Walk:
     def pieces(self, regs: list[Any], element: int) -> Any:
         """Return the location of each thread's element: pieces as for loads."""
         frame: Frame = regs[0]
-        lane = frame.batch.lane_numbers()[frame.threads] & 31
+        lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         row, column = np.divmod(lane * self.count + element, self.columns)
         stride = np.broadcast_to(regs[self._stride], frame.n).astype(np.int64)
         away = (row * stride + column if self._row else column * stride + row) * self._bytes + self._offset
@@ -163,16 +164,13 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     register = UNSIGNED[8 if a_type == "f64" else 4]
     d, x, y, z = (items(operand) for operand in builder.operands(instruction, 4))
     per_register = register.itemsize // _BYTES[a_type]
-    xs = [builder.source(instruction, register_operand, register) for register_operand in x][
-        : m * k // 32 // per_register
-    ]
-    ys = [builder.source(instruction, register_operand, register) for register_operand in y][
-        : k * n // 32 // per_register
-    ]
-    zs, ds = (
-        [builder.source(instruction, register_operand, register) for register_operand in z],
-        [builder.target(instruction, register_operand, register) for register_operand in d],
+    a_slots, b_slots, c_slots = (
+        [builder.source(instruction, operand, register) for operand in operands] for operands in (x, y, z)
     )
+    # Of f16, each element is in two registers, of which one copy is needed.
+    a_slots = a_slots[: m * k // WARP_LANES // per_register]
+    b_slots = b_slots[: k * n // WARP_LANES // per_register]
+    targets = [builder.target(instruction, operand, register) for operand in d]
     finite = "satfinite" in instruction.modifiers and result_type == "s32"
 
     def step(regs: list[Any]) -> None:
@@ -182,14 +180,14 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         def words(slots: list[int]) -> Any:
             return np.stack([np.broadcast_to(regs[slot], regs[0].n)[positions] for slot in slots], axis=-1)
 
-        left = elements(words(xs), a_type).reshape(-1, m, k)
-        right = elements(words(ys), b_type).reshape(-1, k, n)
-        start = accumulators(words(zs), c_type).reshape(-1, m, n)
+        left = elements(words(a_slots), a_type).reshape(-1, m, k)
+        right = elements(words(b_slots), b_type).reshape(-1, k, n)
+        start = accumulators(words(c_slots), c_type).reshape(-1, m, n)
         total = product(left, right, start, a_type)
         if finite:
             total = np.clip(total, -(1 << 31), (1 << 31) - 1)
-        packed = registers(np.ascontiguousarray(total).reshape(positions.shape[0], 32, -1), result_type)
-        for element, slot in enumerate(ds):
+        packed = registers(np.ascontiguousarray(total).reshape(positions.shape[0], WARP_LANES, -1), result_type)
+        for element, slot in enumerate(targets):
             regs[slot][positions] = packed[:, :, element]
 
     return step
