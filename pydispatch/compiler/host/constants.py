@@ -179,6 +179,7 @@ def splat_word(value: Attribute, dtype: int) -> int | None:
     if dtype >> 24 == Numerical.BOOLEAN:
         return word & 1
     if bits < 8:
-        low = word & ((1 << bits) - 1)
-        return low * (0xFF // ((1 << bits) - 1))
+        all_bits = (1 << bits) - 1
+        repeat = 0xFF // all_bits  # 0b01010101 for 2 bits, 0b00010001 for 4
+        return (word & all_bits) * repeat
     return word

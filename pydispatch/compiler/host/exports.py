@@ -223,6 +223,13 @@ class Executables:
         """Emit the choice between variants and fallbacks; return the registers of the export's index and of its grid.
 
         Each variant has its own grid function, and an export may defer to its fallback on some devices.
+
+        Args:
+            function: Receives the code.
+            executable: The executable.
+            export: Name of the export.
+            workload: Registers of the workload, from which the grid is computed.
+            op: The dispatch, for messages.
         """
         choices = [
             self._with_fallbacks(function, executable, variant, export, workload, op)

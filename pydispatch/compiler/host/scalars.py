@@ -192,18 +192,19 @@ class ScalarLowering:
         """Lower math.isnan, isinf, isfinite or isnormal."""
         format = width(op.operands[0].type, op)
         value = registers[op.operands[0]]
-        size = self.function.emit(Opcode.FMATH, value, MATH["math.absf"], 0, format)
+        magnitude = self.function.emit(Opcode.FMATH, value, MATH["math.absf"], 0, format)
         infinite = self.function.constant(float_bits(float("inf"), format))
-        smallest = {16: 2.0**-14, 17: 2.0**-126, 32: 2.0**-126, 64: 2.0**-1022}[format]
+        least_normal = {16: 2.0**-14, 17: 2.0**-126, 32: 2.0**-126, 64: 2.0**-1022}[format]
         if op.name == "math.isnan":
             result = self._compare(Opcode.FCMP, UNO, value, value, format)
         elif op.name == "math.isinf":
-            result = self._compare(Opcode.FCMP, OEQ, size, infinite, format)
+            result = self._compare(Opcode.FCMP, OEQ, magnitude, infinite, format)
         else:
-            result = self._compare(Opcode.FCMP, OLT, size, infinite, format)
+            result = self._compare(Opcode.FCMP, OLT, magnitude, infinite, format)
         if op.name == "math.isnormal":
-            least = self.function.constant(float_bits(smallest, format))
-            result = self.function.binary(Opcode.AND, result, self._compare(Opcode.FCMP, OGE, size, least, format), 1)
+            least = self.function.constant(float_bits(least_normal, format))
+            is_not_less = self._compare(Opcode.FCMP, OGE, magnitude, least, format)
+            result = self.function.binary(Opcode.AND, result, is_not_less, 1)
         registers[op.results[0]] = result
 
     def power_of_integers(self, op: Operation, registers: Registers) -> None:

@@ -211,22 +211,24 @@ class _Run:
     def _require_in_bounds(self, axis: int, offset: int, size: int, whole: int) -> None:
         """Require 0 <= offset, 0 <= size and offset + size <= whole: CompileError for static values, else checks at run
         time.
+
+        offset, size, whole: registers with the start and the number of elements of the slice, and the size of the axis.
         """
         function = self.straight.function
-        known = [function.constant_value(register) for register in (offset, size, whole)]
-        o, s, w = known
-        if o == 0 and size == whole:
+        start, count, extent = (function.constant_value(register) for register in (offset, size, whole))
+        if start == 0 and size == whole:
             return
-        if o is not None and s is not None and w is not None:
-            if not 0 <= o <= w or not 0 <= s <= w - o:
+        if start is not None and count is not None and extent is not None:
+            if not 0 <= start <= extent or not 0 <= count <= extent - start:
                 raise CompileError(
-                    f"'{self.op.name}' takes {s} elements from {o} of axis {axis}, which has {w}", location_of(self.op)
+                    f"'{self.op.name}' takes {count} elements from {start} of axis {axis}, which has {extent}",
+                    location_of(self.op),
                 )
             return
         what = f"'{self.op.name}', axis {axis}{where(self.op)}"
         fits = function.emit(Opcode.CMP, offset, whole, 0, ULE)
         function.check(fits, f"{what}: the offset lies outside")
-        rest = whole if o == 0 else function.binary(Opcode.SUB, whole, offset)
+        rest = whole if start == 0 else function.binary(Opcode.SUB, whole, offset)
         function.check(function.emit(Opcode.CMP, size, rest, 0, ULE), f"{what}: the slice ends outside")
 
 

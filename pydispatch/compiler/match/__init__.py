@@ -201,8 +201,10 @@ def _patterns(patterns: Any) -> Iterable[Any]:
 
     if not isinstance(patterns, (Pattern, Iterable)) or isinstance(patterns, (str, bytes, Mapping)):
         raise InvalidArgumentError(f"patterns: expected a list of what @pydispatch.pattern made, got {patterns!r}")
-    is_one = isinstance(patterns, Pattern) or hasattr(patterns, "dtype")  # an array is refused whole
-    listed = [patterns] if is_one else [*patterns]
+    if isinstance(patterns, Pattern) or hasattr(patterns, "dtype"):  # an array is refused whole
+        listed = [patterns]
+    else:
+        listed = [*patterns]
     for pattern in listed:
         if not isinstance(pattern, Pattern):
             raise InvalidArgumentError(f"patterns=[...] takes what @pydispatch.pattern made, got {pattern!r}")

@@ -174,10 +174,10 @@ def _unpack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[i
     element = element_type(op.dest.type)
     values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
     body = BodyBuilder([element])
-    at = [body.add(IndexOp(d)) for d in range(len(outer))]
-    coarse = [body.add(arith.DivUIOp(at[d], values[d])) if d in tiles else at[d] for d in outer]
-    fine = [body.add(arith.RemUIOp(at[d], values[d])) for d in tiles]
-    body.finish(body.add(tensor.ExtractOp(op.source, [*coarse, *fine], element)))
+    indices = [body.add(IndexOp(d)) for d in range(len(outer))]
+    of_tile = [body.add(arith.DivUIOp(indices[d], values[d])) if d in tiles else indices[d] for d in outer]
+    in_tile = [body.add(arith.RemUIOp(indices[d], values[d])) for d in tiles]
+    body.finish(body.add(tensor.ExtractOp(op.source, [*of_tile, *in_tile], element)))
     _computed(build, op, body)
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pydispatch.errors import ArtifactError
 
 ALIGNMENT = 64
+_LOCAL_HEADER_BYTES = 30
+_PLAIN_VERSION, _ZIP64_VERSION = 10, 45
 _FULL16 = 0xFFFF
 _FULL32 = 0xFFFFFFFF
 _DATE = 1 << 5 | 1  # 1980-01-01, 00:00
@@ -84,11 +86,14 @@ def _fixed_fields(entry: ArchiveEntry, name: bytes, version: int) -> bytes:
 
 
 def _local_header(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
-    """Return the ZIP header before the data of a member, padded so that the data is aligned."""
+    """Return the ZIP header before the data of a member, padded so that the data is aligned.
+
+    offset: position of the header in the archive. name: of the member.
+    """
     large = entry.size >= _FULL32
     extra = struct.pack("<HHQQ", _ZIP64_EXTRA, 16, entry.size, entry.size) if large else b""
-    extra += _padding(offset + 30 + len(name) + len(extra))
-    fields = _fixed_fields(entry, name, 45 if large else 10)
+    extra += _padding(offset + _LOCAL_HEADER_BYTES + len(name) + len(extra))
+    fields = _fixed_fields(entry, name, _ZIP64_VERSION if large else _PLAIN_VERSION)
     return b"PK\x03\x04" + fields + struct.pack("<HH", len(name), len(extra)) + name + extra
 
 
@@ -98,7 +103,7 @@ def _directory_entry(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
     if offset >= _FULL32:
         wide.append(offset)
     extra = struct.pack(f"<HH{len(wide)}Q", _ZIP64_EXTRA, 8 * len(wide), *wide) if wide else b""
-    version = 45 if wide else 10
+    version = _ZIP64_VERSION if wide else _PLAIN_VERSION
     rest = struct.pack("<HHHHHII", len(name), len(extra), 0, 0, 0, _REGULAR_FILE, min(offset, _FULL32))
     made_by = struct.pack("<H", _UNIX | version)
     return b"PK\x01\x02" + made_by + _fixed_fields(entry, name, version) + rest + name + extra
@@ -108,8 +113,10 @@ def _end(count: int, offset: int, size: int) -> bytes:
     """Return the end of the ZIP central directory, with ZIP64 records where numbers need them."""
     records = b""
     if count >= _FULL16 or offset >= _FULL32 or size >= _FULL32:
-        version = _UNIX | 45
-        records += b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, version, 45, 0, 0, count, count, size, offset)
+        version = _UNIX | _ZIP64_VERSION
+        records += b"PK\x06\x06" + struct.pack(
+            "<QHHIIQQQQ", 44, version, _ZIP64_VERSION, 0, 0, count, count, size, offset
+        )
         records += b"PK\x06\x07" + struct.pack("<IQI", 0, offset + size, 1)
     narrow = min(count, _FULL16)
     fields = struct.pack("<HHHHIIH", 0, 0, narrow, narrow, min(size, _FULL32), min(offset, _FULL32), 0)

@@ -14,8 +14,14 @@ def is_archive(data: bytes) -> bool:
 
 
 def members(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the content of each archive member except symbol tables; raise ElfError if the archive is
-    broken."""
+    """Yield the name and the content of each member of an `ar` archive except symbol tables.
+
+    A member has a header of 60 bytes: a name of 16, ..., its size in decimal digits at 48, and two closing bytes at 58.
+    Long names are in the member `//` (GNU) or before the content (BSD, `#1/length`).
+
+    Raises:
+        ElfError: The archive is broken.
+    """
     position, names = len(_MAGIC), b""
     while position < len(data):
         header = data[position : position + 60]

@@ -21,6 +21,7 @@ MACHINE = 190
 _ENTRY = 0x10
 """Bit in st_other that marks a kernel."""
 _SIZED = 4
+_SIZE_SHIFT = 18
 _PARAMETER, _MAX_THREADS, _REQUIRED_THREADS = 0x17, 0x05, 0x10
 
 
@@ -122,7 +123,7 @@ def _entry(elf: ElfFile, name: str) -> CubinEntry:
         value, at = data[at : at + size], at + size
         if attribute == _PARAMETER and size == 12:
             _, ordinal, _, packed = struct.unpack("<IHHI", value)
-            sizes[ordinal] = packed >> 18
+            sizes[ordinal] = packed >> _SIZE_SHIFT
         elif attribute in (_MAX_THREADS, _REQUIRED_THREADS) and size == 12:
             x, y, z = struct.unpack("<III", value)
             threads[attribute] = (x, y, z)

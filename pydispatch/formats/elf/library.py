@@ -15,6 +15,7 @@ from pydispatch.formats.elf.reader import DT_RELA, DT_RELASZ, PF_EXEC, ElfError,
 
 VERSION = 6
 _RELATIVE = {62: 8, 183: 1027, 243: 3}
+_PAGE_BYTES = 4096
 _MAX_EXPORTS = _MAX_RELOCATIONS = 1 << 16
 _NAME, _COUNT, _PTRS, _ATTRS, _NAMES = 8, 24, 32, 40, 64
 
@@ -93,7 +94,11 @@ def _candidates(image: _Image) -> Iterator[LibraryFacts]:
 
 
 def _library(image: _Image, address: int) -> LibraryFacts:
-    """Read the library structure at an address; raise ElfError or KeyError if there is none."""
+    """Read the structure by which a library describes its exports; raise ElfError or KeyError if there is none at the
+    address.
+
+    Its tables have a pointer to the code, one to the name, and 64 bytes of attributes for each export.
+    """
     pointers = image.pointers
     header = pointers[address]
     (version,) = struct.unpack("<I", image.read(header, 4))
@@ -105,8 +110,8 @@ def _library(image: _Image, address: int) -> LibraryFacts:
     for i in range(count):
         if not image.executable(pointers[pointers[address + _PTRS] + 8 * i]):
             raise ElfError("no code")
-        attrs = image.read(pointers[address + _ATTRS] + 64 * i, 64)
-        pages, constants, bindings = struct.unpack_from("<HBB", attrs, 8)
+        attributes = image.read(pointers[address + _ATTRS] + 64 * i, 64)
+        memory_pages, constants, bindings = struct.unpack_from("<HBB", attributes, 8)
         name = image.text(pointers[pointers[address + _NAMES] + 8 * i])
-        exports.append(ExportFacts(name, constants, bindings, 4096 * pages))
+        exports.append(ExportFacts(name, constants, bindings, _PAGE_BYTES * memory_pages))
     return LibraryFacts(image.text(pointers[header + _NAME]), tuple(exports))

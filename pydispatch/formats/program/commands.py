@@ -170,12 +170,20 @@ def words_of(pool: Sequence[int], at: int, count: int) -> list[int]:
 
 
 def _read_dispatch(pool: Sequence[int], at: int) -> Command:
-    """Decode the record of a dispatch at an index of the pool."""
-    export, x, y, z, n = words_of(pool, at, 5)
-    constants = words_of(pool, at + 5, n)
-    (m,) = words_of(pool, at + 5 + n, 1)
-    words: Iterator[int] = iter(words_of(pool, at + 6 + n, 3 * m))
-    return Dispatch(export, (x, y, z), constants, [BindingRange(*b) for b in zip(words, words, words, strict=True)])
+    """Decode the record of a dispatch at an index of the pool: export, grid, count and constants, count and bindings of
+    three words each.
+    """
+    export, x, y, z, constant_count = words_of(pool, at, 5)
+    constants = words_of(pool, at + 5, constant_count)
+    end = at + 5 + constant_count
+    return Dispatch(export, (x, y, z), constants, _read_ranges(pool, end))
+
+
+def _read_ranges(pool: Sequence[int], at: int) -> list[BindingRange]:
+    """Decode a count and as many ranges of buffers, of three words each."""
+    (count,) = words_of(pool, at, 1)
+    words: Iterator[int] = iter(words_of(pool, at + 1, 3 * count))
+    return [BindingRange(*fields) for fields in zip(words, words, words, strict=True)]
 
 
 def _read_fill(pool: Sequence[int], at: int) -> Command:
@@ -188,14 +196,15 @@ def _read_copy(pool: Sequence[int], at: int) -> Command:
 
 
 def _read_custom(pool: Sequence[int], at: int) -> Command:
-    """Decode the record of a host command's call at an index of the pool."""
-    command, n = words_of(pool, at, 2)
-    sizes = words_of(pool, at + 2, n)
-    (m,) = words_of(pool, at + 2 + n, 1)
-    constants = words_of(pool, at + 3 + n, m)
-    (k,) = words_of(pool, at + 3 + n + m, 1)
-    words: Iterator[int] = iter(words_of(pool, at + 4 + n + m, 3 * k))
-    return Custom(command, sizes, constants, [BindingRange(*b) for b in zip(words, words, words, strict=True)])
+    """Decode the record of a host command's call at an index of the pool: command, count and sizes, count and
+    constants, count and operands of three words each.
+    """
+    command, size_count = words_of(pool, at, 2)
+    sizes = words_of(pool, at + 2, size_count)
+    at += 2 + size_count
+    (constant_count,) = words_of(pool, at, 1)
+    constants = words_of(pool, at + 1, constant_count)
+    return Custom(command, sizes, constants, _read_ranges(pool, at + 1 + constant_count))
 
 
 COMMANDS: Mapping[Opcode, Callable[[Sequence[int], int], Command]] = {

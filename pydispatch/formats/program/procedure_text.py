@@ -59,7 +59,8 @@ class ProcedureText:
         return lines
 
     def step(self, record: StepRecord, results: int) -> str:
-        """Return the text of one step; `results` is the number of results of the procedure."""
+        """Return the text of one step, such as `branch s3 to 5, else 7`; sN are slots. results: number of results of
+        the procedure."""
         _, a, b, c, d = record
         try:
             step = Step(record.step)

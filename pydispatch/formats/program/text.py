@@ -210,7 +210,11 @@ class ProgramText(Records):
         return [(function, names) for function, names in chains if len(names) > 1]
 
     def instruction(self, record: InstructionRecord, pool: list[int]) -> str:
-        """Return the text of one instruction."""
+        """Return the text of one instruction, such as `r4 = add.64 r2, r3`.
+
+        The opcode's word has a modifier in its high half: the width of the operation, for comparisons with the
+        predicate above it. pool: words that the instruction may refer to.
+        """
         opcode, modifier = record.opcode & 0xFFFF, record.opcode >> 16
         _, dst, a, b, c = record
         op = OPCODES.get(opcode)

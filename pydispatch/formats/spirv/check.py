@@ -26,6 +26,7 @@ from pydispatch.formats.spirv.operands import locate_ids, patterns
 KEPT = 4096
 _valid_digests: dict[bytes, None] = {}
 """Digests of the last valid modules, for programs that are loaded repeatedly."""
+_TYPE_IMAGE = 25
 _KERNELS = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
 """Opcodes that only OpenCL has."""
 
@@ -173,17 +174,14 @@ class _ModuleChecker:
         for position in inst.ids:
             id = inst.words[position]
             is_length = op == Op.TYPE_ARRAY and position == 3
+            is_result = op in (Op.TYPE_FUNCTION, _TYPE_IMAGE) and position == inst.ids[0]
             if is_length:
                 length = declared.number(id)
                 if id not in declared.constants or not declared.is_integer(declared.values[id]) or length == 0:
                     raise self.fail(inst.at + position, f"the length of an array is id {id}, which is no count")
             elif id not in declared.types and not (op == Op.TYPE_STRUCT and id in self.forward):
                 raise self.fail(inst.at + position, f"id {id} is no type that was declared before")
-            elif (
-                op != Op.TYPE_POINTER
-                and not (op in (Op.TYPE_FUNCTION, 25) and position == inst.ids[0])
-                and declared.type(id)[0] in (Op.TYPE_VOID, Op.TYPE_FUNCTION)
-            ):
+            elif op != Op.TYPE_POINTER and not is_result and declared.type(id)[0] in (Op.TYPE_VOID, Op.TYPE_FUNCTION):
                 raise self.fail(inst.at + position, f"a type made of id {id}, which has no values")
         shape = declared.shape(words[0]) if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX) else None
         fits = {

@@ -20,8 +20,9 @@ _VECTOR = "vec3<u32>"
 
 
 def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
-    """Return a grid of at least as many workgroups whose sizes are at most `most`; None if it needs 2^32 workgroups
-    or more."""
+    """Return a grid of at least as many workgroups whose sizes are at most `most`, or None if it needs 2^32 or more:
+    100,000 x 1 x 1 becomes 65,535 x 2 x 1 for a limit of 65,535.
+    """
     total = grid[0] * grid[1] * grid[2]
     x = min(total, most)
     y = min(-(-total // x), most)

@@ -19,7 +19,7 @@ OP = {
     "FUnordGreaterThanEqual": 191, "ShiftRightLogical": 194, "ShiftRightArithmetic": 195, "ShiftLeftLogical": 196,
     "BitwiseOr": 197, "BitwiseXor": 198, "BitwiseAnd": 199, "Not": 200, "BitFieldInsert": 201,
     "BitFieldSExtract": 202, "BitFieldUExtract": 203, "BitReverse": 204, "BitCount": 205, "ControlBarrier": 224,
-    "AtomicExchange": 229, "AtomicCompareExchange": 230, "AtomicIAdd": 234, "AtomicSMin": 236, "AtomicUMin": 237,
+    "AtomicIAdd": 234, "AtomicSMin": 236, "AtomicUMin": 237,
     "AtomicSMax": 238, "AtomicUMax": 239, "AtomicAnd": 240, "AtomicOr": 241,
 }  # fmt: skip
 """Opcode by name without `Op`: those that readers of modules name, and those that only the emitter does."""

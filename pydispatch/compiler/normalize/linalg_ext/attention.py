@@ -229,6 +229,7 @@ def _of_matrices(op: Operation, build: Build) -> None:
     m, d, k, n = range(rank - 2, rank + 2)
 
     def map_of(*last: int) -> AffineMapAttr:
+        """Return the map of an operand: the batch dimensions, and two of m, d, k and n."""
         return AffineMapAttr(AffineMap(rank + 2, 0, tuple(map(AffineExpr.dimension, (*range(rank - 2), *last)))))
 
     maps = [map_of(m, d), map_of(k, d), map_of(k, n)]

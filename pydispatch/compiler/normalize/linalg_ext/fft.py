@@ -20,7 +20,10 @@ from pydispatch.ir.dialects.linalg.structure import Structure
 
 
 def _fft(op: Operation, build: Build) -> None:
-    """Replace one stage of a Fourier transform by butterflies on the halves of each block."""
+    """Replace one stage of a Fourier transform by butterflies on the halves of each block.
+
+    The last dimension is viewed as [blocks, 2, half]; stage s has halves of 2^(s - 1) elements.
+    """
     assert isinstance(op, FftOp)
     stage, type = op.stage, op.outputs[0].type
     if stage is None:
@@ -50,13 +53,13 @@ def _fft(op: Operation, build: Build) -> None:
         """Emit the sum of two complex numbers, the second times a factor, in the first half of a block, and the
         difference in the second half.
         """
-        re0, im0, re1, im1, c, s = values[:6]
-        real = body.binary("sub", body.binary("mul", re1, c), body.binary("mul", im1, s))
-        imaginary = body.binary("add", body.binary("mul", re1, s), body.binary("mul", im1, c))
-        first = body.add(arith.CmpiOp(body.add(IndexOp(rank - 2)), build.index(0), "eq"))
+        low_real, low_imaginary, high_real, high_imaginary, cosine, sine = values[:6]
+        real = body.binary("sub", body.binary("mul", high_real, cosine), body.binary("mul", high_imaginary, sine))
+        imaginary = body.binary("add", body.binary("mul", high_real, sine), body.binary("mul", high_imaginary, cosine))
+        is_first_half = body.add(arith.CmpiOp(body.add(IndexOp(rank - 2)), build.index(0), "eq"))
         return [
-            body.add(arith.SelectOp(first, body.binary("add", a, b), body.binary("sub", a, b)))
-            for a, b in ((re0, real), (im0, imaginary))
+            body.add(arith.SelectOp(is_first_half, body.binary("add", a, b), body.binary("sub", a, b)))
+            for a, b in ((low_real, real), (low_imaginary, imaginary))
         ]
 
     outputs = [build.empty(blocks, build.dynamic_dims(real)) for _ in range(2)]

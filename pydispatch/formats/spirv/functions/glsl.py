@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 
 from pydispatch.formats.spirv.declared import Shape
 from pydispatch.formats.spirv.functions.operands import READ_ONLY, FunctionChecker
@@ -48,34 +49,57 @@ def check_extended(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, fits, f"instruction {instruction} of GLSL.std.450, or operands, that do not fit")
 
 
+class _Glsl(IntEnum):
+    """Instructions of GLSL.std.450 whose operands differ in their types or in their numbers of components."""
+
+    DETERMINANT = 33
+    MATRIX_INVERSE = 34
+    MODF = 35
+    MODF_STRUCT = 36
+    FREXP = 51
+    FREXP_STRUCT = 52
+    LENGTH = 66
+    DISTANCE = 67
+    CROSS = 68
+    REFRACT = 72
+
+
 def _fits_own_rule(code: FunctionChecker, inst: SpirvInstruction, instruction: int, positions: Sequence[int]) -> bool:
-    """Return whether the operands of a GLSL instruction without a componentwise mapping have valid types."""
+    """Return whether the operands of a GLSL instruction that does not work component by component have valid types.
+
+    Args:
+        code: The checker of the function.
+        inst: The OpExtInst.
+        instruction: Its number in GLSL.std.450, of `_Glsl`; others do not fit.
+        positions: Words of `inst` that are operands.
+    """
     result = code.declared.shape(inst.type_id)
     operand_shapes = [code.declared.shape(code.value(inst, position)) for position in positions]
     floats = [shape is not None and shape.kind == "f" for shape in operand_shapes]
     fits = True
-    if instruction in (66, 67):
-        fits = len(operand_shapes) == instruction - 65 and all(floats) and len(set(operand_shapes)) == 1
+    if instruction in (_Glsl.LENGTH, _Glsl.DISTANCE):
+        count = 1 if instruction == _Glsl.LENGTH else 2
+        fits = len(operand_shapes) == count and all(floats) and len(set(operand_shapes)) == 1
         fits = fits and operand_shapes[0] is not None and result == Shape("f", operand_shapes[0].width, 1)
-    elif instruction == 68:
+    elif instruction == _Glsl.CROSS:
         fits = result is not None and result.count == 3 and result.kind == "f" and operand_shapes == [result, result]
-    elif instruction == 72:
+    elif instruction == _Glsl.REFRACT:
         fits = len(operand_shapes) == 3 and result is not None and operand_shapes[:2] == [result, result] and floats[2]
-    elif instruction in (35, 51):
+    elif instruction in (_Glsl.MODF, _Glsl.FREXP):
         fits = len(positions) == 2 and result is not None and operand_shapes[0] == result and floats[0]
         fits = fits and code.pointer(inst, positions[1])[0] not in READ_ONLY
         inner = code.declared.shape(code.pointer(inst, positions[1])[1]) if fits else None
         fits = fits and inner is not None and result is not None and inner.count == result.count
-        fits = fits and inner is not None and inner.kind == ("f" if instruction == 35 else "i")
-    elif instruction in (36, 52):
+        fits = fits and inner is not None and inner.kind == ("f" if instruction == _Glsl.MODF else "i")
+    elif instruction in (_Glsl.MODF_STRUCT, _Glsl.FREXP_STRUCT):
         members = code.declared.parts(inst.type_id)[1]
         fits = len(positions) == 1 and floats[0] and code.declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
         shapes = [code.declared.shape(member) for member in members]
         fits = fits and len(shapes) == 2 and shapes[0] == operand_shapes[0]
         first, second = shapes if fits else (None, None)
         fits = first is not None and second is not None and first.count == second.count
-        fits = fits and second is not None and second.kind == ("f" if instruction == 36 else "i")
-    elif instruction in (33, 34):
+        fits = fits and second is not None and second.kind == ("f" if instruction == _Glsl.MODF_STRUCT else "i")
+    elif instruction in (_Glsl.DETERMINANT, _Glsl.MATRIX_INVERSE):
         fits = len(positions) == 1 and code.declared.type(code.value(inst, positions[0]))[0] == Op.TYPE_MATRIX
     else:
         fits = False

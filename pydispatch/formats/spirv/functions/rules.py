@@ -207,7 +207,7 @@ def _element(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpVectorExtractDynamic or OpVectorInsertDynamic."""
     code.shape(inst, 3)
     part = code.declared.part(code.value(inst, 3), None)
-    if inst.op == 77:
+    if inst.op == Op.VECTOR_EXTRACT_DYNAMIC:
         code.demand(inst, part == inst.type_id and part is not None)
         code.integers(inst, 4)
     else:
@@ -221,23 +221,41 @@ def _copy(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.same(inst, 3, inst.type_id)
 
 
+_TAKES_MATRICES = {
+    Op.MATRIX_TIMES_SCALAR: (True, False), Op.VECTOR_TIMES_MATRIX: (False, True),
+    Op.MATRIX_TIMES_VECTOR: (True, False), Op.MATRIX_TIMES_MATRIX: (True, True),
+}  # fmt: skip
+"""Whether the first, and the second, operand of a product is a matrix; no operand of the others is."""
+
+
 def _product(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check a product of vectors and matrices (opcodes 142 to 148)."""
+    """Check a product of vectors and matrices: rows and columns of both factors and of the result, and one type of
+    elements. A vector is a column.
+    """
     types = [code.value(inst, 3), code.value(inst, 4)]
     rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
     result = _sides(code, inst.type_id)
     kinds = {_scalar(code, type_) for type_ in (*types, inst.type_id)}
-    shape = {
-        142: (rows[0], 1, (1, 1)), 143: (rows[0], columns[0], (1, 1)), 144: (columns[1], 1, (rows[1], rows[0])),
-        145: (rows[0], 1, (columns[0], rows[1])), 146: (rows[0], columns[1], (columns[0], rows[1])),
-        147: (rows[0], rows[1], (1, 1)), 148: (1, 1, (rows[0], rows[1])),
-    }[inst.op]  # fmt: skip
-    ops = [code.declared.type(type_)[0] == Op.TYPE_MATRIX for type_ in types]
-    matrices = {142: [False, False], 143: [True, False], 144: [False, True], 145: [True, False], 146: [True, True],
-                147: [False, False], 148: [False, False]}[inst.op]  # fmt: skip
-    scalar = inst.op not in (142, 143) or (rows[1], columns[1]) == (1, 1)
-    fits = kinds != {None} and len(kinds) == 1 and ops == matrices and scalar and shape[2][0] == shape[2][1]
-    code.demand(inst, fits and result == shape[:2])
+    # Of each product: rows and columns of the result, and two sizes that must be equal.
+    result_rows, result_columns, (summed, other_summed) = {
+        Op.VECTOR_TIMES_SCALAR: (rows[0], 1, (1, 1)),
+        Op.MATRIX_TIMES_SCALAR: (rows[0], columns[0], (1, 1)),
+        Op.VECTOR_TIMES_MATRIX: (columns[1], 1, (rows[1], rows[0])),
+        Op.MATRIX_TIMES_VECTOR: (rows[0], 1, (columns[0], rows[1])),
+        Op.MATRIX_TIMES_MATRIX: (rows[0], columns[1], (columns[0], rows[1])),
+        Op.OUTER_PRODUCT: (rows[0], rows[1], (1, 1)),
+        Op.DOT: (1, 1, (rows[0], rows[1])),
+    }[Op(inst.op)]
+    are_matrices = tuple(code.declared.type(type_)[0] == Op.TYPE_MATRIX for type_ in types)
+    takes_scalar = inst.op in (Op.VECTOR_TIMES_SCALAR, Op.MATRIX_TIMES_SCALAR)
+    fits = (
+        kinds != {None}
+        and len(kinds) == 1
+        and are_matrices == _TAKES_MATRICES.get(Op(inst.op), (False, False))
+        and (not takes_scalar or (rows[1], columns[1]) == (1, 1))
+        and summed == other_summed
+    )
+    code.demand(inst, fits and result == (result_rows, result_columns))
 
 
 def _sides(code: FunctionChecker, type_: int) -> tuple[int, int]:
@@ -319,14 +337,32 @@ def _atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, shape is not None and shape.kind in "if" and shape.count == 1 and shape.width >= 16)
     code.writable(inst, storage)
     code.demand(inst, is_store or inst.type_id == pointee)
-    is_exchange = inst.op in (230, 231)
+    is_exchange = inst.op in (Op.ATOMIC_COMPARE_EXCHANGE, Op.ATOMIC_COMPARE_EXCHANGE_WEAK)
     rest = list(range(start + 1, len(inst.words)))
     scopes = rest[: 3 if is_exchange else 2]
     code.scopes(inst, *scopes)
     for position in rest[len(scopes) :]:
         code.same(inst, position, pointee)
-    is_integer = inst.op not in (Op.ATOMIC_LOAD, Op.ATOMIC_STORE, 229)
+    is_integer = inst.op not in (Op.ATOMIC_LOAD, Op.ATOMIC_STORE, Op.ATOMIC_EXCHANGE)
     code.demand(inst, not is_integer or (shape is not None and shape.kind == "i"))
+
+
+_GROUP_VOTES = frozenset((333, 334, 335, 336, 340))
+"""OpGroupNonUniform Elect, All, Any, AllEqual and InverseBallot, whose result is a bool."""
+
+_GROUP_MOVES = frozenset((337, 338, *range(345, 349), 365, 366))
+"""OpGroupNonUniform Broadcast, BroadcastFirst, the four shuffles, QuadBroadcast and QuadSwap."""
+
+_BALLOT, _BALLOT_BIT_EXTRACT, _BALLOT_BIT_COUNT = 339, 341, 342
+_GROUP_BALLOTS = frozenset((_BALLOT, _BALLOT_BIT_EXTRACT, _BALLOT_BIT_COUNT, 343, 344))
+"""OpGroupNonUniform Ballot, BallotBitExtract, BallotBitCount, BallotFindLSB and BallotFindMSB."""
+
+_GROUP_KINDS = dict(zip(range(349, 365), "ififiifiifiiibbb", strict=True))
+"""Kind of the elements of the reductions, OpGroupNonUniformIAdd (349) to OpGroupNonUniformLogicalXor (364): integers,
+floats or bools."""
+
+_CLUSTERED_REDUCE = 3
+"""Group operation with the size of a cluster as an operand; those below are Reduce and the two scans."""
 
 
 def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -337,25 +373,23 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
     result = code.declared.shape(inst.type_id)
     code.demand(inst, result is not None)
     assert result is not None
-    if inst.op in (333, 334, 335, 336, 340):
+    if inst.op in _GROUP_VOTES:
         code.demand(inst, result == Shape("b", 0, 1))
-    elif inst.op in (337, 338, 345, 346, 347, 348, 365, 366):
+    elif inst.op in _GROUP_MOVES:
         code.same(inst, 4, inst.type_id)
         if len(inst.ids) > 2:
             code.integers(inst, 5)
-    elif inst.op in (339, 342, 343, 344, 341):
-        code.demand(inst, result.kind == ("b" if inst.op == 341 else "i"))
-        position = 5 if inst.op == 342 else 4
-        wanted = Shape("b", 0, 1) if inst.op == 339 else Shape("i", 32, 4)
+    elif inst.op in _GROUP_BALLOTS:
+        code.demand(inst, result.kind == ("b" if inst.op == _BALLOT_BIT_EXTRACT else "i"))
+        position = 5 if inst.op == _BALLOT_BIT_COUNT else 4
+        wanted = Shape("b", 0, 1) if inst.op == _BALLOT else Shape("i", 32, 4)
         code.demand(inst, code.shape(inst, position) == wanted)
     else:
         code.same(inst, 5, inst.type_id)
-        kinds = {349: "i", 350: "f", 351: "i", 352: "f", 353: "i", 354: "i", 355: "f", 356: "i", 357: "i", 358: "f",
-                 359: "i", 360: "i", 361: "i", 362: "b", 363: "b", 364: "b"}  # fmt: skip
-        code.demand(inst, result.kind == kinds.get(inst.op, result.kind))
-        code.demand(
-            inst, inst.words[4] <= 3 and (inst.words[4] != 3 or len(inst.words) > 6), "another operation of groups"
-        )
+        code.demand(inst, result.kind == _GROUP_KINDS.get(inst.op, result.kind))
+        operation, has_cluster_size = inst.words[4], len(inst.words) > 6
+        is_known = operation < _CLUSTERED_REDUCE or (operation == _CLUSTERED_REDUCE and has_cluster_size)
+        code.demand(inst, is_known, "another operation of groups")
         if len(inst.ids) > 2:
             code.scopes(inst, 6)
 
@@ -364,8 +398,8 @@ _RULES: dict[int, Callable[[FunctionChecker, SpirvInstruction], None]] = {
     Op.VARIABLE: _variable, Op.LOAD: _load, Op.STORE: _store, Op.COPY_MEMORY: _copy_memory,
     **dict.fromkeys((65, 66, 67, 70), _chain), Op.ARRAY_LENGTH: _length, Op.FUNCTION_CALL: _call,
     Op.EXT_INST: check_extended, 169: _select, 124: _bitcast, 81: _extract, 82: _insert,
-    80: _construct, 79: _shuffle, 77: _element, 78: _element, 83: _copy,
-    **dict.fromkeys(range(142, 149), _product), 84: _transpose,
+    80: _construct, 79: _shuffle, Op.VECTOR_EXTRACT_DYNAMIC: _element, Op.VECTOR_INSERT_DYNAMIC: _element, 83: _copy,
+    **dict.fromkeys(range(Op.VECTOR_TIMES_SCALAR, Op.DOT + 1), _product), 84: _transpose,
     **dict.fromkeys((149, 150, 151, 152), _carry), 154: _any, 155: _any,
     224: _barrier, 225: _barrier, Op.PHI: _phi, Op.BRANCH_CONDITIONAL: _branch,
     Op.SWITCH: _switch, Op.RETURN: _return, Op.RETURN_VALUE: _return,

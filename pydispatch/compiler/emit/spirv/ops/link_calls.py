@@ -24,9 +24,10 @@ from pydispatch.compiler.emit.spirv.words import NO_CONTROL, encode
 from pydispatch.compiler.kernel_ir.calls import is_import
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.formats.spirv.instruction import text_words
+from pydispatch.formats.spirv.names import Decoration
 
-LINKAGE, IMPORT = 41, 1
-"""The decoration LinkageAttributes, and its linkage type of symbols that another module defines."""
+IMPORT = 1
+"""Linkage type of symbols that another module defines."""
 
 
 def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: str) -> None:
@@ -121,7 +122,7 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
             words += encode("FunctionParameter", parameter, m.id())
         words += encode("FunctionEnd")
         m.functions[:0] = words  # declarations come before definitions
-        m.decorations += encode("Decorate", declared, LINKAGE, *text_words(name), IMPORT)
+        m.decorations += encode("Decorate", declared, Decoration.LINKAGE, *text_words(name), IMPORT)
         m.capability("Linkage")
         return declared
 
