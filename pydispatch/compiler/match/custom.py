@@ -25,6 +25,7 @@ def _pattern_for_operation(name: str, kernel: Any) -> Pattern:
     """Build a pattern that matches the custom operation `name` and replaces it by a kernel."""
 
     def match(operation: Any) -> Any:
+        """Match a custom operation by its name, and return its operands and results."""
         op = operation.op
         if not isinstance(op, CustomOp) or op.callee.data != name:
             return None

@@ -89,6 +89,7 @@ class _FlopCounter:
     types: set[Attribute] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        """Find what is known of the sizes of tensors, and the word of each scalar argument."""
         self.sizes, self.words, at = Sizes(), dict[SSAValue, int](), 0
         for argument in self.source.body.block.args:
             self.sizes.meet(argument)

@@ -304,6 +304,13 @@ class RegionKernel(OutlinedKernel):
         return self.results[value]
 
     def build(self) -> flow.DispatchOp:
+        """Translate the region to the kernel, and return the dispatch that replaces it.
+
+        A result is tied to the operand that it overwrites; other results get bindings after those of the arguments.
+
+        Raises:
+            CompileError: Results share a tensor, differ from the declared types, or are slices.
+        """
         block = self.region.body.block
         end = block.last_op
         assert end is not None

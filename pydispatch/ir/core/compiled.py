@@ -143,6 +143,7 @@ def _write_operand(index: int) -> Write:
     """Return a writer of the operand with this index."""
 
     def write(printer: Any, state: PrintingState, op: Any) -> None:
+        """Print an operand, after a space where words would touch."""
         if state.should_emit_space or not state.last_was_punctuation:
             printer.print_string(" ")
         state.should_emit_space, state.last_was_punctuation = True, False
@@ -178,6 +179,7 @@ def _write_punctuation(text: str) -> Write:
     space_follows = text not in ("<", "(", "{", "[")
 
     def write(printer: Any, state: PrintingState, op: Any) -> None:
+        """Print a literal with the spaces that the state asks for."""
         if not state.should_emit_space:
             printer.print_string(text)
         else:

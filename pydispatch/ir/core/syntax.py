@@ -121,6 +121,7 @@ def parse_shaped_signature(
     argument_dims: list[UnresolvedOperand] = []
 
     def argument() -> None:
+        """Parse the type of an argument, with the sizes of its dynamic dimensions."""
         type = parser.parse_type()
         types.append(type)
         if with_dims:

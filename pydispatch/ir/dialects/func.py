@@ -84,6 +84,7 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
     res_attrs = op.res_attrs.data if op.res_attrs is not None else [syntax.EMPTY_DICT] * len(outputs)
 
     def argument(i: int) -> None:
+        """Print an argument with its attributes; in a declaration, its type alone."""
         if block is None:
             printer.print_attribute(inputs[i])
         else:

@@ -52,7 +52,7 @@ class Closing:
         self._destroy_if_unused()
 
     def release(self, block: Any) -> None:
-        """See `Context.release`."""
+        """Release a block of memory; the last one of a closed device destroys it."""
         block.pool.release(block)
         if self._is_over:
             self._destroy_if_unused()

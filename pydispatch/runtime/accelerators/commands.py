@@ -32,11 +32,14 @@ class CommandExecutor:
         return getattr(self.inner, name)
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Any:
-        """See Executor.fix."""
+        """Return a repeatable run over fixed memory, which calls `run` each time."""
         return Executor.fix(self, record, blocks, constants, patterns)  # type: ignore[arg-type]
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """See Executor.run."""
+        """Run or enqueue all commands of a plan: host commands here, the segments between them on the device.
+
+        constants: 32-bit words of this call. patterns: fill pattern of each command.
+        """
         self.calls.require_outside()
         segments = self._segments(record)
         if segments is None:
@@ -49,7 +52,8 @@ class CommandExecutor:
                 self.inner.run(segment, blocks, constants, patterns[first : first + len(segment.commands)])
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
-        """See Executor.time. Of a host command: the time until it returns."""
+        """Run the commands one at a time, wait for each, and return their device times; of a host command, the time
+        until it returns."""
         self.calls.require_outside()
         segments = self._segments(record)
         if segments is None:

@@ -162,6 +162,7 @@ class AcceleratorProcedure(Submitted, Callee):
         command_times: dict[tuple[int, int, str], _CommandTime] = {}
 
         def observe(record: Record, constants: bytes, timings: list[Timing]) -> None:
+            """Add the times of a plan's commands to those of the procedure's call."""
             for index, (command, timing) in enumerate(zip(record.commands, timings, strict=True)):
                 key = record.data.function, index, timing.command
                 command_time = command_times.setdefault(key, _CommandTime(command, constants, timing.command))

@@ -129,7 +129,13 @@ class Registry:
     def add_plugin(
         self, source: str | os.PathLike[str] | bytes | Plugin, priority: int, params: Mapping[str, object]
     ) -> Provider:
-        """See `CpuDevice.add_plugin`."""
+        """Load a plugin and add its functions to those that imports are resolved with.
+
+        Args:
+            source: Path or bytes of a plugin, or a plugin that is loaded already.
+            priority: Providers with a higher one are asked first.
+            params: Texts that the plugin receives when it is loaded.
+        """
         from pydispatch._core.plugin import Plugin
 
         texts = {key: str(value) for key, value in params.items()}
@@ -143,7 +149,14 @@ class Registry:
         return Provider(self.manager.add(plugin, priority), plugin.label, plugin.kind)
 
     def add_import(self, name: str, function: object, context: object, priority: int) -> Provider:
-        """See `CpuDevice.add_import`."""
+        """Add a function that imports of this name are resolved with.
+
+        Args:
+            name: Symbol.
+            function: Address of a C function, or an object that has one.
+            context: Pointer that the function receives; None for a null pointer.
+            priority: Providers with a higher one are asked first.
+        """
         if not isinstance(name, str) or not name or name.startswith("?") or "\0" in name or not _is_utf8(name):
             raise InvalidArgumentError(f"add_import: expected the name of a symbol, got {name!r}")
         address = address_of(function, f"add_import '{name}': function")
@@ -156,7 +169,14 @@ class Registry:
         return Provider(provider_id, name, "function")
 
     def add_command(self, name: str, function: object, context: object, priority: int) -> Provider:
-        """See `CpuDevice.add_command`."""
+        """Add a host command, a function of Python or an address.
+
+        Args:
+            name: Name of the command in programs.
+            function: Called with the operands, or the address of a C function.
+            context: Pointer that a C function receives; None for a null pointer.
+            priority: Providers with a higher one are asked first.
+        """
         what = f"add_command '{name}'"
         if not isinstance(name, str) or not name or "\0" in name or not _is_utf8(name):
             raise InvalidArgumentError(f"add_command: expected the name of a host command, got {name!r}")

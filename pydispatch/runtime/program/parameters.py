@@ -154,8 +154,17 @@ def _no_key(scope: str, key: str, wanted: str, sources: Sequence[Any]) -> str:
     return f"parameter '{key}' of scope '{scope}' ({wanted}) is not in {files} of {len(keys)} arrays; {has}"
 
 
-_SIGNS = {Numerical.INTEGER: "iub", Numerical.SIGNED: "i", Numerical.UNSIGNED: "u", Numerical.BOOLEAN: "b"}
-_FLOATS = {Numerical.FLOAT: "f", Numerical.COMPLEX: "c", **{row.numerical: row.mlir for row in EXTENDED_TYPES}}
+_SIGNS: dict[int, str] = {
+    Numerical.INTEGER: "iub",
+    Numerical.SIGNED: "i",
+    Numerical.UNSIGNED: "u",
+    Numerical.BOOLEAN: "b",
+}
+_FLOATS: dict[int, str] = {
+    Numerical.FLOAT: "f",
+    Numerical.COMPLEX: "c",
+    **{row.numerical: row.mlir for row in EXTENDED_TYPES},
+}
 
 
 def _is_kind(tensor: Tensor, dtype: int) -> bool:

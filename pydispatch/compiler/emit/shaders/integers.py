@@ -165,6 +165,7 @@ class Integers(Registers[E, V]):
         """Return the lowering of a shift by a count below the width."""
 
         def lower(emitter: E, op: Operation) -> None:
+            """Emit a shift; a constant count is passed as a number."""
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
             (value, amount), count = self.operands(emitter, (first, second)), emitter.index(second)

@@ -190,6 +190,7 @@ class Module:
         """Return a structure type with one member at offset 0, decorated as an interface block."""
 
         def make() -> Id:
+            """Declare the structure and its decorations."""
             new_id = self.id()
             self.globals += encode("TypeStruct", new_id, member)
             self.decorate(new_id, "Block")

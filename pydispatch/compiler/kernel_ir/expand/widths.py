@@ -71,6 +71,7 @@ def _binary(kind: type[Operation], first: type[Operation], second: type[Operatio
     """Return the rule of an operation whose operands are extended by `first` and `second`."""
 
     def rule(register: _Register, op: Operation) -> Sequence[SSAValue]:
+        """Compute in the register's width, from extended operands, and truncate."""
         lhs, rhs = operands_of(op)
         wide = register.op(kind, register.extended(lhs, first), register.extended(rhs, second))
         wide.owner.attributes.update(op.attributes)  # type: ignore[union-attr]
@@ -91,6 +92,7 @@ def _wide_product(extension: type[Operation], shift: type[Operation]) -> Rule:
     """Return the rule of a product to two results, its low and its high half, where a register has room for both."""
 
     def rule(register: _Register, op: Operation) -> Sequence[SSAValue]:
+        """Return the low and the high half of a product that the register holds; nothing where it does not."""
         if 2 * register.bits > register.width:
             return []
         wide = register.op(arith.MuliOp, *(register.extended(operand, extension) for operand in operands_of(op)))

@@ -274,6 +274,8 @@ class _Numbering:
         return value_number
 
     def _key(self, value: SSAValue) -> object:
+        """Return a key that is equal for values which must be equal: constants, or pure operations on equal
+        operands."""
         if isinstance(constant := known(value), int):
             return constant, value.type
         if not isinstance(value, OpResult) or not info_of(value.op).is_pure or value.op.regions:

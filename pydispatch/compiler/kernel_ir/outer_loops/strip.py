@@ -249,6 +249,7 @@ class Strip:
             return
 
         def body(inner: Build, lane: SSAValue, copies: Copies) -> None:
+            """Execute the operations in one lane, and store the values that are read elsewhere."""
             self._clone(inner, operations, lane, copies)
             values = [(self._resolve(inner, value, lane, copies), memory) for value, memory in (*kept, *stores)]
             for value, memory in values:

@@ -119,6 +119,7 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
         reduce.check(op)
 
     def body(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit an iteration, and combine its values with the carried ones."""
         yielded, end = inline_block(block, inner, indices, last=True), block.last_op
         assert end is not None
         pairs = zip(end.regions, carried, yielded, strict=True) if carried else ()

@@ -78,6 +78,8 @@ def emit_in_order(
         """Emit the updates of one part, low to high along the last dimension."""
 
         def element(builder: Builder, leading: list[Index]) -> None:
+            """Write the slice at a position of the updates: element by element, or in a loop over its inner
+            dimensions."""
             if inner:
                 emit_inner(builder, [*leading, *outer[1:]], inner[-1:], low, high, write)
             else:

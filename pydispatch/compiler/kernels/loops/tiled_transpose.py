@@ -187,6 +187,7 @@ class _TiledTranspose:
         """Emit the copy of a block from the buffers to the results, element by element."""
 
         def element(builder: Builder, row: Index, column: Index) -> None:
+            """Copy one element of each buffer to the result."""
             offset = self._buffer_offset(builder, square, row, column)
             for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
                 value = builder.add(memref.LoadOp.get(buffer, [builder.value(offset)]))

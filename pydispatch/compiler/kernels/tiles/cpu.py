@@ -219,6 +219,7 @@ def _blocks(
     )
 
     def block(inner: Builder, row: Index, column: Index, height: int, width: int) -> None:
+        """Emit the product of one register block, which is added to C."""
         operands = [
             lhs.view(inner, row, 0, (height, steps)),
             rhs.view(inner, 0, column, (steps, width)),

@@ -19,6 +19,7 @@ def read(build: Builder, op: ReadTileOp) -> None:
     part, (rows, columns) = part_of(op), shape_of(op.tile)
 
     def one(builder: Builder, flat: Index) -> None:
+        """Copy one element; consecutive invocations copy neighbours in memory."""
         if part.transposed:  # neighbours of the view
             column, row = builder.split(flat, [columns, rows])
         else:
@@ -37,6 +38,7 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
     down, across = rows // height, columns // width
 
     def one(builder: Builder, block_index: Index) -> None:
+        """Emit the product of one register block: height x width elements, which are `down` and `across` apart."""
         top, left = builder.split(block_index, [down, across])
         at = [
             (builder.plus(top, r * down), builder.plus(left, c * across)) for r in range(height) for c in range(width)

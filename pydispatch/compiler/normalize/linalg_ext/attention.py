@@ -99,6 +99,7 @@ class Decomposition:
         scale = self.scale()
 
         def element(body: BodyBuilder, score: SSAValue, *others: SSAValue) -> list[SSAValue]:
+            """Return factor * (body(scale * score) + mask)."""
             score = self._modified(body, body.add(arith.MulfOp(score, scale)))
             if op.mask is not None:
                 score = self._masked(body, score, others[0])

@@ -84,6 +84,7 @@ class Dispatch(TensorOp):
     name = "flow.dispatch"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the stated size of a dynamic dimension: sizes of all results are listed one after the other."""
         dims = iter(op.result_dims)
         for other in op.results:
             for position, n in enumerate(shape_of(other)):

@@ -80,6 +80,7 @@ def parse_mixed(parser: Parser, delimiter: Parser.Delimiter) -> tuple[list[Unres
     numbers: list[int] = []
 
     def parse_number() -> None:
+        """Parse a value, which stands for a dynamic number, or a number."""
         name = parser.parse_optional_unresolved_operand()
         if name is not None:
             names.append(name)

@@ -170,6 +170,7 @@ def _print_bounds(printer: Printer, map: AffineMap, groups: Any, operands: Seque
     expressions = iter(map.results)
 
     def group(size: int) -> None:
+        """Print the next bound: an expression, or the extreme of several."""
         printer.print_string(f"{extremum}(" if size != 1 else "")
         printer.print_list(
             [next(expressions) for _ in range(size)], lambda e: _print_expression(printer, e, operands, map.num_dims)

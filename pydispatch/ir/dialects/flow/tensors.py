@@ -196,6 +196,7 @@ class TypedValues(CustomDirective):
         dims: list[UnresolvedOperand] = []
 
         def value() -> None:
+            """Parse `%value : type{%dims}`."""
             names.append(parser.parse_unresolved_operand())
             parser.parse_punctuation(":")
             types.append(parser.parse_type())
@@ -212,6 +213,7 @@ class TypedValues(CustomDirective):
         groups = iter(syntax.split_dims(self.types.get(op), self.dims.get(op)))
 
         def print_value(value: SSAValue) -> None:
+            """Print `%value : type{%dims}`."""
             printer.print_ssa_value(value)
             printer.print_string(" : ")
             printer.print_attribute(value.type)

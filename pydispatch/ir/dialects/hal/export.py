@@ -50,6 +50,7 @@ class PropertyList(CustomDirective):
         known = state.op_type.get_irdl_definition().properties
 
         def parse_entry() -> None:
+            """Parse `name = value` of a property of the operation."""
             start = parser.pos
             name, value = parser._parse_attribute_entry()
             if name not in known:

@@ -84,6 +84,7 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
         objects: list[Attribute] = []
 
         def entry() -> None:
+            """Parse `target = [objects]`."""
             target = parse_attr_of(parser, ExecutableTargetAttr)
             parser.parse_punctuation("=", " after the target of objects")
             targets.append(target)

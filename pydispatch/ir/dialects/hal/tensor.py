@@ -166,6 +166,7 @@ class ExternObjects(CustomDirective):
         rows: list[tuple[Attribute, Attribute, Attribute]] = []
 
         def entry() -> None:
+            """Parse `target ordinal(n) = [objects]`."""
             target = syntax.parse_attr_of(parser, ExecutableTargetAttr)
             ordinal = IntegerAttr(0, IndexType())
             if parser.parse_optional_keyword("if") is not None:
@@ -186,6 +187,7 @@ class ExternObjects(CustomDirective):
         assert isinstance(op, DispatchExternOp)
 
         def entry(row: tuple[Attribute, IntegerAttr, Attribute]) -> None:
+            """Print `target ordinal(n) = [objects]`."""
             target, ordinal, objects = row
             printer.print_attribute(target)
             printer.print_string(f" ordinal({ordinal.value.data}) = ")

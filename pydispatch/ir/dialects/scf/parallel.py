@@ -279,6 +279,7 @@ def _parse_bounds(parser: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]
     static: list[Attribute] = []
 
     def parse_bound() -> None:
+        """Parse a bound: a value, or a number."""
         name = parser.parse_optional_unresolved_operand()
         if name is None:
             static.append(IntegerAttr(parser.parse_integer(allow_boolean=False), 64))

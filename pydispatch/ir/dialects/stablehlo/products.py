@@ -139,6 +139,7 @@ class Convolution(IRDLOperation):
         present = [word for word, name in self.WINDOW.items() if name in self.properties]
 
         def entry(word: str) -> None:
+            """Print `word = [values]` of the window; padding is a list of pairs, and reversal one of booleans."""
             values = integers(self.properties[self.WINDOW[word]])
             printer.print_string(f"{word} = ")
             if word == "pad":

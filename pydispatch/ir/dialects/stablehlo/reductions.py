@@ -78,6 +78,7 @@ class ReduceOp(IRDLOperation):
         pairs = list(zip(self.operands[:half], self.operands[half:], strict=True))
 
         def pair(values: tuple[object, object]) -> None:
+            """Print `(%x init: %initial)`."""
             with printer.in_parens():
                 printer.print_ssa_value(values[0])  # type: ignore[arg-type]
                 printer.print_string(" init: ")

@@ -189,6 +189,7 @@ class RegularOp(IRDLOperation):
         parts: list[Any] = [*self.operands, *(clause for clause in self.CLAUSES if clause.is_present(self))]
 
         def part(item: Any) -> None:
+            """Print an operand or a clause."""
             if isinstance(item, Clause):
                 item.print(printer, self)
             else:

@@ -149,6 +149,7 @@ class Assumed(CustomDirective):
         rows: list[Attribute] = []
 
         def parse_value() -> UnresolvedOperand:
+            """Parse `%value[assumption, ...]`."""
             name = parser.parse_unresolved_operand()
             if parser._current_token.text == "[":
                 assumptions = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _assumption(parser))
@@ -166,6 +167,7 @@ class Assumed(CustomDirective):
         assert isinstance(rows, ArrayAttr)
 
         def print_value(row: tuple[SSAValue, Attribute]) -> None:
+            """Print `%value[assumption, ...]`."""
             value, assumptions = row
             assert isinstance(assumptions, ArrayAttr)
             printer.print_ssa_value(value)

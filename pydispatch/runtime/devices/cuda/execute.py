@@ -50,7 +50,7 @@ class CudaExecutor(Executor):
         self.alignment = 1  # bytes that bindings are aligned to
 
     def load(self, executable: Executable) -> int | None:
-        """See `Executor.load`."""
+        """Load the kernels of an executable, and return the alignment in bytes that its bindings need; None for any."""
         name, variant = executable.name, executable.variant
         source = f", given by {executable.source}" if executable.source else ""
         parts = PtxParts(executable.code, variant.get("ptx"), f"{executable.file}: executable '@{name}'{source}")
@@ -71,7 +71,8 @@ class CudaExecutor(Executor):
         return bool(block.address % self.alignment == 0)
 
     def surroundings(self, synchronous: bool) -> Surroundings:
-        """See Executor.surroundings."""
+        """Return the device state that a host command receives: the stream and the context. synchronous: whether to
+        wait first until all submitted work is complete."""
         context = self.context
         if synchronous:
             context.synchronize()

@@ -161,7 +161,7 @@ class Executor(execute.Executor):
         return False
 
     def surroundings(self, synchronous: bool) -> Surroundings:
-        """See Executor.surroundings."""
+        """Return the device state that a host command receives; work is complete when it was run."""
         return Surroundings("ptx-interpreter", self.context, lambda block, at: (block.address + at, 0))
 
     def _label(self, command: Command) -> str:

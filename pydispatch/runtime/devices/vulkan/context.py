@@ -204,6 +204,8 @@ class Context(Closing, base.Context):
         recorded: list[RecordedBuffer] = []
 
         def submission() -> tuple[int, int]:
+            """Prepare a recording for submission, and return the addresses of its structures; the semaphore's next
+            value is its end."""
             if self.lost or self.is_forked or (self.closed and not even_closed):
                 self.require_usable()
             recorded.append(recording := prepare())

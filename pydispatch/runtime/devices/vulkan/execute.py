@@ -57,6 +57,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         recordings = self.recordings(record)
 
         def prepare() -> RecordedBuffer:
+            """Take a cached recording of the plan; record it if there is none, or memory was released since."""
             recording = recordings.take(key)
             if recording is None or recording.epoch != context.pool.epoch:
                 recording = self.record(record, blocks, constants, patterns)
@@ -101,7 +102,10 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         return synchronous
 
     def surroundings(self, synchronous: bool, buffer: Any = None) -> Surroundings:
-        """See Executor.surroundings: work is complete when `run` returns. buffer: the VkCommandBuffer recorded."""
+        """Return the device state that a host command receives; work is complete when `run` returns.
+
+        buffer: the VkCommandBuffer that is being recorded.
+        """
         context, ffi = self.context, self.context.ffi
 
         def handle_bits(handle: Any) -> int:

@@ -204,6 +204,8 @@ def memory_types(properties: Any, force_staging: bool) -> tuple[int, bool, int]:
     sizes = [properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount)]
 
     def best_type(required_flags: int, preferred_flags: int, min_heap_bytes: int = 0) -> int | None:
+        """Return the memory type with all required and most preferred flags; None if there is none in a heap of this
+        size."""
         candidates = [
             i
             for i, (flags, heap) in enumerate(types)

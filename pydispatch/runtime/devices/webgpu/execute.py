@@ -106,7 +106,10 @@ class Executor(RecordingExecutor[RecordedPlan]):
         return False
 
     def surroundings(self, synchronous: bool, encoder: Any = None) -> Surroundings:
-        """See Executor.surroundings. encoder: the WGPUCommandEncoder that commands record into."""
+        """Return the device state that a host command receives.
+
+        encoder: the WGPUCommandEncoder that commands record into.
+        """
         context, ffi = self.context, self.context.ffi
 
         def handle_bits(handle: Any) -> int:

@@ -133,6 +133,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         let = emitter.body.let_entry
 
         def convert() -> str:
+            """Emit the value from its parameters: one of 32 bits, or two for the low and the high word."""
             bits = f"%c{ordinal}"
             if words == 2:
                 low, high = let(f"zext i32 %c{ordinal} to i64"), let(f"zext i32 %c{ordinal + 1} to i64")

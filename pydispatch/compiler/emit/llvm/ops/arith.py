@@ -85,6 +85,7 @@ def _float(instruction: str) -> Lowering:
     """Return the lowering of a float instruction."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Emit the instruction on the operands, with the operation's fast-math flags."""
         operands = ", ".join(emitter.get(o) for o in op.operands)
         emitter.define(
             op.results[0], emitter.body.let(f"{instruction} {fast(op)}{scalar(op.results[0].type)} {operands}")
@@ -128,6 +129,7 @@ def _intrinsic_float(name: str) -> Lowering:
     """Return the lowering of an operation on floats to an intrinsic."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Call the intrinsic of the result's type, with the operation's fast-math flags."""
         type_ = scalar(op.results[0].type)
         operands = ((type_, emitter.get(o)) for o in op.operands)
         emitter.define(
@@ -144,6 +146,7 @@ def _extreme(name: str) -> Lowering:
     plain = _intrinsic_float(name)
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Emit an extreme as a step of an order that other steps share, if it belongs to one; else by itself."""
         order = order_of(emitter, op.results[0])
         if order is None:
             plain(emitter, op)
@@ -220,6 +223,7 @@ def _cast(instruction: str) -> Lowering:
     """Return the lowering of a conversion to one instruction."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Emit the conversion instruction."""
         source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
         emitter.define(
             op.results[0], emitter.body.let(f"{instruction} {source} {emitter.get(op.operands[0])} to {target}")

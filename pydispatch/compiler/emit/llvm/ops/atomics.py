@@ -96,6 +96,7 @@ def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, eleme
     kept_mask = let(f"xor i32 {let(f'shl i32 {(1 << bit_width(element)) - 1}, {shift}')}, -1")
 
     def new_word(seen: str) -> tuple[str, str]:
+        """Return the old element and the new word: the element's bits are replaced in the word `seen`."""
         bits = let(f"trunc i32 {let(f'lshr i32 {seen}, {shift}')} to {part}")
         old = _cast(emitter, bits, part, type_)
         new_value = _cast(emitter, combined(emitter, emitter.module.table, op, element, old), type_, part)

@@ -47,6 +47,7 @@ def _where(feature: str, name: str) -> Lowering:
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Call the intrinsic where the CPU has the feature; else the function of the device library."""
         if emitter.platform.arch != "x86_64" or feature in emitter.platform.features:
             _intrinsic(emitter, op, name)
         else:
@@ -59,6 +60,7 @@ def _bits(name: str, *extra: tuple[str, str]) -> Lowering:
     """Return the lowering of an operation on bits to an intrinsic. extra: further arguments, (type, operand)."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Call the integer intrinsic of the result's width."""
         type_ = int_type(emitter, op.results[0].type)
         emitter.define(
             op.results[0],

@@ -121,6 +121,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         phi.incoming.append((operand, entry_label))
 
     def condition(terminator: Operation) -> None:
+        """Lower the condition of a loop: pass its values on to the body and to the results, and branch."""
         # The values are the same on both ways out, and the condition's block dominates both.
         for argument, result, operand in zip(after.blocks[0].args, op.results, terminator.operands[1:], strict=True):
             emitter.define(argument, emitter.values[operand])

@@ -178,6 +178,7 @@ def _last_shown(
     units = ceil(columns, COLUMN_UNIT)
 
     def unit(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """Return the end of the shown columns if it is in unit `units - 1 - i`; else what later units found."""
         first = inner.times(inner.minus(units - 1, i), COLUMN_UNIT)
         stop = inner.least(inner.plus(first, COLUMN_UNIT), columns)
 
@@ -275,6 +276,8 @@ class _Rows:
             before, end = carried
 
             def computed(innermost: Builder) -> SSAValue:
+                """Compute the scores of columns up to `end`, and return that no more are needed if they are above the
+                floor."""
                 rows = replace(self, end=End(innermost.bounded(end, self.tiles.columns + 1), unit))
                 rows.emit_first_product(innermost, plan)
                 every = innermost.value(self.tiles.columns)
@@ -292,7 +295,10 @@ class _Rows:
         assert end is not None and isinstance(element, AnyFloat)
 
         def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            """Return whether all rows so far have a score above the floor."""
+
             def is_above(innermost: Builder, column: Index) -> SSAValue:
+                """Return whether the score at a column is above the floor."""
                 offset = innermost.plus(innermost.times(i, self.tiles.stride), column)
                 score = innermost.add(memref.LoadOp.get(self.buffer, [innermost.value(offset)]))
                 limit = innermost.pure(arith.ConstantOp(FloatAttr(floor, element)))

@@ -243,6 +243,7 @@ class _Workgroup:
         first = build.times(workgroup, count)
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the tile of positions `index` of all outer dimensions."""
             *outer, tile_index = inner.split(index, [*(self.sizes[d] for d in plan.outer), tiles])
             first_position = inner.times(tile_index, tile)
             origin: list[Index] = [0] * len(self.sizes)

@@ -164,6 +164,7 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
     least, nan, sign, magnitude = instruction.opcode == "min", "NaN" in words, "xorsign" in words, "abs" in words
 
     def compute(x: Any, y: Any) -> Any:
+        """Return the minimum or maximum; with .xorsign, of the magnitudes, with the product of both signs."""
         if not sign:
             return min_max(x, y, least, nan)
         result = min_max(np.abs(x), np.abs(y), least, nan)

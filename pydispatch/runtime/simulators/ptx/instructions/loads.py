@@ -145,6 +145,7 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     shift = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
+        """Store the operands of each thread in consecutive elements."""
         for positions, store, at in find(regs):
             view = store.view(dtype)
             at = at >> shift

@@ -144,6 +144,8 @@ def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return (regs[s] >= np.uint64(base)) & (regs[s] < np.uint64(base + WINDOW))
 
     def step(regs: list[Any]) -> None:
+        """Return whether each address is in the state space: in its window of generic addresses, or in an allocation of
+        that kind."""
         if space in windows:
             regs[target][...] = inside(regs, windows[space])
             return
@@ -164,6 +166,7 @@ def activemask(builder: FunctionBuilder, instruction: Instruction) -> Step:
     target = builder.target(instruction, builder.operands(instruction, 1)[0], "u32")
 
     def step(regs: list[Any]) -> None:
+        """Return the mask of the lanes of each thread's warp that execute the instruction."""
         frame = regs[0]
         lanes = frame.batch.lane_numbers()[frame.threads]
         here = np.zeros(frame.batch.warps * WARP_LANES, bool)
