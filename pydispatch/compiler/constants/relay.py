@@ -126,17 +126,21 @@ def transposed(matrix: Matrix) -> list[Operation]:
 
 
 def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> list[Operation]:
-    """Build the operations that pack a matrix into panels without groups. The result of the last operation holds the
-    panels.
+    """Build the operations that pack a matrix into panels without groups: [panels, other dimension, width].
 
-    layout: of the panels in terms of the matrix. result: the type of the panels, which may have another shape.
+    The packed dimension is padded to whole panels. The result of the last operation holds the panels.
+
+    Args:
+        matrix: The constant.
+        layout: Layout of the panels in terms of the matrix.
+        result: Type of the panels, which may have another shape.
     """
     code, axis, width = _Code(matrix), layout.axis, layout.width
-    count = code.dims[axis]
+    size = rounded_up = code.dims[axis]
     if (matrix.rows, matrix.columns)[axis] % width:
-        count = code.put(arith.AddiOp(count, code.number(width - 1)))
-    panels = code.put(arith.DivUIOp(count, code.number(width)))
-    if count is not code.dims[axis]:
+        rounded_up = code.put(arith.AddiOp(size, code.number(width - 1)))
+    panels = code.put(arith.DivUIOp(rounded_up, code.number(width)))
+    if rounded_up is not size:
         code.pad(axis, code.put(arith.MuliOp(panels, code.number(width))))
     code.copy([panels, code.dims[1 - axis]], [-1, -1, width], layout.unpacked_map(2).results)
     flat = layout.type_of(TensorType(code.element, [matrix.rows, matrix.columns]))

@@ -277,8 +277,10 @@ class _BodyAt:
         return None if stored is None else Weights(stored, self._result_position(), is_signed)
 
     def narrowed(self, value: SSAValue, is_signed: bool) -> Weights | None:
-        """Return an integer scalar that is read, widened, or read less a zero point, as a weight without a scale; None
-        for others.
+        """Return an integer scalar as a weight without a scale: an element that is read, its extension, or its
+        difference to a zero point. Return None for other scalars.
+
+        is_signed: whether the scalar is interpreted as signed.
         """
         if isinstance(value, BlockArgument):
             read = self._read(value)

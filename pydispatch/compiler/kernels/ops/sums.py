@@ -65,11 +65,17 @@ class LoopLevel:
 
 
 def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
-    """Return the loop levels of a sum over `sizes`, outermost first; long loops are cut into blocks."""
+    """Return the loop levels of a sum over `sizes`, outermost first; long loops are cut into blocks.
+
+    The levels are chosen from the innermost loop outwards. An accumulator takes at most `limit` steps, of which the
+    levels inside have `steps` already; where a loop does not fit, a fresh accumulator begins, and long loops are blocks
+    of them.
+    """
     levels: list[LoopLevel] = []
     steps, limit, fresh, left = 1, BLOCK, False, LEVELS - 1
 
     def fits(size: Index) -> bool:
+        """Return whether the current accumulator can take all iterations of a loop."""
         return isinstance(size, int) and steps * size <= limit
 
     for loop in reversed(range(len(sizes))):

@@ -62,23 +62,26 @@ def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
 
 
 def _gather(op: Operation, build: Build) -> None:
-    """Replace a gather by a generic over the result whose body reads the index and then the element."""
+    """Replace a gather by a generic over the result whose body reads the index and then the element.
+
+    `result[batch, rest] = source[indices[batch], rest]`: coordinates of the indexed dimensions come from `indices`, to
+    which the offsets within a slice are added.
+    """
     assert isinstance(op, GatherOp)
     require_tensors(op)
     source, indices, *mask = op.inputs
     windows, rank = op.windows(), len(shape_of(op.outputs[0].type))
     body = LoopBody([*(IntegerType(1) for _ in mask), element_of(source)])
-    at = [body.add(IndexOp(d)) for d in range(rank)]
-    batch = at[: windows.batch]
+    loop_indices = [body.add(IndexOp(d)) for d in range(rank)]
+    batch, offsets = loop_indices[: windows.batch], loop_indices[windows.batch :]
     source_index: list[SSAValue | None] = [None] * len(shape_of(source.type))
     for position, d in enumerate(op.indexed):
         listed = [body.index(position)] if len(shape_of(indices.type)) > windows.batch else []
         source_index[d] = body.as_index(body.extract(indices, [*batch, *listed]))
-    for d, offset in zip(
-        windows.retained(rank - windows.batch, len(source_index), op.indexed), at[windows.batch :], strict=True
-    ):
-        before = source_index[d]
-        source_index[d] = offset if before is None else body.plus(before, offset)
+    retained_dims = windows.retained(rank - windows.batch, len(source_index), op.indexed)
+    for d, offset in zip(retained_dims, offsets, strict=True):
+        coordinate = source_index[d]
+        source_index[d] = offset if coordinate is None else body.plus(coordinate, offset)
     value = body.extract(source, [p for p in source_index if p is not None])
     if op.body is not None:
         (value,) = body.inline(op.body, [value, body.block.args[-1]])

@@ -100,7 +100,17 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
 
 
 def _run(emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: int, first: int, run: int) -> list[str]:
-    """Load neighbours of a row or column, by one load where they are contiguous."""
+    """Load `run` neighbours along a dimension of a matrix, by one load where they are contiguous.
+
+    Args:
+        emitter: Emitter of the function.
+        memref: The matrix.
+        base: Pointer to its first element for this lane.
+        dim: Dimension of the neighbours.
+        step: Index along the other dimension.
+        first: Index of the first neighbour.
+        run: Number of elements.
+    """
     stride, other_stride = memref.strides[dim], memref.strides[1 - dim]
     assert isinstance(stride, int) and isinstance(other_stride, int)
     type_, size = scalar(memref.element), bit_width(memref.element) // 8

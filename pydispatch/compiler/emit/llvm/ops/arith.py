@@ -283,11 +283,10 @@ def _float_to_int(instruction: str) -> Lowering:
         type_, operand = scalar(op.operands[0].type), emitter.get(op.operands[0])
         target = int_type(emitter, op.results[0].type)
         converted_type = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
-        if (
-            type_ == "half" and emitter.platform.arch == "x86_64"
-        ):  # LLVM's code with AVX512-FP16 makes the least i16 of NaN
+        is_x86 = emitter.platform.arch == "x86_64"
+        if type_ == "half" and is_x86:  # LLVM's code with AVX512-FP16 makes the least i16 of NaN
             type_, operand = "float", emitter.body.let(f"fpext half {operand} to float")
-        if (type_, converted_type) in INEXACT and emitter.platform.arch == "x86_64":
+        if (type_, converted_type) in INEXACT and is_x86:
             value = _saturated(emitter, instruction, type_, operand, converted_type)
         else:
             value = emitter.intrinsic(

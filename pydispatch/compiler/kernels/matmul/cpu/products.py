@@ -223,7 +223,11 @@ class FactorSums:
 
     @staticmethod
     def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
-        """Allocate the sums that offsets need, and emit code that sets them to zero."""
+        """Allocate the sums that offsets need, and emit code that sets them to zero.
+
+        Sums of the columns of B correct an offset of A, and sums of the rows of A one of B. Both are products with a
+        factor of ones.
+        """
         plan, elements = products.nest.plan, frame.elements
         arithmetic, schedule = plan.arithmetic, plan.schedule
 

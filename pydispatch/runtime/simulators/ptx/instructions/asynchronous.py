@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Immediate, Instruction
-from pydispatch.runtime.simulators.ptx.addresses import Slow, finder
+from pydispatch.runtime.simulators.ptx.addresses import ALL_ADDRESS_BITS, Slow, finder
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions.mbarrier import arrival
 from pydispatch.runtime.simulators.ptx.registry import handles, nothing
@@ -62,24 +62,29 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         """Copy `count` bytes for each thread; bytes beyond the source size become 0."""
         frame = regs[0]
-        data = np.zeros((frame.n, count), np.uint8)
+        data = np.zeros((frame.n, count), np.uint8)  # the bytes to store, for each thread
         columns = np.arange(count)
         sizes = np.minimum(np.broadcast_to(regs[source_size], frame.n), count) if source_size >= 0 else None
         if sizes is None or (sizes == count).all():
             for positions, store, offsets in find(regs):
                 data[slice(None) if positions is None else positions] = store.data[offsets[:, None] + columns]
         else:
-            # Bytes that are not copied are not checked: their address may be invalid.
-            addresses = np.broadcast_to(regs[base], frame.n) + np.uint64(source.offset & (1 << 64) - 1)
-            for length in np.unique(sizes[sizes > 0]):
-                selected = np.flatnonzero(sizes == length)
-                frame_part = frame.some(selected)
-                for byte in range(int(length)):
-                    for positions, store, offsets in byte_lookup.find(
-                        frame_part, addresses[selected] + np.uint64(byte)
-                    ):
-                        data[selected if positions is None else selected[positions], byte] = store.data[offsets]
+            read_partially(regs, sizes, data)
         for positions, store, offsets in into(regs):
             store.data[offsets[:, None] + columns] = data if positions is None else data[positions]
+
+    def read_partially(regs: list[Any], sizes: Any, data: Any) -> None:
+        """Read the first `sizes[t]` bytes of thread t into `data[t]`.
+
+        Bytes that are not copied are not checked: their address may be invalid.
+        """
+        frame = regs[0]
+        addresses = np.broadcast_to(regs[base], frame.n) + np.uint64(source.offset & ALL_ADDRESS_BITS)
+        for length in np.unique(sizes[sizes > 0]):
+            threads = np.flatnonzero(sizes == length)
+            frame_part = frame.some(threads)
+            for byte in range(int(length)):
+                for positions, store, offsets in byte_lookup.find(frame_part, addresses[threads] + np.uint64(byte)):
+                    data[threads if positions is None else threads[positions], byte] = store.data[offsets]
 
     return step

@@ -363,6 +363,10 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     return into(builder.target(instruction, d, "u32"), compute, s, t, u)
 
 
+_NO_BIT = 0xFFFFFFFF
+"""Result of fns where there is no such bit."""
+
+
 @handles("fns")
 def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of fns: the position of the n-th set bit from a base on, upwards or downwards."""
@@ -375,16 +379,16 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def compute(mask: Any, base: Any, offset: Any) -> Any:
         """Return the position of the n-th set bit from `base` on, upward or downward; all ones if there is none."""
-        mask, base, offset = np.broadcast_arrays(mask, base, offset)
-        result = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
-        for element in np.ndindex(mask.shape):
-            order = range(int(base[element]), 32) if offset[element] >= 0 else range(int(base[element]), -1, -1)
-            ordinal = abs(int(offset[element])) or 1
-            set_bits = [k for k in order if int(mask[element]) >> k & 1]
-            if offset[element] == 0:
-                result[element] = base[element] if int(mask[element]) >> int(base[element]) & 1 else 0xFFFFFFFF
-            elif len(set_bits) >= ordinal:
-                result[element] = set_bits[ordinal - 1]
+        masks, bases, offsets = np.broadcast_arrays(mask, base, offset)
+        result = np.full(masks.shape, _NO_BIT, np.uint32)
+        for thread in np.ndindex(masks.shape):
+            bits, start, n = int(masks[thread]), int(bases[thread]), int(offsets[thread])
+            order = range(start, 32) if n >= 0 else range(start, -1, -1)
+            set_bits = [k for k in order if bits >> k & 1]
+            if n == 0:
+                result[thread] = start if bits >> start & 1 else _NO_BIT
+            elif len(set_bits) >= abs(n):
+                result[thread] = set_bits[abs(n) - 1]
         return result
 
     return into(builder.target(instruction, d, "u32"), compute, s, t, u)
